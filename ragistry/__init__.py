@@ -1,0 +1,41 @@
+"""Ragistry: name a retrieval technique in YAML, ingest once, ask, and see which is better on your documents.
+
+Everything public is loaded on first use, so that importing the package costs next to nothing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ragistry.techniques.registry import TechniqueRegistry as TechniqueRegistry
+    from ragistry.types import Chunk as Chunk
+    from ragistry.types import Document as Document
+    from ragistry.types import RetrievalResult as RetrievalResult
+    from ragistry.workspace import Workspace as Workspace
+    from ragistry.workspace import open_workspace as open_workspace
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "Chunk": "ragistry.types",
+    "Document": "ragistry.types",
+    "RetrievalResult": "ragistry.types",
+    "TechniqueRegistry": "ragistry.techniques.registry",
+    "Workspace": "ragistry.workspace",
+    "open_workspace": "ragistry.workspace",
+}
+
+__all__ = ["Chunk", "Document", "RetrievalResult", "TechniqueRegistry", "Workspace", "open_workspace"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,96 @@
+"""What happened in a retrieval, stage by stage, without anybody passing a recorder around.
+
+A search opens `collect`; whatever runs inside it reports to it through `stage`, `model_call` and `degraded`.
+Outside a `collect` all of these cost next to nothing and record nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from time import perf_counter
+from typing import Any
+
+from ragistry.types import Stage
+
+
+@dataclass(slots=True)
+class OpenStage:
+    """A stage that is still running; its fields are filled in by the code inside it."""
+
+    name: str
+    depth: int = 0
+    ms: float = 0.0
+    documents_in: int = 0
+    documents_out: int = 0
+    model_calls: int = 0
+    tokens: int = 0
+    detail: dict[str, Any] = field(default_factory=dict)
+    degraded: str = ""
+
+    def closed(self) -> Stage:
+        return Stage(
+            self.name, self.ms, self.documents_in, self.documents_out, self.model_calls, self.tokens,
+            self.depth, self.detail, self.degraded,
+        )  # fmt: skip
+
+
+@dataclass(slots=True)
+class Trace:
+    """The stages of one retrieval, in the order in which they began."""
+
+    opened: list[OpenStage] = field(default_factory=list)
+
+    def stages(self) -> tuple[Stage, ...]:
+        return tuple(stage.closed() for stage in self.opened)
+
+
+_trace: ContextVar[Trace | None] = ContextVar("ragistry_trace", default=None)
+_stage: ContextVar[OpenStage | None] = ContextVar("ragistry_stage", default=None)
+
+
+@contextmanager
+def collect() -> Iterator[Trace]:
+    """Record every stage that runs inside, until the block ends."""
+    trace = Trace()
+    token, outer = _trace.set(trace), _stage.set(None)
+    try:
+        yield trace
+    finally:
+        _trace.reset(token)
+        _stage.reset(outer)
+
+
+@contextmanager
+def stage(name: str, **detail: Any) -> Iterator[OpenStage]:
+    """One stage of a retrieval; ``detail`` holds what a reader needs to see why it did what it did."""
+    trace, parent = _trace.get(), _stage.get()
+    current = OpenStage(name, depth=0 if parent is None else parent.depth + 1, detail=detail)
+    if trace is None:
+        yield current
+        return
+    trace.opened.append(current)
+    token = _stage.set(current)
+    start = perf_counter()
+    try:
+        yield current
+    finally:
+        current.ms = (perf_counter() - start) * 1000
+        _stage.reset(token)
+
+
+def model_call(tokens: int = 0) -> None:
+    """A model was called in the current stage, with this many tokens in and out (0: not known)."""
+    current = _stage.get()
+    if current is not None:
+        current.model_calls += 1
+        current.tokens += tokens
+
+
+def degraded(reason: str) -> None:
+    """The current stage could not do what was asked and gave a lesser answer; `reason` names what is missing."""
+    current = _stage.get()
+    if current is not None:
+        current.degraded = f"{current.degraded}; {reason}" if current.degraded else reason

@@ -1,0 +1,24 @@
+"""Ids that content decides: the same source, cut the same way, always has the same ids."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from hashlib import sha256
+from typing import Any
+
+
+def chunk_id(collection: str, source_file: str, chunk_index: int) -> str:
+    """The id of a chunk of a source: 64 hexadecimal characters."""
+    return sha256(f"{collection}::{source_file}::{chunk_index}".encode()).hexdigest()
+
+
+def content_id(text: str) -> str:
+    """The id of a chunk that belongs to no source."""
+    return sha256(text.encode()).hexdigest()
+
+
+def id_of(text: str, metadata: Mapping[str, Any]) -> str:
+    """The id of a chunk by where it comes from; by what it says where that is not known."""
+    if all(key in metadata for key in ("collection", "source_file", "chunk_index")):
+        return chunk_id(metadata["collection"], metadata["source_file"], metadata["chunk_index"])
+    return content_id(text)
