@@ -1,0 +1,174 @@
+"""What fixtures/README.md promises about the three collections, their PDFs and their queries."""
+
+import json
+import re
+import subprocess
+import sys
+from itertools import combinations
+from pathlib import Path
+
+import pypdfium2
+import pytest
+
+FIXTURES = Path(__file__).resolve().parents[1] / "fixtures"
+COLLECTIONS = ("handbook", "garden", "manuals")
+SUFFIXES = {".md", ".txt", ".pdf"}
+PDFS = sorted((FIXTURES / "manuals").glob("*.pdf"))
+QUERIES = [json.loads(line) for line in (FIXTURES / "queries.jsonl").read_text("utf-8").splitlines()]
+ANSWERED = [query for query in QUERIES if query["source_file"]]
+DIVIDED = re.compile(r"[\ufffe\x02](?:\r?\n)?")  # how PDFium reports a hyphen that divides a word at a line end
+COMMON = re.compile(
+    r"\b(a|after|again|although|an|and|any|are|as|at|be|before|but|by|can|do|for|from|has|have|how|i|if|in|is|it|its|may|"
+    r"my|no|not|of|on|or|our|so|than|that|the|their|then|there|this|to|too|was|what|when|which|who|why|with|you)\b"
+)
+
+
+def pages(path: Path) -> list[str]:
+    with pypdfium2.PdfDocument(path) as pdf:
+        return [page.get_textpage().get_text_range() for page in pdf]
+
+
+def squeeze(text: str) -> str:
+    return " ".join(text.split())
+
+
+def read(path: Path) -> str:
+    """The text of a fixture on one line, divided words joined, without running headers and page numbers."""
+    if path.suffix != ".pdf":
+        encoding = "cp1252" if path.name == "frost-protection.txt" else "utf-8"
+        return squeeze(path.read_bytes().decode(encoding))
+    body = [re.sub(r"\A.*\r\n|\s*Page \d+ of \d+\Z", "", page) for page in pages(path)]
+    return squeeze(DIVIDED.sub("", "\n".join(body)))
+
+
+def documents(collection: str) -> list[Path]:
+    return sorted(path for path in (FIXTURES / collection).rglob("*") if path.suffix in SUFFIXES)
+
+
+def stems(text: str) -> set[str]:
+    """The telling words of a text, cut to five letters so that inflected forms fall together."""
+    return {word[:5] for word in re.findall(r"[a-z]+", COMMON.sub(" ", text.lower()))}
+
+
+def paragraphs(source: Path) -> list[str]:
+    """The running text of a manual's source, block by block, without headings, tables and lists."""
+    body = source.read_text("utf-8").split("---\n", 2)[2]
+    return [squeeze(block) for block in body.split("\n\n") if block.strip()[0] not in "#|1"]
+
+
+@pytest.mark.parametrize("collection", COLLECTIONS)
+def test_a_collection_has_a_dozen_documents_of_substance(collection):
+    words = {path.name: len(read(path).split()) for path in documents(collection)}
+    assert len(words) >= 12
+    assert min(words.values()) >= 400
+    assert all(set(read(path)).isdisjoint("\ufffd\ufffe\x02") for path in documents(collection))
+
+
+def test_the_folder_stays_small():
+    assert sum(path.stat().st_size for path in FIXTURES.rglob("*") if path.is_file()) < 600_000
+
+
+@pytest.mark.parametrize("path", documents("handbook"), ids=lambda path: path.name)
+def test_a_handbook_page_has_front_matter_headings_and_live_links(path):
+    text = path.read_text("utf-8")
+    front = dict(line.split(": ", 1) for line in text.split("---\n")[1].splitlines())
+    assert list(front) == ["title", "description", "tags", "date"]
+    assert re.fullmatch(r"2026-\d\d-\d\d", front["date"])
+    assert text.count("\n\n# ") == 1
+    assert text.count("\n## ") >= 3
+    assert text.count("```") % 2 == 0
+    assert all((path.parent / link).is_file() for link in re.findall(r"\]\(([^)#]+)\)", text))
+
+
+def test_the_handbook_has_code_tables_lists_and_three_levels_of_headings():
+    text = "\n".join(path.read_text("utf-8") for path in documents("handbook"))
+    assert min(text.count(mark) for mark in ("\n```", "\n|---", "\n- ", "\n1. ", "\n### ")) >= 5
+
+
+def test_encodings_and_line_ends_are_as_promised():
+    frost, mulch, hochbeet = (
+        (FIXTURES / "garden" / f"{name}.txt").read_bytes()
+        for name in ("frost-protection", "mulch-and-green-manure", "hochbeet")
+    )
+    with pytest.raises(UnicodeDecodeError):
+        frost.decode("utf-8")
+    assert "wait for the “Ice Saints”, the 11th" in frost.decode("cp1252")
+    assert b"\x9610 \xb0C" in frost
+    assert mulch.count(b"\r\n") == mulch.count(b"\n") > 20
+    assert "Ein Hochbeet bauen und füllen" in hochbeet.decode("utf-8")
+
+
+@pytest.mark.parametrize("pdf", PDFS, ids=lambda path: path.stem)
+def test_a_manual_is_a_real_document_of_several_pages(pdf):
+    texts = pages(pdf)
+    assert 3 <= len(texts) <= 8
+    assert min(map(len, texts)) > 300
+    assert len({text.splitlines()[0] for text in texts}) == 1, "every page has the same running header"
+    assert [text.splitlines()[-1] for text in texts] == [f"Page {n} of {len(texts)}" for n in range(1, len(texts) + 1)]
+    assert len(DIVIDED.findall("".join(texts))) >= 4
+
+
+@pytest.mark.parametrize("pdf", PDFS, ids=lambda path: path.stem)
+def test_no_line_is_printed_over_another(pdf):
+    with pypdfium2.PdfDocument(pdf) as opened:
+        for page in opened:
+            text = page.get_textpage()
+            boxes = [text.get_rect(n) for n in range(text.count_rects())]  # left, bottom, right, top in points
+            for one, other in combinations(boxes, 2):
+                wide = min(one[2], other[2]) - max(one[0], other[0])
+                high = min(one[3], other[3]) - max(one[1], other[1])
+                assert min(wide, high) < 2, text.get_text_bounded(*one)
+
+
+@pytest.mark.parametrize("pdf", PDFS, ids=lambda path: path.stem)
+def test_every_paragraph_and_part_number_of_the_source_can_be_recovered(pdf):
+    source = FIXTURES / "manuals-src" / f"{pdf.stem}.md"
+    text = read(pdf)
+    assert [block for block in paragraphs(source) if block not in text] == []
+    numbers = set(re.findall(r"\b[A-Z]+\d*-[A-Z\d-]*\d\b", source.read_text("utf-8").split("---\n", 2)[2]))
+    assert len(numbers) >= 3
+    assert {number for number in numbers if number not in text} == set()
+
+
+def test_one_manual_has_two_columns_and_is_read_one_after_the_other():
+    first = pages(FIXTURES / "manuals/telescope-mount.pdf")[0]
+    lines = DIVIDED.sub("\n", first).splitlines()
+    assert max(map(len, lines[2:])) < 50, "a line is half as long as the page is wide"
+    assert first.index("2.1 Tripod") < first.index("2.2 Latitude") < first.index("2.3 Balancing")
+
+
+def test_typesetting_the_sources_again_gives_the_same_pages(tmp_path):
+    subprocess.run([sys.executable, FIXTURES / "make_pdfs.py", tmp_path], check=True, timeout=60, capture_output=True)
+    assert [path.name for path in sorted(tmp_path.iterdir())] == [path.name for path in PDFS]
+    for pdf in PDFS:
+        assert pages(tmp_path / pdf.name) == pages(pdf), f"run fixtures/make_pdfs.py: {pdf.name} is out of date"
+
+
+@pytest.mark.parametrize("query", ANSWERED, ids=lambda query: query["_id"])
+def test_a_query_names_a_file_that_holds_its_passage(query):
+    text = read(FIXTURES / query["collection"] / query["source_file"])
+    assert query["passage"] in text
+    if query["kind"] == "lexical":
+        assert query["text"].lower() in text.lower()
+    if query["kind"] == "paraphrase":
+        assert stems(query["text"]).isdisjoint(stems(query["passage"]))
+
+
+def test_queries_are_distinct_cover_every_collection_and_know_when_there_is_no_answer():
+    assert 15 <= len(QUERIES) <= 25
+    assert len({query["_id"] for query in QUERIES}) == len({query["text"] for query in QUERIES}) == len(QUERIES)
+    assert {query["collection"] for query in QUERIES} == {*COLLECTIONS, None}
+    without = [query for query in QUERIES if query["kind"] == "out_of_scope"]
+    assert [(query["collection"], query["source_file"], query["passage"]) for query in without] == [(None,) * 3] * 3
+
+
+def test_the_readme_lists_every_query_and_counts_every_folder():
+    readme = (FIXTURES / "README.md").read_text("utf-8")
+    for query in QUERIES:
+        cell = f"`{query['source_file']}`" if query["source_file"] else "none"
+        kind = query["kind"].replace("_", " ")
+        assert f"| {query['text']} | {query['collection'] or 'none'} | {cell} | {kind} |" in readme
+    suffixes = [path.suffix for path in documents("manuals")]
+    assert f"| {suffixes.count('.pdf')} PDF files, {suffixes.count('.md')} Markdown files, 2 text files |" in readme
+    assert f"| {len(documents('handbook'))} Markdown files, some in subfolders |" in readme
+    assert f"| {len(documents('garden'))} text files |" in readme
