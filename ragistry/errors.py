@@ -26,6 +26,7 @@
     │   ├── EmptyQueryError
     │   ├── InvalidLimitError
     │   └── InvalidFilterError
+    ├── TechniqueError
     └── PipelineError
 
 A message says what is wrong, the value in ``!r``, and the remedy.
@@ -141,6 +142,10 @@ class InvalidLimitError(QueryError):
 
 class InvalidFilterError(QueryError):
     """``where`` is not a well-formed condition on metadata."""
+
+
+class TechniqueError(RagistryError):
+    """A technique returned something that breaks the contract of ``retrieve``."""
 
 
 class PipelineError(RagistryError):

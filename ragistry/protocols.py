@@ -131,7 +131,20 @@ class EmbedderRecord(Protocol):
     """A store that remembers which embedder its vectors come from."""
 
     def use_embedder(self, fingerprint: EmbedderFingerprint) -> None:
-        """Record the embedder, or raise `EmbeddingMismatchError` where the vectors come from another one."""
+        """Record the embedder before its vectors are added; else as `check_embedder`."""
+        ...
+
+    def check_embedder(self, fingerprint: EmbedderFingerprint) -> None:
+        """Raise `EmbeddingMismatchError` where the vectors come from another embedder; writes nothing."""
+        ...
+
+
+@runtime_checkable
+class VectorLookup(Protocol):
+    """A store that gives its vectors back."""
+
+    def vectors(self, ids: Sequence[str]) -> Vectors:
+        """``(n, d)`` float32 in the order of ``ids``; raises `StoreError` for an id that is not stored."""
         ...
 
 

@@ -72,11 +72,12 @@ class EmbedderFingerprint:
 
 @dataclass(frozen=True, slots=True)
 class SourceInfo:
-    """One source in a store: its collection, its name there, how many chunks, of which content, stored when."""
+    """One source in a store: its collection, its name there, how many chunks, its path, content hash and time."""
 
     collection: str
     source_file: str
     chunks: int
+    source: str = ""
     source_hash: str = ""
     ingested_at: float = 0.0
 

@@ -8,14 +8,15 @@ text, whole or broken numbers, or truth values; True is not 1, and 1 is 1.0.
 
 from __future__ import annotations
 
-import math
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ragistry.errors import InvalidFilterError
 from ragistry.types import Where
+from ragistry.utils.metadata import scalar_problem
 
+MAX_DEPTH = 32
 COMPARISONS = ("$eq", "$ne", "$gt", "$gte", "$lt", "$lte", "$in", "$nin", "$contains")
 JOINS = ("$and", "$or")
 _ORDER: dict[str, Callable[[Any, Any], bool]] = {
@@ -32,21 +33,27 @@ def normalise(where: Where) -> dict[str, Any]:
     Raises `InvalidFilterError` for whatever is not a condition. An empty mapping is refused: where a condition
     limits access, a caller that built none by mistake must not see everything.
     """
+    return _normalise(where, MAX_DEPTH)
+
+
+def _normalise(where: Any, depth: int) -> dict[str, Any]:
     if not isinstance(where, Mapping):
         raise InvalidFilterError(f"where must be a mapping, got {where!r}; write {{'page': 3}}")
     if not where:
         raise InvalidFilterError("where is empty: {}; leave it out (None) to search everything")
-    parts = [_normalise_item(key, value) for key, value in where.items()]
+    if depth == 0:
+        raise InvalidFilterError(f"where has more than {MAX_DEPTH} levels of $and and $or; make it flatter")
+    parts = [_normalise_item(key, value, depth) for key, value in where.items()]
     return parts[0] if len(parts) == 1 else {"$and": parts}
 
 
-def _normalise_item(key: Any, value: Any) -> dict[str, Any]:
+def _normalise_item(key: Any, value: Any, depth: int) -> dict[str, Any]:
     if not isinstance(key, str):
         raise InvalidFilterError(f"a key of where must be text, got {key!r}")
     if key in JOINS:
         if not isinstance(value, Sequence) or isinstance(value, str) or not value:
             raise InvalidFilterError(f"{key} takes a list of one or more conditions, got {value!r}")
-        parts = [normalise(part) for part in value]
+        parts = [_normalise(part, depth - 1) for part in value]
         return parts[0] if len(parts) == 1 else {key: parts}
     if key.startswith("$"):
         raise InvalidFilterError(
@@ -75,10 +82,11 @@ def _operand(key: str, op: Any, operand: Any) -> Any:
 
 
 def _scalar(key: str, op: str, value: Any) -> Any:
-    if isinstance(value, float) and not math.isfinite(value):
-        raise InvalidFilterError(f"{op} on {key!r} takes a finite number, got {value!r}")
     if not isinstance(value, str | int | float | bool):
-        raise InvalidFilterError(f"{op} on {key!r} takes text, a number or a truth value, got {value!r}")
+        raise InvalidFilterError(f"{op} on {key!r} takes text, a number or a truth value, got {value!r:.200}")
+    problem = scalar_problem(value)
+    if problem:
+        raise InvalidFilterError(f"the value of {op} on {key!r} {problem}")
     return value
 
 

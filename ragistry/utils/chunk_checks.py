@@ -1,0 +1,133 @@
+"""Chunks on their way into a store: all of a call is checked, and all its faults are told, before the first write."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ragistry.errors import DuplicateChunkIDError, EmbeddingMismatchError, InvalidChunkError
+from ragistry.types import EmbeddedChunk
+from ragistry.utils.ids import id_of
+from ragistry.utils.metadata import stored_metadata, text_problem
+from ragistry.utils.vectors import unit_vector
+
+if TYPE_CHECKING:
+    from ragistry.protocols import Vectors
+
+MAX_TEXT_BYTES = 10_000_000
+MAX_ID_BYTES = 512
+SHOWN = 10
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedChunks:
+    """Chunks that a store can write as they are; ``vectors``: ``(n, d)`` float32, rows of unit length."""
+
+    ids: list[str]
+    texts: list[str]
+    metadatas: list[dict[str, Any]]
+    vectors: Vectors
+
+
+def check_chunks(
+    chunks: Sequence[EmbeddedChunk], ids: Sequence[str] | None = None, *, dimension: int | None = None
+) -> CheckedChunks:
+    """What is to be written of ``chunks``; ``dimension``: that of the store's vectors, where it is known.
+
+    Raises `InvalidChunkError` with every fault of every chunk, `EmbeddingMismatchError` for another dimension,
+    `DuplicateChunkIDError` for an id that comes twice.
+    """
+    if ids is not None and len(ids) != len(chunks):
+        raise InvalidChunkError(f"there are {len(chunks)} chunks and {len(ids)} ids; give one id a chunk")
+    problems: list[str] = []
+    texts: list[str] = []
+    metadatas: list[dict[str, Any]] = []
+    rows: list[Any] = []
+    for index, chunk in enumerate(chunks):
+        faults = _collect(chunk, texts, metadatas, rows)
+        if ids is not None:
+            faults += filter(None, [id_problem(ids[index])])
+        problems += [f"chunk {index} {fault}" for fault in faults]
+    problems += _uneven(rows)
+    if problems:
+        refuse(problems)
+    if dimension is not None and rows and len(rows[0]) != dimension:
+        raise EmbeddingMismatchError(
+            f"the vectors have {len(rows[0])} numbers, those in the store have {dimension}; "
+            "use the embedder that the store was filled with, or clear the store and ingest again"
+        )
+    keys = list(ids) if ids is not None else [id_of(*pair) for pair in zip(texts, metadatas, strict=True)]
+    refuse_duplicates(keys)
+    vectors = np.stack(rows) if rows else np.empty((0, dimension or 0), dtype=np.float32)
+    return CheckedChunks(keys, texts, metadatas, vectors)
+
+
+def _collect(chunk: Any, texts: list[str], metadatas: list[dict[str, Any]], rows: list[Any]) -> list[str]:
+    """Take one chunk apart into the three lists, and return what is wrong with it."""
+    if not isinstance(chunk, tuple) or len(chunk) != 3:
+        return [f"is {chunk!r:.80}, not (text, metadata, embedding)"]
+    text, metadata, embedding = chunk
+    kept, faults = stored_metadata(metadata)
+    if not isinstance(text, str) or not text.strip():
+        faults.append(f"has no text: {text!r:.80}")
+    elif problem := text_problem(text, MAX_TEXT_BYTES):
+        faults.append(f"text {problem}")
+    try:
+        rows.append(unit_vector(embedding))
+    except (TypeError, ValueError) as error:
+        faults.append(f"vector {error}")
+    texts.append(text)
+    metadatas.append(kept)
+    return faults
+
+
+def _uneven(rows: Sequence[Any]) -> list[str]:
+    lengths = Counter(len(row) for row in rows)
+    return [f"the vectors have unequal lengths: {dict(lengths)}"] if len(lengths) > 1 else []
+
+
+def id_problem(identity: Any) -> str:
+    """Why this cannot be the id of a chunk; empty if it can."""
+    if not isinstance(identity, str) or not identity:
+        return f"has the id {identity!r:.80}; an id is text"
+    problem = text_problem(identity, MAX_ID_BYTES)
+    return f"id {problem}" if problem else ""
+
+
+def refuse(problems: Sequence[str]) -> None:
+    """Raise `InvalidChunkError` with the first problems and the number of all."""
+    more = f"; and {len(problems) - SHOWN} more" if len(problems) > SHOWN else ""
+    raise InvalidChunkError(f"nothing was written: {'; '.join(problems[:SHOWN])}{more}")
+
+
+def refuse_duplicates(ids: Sequence[str]) -> None:
+    """Raise `DuplicateChunkIDError` if an id comes twice."""
+    twice = [identity for identity, times in Counter(ids).items() if times > 1]
+    if twice:
+        shown = ", ".join(repr(identity) for identity in twice[:SHOWN])
+        raise DuplicateChunkIDError(
+            f"nothing was written: {len(twice)} ids come more than once in one call: {shown}; "
+            "give each chunk an id of its own, or chunk_index and source_file in its metadata"
+        )
+
+
+def check_source(collection: str, source_file: str, chunks: Sequence[EmbeddedChunk]) -> None:
+    """Raise `InvalidChunkError` unless these are the chunks of this source, all of them, in order."""
+    if not all(isinstance(name, str) and name for name in (collection, source_file)):
+        raise InvalidChunkError(f"a source needs two names, got {collection!r} and {source_file!r}")
+    problems: list[str] = []
+    for index, (_, metadata, _) in enumerate(chunks):
+        expected = {"collection": collection, "source_file": source_file, "chunk_index": index}
+        problems += [
+            f"chunk {index} has {key} {metadata.get(key)!r}, expected {value!r}"
+            for key, value in expected.items()
+            if metadata.get(key) != value or isinstance(metadata.get(key), bool | float)
+        ]
+        if not isinstance(metadata.get("source_hash"), str):
+            problems.append(f"chunk {index} has no source_hash, but {metadata.get('source_hash')!r}")
+    if problems:
+        refuse(problems)

@@ -1,0 +1,81 @@
+"""Cut a source into chunks that a retriever can find and a reader can place.
+
+`spans` decides where to cut; here Markdown's sections and fences become its regions, and every chunk gets the metadata
+that say where it stands.
+"""
+
+from __future__ import annotations
+
+import logging
+from bisect import bisect_right
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from ragistry.types import Chunk
+from ragistry.utils import sections
+from ragistry.utils.extract import MARKDOWN_EXTS, TEXT_EXTS, extract
+from ragistry.utils.extracted import Extracted
+from ragistry.utils.markdown import Outline, outline
+from ragistry.utils.spans import Region, check_sizes, cut_region
+
+_log = logging.getLogger(__name__)
+
+_LINE_EXTS = TEXT_EXTS - MARKDOWN_EXTS - {".txt", ".rst"}
+"""Files whose units are lines, not sentences: code, configuration, tables."""
+
+
+def chunk_document(file_path: str | Path, max_chunk_size: int, overlap: int = 0) -> list[Chunk]:
+    """The chunks of a file, in order; none, and a warning in the log, for a file without text.
+
+    ``max_chunk_size``: characters, 1 or more. ``overlap``: how many characters two neighbours share at most, 0 to
+    ``max_chunk_size - 1``. Raises `ConfigError` for other sizes, `SourceNotFoundError`, `UnsupportedFormatError`
+    and `ExtractionError` as `extract` does. Metadata as in `chunk_extracted`.
+    """
+    check_sizes(max_chunk_size, overlap)
+    chunks = chunk_extracted(extract(file_path), max_chunk_size, overlap)
+    if not chunks:
+        _log.warning("%s has no text: no chunks", file_path)
+    return chunks
+
+
+def chunk_extracted(extracted: Extracted, max_chunk_size: int, overlap: int = 0) -> list[Chunk]:
+    """The chunks of a text; sizes as in `chunk_document`.
+
+    Metadata: the source's own, ``source``, ``chunk_index`` (0, 1, …), ``start`` and ``end`` (``text[start:end]`` is
+    the chunk); PDF: ``page`` (1, 2, …, where the chunk starts); Markdown: ``has_code``, and below a heading
+    ``heading_context`` ("Install > Requirements") and ``section`` ("Requirements").
+    """
+    check_sizes(max_chunk_size, overlap)
+    text, sketch = extracted.text, outline(extracted.text) if extracted.format == "markdown" else None
+    regions = sections.regions(sketch, max_chunk_size) if sketch else [_whole(extracted)]
+    known = {key: value for key, value in extracted.metadata.items() if value is not None}
+    known["source"] = extracted.source
+    spans = chain.from_iterable(cut_region(text, region, max_chunk_size, overlap) for region in regions)
+    chunks = [
+        Chunk(text[start:end], {**known, "chunk_index": index, "start": start, "end": end})
+        for index, (start, end) in enumerate(spans)
+    ]
+    if sketch:
+        for _, metadata in chunks:
+            _place(sketch, metadata)
+    if extracted.format == "pdf":
+        for _, metadata in chunks:
+            metadata["page"] = bisect_right(extracted.page_starts, metadata["start"])
+    return chunks
+
+
+def _whole(extracted: Extracted) -> Region:
+    lines = extracted.format == "text" and Path(extracted.source).suffix.lower() in _LINE_EXTS
+    return Region(0, len(extracted.text), lines=lines)
+
+
+def _place(sketch: Outline, metadata: dict[str, Any]) -> None:
+    """Add what the outline says about a chunk."""
+    start, end = metadata["start"], metadata["end"]
+    section = sketch.section_at(start, end)
+    if section.context:
+        metadata["heading_context"] = section.context
+    if section.title:
+        metadata["section"] = section.title
+    metadata["has_code"] = sketch.has_code(start, end)

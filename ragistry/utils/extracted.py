@@ -1,0 +1,48 @@
+"""What extraction is allowed to spend, and what it hands to the chunker."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from typing import Any, Literal
+
+from ragistry.errors import ConfigError
+
+Format = Literal["text", "markdown", "pdf"]
+
+
+@dataclass(frozen=True, slots=True)
+class ExtractLimits:
+    """What one file may cost; past a limit it is refused with an error that names the limit.
+
+    ``seconds``: to read a PDF. ``pages``: of a PDF. ``bytes``: of any file. ``characters``: of a PDF's text.
+    ``memory``: bytes of address space of the process that reads PDFs, its libraries included (on systems that can
+    limit it). Raises `ConfigError` unless all are above 0.
+    """
+
+    seconds: float = 60.0
+    pages: int = 5_000
+    bytes: int = 200_000_000
+    characters: int = 50_000_000
+    memory: int = 1_000_000_000
+
+    def __post_init__(self) -> None:
+        for name, value in ((limit.name, getattr(self, limit.name)) for limit in fields(self)):
+            if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
+                raise ConfigError(f"the limit {name!r} of extraction must be a number above 0, got {value!r}")
+
+
+@dataclass(frozen=True, slots=True)
+class Extracted:
+    """The text of one source and where its parts came from.
+
+    ``source``: the path as given, or the name of a text. ``page_starts``: the offset of each page's first character,
+    PDF only; a page without text has the offset of the next one. ``metadata``: from front matter or the PDF's own
+    information; scalars and lists of text. ``warnings``: what a reader of the text should know, one line each.
+    """
+
+    text: str
+    source: str
+    format: Format = "text"
+    page_starts: tuple[int, ...] = ()
+    metadata: dict[str, Any] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()

@@ -1,0 +1,104 @@
+"""The block of metadata at the head of a Markdown file: YAML between ``---``, TOML between ``+++``, or JSON.
+
+Kept are `SCALARS` (text, numbers, truth values; dates as ISO 8601) and `LISTS` (of text; a bare text is split at its
+commas), whatever the case of their keys; ``linkTitle`` stands in for a missing title. All else is for the site's
+generator and is left out.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import tomllib
+from collections.abc import Mapping
+from datetime import date, datetime, time
+from typing import Any, NamedTuple
+
+SCALARS = ("title", "description", "author", "date", "section", "weight")
+LISTS = ("tags", "categories", "keywords")
+
+_LIMIT = 65_536  # characters; a longer block is no front matter
+_FENCED = re.compile(r"(---|\+\+\+)[ \t]*\n(.*?)^(?:\1|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
+_LOOKS_MEANT = re.compile(r"(?:---[ \t]*\n[\w-]+:(?:\s|$)|\+\+\+[ \t]*\n|\{\s*\")")
+
+
+class FrontMatter(NamedTuple):
+    """The metadata, the text after the block, and what is wrong with the block, if anything."""
+
+    metadata: dict[str, Any]
+    body: str
+    warning: str = ""
+
+
+def split(text: str) -> FrontMatter:
+    """Take the front matter off ``text`` (newlines ``\\n``); malformed front matter stays in the body, with a warning.
+
+    A rule of dashes that opens the text is not front matter, and no reason to warn.
+    """
+    try:
+        fields, end = _parse(text)
+    except _malformed() as error:
+        return FrontMatter({}, text, f"front matter cannot be read and was kept as text: {_one_line(error)}")
+    if fields is not None:
+        return FrontMatter(_kept(fields), text[end:].lstrip("\n"))
+    unclosed = "front matter has no end and was kept as text: close it with the line that opened it"
+    return FrontMatter({}, text, unclosed if _LOOKS_MEANT.match(text) else "")
+
+
+def _parse(text: str) -> tuple[Mapping[Any, Any] | None, int]:
+    """The fields and where the body begins; None where there is no front matter."""
+    if re.match(r'\{\s*"', text):
+        fields, end = json.JSONDecoder().raw_decode(text[:_LIMIT])
+        return fields, end
+    found = _FENCED.match(text[:_LIMIT])
+    if found is None:
+        return None, 0
+    fields = _load_yaml(found[2]) if found[1] == "---" else tomllib.loads(found[2])
+    if fields is None and not found[2].strip():
+        fields = {}
+    return fields if isinstance(fields, Mapping) else None, found.end()
+
+
+def _load_yaml(block: str) -> Any:
+    from ruamel.yaml import YAML
+
+    return YAML(typ="safe", pure=True).load(block)
+
+
+def _malformed() -> tuple[type[Exception], ...]:
+    """What the three parsers raise; the last four are ruamel's on values such as ``!!bool maybe`` or ``2024-13-45``."""
+    from ruamel.yaml.error import YAMLError
+
+    return (YAMLError, RecursionError, ValueError, KeyError, TypeError, AttributeError)
+
+
+def _one_line(error: Exception) -> str:
+    mark, problem = getattr(error, "problem_mark", None), getattr(error, "problem", None)
+    reason = f"line {mark.line + 2}: {problem}" if mark and problem else f"{type(error).__name__}: {error}"
+    return " ".join(reason.split())[:200]
+
+
+def _kept(fields: Mapping[Any, Any]) -> dict[str, Any]:
+    given = {str(key).lower(): value for key, value in fields.items()}
+    given["title"] = given.get("title") or given.get("linktitle")
+    kept = {key: _scalar(given.get(key)) for key in SCALARS} | {key: _texts(given.get(key)) for key in LISTS}
+    for key in ("title", "description"):
+        kept[key] = None if kept[key] is None else str(kept[key])
+    return {key: value for key, value in kept.items() if value not in (None, "", [])}
+
+
+def _scalar(value: Any) -> str | int | float | bool | None:
+    if isinstance(value, date | datetime | time):
+        return value.isoformat()
+    if isinstance(value, str):
+        return value.strip()
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value if isinstance(value, bool | int | float) else None
+
+
+def _texts(value: Any) -> list[str]:
+    values = value.split(",") if isinstance(value, str) else value if isinstance(value, list) else [value]
+    texts = (str(scalar) for scalar in map(_scalar, values) if scalar not in (None, ""))
+    return list(dict.fromkeys(texts))

@@ -1,0 +1,137 @@
+r"""The structure of a Markdown text that matters to a chunker: its sections and its fenced code.
+
+Headings are ATX (``## Install``) and setext (underlined with ``===`` or ``---``), as CommonMark has them; what looks
+like a heading inside a fence is code. A fence may be indented, stand in a list or a quotation, and be left open.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from ragistry.utils.boundaries import next_word
+
+_ITEM = r"(?:[-*+]|\d{1,3}[.)])[ \t]"
+_BLOCK = re.compile(
+    r"\n(?=[ \t>]*+[#`~=*+\d-])(?:"  # most lines are passed over here
+    rf"[ \t>]*+(?:{_ITEM}+)?+(?P<fence>`{{3,}}+(?![^\n]*`)|~{{3,}}+)[^\n]*+"
+    r"| {0,3}(?P<marks>\#{1,6})(?!\#)(?:[ \t]+(?P<title>[^\n]*+))?(?=\s|\Z)"
+    r"| {0,3}(?P<underline>=++|-++)[ \t\r]*+(?=\n|\Z))"
+)
+_PARAGRAPH = re.compile(rf" {{0,3}}(?=[^\s>|])(?!{_ITEM})")
+_ATTRIBUTES = re.compile(r"\{[#.][^{}]*\}$")
+_CLOSING_MARKS = re.compile(r"(?:^|\s)#+$")
+_LINK = re.compile(r"!?\[([^\[\]]*)\](?:\([^()]*\)|\[[^\[\]]*\])")
+_LONGEST_TITLE = 200  # characters; every chunk of the section carries it
+
+
+class Section(NamedTuple):
+    """A heading and what stands below it, up to the next heading, as offsets into the text.
+
+    ``body``: the first character below the heading, ``stop`` where there is none. ``context``: the titles from the
+    outermost heading to this one, "Install > Requirements". What stands before the first heading has level 0 and no
+    title.
+    """
+
+    start: int
+    stop: int
+    body: int
+    level: int
+    title: str
+    context: str
+
+    @property
+    def bare(self) -> bool:
+        """Whether nothing stands below the heading."""
+        return self.body == self.stop
+
+
+class Outline(NamedTuple):
+    """The sections and the fenced code ``(start, end)`` of a text, each in order."""
+
+    sections: list[Section]
+    fences: list[tuple[int, int]]
+
+    def section_at(self, start: int, end: int) -> Section:
+        """The section of the span's first text; headings with nothing below them are passed over."""
+        at = bisect_left(self.sections, (start + 1,)) - 1
+        while self.sections[at].bare and at + 1 < len(self.sections) and self.sections[at + 1].start < end:
+            at += 1
+        return self.sections[at]
+
+    def has_code(self, start: int, end: int) -> bool:
+        """Whether part of a fence lies in the span."""
+        before = bisect_left(self.fences, (end,)) - 1
+        return before >= 0 and self.fences[before][1] > start
+
+
+_Heading = tuple[int, int, int, str]  # start, end, level, title
+
+
+def outline(text: str) -> Outline:
+    """The outline of a text without front matter; a text without headings is one section."""
+    headings: list[_Heading] = []
+    fences: list[tuple[int, int]] = []
+    lines = "\n" + text  # every line follows a line end; offsets into it are one more than into the text
+    opened: re.Match[str] | None = None
+    done = 0
+    for block in _BLOCK.finditer(lines):
+        kind, end = block.lastgroup, block.end()
+        if opened:
+            if kind != "fence" or not _closes(block, opened["fence"]):
+                continue
+            fences.append((opened.start("fence") - 1, block.end("fence") - 1))
+            opened = None
+        elif kind == "fence":
+            opened = block
+        elif kind != "underline":
+            marks = block["marks"]
+            headings.append((block.start("marks") - 1, end - 1, len(marks), _title(block["title"] or "")))
+        elif (start := _title_above(lines, done, block.start())) >= 0:
+            level = 1 if block["underline"][0] == "=" else 2
+            headings.append((start, end - 1, level, _title(lines[start + 1 : block.start()])))
+        done = end
+    if opened:
+        fences.append((opened.start("fence") - 1, len(text.rstrip())))
+    return Outline(list(_sections(text, headings)), fences)
+
+
+def _closes(block: re.Match[str], fence: str) -> bool:
+    """Whether the line ends what ``fence`` opened: at least as many of its marks, and nothing else."""
+    return block["fence"].startswith(fence) and block[0].strip("\n\r\t >") == block["fence"]
+
+
+def _title_above(lines: str, lo: int, underline: int) -> int:
+    """The offset into the text of the line above, if that is a paragraph of its own and not before ``lo``; else -1."""
+    start = lines.rfind("\n", lo, underline)
+    if start < 0 or not _PARAGRAPH.match(lines, start + 1, underline):
+        return -1
+    before = lines[lines.rfind("\n", 0, start) + 1 : start]
+    return start if start == lo or not before.strip() else -1
+
+
+def _title(raw: str) -> str:
+    """The words of a heading, without closing marks, attributes and the targets of links."""
+    title = raw[:_LONGEST_TITLE].strip()
+    if title.endswith("}"):
+        title = _ATTRIBUTES.sub("", title).rstrip()
+    if title.endswith("#"):
+        title = _CLOSING_MARKS.sub("", title)
+    return _LINK.sub(r"\1", title) if "[" in title else title
+
+
+def _sections(text: str, headings: list[_Heading]) -> Iterator[Section]:
+    first = headings[0][0] if headings else len(text)
+    if not headings or text[:first].strip():
+        yield Section(0, first, 0, 0, "", "")
+    path: list[tuple[int, str]] = []
+    stops = [*(heading[0] for heading in headings[1:]), len(text)]
+    for (start, end, level, title), stop in zip(headings, stops, strict=False):
+        while path and path[-1][0] >= level:
+            path.pop()
+        above = path[-1][1] if path else ""
+        context = f"{above} > {title}" if above and title else above or title
+        path.append((level, context))
+        yield Section(start, stop, min(next_word(text, end), stop), level, title, context)

@@ -1,0 +1,97 @@
+"""What a chunk's metadata may hold: text, numbers, truth values, and flat lists of one kind of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+MAX_KEYS = 100
+MAX_KEY_LENGTH = 256
+MAX_LIST = 1_000
+MAX_VALUES = 4_000
+"""Values of one chunk, those in lists counted each: a row past some 5,400 breaks a Chroma collection for good."""
+MAX_VALUE_BYTES = 1_000_000
+MAX_INTEGER = 2**63
+
+OWN_PREFIX = "ragistry:"
+"""Keys under which a store keeps its own records; they are not shown and cannot be given."""
+
+
+def stored_metadata(metadata: Any) -> tuple[dict[str, Any], list[str]]:
+    """The metadata as they are stored, and what is wrong with them, one phrase each.
+
+    None and an empty list say the same as no key, and are left out; a tuple becomes a list.
+    """
+    if not isinstance(metadata, Mapping):
+        return {}, [f"metadata are {metadata!r:.80}, not a mapping"]
+    kept: dict[str, Any] = {}
+    problems: list[str] = []
+    for key, value in metadata.items():
+        problem = key_problem(key) or value_problem(value)
+        if problem:
+            problems.append(f"metadata {key!r:.80} {problem}")
+        elif isinstance(value, list | tuple):
+            if value:
+                kept[key] = list(value)
+        elif value is not None:
+            kept[key] = value
+    if len(kept) > MAX_KEYS:
+        problems.append(f"has {len(kept)} metadata keys, the limit is {MAX_KEYS}")
+    values = sum(len(value) if isinstance(value, list) else 1 for value in kept.values())
+    if values > MAX_VALUES:
+        problems.append(f"has {values:,} metadata values, the limit is {MAX_VALUES:,}")
+    return kept, problems
+
+
+def key_problem(key: Any) -> str:
+    """Why this cannot be the key of a metadata value; empty if it can."""
+    if not isinstance(key, str) or not key:
+        return "is no key; a key is text"
+    if key[0] in "#$" or key.startswith(OWN_PREFIX) or key == "chroma:document":
+        return f"is a reserved key; choose one that does not begin with '#', '$' or {OWN_PREFIX!r}"
+    if len(key) > MAX_KEY_LENGTH:
+        return f"is a key of {len(key):,} characters, the limit is {MAX_KEY_LENGTH}"
+    return text_problem(key, MAX_VALUE_BYTES)
+
+
+def value_problem(value: Any) -> str:
+    """Why this cannot be a metadata value; empty if it can."""
+    if value is None:
+        return ""
+    if isinstance(value, list | tuple):
+        return _list_problem(value)
+    return scalar_problem(value)
+
+
+def _list_problem(values: Sequence[Any]) -> str:
+    if len(values) > MAX_LIST:
+        return f"is a list of {len(values):,} values, the limit is {MAX_LIST:,}"
+    problem = next(filter(None, map(scalar_problem, values)), "")
+    if problem:
+        return f"has a value that {problem}"
+    kinds = {bool if isinstance(value, bool) else type(value) for value in values}
+    if len(kinds) > 1:
+        names = ", ".join(sorted(kind.__name__ for kind in kinds))
+        return f"is a list of several kinds ({names}); make them one"
+    return ""
+
+
+def scalar_problem(value: Any) -> str:
+    """Why this cannot be stored as one value; empty if it can."""
+    if isinstance(value, str):
+        return text_problem(value, MAX_VALUE_BYTES)
+    if isinstance(value, float):
+        return "" if math.isfinite(value) else f"is {value!r}; leave out what is not known"
+    if isinstance(value, bool | int):
+        return "" if -MAX_INTEGER <= value < MAX_INTEGER else "is a whole number past 64 bits; make it text"
+    return f"is of type {type(value).__name__}; give text, a number, a truth value, or a list of one kind of them"
+
+
+def text_problem(text: str, limit: int) -> str:
+    """Why this text cannot be stored; empty if it can. ``limit``: bytes in UTF-8."""
+    try:
+        size = len(text.encode())
+    except UnicodeEncodeError as error:
+        return f"has half a character (a lone surrogate) at position {error.start:,}; take it out"
+    return "" if size <= limit else f"has {size:,} bytes, the limit is {limit:,}"

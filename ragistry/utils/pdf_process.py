@@ -1,0 +1,141 @@
+"""The worker processes that read PDFs: started on first use, used again, killed when they take too long.
+
+Each thread that reads at the same time as others has a worker of its own; a worker is only ever used by one.
+"""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import subprocess
+import sys
+import threading
+from collections import deque
+from contextlib import suppress
+from pathlib import Path
+from signal import strsignal
+from typing import Any
+
+_idle: deque[subprocess.Popen[bytes]] = deque()
+
+
+class WorkerDiedError(Exception):
+    """The worker ended in the middle of a file, or never began; the message says how."""
+
+
+def ask(request: dict[str, Any], seconds: float) -> dict[str, Any]:
+    """The worker's answer (`pdf_worker`). Raises `TimeoutError` after ``seconds``, and `WorkerDiedError`."""
+    worker = _idle_worker()
+    if worker is not None:
+        with suppress(WorkerDiedError):  # perhaps while it was idle: a new one tells whether it is the file
+            return _answer(worker, request, seconds)
+    return _answer(_start(), request, seconds)
+
+
+def _answer(worker: subprocess.Popen[bytes], request: dict[str, Any], seconds: float) -> dict[str, Any]:
+    try:
+        line, expired = _exchange_within(seconds, worker, request)
+    except BaseException:  # interrupted: what it is still writing would be taken for the next answer
+        _end(worker)
+        raise
+    answer: dict[str, Any] = json.loads(line) if line.endswith(b"\n") else {}
+    if answer and "spoiled" not in answer and not expired:
+        _idle.append(worker)
+        return answer
+    ending = "" if answer or expired else _ending(worker)
+    _end(worker)
+    if answer:
+        return answer
+    raise WorkerDiedError(ending) if ending else TimeoutError(f"no answer in {seconds:g} s")
+
+
+def _exchange_within(seconds: float, worker: subprocess.Popen[bytes], request: dict[str, Any]) -> tuple[bytes, bool]:
+    """One answer, and whether the worker was killed for taking too long."""
+    expired = threading.Event()
+
+    def expire() -> None:
+        expired.set()
+        worker.kill()
+
+    timer = threading.Timer(seconds, expire)
+    timer.daemon = True
+    timer.start()
+    try:
+        line = _exchange(worker, request)
+    finally:
+        timer.cancel()
+        timer.join()  # from here on it kills nothing
+    return line, expired.is_set()
+
+
+def _idle_worker() -> subprocess.Popen[bytes] | None:
+    with suppress(IndexError):
+        while True:
+            worker = _idle.pop()
+            if worker.poll() is None:
+                return worker
+            _end(worker)
+    return None
+
+
+def _start() -> subprocess.Popen[bytes]:
+    package = str(Path(__file__).resolve().parents[2])
+    path = os.pathsep.join([*filter(None, sys.path), package])  # "" is the current folder, which may hold anything
+    command = [sys.executable, "-P", "-m", "ragistry.utils.pdf_worker"]
+    pipe, environment = subprocess.PIPE, {**os.environ, "PYTHONPATH": path}
+    try:
+        return subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, env=environment)
+    except OSError as error:
+        raise WorkerDiedError(f"its process cannot start: {error}") from error
+
+
+def _exchange(worker: subprocess.Popen[bytes], request: dict[str, Any]) -> bytes:
+    """One answer, a line; cut short or empty where the worker died."""
+    assert worker.stdin is not None
+    assert worker.stdout is not None
+    with suppress(BrokenPipeError):
+        worker.stdin.write(json.dumps(request).encode() + b"\n")
+        worker.stdin.flush()
+    return worker.stdout.readline()
+
+
+def _ending(worker: subprocess.Popen[bytes]) -> str:
+    with suppress(subprocess.TimeoutExpired):
+        worker.wait(timeout=1)  # its pipes close a moment before it can be waited for
+    code = worker.returncode
+    if code is None:
+        return "it closed its output"
+    return f"exit code {code}" if code >= 0 else f"signal {-code}: {strsignal(-code)}"
+
+
+def _end(worker: subprocess.Popen[bytes]) -> None:
+    worker.kill()
+    worker.wait()
+    _close_pipes(worker)
+
+
+def _close_pipes(worker: subprocess.Popen[bytes]) -> None:
+    for pipe in (worker.stdin, worker.stdout):
+        if pipe is not None:
+            with suppress(BrokenPipeError):
+                pipe.close()
+
+
+def close_workers() -> None:
+    """End the idle workers; the next PDF starts one again."""
+    while _idle:
+        _end(_idle.pop())
+
+
+def _forget_workers() -> None:
+    """After a fork: the workers belong to the parent."""
+    for worker in _idle:
+        worker.returncode = 0
+        _close_pipes(worker)
+    _idle.clear()
+
+
+atexit.register(close_workers)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_workers)

@@ -1,0 +1,115 @@
+"""The process that reads PDFs, so that a file that hangs, crashes or bloats its reader takes nothing else along.
+
+``python -m ragistry.utils.pdf_worker`` answers each line of JSON on its standard input with one on its standard
+output: ``{"path", "engine", "pages", "characters", "memory"}`` with ``{"pages": [text], "unreadable": [page], "info"}``
+or ``{"error": reason}``; ``"spoiled"`` beside it says that this process is better not used again. It ends as soon as
+its standard input does, even in the middle of a file.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import sys
+import threading
+import unicodedata
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Any
+
+from ragistry.utils.hyphens import rejoin
+from ragistry.utils.pdf_engines import ENGINES, Pdf, UnreadablePdfError
+
+_JUNK = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\uffff]|\u00ad(?!\n)")  # of fonts that map no characters
+_LIGATURES = re.compile("[\ufb00-\ufb06]")
+_LINE_ENDS = re.compile(r"(?<![ \t])[ \t]++(?=\n)")
+_PAGE_BREAK = "\f"  # among the characters that `_JUNK` removes from pages
+
+
+def main() -> None:
+    """Answer requests until standard input ends."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which ends this process
+    answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # a library that prints must not write into an answer
+    requests: SimpleQueue[bytes] = SimpleQueue()
+    threading.Thread(target=_listen, args=(requests,), daemon=True).start()
+    while True:
+        answers.write(json.dumps(answer(json.loads(requests.get()))).encode() + b"\n")
+        answers.flush()
+
+
+def _listen(requests: SimpleQueue[bytes]) -> None:
+    for line in sys.stdin.buffer:
+        requests.put(line)
+    os._exit(0)  # the parent is gone: nobody waits for what the main thread is doing
+
+
+def answer(request: dict[str, Any]) -> dict[str, Any]:
+    """What the file holds, or why it cannot be read."""
+    _limit_memory(request["memory"])
+    try:
+        data = Path(request["path"]).read_bytes()
+        if not data:
+            return {"error": "is empty, 0 bytes; get the file again"}
+        return _read(ENGINES[request["engine"]](data), request)
+    except UnreadablePdfError as refusal:
+        return {"error": str(refusal)}
+    except MemoryError:
+        return {"error": f"needs more memory than {request['memory']:,} bytes; raise limits.memory", "spoiled": True}
+    except Exception as error:  # noqa: BLE001 - on a damaged file, pypdf raises anything; this is where it is reported
+        reason = " ".join(f"{type(error).__name__}: {error}".split())
+        return {"error": f"cannot be read ({reason[:200]}); repair it: qpdf in.pdf out.pdf", "spoiled": True}
+
+
+def _limit_memory(size: int) -> None:
+    try:
+        import resource
+    except ImportError:  # Windows
+        return
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a crash leaves no file behind
+    if sys.platform == "linux":  # elsewhere the limit can be set and is not kept
+        _, most = resource.getrlimit(resource.RLIMIT_AS)
+        resource.setrlimit(resource.RLIMIT_AS, (size if most == resource.RLIM_INFINITY else min(size, most), most))
+
+
+def _read(pdf: Pdf, request: dict[str, Any]) -> dict[str, Any]:
+    if pdf.pages > request["pages"]:
+        raise UnreadablePdfError(
+            f"has {pdf.pages:,} pages, more than the limit of {request['pages']:,}; split it or raise limits.pages"
+        )
+    texts, unreadable, characters = [], [], 0
+    for index in range(pdf.pages):
+        text = _page_text(pdf, index)
+        characters += len(text or "")
+        if characters > request["characters"]:
+            limit = f"{request['characters']:,}"
+            raise UnreadablePdfError(
+                f"has more than {limit} characters, the limit; split it or raise limits.characters"
+            )
+        if text is None:
+            unreadable.append(index + 1)
+        texts.append(clean(text or ""))
+    pages = [page.strip() for page in rejoin(_PAGE_BREAK.join(texts)).split(_PAGE_BREAK)] if texts else []
+    return {"pages": pages, "unreadable": unreadable, "info": pdf.info}
+
+
+def _page_text(pdf: Pdf, index: int) -> str | None:
+    try:
+        return pdf.text(index)
+    except MemoryError:
+        raise
+    except Exception:  # noqa: BLE001 - one damaged page is reported and the others are read
+        return None
+
+
+def clean(text: str) -> str:
+    """The text of a page with newlines ``\\n``, no control characters, no blanks at line ends, ligatures in letters."""
+    text = _JUNK.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
+    text = _LIGATURES.sub(lambda ligature: unicodedata.normalize("NFKC", ligature[0]), text)
+    return _LINE_ENDS.sub("", text)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,62 @@
+"""Names become things on use: ``"module:attr"`` from a configuration file to the class or function itself."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from pkgutil import iter_modules
+from types import ModuleType
+from typing import Any
+
+from ragistry.errors import ConfigError
+from ragistry.utils.suggest import did_you_mean, listed
+
+
+def resolve_object(spec: str) -> Any:
+    """Import ``"package.module:attr"`` and return the attribute.
+
+    Raises `ConfigError`, and says which it was: not of that form, no such module, a module that needs another one
+    that is not installed, a module that fails while it is imported (with the cause), or no such attribute.
+    """
+    module_name, attribute = _split(spec)
+    module = _import(spec, module_name)
+    try:
+        return getattr(module, attribute)
+    except AttributeError as error:
+        public = [name for name in vars(module) if not name.startswith("_")]
+        suggestion = did_you_mean(attribute, public) or f"; it has {listed(public)}"
+        raise ConfigError(f"cannot load {spec!r}: module {module_name!r} has no {attribute!r}{suggestion}") from error
+
+
+def _split(spec: str) -> tuple[str, str]:
+    module, _, attribute = spec.partition(":") if isinstance(spec, str) else ("", "", "")
+    if not attribute.isidentifier() or not all(part.isidentifier() for part in module.split(".")):
+        raise ConfigError(f"cannot load {spec!r}: write 'module:attribute', such as 'mypackage.search:MyTechnique'")
+    return module, attribute
+
+
+def _import(spec: str, name: str) -> ModuleType:
+    try:
+        return import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name is not None and f"{name}.".startswith(f"{error.name}."):
+            raise ConfigError(f"cannot load {spec!r}: {_missing(error.name)}") from error
+        raise ConfigError(
+            f"cannot load {spec!r}: module {name!r} needs {error.name!r}, which is not installed; "
+            f"install the package that provides {error.name!r}"
+        ) from error
+    except Exception as error:
+        raise ConfigError(
+            f"cannot load {spec!r}: module {name!r} fails on import with {type(error).__name__}: {error}; "
+            f"see it alone with: python -c 'import {name}'"
+        ) from error
+
+
+def _missing(name: str) -> str:
+    """What to do about a module that is not there; a package that was found lists what it has instead."""
+    parent, _, last = name.rpartition(".")
+    if not parent:
+        return f"no module {name!r}; install its package, or put {name}.py on the Python path"
+    siblings = [module.name for module in iter_modules(getattr(sys.modules.get(parent), "__path__", []))]
+    suggestion = did_you_mean(last, siblings) or f"; its modules: {listed(siblings)}"
+    return f"package {parent!r} has no module {last!r}{suggestion}"

@@ -1,0 +1,136 @@
+"""Cut a text into spans of at most so many characters, at the best place that each window offers.
+
+A span takes as many paragraphs as fit. Where the last paragraph end would leave it less than a third full, it goes on
+to the last end of a sentence, then of a line, of a word, and at last to exactly the limit, between two graphemes. In
+code and tables the lines take the place of sentences.
+
+What holds of every result: a span has no white space at its ends, is never empty and never too long; starts and ends
+grow strictly; every character that is not white space lies in a span; two neighbours share at most ``overlap``
+characters; the same text gives the same spans. The time is linear in the text, whatever its shape.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from ragistry.errors import ConfigError
+from ragistry.utils import boundaries, graphemes
+
+Span = tuple[int, int]
+
+
+class Region(NamedTuple):
+    """A part ``text[start:stop]`` that is cut by itself: no span and no overlap crosses its ends.
+
+    ``body``: the first span reaches past this offset where it can, so that a heading keeps the text below it.
+    ``blocks``: spans, in order and without white space at their ends, that are not divided where they fit.
+    ``lines``: the whole region is code or a table.
+    """
+
+    start: int
+    stop: int
+    body: int = 0
+    blocks: Sequence[Span] = ()
+    lines: bool = False
+
+
+def cut(text: str, max_chunk_size: int, overlap: int = 0) -> list[Span]:
+    """The spans ``(start, end)`` of ``text``, in order; none for a text of white space.
+
+    ``max_chunk_size``: characters, 1 or more. ``overlap``: how many characters two neighbours share at most, 0 to
+    ``max_chunk_size - 1``; whole sentences where they fit, else words, and on unbroken text exactly so many.
+    Raises `ConfigError` for other values.
+    """
+    check_sizes(max_chunk_size, overlap)
+    return list(cut_region(text, Region(0, len(text)), max_chunk_size, overlap))
+
+
+def check_sizes(max_chunk_size: Any, overlap: Any) -> None:
+    """Raise `ConfigError` unless ``0 <= overlap < max_chunk_size``, both whole numbers."""
+    for name, value, least in (("max_chunk_size", max_chunk_size, 1), ("overlap", overlap, 0)):
+        if isinstance(value, bool) or not isinstance(value, int) or value < least:
+            raise ConfigError(f"{name} must be a whole number of characters, {least} or more, got {value!r}")
+    if overlap >= max_chunk_size:
+        raise ConfigError(
+            f"overlap must be smaller than max_chunk_size, got {overlap!r} and {max_chunk_size!r}; "
+            f"a fifth of it is usual: {max_chunk_size // 5}"
+        )
+
+
+def cut_region(text: str, region: Region, size: int, overlap: int) -> Iterator[Span]:
+    """The spans of one region, as `cut` makes them; the sizes are not checked."""
+    stop = region.start + len(text[region.start : region.stop].rstrip())
+    start = new = boundaries.next_word(text, region.start)  # new: the first character that no span has yet
+    while new < stop:
+        limit = start + size
+        end = _end(text, region, start, new, limit) if limit < stop else stop
+        if text[end - 1].isspace():
+            end = start + len(text[start:end].rstrip())
+        yield start, end
+        new = boundaries.next_word(text, end)
+        start = _start(text, region, (start, end), new, size, overlap) if overlap and new < stop else new
+
+
+def _end(text: str, region: Region, start: int, new: int, limit: int) -> int:
+    """Where the span from ``start`` ends: past ``new``, at most at ``limit``; it may follow white space."""
+    third = start + (limit - start) // 3
+    lo = region.body if new < region.body < limit else new
+    if not region.blocks:
+        return _boundary(text, lo, third, limit, region.lines)
+    if block := _block_around(region.blocks, limit):
+        first, last = block
+        fits = last - first <= limit - start
+        if first > new and (fits or first >= third):
+            return first
+        return _boundary(text, max(new, first), third, limit, lines=True)
+    end = _boundary(text, lo, third, limit, region.lines)
+    block = _block_around(region.blocks, end)
+    return block[1] if block else end
+
+
+def _boundary(text: str, lo: int, third: int, limit: int, lines: bool) -> int:
+    """The best end in ``(lo, limit]``; a span that ends before ``third`` is nearly empty."""
+    end = boundaries.last_paragraph_end(text, max(lo, third), limit)
+    if end < 0 and not lines:
+        end = boundaries.last_sentence_end(text, lo, limit)
+    if end < 0:
+        end = boundaries.last_line_end(text, lo if lines else max(lo, third), limit)
+    if end < 0:
+        end = boundaries.last_word_end(text, lo, limit)
+    return end if end > 0 else graphemes.cut_before(text, lo, limit)
+
+
+def _start(text: str, region: Region, before: Span, new: int, size: int, overlap: int) -> int:
+    """Where the span after ``before`` starts: at ``new``, or up to ``overlap`` characters inside ``before``."""
+    start, end = before
+    lo = max(start + 1, end - overlap, new - size + 1)  # the last leaves room for one new character
+    divided = _block_around(region.blocks, end)
+    if divided:
+        lo = max(lo, divided[0])
+    lines = region.lines or divided is not None
+    at = _first_start(text, lo, end, lines)
+    if at < 0:  # no white space from lo to end
+        at = graphemes.cut_after(text, start, lo, end) if new == end and start < end - overlap else new
+    if not region.blocks:
+        return at
+    while (block := _block_around(region.blocks, at)) and block != divided:
+        after = _first_start(text, block[1], end, lines)
+        at = after if after > 0 else new
+    ahead = _block_around(region.blocks, new + 1)
+    return new if ahead and ahead[1] - ahead[0] <= size < ahead[1] - at else at
+
+
+def _first_start(text: str, lo: int, hi: int, lines: bool) -> int:
+    first = boundaries.first_line_start if lines else boundaries.first_sentence_start
+    at = first(text, lo, hi)
+    return at if at > 0 else boundaries.first_word_start(text, lo, hi)
+
+
+def _block_around(blocks: Sequence[Span], at: int) -> Span | None:
+    """The block that a cut at ``at`` would divide."""
+    if not blocks:
+        return None
+    block = blocks[bisect_left(blocks, (at,)) - 1]
+    return block if block[0] < at < block[1] else None

@@ -1,0 +1,268 @@
+"""Files to chunks with the metadata that say where each stands."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import logging
+import re
+from pathlib import Path
+
+import pytest
+from fpdf import FPDF
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ragistry.errors import ConfigError, SourceNotFoundError, UnsupportedFormatError
+from ragistry.types import Chunk
+from ragistry.utils.chunker import chunk_document, chunk_extracted
+from ragistry.utils.extract import extract
+from ragistry.utils.extracted import Extracted
+from ragistry.utils.markdown import outline
+from tests.utils.span_invariants import check
+
+
+def markdown(text: str, size: int, overlap: int = 0) -> list[Chunk]:
+    return chunk_extracted(Extracted(text, "notes.md", "markdown"), size, overlap)
+
+
+def check_chunks(extracted: Extracted, size: int, overlap: int) -> list[Chunk]:
+    """Chunk the text, assert all that holds of every result, and return the chunks."""
+    chunks = chunk_extracted(extracted, size, overlap)
+    spans = [(chunk.metadata["start"], chunk.metadata["end"]) for chunk in chunks]
+    assert [chunk.text for chunk in chunks] == [extracted.text[start:end] for start, end in spans]
+    assert [chunk.metadata["chunk_index"] for chunk in chunks] == list(range(len(chunks)))
+    check(extracted.text, spans, size, overlap)
+    return chunks
+
+
+def test_a_text_file_is_cut_at_its_paragraphs(tmp_path: Path) -> None:
+    path = tmp_path / "notes.txt"
+    path.write_text("The first paragraph. It goes on.\n\nThe second paragraph.\n", encoding="utf-8")
+    assert chunk_document(path, 40) == [
+        Chunk("The first paragraph. It goes on.", {"source": str(path), "chunk_index": 0, "start": 0, "end": 32}),
+        Chunk("The second paragraph.", {"source": str(path), "chunk_index": 1, "start": 34, "end": 55}),
+    ]
+    assert chunk_document(str(path), 100) == chunk_document(path, 100, 20)
+
+
+def test_chunks_of_a_pdf_know_their_page(tmp_path: Path) -> None:
+    pdf = FPDF()
+    for page in ("first", "second", "third"):
+        pdf.add_page()
+        pdf.set_font("helvetica", size=12)
+        pdf.multi_cell(0, 6, f"The {page} page has a few sentences. " * 20)
+    pdf.output(str(tmp_path / "manual.pdf"))
+    extracted = extract(tmp_path / "manual.pdf")
+    chunks = check_chunks(extracted, 300, 60)
+    assert chunk_document(tmp_path / "manual.pdf", 300, 60) == chunks
+    pages = [chunk.metadata["page"] for chunk in chunks]
+    assert pages == sorted(pages)
+    assert set(pages) == {1, 2, 3}
+    for chunk in chunks:
+        expected = ("first", "second", "third")[chunk.metadata["page"] - 1]
+        assert expected in chunk.text
+
+
+def test_a_page_without_text_is_passed_over() -> None:
+    extracted = Extracted("One.\n\nThree.", "scan.pdf", "pdf", page_starts=(0, 6, 6))
+    assert [chunk.metadata["page"] for chunk in chunk_extracted(extracted, 6)] == [1, 3]
+
+
+def test_markdown_keeps_headings_code_and_front_matter(tmp_path: Path) -> None:
+    path = tmp_path / "guide.md"
+    path.write_text(
+        "---\ntitle: Guide\ntags: [setup, linux]\n---\n"
+        "Before any heading, a line of text that says a little.\n\n"
+        "# Install\n\n## Requirements\n\nPython and a little patience are required here.\n\n"
+        "## Steps\n\nRun this in a shell, and wait for it:\n\n```sh\nmake demo\n```\n",
+        encoding="utf-8",
+    )
+    known = {"source": str(path), "title": "Guide", "tags": ["setup", "linux"]}
+    chunks = chunk_document(path, 80)
+    assert [chunk.text.split("\n")[0] for chunk in chunks] == [
+        "Before any heading, a line of text that says a little.",
+        "# Install",
+        "## Steps",
+    ]
+    places = [
+        {key: value for key, value in metadata.items() if key not in ("chunk_index", "start", "end")}
+        for _, metadata in chunks
+    ]
+    assert places == [
+        {**known, "has_code": False},
+        {**known, "heading_context": "Install > Requirements", "section": "Requirements", "has_code": False},
+        {**known, "heading_context": "Install > Steps", "section": "Steps", "has_code": True},
+    ]
+
+
+@pytest.mark.parametrize("suffix", [".txt", ".md"])
+def test_a_file_without_text_has_no_chunks_and_a_warning(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, suffix: str
+) -> None:
+    path = tmp_path / f"empty{suffix}"
+    path.write_text(" \n\n", encoding="utf-8")
+    with caplog.at_level(logging.WARNING, "ragistry.utils.chunker"):
+        assert chunk_document(path, 100) == []
+    assert [str(path) in record.getMessage() for record in caplog.records] == [True]
+
+
+def test_a_large_file_keeps_to_the_limit(tmp_path: Path) -> None:
+    path = tmp_path / "large.txt"
+    path.write_text("A sentence of some words, again and again. " * 5_000, encoding="utf-8")
+    chunks = check_chunks(extract(path), 500, 100)
+    assert len(chunks) > 400
+    assert all(len(chunk.text) > 400 and chunk.text.endswith(".") for chunk in chunks[:-1])
+
+
+def test_neighbours_share_the_overlap(tmp_path: Path) -> None:
+    path = tmp_path / "unbroken.txt"
+    path.write_text("abcdefghij" * 500, encoding="utf-8")
+    chunks = chunk_document(path, 1500, 200)
+    assert [before.text[-200:] for before in chunks[:-1]] == [after.text[:200] for after in chunks[1:]]
+
+
+def test_every_chunk_has_metadata_of_its_own_and_no_none() -> None:
+    first, second = chunk_extracted(Extracted("One.\n\nTwo.", "a.txt", metadata={"title": None, "author": "x"}), 5)
+    first.metadata["seen"] = True
+    assert second.metadata == {"author": "x", "source": "a.txt", "chunk_index": 1, "start": 6, "end": 10}
+
+
+def test_lines_are_the_units_of_code_and_tables() -> None:
+    code = "def first():\n    return 1. + 2.  # a. b\n\ndef second():\n    return 2\n"
+    assert [chunk.text for chunk in chunk_extracted(Extracted(code, "code.py"), 45)] == [
+        "def first():\n    return 1. + 2.  # a. b",
+        "def second():\n    return 2",
+    ]
+    table = "name,text\nada,One. Two.\ngrace,Three. Four.\n"
+    assert [chunk.text for chunk in chunk_extracted(Extracted(table, "table.CSV"), 35)] == [
+        "name,text\nada,One. Two.",
+        "grace,Three. Four.",
+    ]
+
+
+def test_what_cannot_be_read_or_cut_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(SourceNotFoundError, match="missing"):
+        chunk_document(tmp_path / "missing.txt", 100)
+    (tmp_path / "file.xyz").touch()
+    with pytest.raises(UnsupportedFormatError, match=r"\.md"):
+        chunk_document(tmp_path / "file.xyz", 100)
+    with pytest.raises(ConfigError, match="100 and 100"):
+        chunk_document(tmp_path / "missing.txt", 100, 100)
+
+
+def test_small_sections_go_together_and_large_ones_stand_alone() -> None:
+    text = "# A\n\nsmall\n\n## B\n\nsmall\n\n" + "# C\n\n" + "Large section. " * 5 + "\n\n## D\n\nsmall\n\n# E\n\nsmall"
+    assert [chunk.metadata["heading_context"] for chunk in markdown(text, 100)] == ["A", "C", "C > D", "E"]
+
+
+def test_no_overlap_comes_from_another_section() -> None:
+    text = "# A\n\nA sentence in A. Another one.\n\n# B\n\nA sentence in B. Another one."
+    assert [chunk.text for chunk in markdown(text, 45, 20)] == [
+        "# A\n\nA sentence in A. Another one.",
+        "# B\n\nA sentence in B. Another one.",
+    ]
+
+
+def test_a_heading_keeps_the_text_below_it() -> None:
+    text = "# Title\n\n## Part\n\n" + "many words without a mark " * 10
+    first = markdown(text, 100)[0]
+    assert first.text.startswith("# Title\n\n## Part\n\nmany words")
+    assert first.metadata["section"] == "Part"
+
+
+def test_headings_at_the_end_go_with_the_section_before() -> None:
+    assert [chunk.text for chunk in markdown("# A\n\ntext\n\n# B\n\n## C\n", 50)] == ["# A\n\ntext\n\n# B\n\n## C"]
+
+
+def test_fenced_code_that_fits_is_not_divided() -> None:
+    code = "```\n" + "call()\n\n" * 8 + "```"
+    text = "Some words come before the code. " * 3 + f"\n\n{code}\n\n" + "Some words come after it. " * 3
+    chunks = markdown(text, 100, 40)
+    assert [code in chunk.text for chunk in chunks].count(True) == 1
+    assert [chunk.metadata["has_code"] for chunk in chunks].count(True) == 1
+
+
+def test_fenced_code_that_does_not_fit_is_divided_at_line_ends() -> None:
+    lines = [f"value_{at} = call({at}). Then" for at in range(20)]
+    text = "\n".join(["Some text.", "", "```", *lines, "```", "", "More text. And more."])
+    chunks = markdown(text, 120, 30)
+    assert len(chunks) > 4
+    assert all(
+        line in ["Some text.", "", "```", *lines, "More text. And more."]
+        for chunk in chunks
+        for line in chunk.text.split("\n")
+    )
+
+
+pieces = [
+    "# A",
+    "## B",
+    "### C",
+    "A sentence. Another one.",
+    "word",
+    "",
+    "",
+    "```",
+    "~~~",
+    "- item",
+    "===",
+    "    ",
+    "x" * 50,
+]
+texts = st.lists(st.sampled_from(pieces), max_size=40).map("\n".join)
+
+
+@given(texts, st.integers(20, 120), st.integers(0, 19))
+@settings(max_examples=200, deadline=None)
+def test_invariants_hold_for_any_markdown(text: str, size: int, overlap: int) -> None:
+    check_markdown(Extracted(text, "any.md", "markdown"), size, overlap)
+
+
+def check_markdown(extracted: Extracted, size: int, overlap: int) -> None:
+    chunks = check_chunks(extracted, size, overlap)
+    spans = [(chunk.metadata["start"], chunk.metadata["end"]) for chunk in chunks]
+    sketch = outline(extracted.text)
+    for first, last in sketch.fences:
+        if last - first <= size:
+            assert any(start <= first and last <= end for start, end in spans)
+    for chunk in chunks:
+        start, end = chunk.metadata["start"], chunk.metadata["end"]
+        assert chunk.metadata["has_code"] == any(first < end and start < last for first, last in sketch.fences)
+
+
+def test_invariants_hold_for_the_fixtures(fixtures: Path) -> None:
+    paths = [path for path in sorted(fixtures.rglob("*.*")) if path.suffix in (".md", ".txt", ".pdf")]
+    assert len(paths) > 20
+    for path in paths:
+        extracted = extract(path)
+        assert check_chunks(extracted, 1000, 150)
+        if extracted.format == "markdown":
+            check_markdown(extracted, 300, 50)
+
+
+def test_invariants_hold_for_real_markdown(data: Path) -> None:
+    for path in sorted((data / "docs-hugo").rglob("*.md")):
+        extracted = extract(path)
+        check_markdown(extracted, 1200, 200)
+        headings = {section.start for section in outline(extracted.text).sections if section.level}
+        for chunk in chunk_extracted(extracted, 1200, 200)[:-1]:
+            last_line = chunk.metadata["start"] + chunk.text.rfind("\n") + 1
+            assert last_line not in headings
+
+
+@pytest.mark.parametrize("overlap", [0, 200])
+def test_most_chunks_of_real_english_end_at_a_sentence_or_paragraph(data: Path, overlap: int) -> None:
+    lines = gzip.decompress((data / "scifact" / "corpus.jsonl.gz").read_bytes()).splitlines()[:1000]
+    texts = [json.loads(line)["text"] for line in lines]
+    texts += [gzip.decompress(path.read_bytes()).decode() for path in (data / "chunking-eval").glob("[fs]*.md.gz")]
+    ends_well = [
+        bool(
+            re.search(r"[.!?][\"')\]]*$", chunk.text)
+            or re.match(r"\s*\n\s*\n|\s*\Z", text[chunk.metadata["end"] :][:100])
+        )
+        for text in texts
+        for chunk in check_chunks(Extracted(text, "real.txt"), 1200, overlap)
+    ]
+    assert len(ends_well) > 1000
+    assert sum(ends_well) / len(ends_well) >= 0.98

@@ -1,0 +1,76 @@
+import sys
+
+import pytest
+
+from ragistry.errors import ConfigError
+from ragistry.utils.resolve import resolve_object
+
+
+@pytest.fixture
+def package(tmp_path, monkeypatch):
+    """An importable package of this test's own, removed from the interpreter afterwards."""
+    folder = tmp_path / "shelf_of_tests"
+    folder.mkdir()
+    (folder / "__init__.py").write_text("")
+    (folder / "search.py").write_text("class Shout: ...\n_hidden = 1\n")
+    (folder / "needy.py").write_text("import a_library_that_is_not_installed\n")
+    (folder / "broken.py").write_text("1 / 0\n")
+    (folder / "unparsable.py").write_text("def (:\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    known = set(sys.modules)
+    yield "shelf_of_tests"
+    for name in set(sys.modules) - known:
+        del sys.modules[name]
+
+
+def test_a_name_becomes_the_thing(package):
+    shout = resolve_object(f"{package}.search:Shout")
+    assert shout.__name__ == "Shout"
+    assert shout is resolve_object(f"{package}.search:Shout")
+
+
+@pytest.mark.parametrize(
+    "spec", ["", "naive", "module:", ":Class", "a b:C", ".module:Class", "m:a.b", "m:C()", 3, None]
+)
+def test_what_is_not_of_the_form_is_refused_with_an_example(spec):
+    with pytest.raises(ConfigError, match="write 'module:attribute'") as caught:
+        resolve_object(spec)
+    assert repr(spec) in str(caught.value)
+
+
+def test_a_missing_module_says_how_to_provide_it():
+    with pytest.raises(ConfigError, match=r"no module 'no_such_module_here'; install .* no_such_module_here\.py"):
+        resolve_object("no_such_module_here:Class")
+    with pytest.raises(ConfigError, match="no module 'no_such_module_here'; install"):
+        resolve_object("no_such_module_here.below:Class")
+
+
+def test_a_missing_module_of_a_package_suggests_one_that_it_has(package):
+    with pytest.raises(ConfigError, match="no module 'serch'; did you mean 'search'"):
+        resolve_object(f"{package}.serch:Shout")
+    with pytest.raises(ConfigError, match=r"its modules: 'broken', 'needy', 'search', 'unparsable'$"):
+        resolve_object(f"{package}.zzz:Shout")
+
+
+def test_a_module_below_one_that_is_no_package_is_missing(package):
+    with pytest.raises(ConfigError, match="has no module 'below'; its modules: none"):
+        resolve_object(f"{package}.search.below:Shout")
+
+
+def test_a_module_that_lacks_a_library_is_told_from_a_missing_module(package):
+    with pytest.raises(ConfigError, match="needs 'a_library_that_is_not_installed', which is not installed"):
+        resolve_object(f"{package}.needy:Class")
+
+
+@pytest.mark.parametrize(("module", "cause"), [("broken", ZeroDivisionError), ("unparsable", SyntaxError)])
+def test_a_module_that_fails_inside_gives_its_own_error_as_cause(package, module, cause):
+    with pytest.raises(ConfigError, match=f"fails on import with {cause.__name__}") as caught:
+        resolve_object(f"{package}.{module}:Class")
+    assert isinstance(caught.value.__cause__, cause)
+
+
+def test_a_missing_attribute_suggests_one_that_the_module_has(package):
+    with pytest.raises(ConfigError, match="has no 'Shuot'; did you mean 'Shout'"):
+        resolve_object(f"{package}.search:Shuot")
+    with pytest.raises(ConfigError, match="has no 'Zzz'; it has 'Shout'$"):
+        resolve_object(f"{package}.search:Zzz")
