@@ -1,0 +1,1 @@
+"""Slow measurements: each script runs both sides in one run and prints a table with ratios."""

@@ -1,0 +1,55 @@
+"""An embedder that remembers the last queries, so that several techniques embed a query once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from threading import Lock
+from typing import TYPE_CHECKING
+
+from ragistry.protocols import Embedder, TokenCounter
+from ragistry.types import EmbedderFingerprint, Role
+
+if TYPE_CHECKING:
+    from ragistry.protocols import Vectors
+
+QUERIES_KEPT = 256
+
+
+class CachedQueries:
+    """Passes documents through; a single query is looked up first. Safe for threads."""
+
+    def __init__(self, embedder: Embedder) -> None:
+        self.embedder = embedder
+        self._kept: dict[str, Vectors] = {}
+        self._lock = Lock()
+
+    @property
+    def fingerprint(self) -> EmbedderFingerprint:
+        return self.embedder.fingerprint
+
+    def embed(self, texts: Sequence[str], *, role: Role = "document") -> Vectors:
+        if role != "query" or len(texts) != 1:
+            return self.embedder.embed(texts, role=role)
+        with self._lock:
+            vectors = self._kept.get(texts[0])
+        if vectors is None:
+            vectors = self.embedder.embed(texts, role=role)
+            vectors.flags.writeable = False
+            with self._lock:
+                self._kept[texts[0]] = vectors
+                if len(self._kept) > QUERIES_KEPT:
+                    del self._kept[next(iter(self._kept))]
+        return vectors
+
+
+class CachedQueriesAndTokens(CachedQueries):
+    """The same over an embedder that counts tokens."""
+
+    def count_tokens(self, texts: Sequence[str]) -> list[int]:
+        assert isinstance(self.embedder, TokenCounter)
+        return self.embedder.count_tokens(texts)
+
+
+def cached(embedder: Embedder) -> CachedQueries:
+    """``embedder`` with a memory for queries."""
+    return CachedQueriesAndTokens(embedder) if isinstance(embedder, TokenCounter) else CachedQueries(embedder)

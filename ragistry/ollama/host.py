@@ -1,0 +1,60 @@
+"""The address of Ollama, in every spelling that ``OLLAMA_HOST`` may have."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+from urllib.parse import urlsplit
+
+from ragistry.errors import ConfigError
+
+PORT = 11434
+_PORTS = {"http": 80, "https": 443}
+
+
+def resolve_host(host: str | None = None) -> str:
+    """The address to call: ``host``, else ``OLLAMA_HOST``, else this machine; see `parse_host`."""
+    return parse_host(host or os.environ.get("OLLAMA_HOST"))
+
+
+def parse_host(host: str | None) -> str:
+    """``scheme://host:port[/path]`` without a slash at its end.
+
+    A missing host is this machine, a missing scheme http, a missing port 11434, or the scheme's own where a scheme is
+    written. An address that servers listen on but nobody can call (``0.0.0.0``, ``::``) is this machine too.
+    Raises `ConfigError`.
+    """
+    text = (host or "").strip().strip("\"'").strip()
+    scheme, written, rest = text.partition("://")
+    if not written:
+        scheme, rest = "http", text
+    if scheme not in _PORTS:
+        raise ConfigError(f"the address of Ollama starts with {scheme!r} in {host!r}; write http:// or https://")
+    try:
+        parts = urlsplit(f"{scheme}://{_bracketed(rest)}")
+        name, port = parts.hostname, parts.port
+    except ValueError as error:
+        raise ConfigError(f"the address of Ollama is malformed: {host!r} ({error}); write host:port") from error
+    port = port or (_PORTS[scheme] if written else PORT)
+    return f"{scheme}://{_callable(name or '127.0.0.1')}:{port}/{parts.path.strip('/')}".rstrip("/")
+
+
+def _bracketed(rest: str) -> str:
+    """An IPv6 address as a URL wants it."""
+    return f"[{rest}]" if _address(rest) and ":" in rest else rest
+
+
+def _callable(name: str) -> str:
+    address = _address(name)
+    if address is None:
+        return name
+    if address.is_unspecified:
+        return "127.0.0.1" if address.version == 4 else "[::1]"
+    return name if address.version == 4 else f"[{name}]"
+
+
+def _address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    try:
+        return ipaddress.ip_address(text)
+    except ValueError:
+        return None

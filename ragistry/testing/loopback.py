@@ -1,0 +1,108 @@
+"""A real HTTP server on this machine, in a thread, that fails when told to and remembers what it was asked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from threading import Event, Lock, Thread
+from types import TracebackType
+from typing import Any, Literal, Self
+
+from ragistry.testing.wire import Handler, HTTPServer, Reply, Request
+
+Failure = Literal["hang", "drop", "cut", "garbage", "short", "nan", "zeros"] | int
+"""No answer at all; a closed connection; one closed in mid-answer; a page of HTML; embeddings that are one too few,
+not numbers, or zeros; or the status of an HTTP error."""
+
+GARBAGE = b"<html><body>It works!</body></html>"
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A failure to come, for a request to ``path`` or, where that is None, to any."""
+
+    failure: Failure
+    path: str | None
+    headers: dict[str, str]
+
+
+class LoopbackServer:
+    """Listens on a free port of 127.0.0.1 until the ``with`` block ends. Subclasses say what it answers."""
+
+    def __init__(self) -> None:
+        self.requests: list[Request] = []
+        self._planned: list[Planned] = []
+        self._lock = Lock()
+        self._closing = Event()
+        self._http = HTTPServer(self._respond)
+        self._thread = Thread(target=self._http.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
+
+    @property
+    def url(self) -> str:
+        """Its address, without a slash at the end."""
+        return f"http://127.0.0.1:{self._http.server_address[1]}"
+
+    @property
+    def connections(self) -> int:
+        """How many connections clients have opened so far."""
+        return self._http.accepted
+
+    def fail_next(
+        self, failure: Failure, times: int = 1, *, retry_after: str | float | None = None, path: str | None = None
+    ) -> None:
+        """Let the next requests fail, those to ``path`` or any; ``retry_after`` goes with an HTTP error."""
+        headers = {} if retry_after is None else {"Retry-After": str(retry_after)}
+        self._planned += [Planned(failure, path, headers)] * times
+
+    def asked(self, path: str) -> list[Any]:
+        """The bodies of the requests to ``path``, in their order."""
+        return [request.body for request in self.requests if request.path == path]
+
+    def answer(self, request: Request, flaw: Failure | None) -> Reply:
+        """The answer to a request; ``flaw`` is one of the failures that concern embeddings."""
+        raise NotImplementedError
+
+    def refusal(self, status: int) -> Any:
+        """The body of an HTTP error, in the words of the server that this one stands for."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """Stop, let go of every connection, and raise what went wrong in the server itself."""
+        self._closing.set()
+        self._http.shutdown()
+        self._thread.join()
+        self._http.close_connections()
+        self._http.server_close()
+        if self._http.errors:
+            raise self._http.errors[0]
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _respond(self, handler: Handler, request: Request) -> None:
+        plan = self._note(request)
+        failure = None if plan is None else plan.failure
+        if failure == "hang":
+            self._closing.wait()
+        elif failure == "garbage":
+            handler.send(200, GARBAGE, {"Content-Type": "text/html"})
+        elif plan is not None and isinstance(failure, int):
+            handler.send_reply(Reply(failure, self.refusal(failure), headers=plan.headers))
+        elif failure != "drop":
+            handler.send_reply(self.answer(request, failure), cut=failure == "cut")
+        if failure in ("hang", "drop", "cut"):
+            handler.close_connection = True
+
+    def _note(self, request: Request) -> Planned | None:
+        """Remember the request; the failure that is planned for it, which is then used up."""
+        with self._lock:
+            self.requests.append(request)
+            plan = next((plan for plan in self._planned if plan.path in (None, request.path)), None)
+            if plan is not None:
+                self._planned.remove(plan)
+            return plan

@@ -1,0 +1,141 @@
+"""A server of embeddings that speaks OpenAI's protocol in three accents, without a model.
+
+``tei`` is Text Embeddings Inference (its openapi.json), ``vllm`` and ``llama.cpp`` are those servers. They differ in
+what they tell of themselves and in how they refuse.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+from ragistry.testing.hashed import beginning, count_tokens, flawed, hashed_embedding, tokens_of
+from ragistry.testing.loopback import Failure, LoopbackServer
+from ragistry.testing.wire import Reply, Request
+
+Accent = Literal["tei", "vllm", "llama.cpp"]
+_TEI_TYPES = {413: "validation", 422: "tokenizer", 424: "backend", 429: "overloaded"}
+
+
+class OpenAIServer(LoopbackServer):
+    """Serves one ``model`` with a window of ``max_tokens``, at most ``max_batch`` texts a request (TEI).
+
+    ``auto_truncate``: it cuts longer texts, which TEI tells in ``/info`` and nowhere else. ``api_key``: where one is
+    set, a request without it is refused.
+    """
+
+    def __init__(
+        self,
+        model: str = "BAAI/bge-small-en-v1.5",
+        *,
+        accent: Accent = "tei",
+        dimension: int = 64,
+        max_tokens: int = 512,
+        max_batch: int = 32,
+        auto_truncate: bool = False,
+        api_key: str | None = None,
+    ) -> None:
+        super().__init__()
+        self.model = model
+        self.accent = accent
+        self.dimension = dimension
+        self.max_tokens = max_tokens
+        self.max_batch = max_batch
+        self.auto_truncate = auto_truncate
+        self.api_key = api_key
+
+    def refusal(self, status: int, reason: str = "the server refuses") -> Any:
+        if self.accent == "tei":
+            return {"message": reason, "code": status, "type": _TEI_TYPES.get(status, "backend")}
+        if self.accent == "vllm":
+            return {"object": "error", "message": reason, "type": "BadRequestError", "param": None, "code": status}
+        return {"error": {"code": status, "message": reason, "type": "server_error"}}
+
+    def answer(self, request: Request, flaw: Failure | None) -> Reply:
+        if self.api_key and request.headers.get("Authorization") != f"Bearer {self.api_key}":
+            return Reply(401, self.refusal(401, "Unauthorized"))
+        body = request.body or {}
+        if request.path == "/v1/embeddings":
+            return self._embeddings(body, flaw)
+        if request.path == "/v1/models" and self.accent != "tei":
+            return Reply(body={"object": "list", "data": [self._row()]})
+        if self.accent == "tei" and request.path == "/info":
+            return Reply(body=self._info())
+        if self.accent == "tei" and request.path == "/tokenize":
+            return Reply(body=[_tokenized(text) for text in body["inputs"]])
+        if self.accent == "tei" and request.path == "/rerank":
+            return self._rerank(body["query"], body["texts"], flaw)
+        return Reply(404, self.refusal(404, "Not Found"))
+
+    def _row(self) -> dict[str, Any]:
+        limit = {"max_model_len": self.max_tokens} if self.accent == "vllm" else {}
+        return {"id": self.model, "object": "model", "owned_by": self.accent, **limit}
+
+    def _info(self) -> dict[str, Any]:
+        return {
+            "model_id": self.model,
+            "model_sha": "fca14538aa9956a46526bd1d0d11d69e19b5a101",
+            "model_dtype": "float16",
+            "model_type": {"embedding": {"pooling": "cls"}},
+            "max_concurrent_requests": 512,
+            "max_input_length": self.max_tokens,
+            "max_batch_tokens": 16384,
+            "max_client_batch_size": self.max_batch,
+            "auto_truncate": self.auto_truncate,
+            "tokenization_workers": 4,
+            "version": "1.8.0",
+        }
+
+    def _embeddings(self, body: dict[str, Any], flaw: Failure | None) -> Reply:
+        given = body.get("input", [])
+        texts = [given] if isinstance(given, str) else list(given)
+        refused = self._refused(body, texts)
+        if refused is not None:
+            return refused
+        read = [beginning(text, self.max_tokens) if count_tokens(text) > self.max_tokens else text for text in texts]
+        vectors = flawed([hashed_embedding(text, self.dimension) for text in read], flaw)
+        rows = [{"object": "embedding", "embedding": vector, "index": i} for i, vector in enumerate(vectors)]
+        tokens = sum(map(count_tokens, read))
+        return Reply(
+            body={
+                "object": "list",
+                "data": rows[::-1],  # the protocol promises `index`, not an order
+                "model": self.model,
+                "usage": {"prompt_tokens": tokens, "total_tokens": tokens},
+            }
+        )
+
+    def _refused(self, body: dict[str, Any], texts: Sequence[str]) -> Reply | None:
+        longest = max(map(count_tokens, texts), default=0)
+        if self.accent == "vllm" and body.get("model") != self.model:
+            return self._refuse(404, f"The model `{body.get('model')}` does not exist.")
+        if self.accent == "tei" and len(texts) > self.max_batch:
+            return self._refuse(413, f"batch size {len(texts)} > maximum allowed batch size {self.max_batch}")
+        if longest <= self.max_tokens or self.auto_truncate:
+            return None
+        if self.accent == "tei":
+            return self._refuse(413, f"`inputs` must have less than {self.max_tokens} tokens. Given: {longest}")
+        if self.accent == "vllm":
+            return self._refuse(
+                400,
+                f"This model's maximum context length is {self.max_tokens} tokens. However, you requested {longest} "
+                "tokens in the input for embedding generation. Please reduce the length of the input.",
+            )
+        return self._refuse(500, "input is too large to process. increase the physical batch size")
+
+    def _refuse(self, status: int, reason: str) -> Reply:
+        return Reply(status, self.refusal(status, reason))
+
+    def _rerank(self, query: str, texts: Sequence[str], flaw: Failure | None) -> Reply:
+        if len(texts) > self.max_batch:
+            reason = f"batch size {len(texts)} > maximum allowed batch size {self.max_batch}"
+            return Reply(413, {"error": reason, "error_type": "Validation"})
+        wanted = set(tokens_of(query))
+        scores = [len(wanted & set(tokens_of(text))) / len(wanted) for text in texts]
+        rows = [{"index": index, "score": score} for index, score in enumerate(scores)]
+        return Reply(body=sorted(rows[: -1 if flaw == "short" else None], key=lambda row: -row["score"]))
+
+
+def _tokenized(text: str) -> list[dict[str, Any]]:
+    words = ["[CLS]", *tokens_of(text), "[SEP]"]
+    return [{"id": i, "text": word, "special": word in ("[CLS]", "[SEP]")} for i, word in enumerate(words)]

@@ -1,0 +1,116 @@
+"""HTTP/1.1 on a free port of this machine: reads requests, sends JSON, streams of JSON lines, and broken answers."""
+
+from __future__ import annotations
+
+import json
+import socket
+import sys
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What a client sent."""
+
+    method: str
+    path: str
+    body: Any
+    headers: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What the server sends back: a body of JSON, or, as ``lines``, a stream of JSON lines."""
+
+    status: int = 200
+    body: Any = None
+    lines: Iterable[Any] | None = None
+    headers: dict[str, str] = field(default_factory=dict)
+
+
+Respond = Callable[["Handler", Request], None]
+
+
+class HTTPServer(ThreadingHTTPServer):
+    """Gives every request to ``respond``; knows its open connections, so that none outlives it."""
+
+    daemon_threads = False
+
+    def __init__(self, respond: Respond) -> None:
+        self.respond = respond
+        self.errors: list[BaseException] = []
+        self.accepted = 0
+        self._connections: set[socket.socket] = set()
+        super().__init__(("127.0.0.1", 0), Handler)
+
+    def get_request(self) -> tuple[socket.socket, Any]:
+        connection, address = super().get_request()
+        self._connections.add(connection)
+        self.accepted += 1
+        return connection, address
+
+    def shutdown_request(self, request: Any) -> None:
+        self._connections.discard(request)
+        super().shutdown_request(request)
+
+    def close_connections(self) -> None:
+        """Let every thread that waits for a next request see that there is none."""
+        for connection in tuple(self._connections):
+            try:
+                connection.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                continue  # the client was faster
+
+    def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ARG002, the names of the overridden
+        """Keep what went wrong in a thread; a client that hung up is nothing wrong."""
+        error = sys.exception()
+        if error is not None and not isinstance(error, ConnectionError):
+            self.errors.append(error)
+
+
+class Handler(BaseHTTPRequestHandler):
+    """Reads one request after the other from a connection that stays open."""
+
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+    server: HTTPServer
+
+    def handle_any(self) -> None:
+        """Read a request of any method and have it answered."""
+        text = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        body = json.loads(text) if text else None
+        self.server.respond(self, Request(self.command, self.path, body, dict(self.headers)))
+
+    do_GET = do_POST = do_HEAD = handle_any  # noqa: N815, the names that http.server looks for
+
+    def send(self, status: int, text: bytes, headers: dict[str, str], *, cut: bool = False) -> None:
+        """Send a whole answer, or the half of it that was promised."""
+        self._send_head(status, {**headers, "Content-Length": str(len(text))})
+        if self.command != "HEAD":
+            self.wfile.write(text[: len(text) // 2] if cut else text)
+
+    def send_reply(self, reply: Reply, *, cut: bool = False) -> None:
+        """Send JSON, or JSON lines as they come; ``cut``: only the beginning."""
+        if reply.lines is None:
+            headers = {"Content-Type": "application/json", **reply.headers}
+            self.send(reply.status, json.dumps(reply.body).encode(), headers, cut=cut)
+            return
+        self._send_head(200, {"Content-Type": "application/x-ndjson", "Transfer-Encoding": "chunked"})
+        for line in reply.lines:
+            text = json.dumps(line).encode() + b"\n"
+            self.wfile.write(b"%x\r\n%b\r\n" % (len(text), text))
+            if cut:
+                return
+        self.wfile.write(b"0\r\n\r\n")
+
+    def _send_head(self, status: int, headers: dict[str, str]) -> None:
+        self.send_response(status)
+        for name, value in headers.items():
+            self.send_header(name, value)
+        self.end_headers()
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Say nothing on standard error."""

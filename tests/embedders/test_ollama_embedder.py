@@ -1,0 +1,140 @@
+"""A model of Ollama as an embedder."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from ragistry.embedders.ollama import OllamaEmbedder
+from ragistry.errors import EmbeddingGenerationError, ModelConnectionError, ModelNotFoundError
+from ragistry.ollama.client import OllamaClient
+from ragistry.testing.embedders import EmbedderConformance
+from ragistry.testing.ollama_server import OllamaServer
+from ragistry.trace import collect, stage
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[OllamaServer]:
+    with OllamaServer(["nomic-embed-text:latest", "bge-m3:latest", "own-model:latest"]) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def client(server: OllamaServer) -> Iterator[OllamaClient]:
+    with OllamaClient(server.url, backoff=0.001) as made:
+        yield made
+
+
+def texts_sent(server: OllamaServer) -> list[str]:
+    return [text for body in server.asked("/api/embed") for text in body["input"]]
+
+
+class TestConformance(EmbedderConformance):
+    @pytest.fixture
+    def embedder(self, client: OllamaClient) -> OllamaEmbedder:
+        return OllamaEmbedder(client=client)
+
+
+def test_the_fingerprint_has_the_digest_the_prefixes_and_the_window(server: OllamaServer, client: OllamaClient) -> None:
+    fingerprint = OllamaEmbedder("nomic-embed-text", client=client).fingerprint
+    assert fingerprint.provider == "ollama"
+    assert fingerprint.digest == server.digest("nomic-embed-text:latest")
+    assert (fingerprint.dimension, fingerprint.max_tokens) == (server.dimension, server.context_length)
+    assert (fingerprint.query_prefix, fingerprint.document_prefix) == ("search_query: ", "search_document: ")
+
+
+def test_two_spellings_of_a_model_have_one_fingerprint(client: OllamaClient) -> None:
+    names = ("nomic-embed-text", "nomic-embed-text:latest", "Nomic-Embed-Text")
+    assert len({OllamaEmbedder(name, client=client).fingerprint for name in names}) == 1
+
+
+def test_the_server_is_asked_for_the_fingerprint_once(server: OllamaServer, client: OllamaClient) -> None:
+    embedder = OllamaEmbedder(client=client)
+    server.requests.clear()
+    assert embedder.fingerprint == embedder.fingerprint
+    assert len(server.asked("/api/tags")) == 1
+
+
+def test_queries_and_documents_get_their_prefixes(server: OllamaServer, client: OllamaClient) -> None:
+    embedder = OllamaEmbedder(client=client)
+    assert embedder.fingerprint
+    server.requests.clear()
+    embedder.embed(["sky"], role="query")
+    embedder.embed(["sky"])
+    assert texts_sent(server) == ["search_query: sky", "search_document: sky"]
+
+
+@pytest.mark.parametrize(
+    ("model", "given", "text"),
+    [
+        ("bge-m3", None, "sky"),
+        ("own-model", None, "sky"),
+        ("nomic-embed-text", "", "sky"),
+        ("own-model", "q: ", "q: sky"),
+    ],
+)
+def test_prefixes_can_be_set(
+    server: OllamaServer, client: OllamaClient, model: str, given: str | None, text: str
+) -> None:
+    embedder = OllamaEmbedder(model, client=client, query_prefix=given)
+    assert embedder.fingerprint.query_prefix == text.removesuffix("sky")
+    server.requests.clear()
+    embedder.embed(["sky"], role="query")
+    assert texts_sent(server) == [text]
+
+
+def test_texts_that_share_words_are_near(client: OllamaClient) -> None:
+    query, near, far = OllamaEmbedder(client=client).embed(
+        ["how cells make energy", "how cells make energy from sugar", "the capital of France"]
+    )
+    assert query @ near > query @ far + 0.3
+
+
+def test_a_long_text_is_cut_and_reported(client: OllamaClient, caplog: pytest.LogCaptureFixture) -> None:
+    embedder = OllamaEmbedder(client=client)
+    assert embedder.fingerprint
+    with collect() as trace, stage("dense"), caplog.at_level(logging.WARNING):
+        rows = embedder.embed(["word " * 3000], role="query")
+    np.testing.assert_allclose(np.linalg.norm(rows, axis=1), 1, atol=1e-5)
+    assert "only their beginnings were embedded" in caplog.text
+    assert "only their beginnings were embedded" in trace.stages()[0].degraded
+    assert trace.stages()[0].tokens >= 2048
+
+
+def test_a_long_text_is_refused_where_that_is_asked(client: OllamaClient) -> None:
+    with pytest.raises(EmbeddingGenerationError, match=r"texts\[1\].*2,048 tokens"):
+        OllamaEmbedder(client=client, on_long="raise").embed(["short", "word " * 3000])
+
+
+def test_a_smaller_window_is_part_of_the_fingerprint(client: OllamaClient) -> None:
+    embedder = OllamaEmbedder(client=client, options={"num_ctx": 16}, on_long="raise")
+    assert embedder.fingerprint.max_tokens == 16
+    with pytest.raises(EmbeddingGenerationError, match="16 tokens"):
+        embedder.embed(["word " * 20])
+
+
+def test_a_missing_model_is_reported_when_it_is_needed(client: OllamaClient) -> None:
+    embedder = OllamaEmbedder("absent", client=client)
+    with pytest.raises(ModelNotFoundError, match="ollama pull absent"):
+        embedder.embed(["text"])
+    with pytest.raises(ModelNotFoundError):
+        _ = embedder.fingerprint
+
+
+def test_making_one_calls_nobody_and_a_host_makes_a_client() -> None:
+    embedder = OllamaEmbedder(host="127.0.0.1:1")
+    with pytest.raises(ModelConnectionError, match=r"127\.0\.0\.1:1.*ollama serve"):
+        embedder.embed(["text"])
+    embedder.close()
+
+
+def test_a_model_that_was_changed_for_one_of_another_dimension_is_noticed() -> None:
+    with OllamaServer() as server, OllamaClient(server.url) as client:
+        embedder = OllamaEmbedder(client=client)
+        assert embedder.fingerprint.dimension == 64
+        server.dimension = 32
+        with pytest.raises(EmbeddingGenerationError, match="32 dimensions, where it gave 64"):
+            embedder.embed(["text"])

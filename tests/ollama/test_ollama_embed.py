@@ -1,0 +1,188 @@
+"""Embeddings: batches, and texts that are longer than the model takes in."""
+
+from __future__ import annotations
+
+import logging
+import math
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ragistry.errors import EmbeddingGenerationError
+from ragistry.ollama.batches import check_vectors, embed_texts
+from ragistry.ollama.client import OllamaClient
+from ragistry.ollama.failures import TooLongError
+from ragistry.testing.hashed import hashed_embedding
+from ragistry.testing.ollama_server import OllamaServer
+from ragistry.trace import collect, stage
+from tests.ollama.conftest import EMBEDDER
+
+LONG = "word " * 200  # the server's window is 64 tokens
+FITS = "a few words"
+
+
+def test_one_text_gives_one_vector_of_floats(server: OllamaServer, client: OllamaClient) -> None:
+    vector = client.embed("Why is the sky blue?", EMBEDDER)
+    assert len(vector) == server.dimension
+    assert all(type(value) is float for value in vector)
+    assert server.asked("/api/embed") == [{"model": EMBEDDER, "input": ["Why is the sky blue?"], "truncate": False}]
+
+
+def test_a_batch_gives_the_vectors_of_its_texts_in_their_order(client: OllamaClient) -> None:
+    texts = ["one", "two", "three two", "one"]
+    assert client.embed_batch(texts, EMBEDDER) == [client.embed(text, EMBEDDER) for text in texts]
+
+
+def test_many_texts_are_sent_a_batch_at_a_time(server: OllamaServer, client: OllamaClient) -> None:
+    texts = [f"text {number}" for number in range(10)]
+    vectors = client.embed_batch(texts, EMBEDDER, batch_size=4)
+    assert [len(body["input"]) for body in server.asked("/api/embed")] == [4, 4, 2]
+    assert vectors == client.embed_batch(texts, EMBEDDER)
+
+
+def test_no_texts_ask_the_server_nothing(server: OllamaServer, client: OllamaClient) -> None:
+    assert client.embed_batch([], EMBEDDER) == []
+    assert server.requests == []
+
+
+def test_options_and_keep_alive_are_passed_on(server: OllamaServer) -> None:
+    with OllamaClient(server.url, keep_alive="10m") as client:
+        client.embed("text", EMBEDDER, options={"num_ctx": 32})
+    [body] = server.asked("/api/embed")
+    assert body["options"] == {"num_ctx": 32}
+    assert body["keep_alive"] == "10m"
+
+
+def test_a_long_text_is_refused_by_its_position_and_length(client: OllamaClient) -> None:
+    with pytest.raises(
+        EmbeddingGenerationError, match=r"texts\[2\], 1,000 characters.*64 tokens.*context length.*chunks smaller"
+    ):
+        client.embed_batch([FITS, FITS, LONG, FITS], EMBEDDER)
+
+
+def test_a_long_text_may_be_cut_but_not_in_silence(client: OllamaClient, caplog: pytest.LogCaptureFixture) -> None:
+    with collect() as trace, stage("embed"), caplog.at_level(logging.WARNING):
+        vectors = client.embed_batch([FITS, LONG, FITS], EMBEDDER, on_long="truncate")
+    assert vectors[0] == vectors[2] == client.embed(FITS, EMBEDDER)
+    assert vectors[1] == pytest.approx(client.embed("word " * 62, EMBEDDER))
+    assert (
+        "1 of the texts, up to 1,000 characters, are longer than 'nomic-embed-text' takes in (64 tokens)" in caplog.text
+    )
+    assert "only their beginnings were embedded" in trace.stages()[0].degraded
+
+
+def test_texts_that_fit_are_not_reported(client: OllamaClient, caplog: pytest.LogCaptureFixture) -> None:
+    with collect() as trace, stage("embed"), caplog.at_level(logging.WARNING):
+        client.embed_batch([FITS] * 3, EMBEDDER, on_long="truncate")
+    assert caplog.text == ""
+    assert trace.stages()[0].degraded == ""
+
+
+def test_a_server_that_refuses_even_to_cut_gets_a_shorter_text(server: OllamaServer, client: OllamaClient) -> None:
+    server.refuses_always = True
+    vector = client.embed(LONG, EMBEDDER, on_long="truncate")
+    sent = [body["input"][0] for body in server.asked("/api/embed")]
+    assert vector == client.embed(sent[-1], EMBEDDER)
+    assert LONG.startswith(sent[-1])
+    assert 40 <= len(sent[-1].split()) <= 62
+
+
+@pytest.mark.parametrize("texts", [[LONG], [FITS, LONG], [FITS, LONG, LONG, FITS]])
+def test_a_server_that_cuts_in_silence_is_found_out(
+    server: OllamaServer, client: OllamaClient, texts: list[str]
+) -> None:
+    server.cuts_silently = True
+    with pytest.raises(EmbeddingGenerationError, match=rf"texts\[{texts.index(LONG)}\]"):
+        client.embed_batch(texts, EMBEDDER)
+
+
+def test_a_silent_cut_is_reported_where_cutting_is_allowed(
+    server: OllamaServer, client: OllamaClient, caplog: pytest.LogCaptureFixture
+) -> None:
+    server.cuts_silently = True
+    with caplog.at_level(logging.WARNING):
+        assert len(client.embed_batch([LONG, FITS], EMBEDDER, on_long="truncate")) == 2
+    assert "1 of the texts" in caplog.text
+
+
+@pytest.mark.parametrize("words", [60, 61, 62])
+def test_a_text_that_just_fits_is_no_silent_cut(client: OllamaClient, words: int) -> None:
+    assert client.embed(" ".join(["abcdef"] * words), EMBEDDER)
+
+
+def test_a_server_that_does_not_tell_its_window_is_believed(server: OllamaServer, client: OllamaClient) -> None:
+    server.fail_next(405, path="/api/show")
+    assert client.embed("word " * 50, EMBEDDER)
+    assert client.window(EMBEDDER) == 0
+
+
+@pytest.mark.parametrize(
+    ("texts", "said"),
+    [("one string", "list"), ([FITS, None], r"texts\[1\]"), ([FITS, 7], r"texts\[1\]"), (["\udc80"], r"texts\[0\]")],
+)
+def test_what_is_not_text_is_refused_before_anything_is_sent(
+    server: OllamaServer, client: OllamaClient, texts: Any, said: str
+) -> None:
+    with pytest.raises(EmbeddingGenerationError, match=said):
+        client.embed_batch(texts, EMBEDDER)
+    assert server.requests == []
+
+
+def test_threads_may_share_a_client(client: OllamaClient) -> None:
+    texts = [f"text number {number}" for number in range(40)]
+    with ThreadPoolExecutor(8) as threads:
+        vectors = list(threads.map(lambda text: client.embed(text, EMBEDDER), texts))
+    assert vectors == client.embed_batch(texts, EMBEDDER)
+
+
+def test_connections_are_kept(server: OllamaServer, client: OllamaClient) -> None:
+    for _ in range(5):
+        client.embed(FITS, EMBEDDER)
+    assert server.connections == 1
+
+
+def test_calls_and_tokens_are_traced(client: OllamaClient) -> None:
+    with collect() as trace, stage("embed"):
+        client.embed_batch(["one two", "three"], EMBEDDER)
+    [done] = trace.stages()
+    assert (done.model_calls, done.tokens) == (1, 2 + 2 + 1 + 2)
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    lengths=st.lists(st.integers(1, 30), max_size=20),
+    batch_size=st.integers(1, 7),
+    most=st.integers(1, 7),
+    window=st.integers(1, 30),
+)
+def test_whatever_the_limits_every_text_gets_its_own_vector(
+    lengths: list[int], batch_size: int, most: int, window: int
+) -> None:
+    def send(batch: Any) -> list[list[float]]:
+        if len(batch) > most or any(len(text) > window for text in batch):
+            raise TooLongError("too much")
+        return [hashed_embedding(text, 4) for text in batch]
+
+    texts = [chr(97 + position) * length for position, length in enumerate(lengths)]
+    vectors = embed_texts(texts, send, model="m", window=lambda: window, batch_size=batch_size, on_long="truncate")
+    for text, vector in zip(texts, vectors, strict=True):
+        kept = {tuple(hashed_embedding(text[:size], 4)) for size in range(math.ceil(window * 0.7), window + 1)}
+        assert tuple(vector) == tuple(hashed_embedding(text, 4)) if len(text) <= window else tuple(vector) in kept
+
+
+@pytest.mark.parametrize(
+    "vectors",
+    [None, {}, "text", [], [[]], [[1.0], [2.0]], [[1.0, 2.0], [3.0]], [1.0], [["a"]], [[None]], [[math.inf]], [[0.0]]],
+)
+def test_only_vectors_are_vectors(vectors: Any) -> None:
+    with pytest.raises(EmbeddingGenerationError):
+        check_vectors(vectors, 1)
+
+
+def test_vectors_are_floats_however_they_are_written() -> None:
+    [vector] = check_vectors([[1, 0, "0.5"]], 1)
+    assert vector == [1.0, 0.0, 0.5]
+    assert [type(value) for value in vector] == [float] * 3

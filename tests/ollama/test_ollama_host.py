@@ -1,0 +1,85 @@
+"""OLLAMA_HOST in all its spellings, as the official client reads them, and those that it reads wrongly."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from ollama._client import _parse_host as official_parse_host
+
+from ragistry.errors import ConfigError
+from ragistry.ollama.client import OllamaClient
+from ragistry.ollama.host import parse_host, resolve_host
+
+SPELLINGS = {
+    None: "http://127.0.0.1:11434",
+    "": "http://127.0.0.1:11434",
+    "gpu.example": "http://gpu.example:11434",
+    "gpu.example:8000": "http://gpu.example:8000",
+    ":8000": "http://127.0.0.1:8000",
+    "10.0.0.7": "http://10.0.0.7:11434",
+    "http://gpu.example": "http://gpu.example:80",
+    "https://gpu.example": "https://gpu.example:443",
+    "https://gpu.example:8443/": "https://gpu.example:8443",
+    "gpu.example/ollama/": "http://gpu.example:11434/ollama",
+    "[::1]:8000": "http://[::1]:8000",
+    "[fe80::1]": "http://[fe80::1]:11434",
+}
+BETTER_THAN_THE_OFFICIAL_CLIENT = {
+    "0.0.0.0": "http://127.0.0.1:11434",
+    "0.0.0.0:8000": "http://127.0.0.1:8000",
+    "http://[::]:8000": "http://[::1]:8000",
+    "::1": "http://[::1]:11434",
+    ' "gpu.example:8000" ': "http://gpu.example:8000",
+}
+ADDRESSES = st.builds(
+    "{}{}{}{}".format,
+    st.sampled_from(["", "http://", "https://"]),
+    st.sampled_from(["localhost", "10.0.0.7", "gpu.example", "GPU.Example", "[::1]", "[0001:002::4]"]),
+    st.one_of(st.just(""), st.integers(1, 65_535).map(":{}".format)),
+    st.sampled_from(["", "/", "/path", "/path/", "/a/b"]),
+)
+
+
+@pytest.mark.parametrize(("written", "read"), [*SPELLINGS.items(), *BETTER_THAN_THE_OFFICIAL_CLIENT.items()])
+def test_every_spelling_gives_one_address(written: str | None, read: str) -> None:
+    assert parse_host(written) == read
+
+
+@pytest.mark.parametrize("written", SPELLINGS)
+def test_the_official_client_reads_it_the_same(written: str | None) -> None:
+    assert parse_host(written) == official_parse_host(written)
+
+
+@settings(max_examples=100, deadline=None)
+@given(ADDRESSES)
+def test_any_address_is_read_as_the_official_client_reads_it(written: str) -> None:
+    assert parse_host(written) == official_parse_host(written)
+
+
+@settings(max_examples=50, deadline=None)
+@given(ADDRESSES)
+def test_an_address_that_was_read_reads_as_itself(written: str) -> None:
+    assert parse_host(parse_host(written)) == parse_host(written)
+
+
+@pytest.mark.parametrize("written", ["ftp://gpu.example", "gpu.example:port", "gpu.example:70000", "http://[::1"])
+def test_an_address_that_nothing_can_be_called_at_is_refused(written: str) -> None:
+    with pytest.raises(ConfigError, match="address of Ollama") as raised:
+        parse_host(written)
+    assert repr(written) in str(raised.value)
+
+
+def test_the_argument_comes_before_the_variable_and_the_variable_before_the_default(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert resolve_host() == "http://127.0.0.1:11434"
+    monkeypatch.setenv("OLLAMA_HOST", "gpu.example:8000")
+    assert resolve_host() == "http://gpu.example:8000"
+    assert resolve_host("other.example") == "http://other.example:11434"
+
+
+def test_a_client_uses_the_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OLLAMA_HOST", "https://gpu.example")
+    with OllamaClient() as client:
+        assert client.host == "https://gpu.example:443"
