@@ -1,0 +1,151 @@
+"""Opening ChromaDB: a directory, or a server with a time-out on every call."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from ragistry.errors import ConfigError
+from ragistry.stores import lock
+from ragistry.stores.chroma_errors import translated
+from ragistry.stores.chroma_files import check_files
+
+if TYPE_CHECKING:
+    from chromadb.api.client import Client
+
+DEFAULT_TENANT = "default_tenant"
+DEFAULT_DATABASE = "default_database"
+
+_opening = threading.Lock()  # ChromaDB's table of open directories is not thread-safe
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """An open ChromaDB: its client, how messages call it, its directory where it has one."""
+
+    client: Client
+    place: str
+    directory: Path | None
+    close: Callable[[], None]
+
+
+def open_directory(path: str | os.PathLike[str], lock_timeout: float) -> Connection:
+    """Open a Chroma directory, and make it if it is not there.
+
+    Every spelling of a path gives the one engine that this process has on it. Raises `StoreLockedError` when
+    another process has the directory, after ``lock_timeout`` seconds.
+    """
+    directory = Path(os.path.realpath(Path(path).expanduser()))
+    place = f"ChromaDB at {str(directory)!r}"
+    with translated(place):
+        directory.mkdir(parents=True, exist_ok=True)
+        lock.hold(directory, lock_timeout)
+        try:
+            check_files(directory)
+            with _opening:
+                client = _persistent_client(str(directory))
+        except BaseException:
+            lock.release(directory)
+            raise
+
+    def close() -> None:
+        with _opening:
+            client.close()
+        lock.release(directory)
+
+    return Connection(client, place, directory, close)
+
+
+def _persistent_client(directory: str) -> Client:
+    import chromadb
+    from chromadb.api.shared_system_client import SharedSystemClient
+
+    known = directory in SharedSystemClient._identifier_to_system
+    try:
+        return cast("Client", chromadb.PersistentClient(directory, settings=_settings()))
+    except BaseException:
+        if not known:  # or the next attempt would get the engine that did not start
+            SharedSystemClient._identifier_to_system.pop(directory, None)
+        raise
+
+
+def connect(
+    host: str,
+    port: int,
+    *,
+    ssl: bool,
+    headers: Mapping[str, str] | None,
+    tenant: str,
+    database: str,
+    timeout: float,
+) -> Connection:
+    """Connect to a ChromaDB server; ``host`` may be a URL, which then says port and scheme.
+
+    ``timeout``: seconds, for connecting and for each wait for an answer.
+    """
+    if not timeout > 0:
+        raise ConfigError(f"the time-out for ChromaDB must be above 0 seconds, got {timeout!r}")
+    is_url = "://" in host
+    bracketed = f"[{host}]" if ":" in host and not is_url and not host.startswith("[") else host
+    place = f"ChromaDB at {host}" if is_url else f"ChromaDB at {'https' if ssl else 'http'}://{bracketed}:{port}"
+    settings = _settings(
+        chroma_api_impl="chromadb.api.fastapi.FastAPI",
+        chroma_server_host=bracketed,
+        chroma_server_http_port=port,
+        chroma_server_ssl_enabled=host.startswith("https://") if is_url else ssl,
+        chroma_server_headers=dict(headers or {}),
+    )
+    with translated(place):
+        client = _timed_client(settings, tenant, database, timeout)
+    return Connection(client, place, None, client.close)
+
+
+def _settings(**values: Any) -> Any:
+    from chromadb.config import Settings
+
+    # A file .env in the current folder, somebody else's, would be read as ChromaDB's.
+    source: dict[str, Any] = {"_env_file": None}
+    return Settings(**source, anonymized_telemetry=False, **values)
+
+
+def _timed_client(settings: Any, tenant: str, database: str, timeout: float) -> Client:
+    """An HTTP client whose sessions have a time-out from their first request on, and are closed with it.
+
+    ChromaDB takes no time-out, asks the server several things in the constructor, and never closes its two sessions.
+    """
+    from chromadb.api.client import Client
+    from chromadb.auth import UserIdentity
+
+    sessions: list[Any] = []
+
+    def limit(owner: Any) -> None:
+        session = owner._server._session
+        session.timeout = timeout
+        sessions.append(session)
+
+    def close_sessions() -> None:
+        for session in sessions:
+            session.close()
+
+    class TimedClient(Client):
+        def get_user_identity(self) -> UserIdentity:
+            limit(self)
+            return super().get_user_identity()
+
+        def _validate_tenant_database(self, tenant: str, database: str) -> None:
+            limit(self._admin_client)
+            super()._validate_tenant_database(tenant, database)
+
+        def close(self) -> None:
+            close_sessions()
+            super().close()
+
+    try:
+        return TimedClient(tenant=tenant, database=database, settings=settings)
+    except BaseException:
+        close_sessions()
+        raise

@@ -1,0 +1,92 @@
+"""One process at a time on a directory, and who it is.
+
+The lock is a file next to the directory; the operating system lets it go when its holder ends, however it ends.
+Several stores of one process on one directory share it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import socket
+import sys
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+from ragistry.errors import StoreError, StoreLockedError
+
+
+@dataclass(slots=True)
+class _Hold:
+    lock: FileLock
+    pid: int
+    users: int = 1
+
+
+_holds: dict[Path, _Hold] = {}
+_guard = threading.Lock()
+
+
+def hold(directory: Path, wait: float) -> None:
+    """Take the lock of a directory (its real path), waiting at most ``wait`` seconds.
+
+    Raises `StoreLockedError` that names the holder, and `StoreError` in a child of a process that has it open.
+    """
+    with _guard:
+        held = _holds.get(directory)
+        if held is None:
+            _holds[directory] = _Hold(_acquire(directory, wait), os.getpid())
+            return
+        if held.pid != os.getpid():
+            raise StoreError(
+                f"the store at {str(directory)!r} was opened by process {held.pid} before it forked this one, "
+                "where it would hang; start the process with the 'spawn' method, or open the store after the fork"
+            )
+        held.users += 1
+
+
+def release(directory: Path) -> None:
+    """Give the lock back; the last user of the process lets others in."""
+    with _guard:
+        held = _holds.get(directory)
+        if held is None or held.pid != os.getpid():
+            return
+        held.users -= 1
+        if held.users == 0:
+            del _holds[directory]
+            _holder_file(directory).unlink(missing_ok=True)
+            held.lock.release()
+
+
+def _acquire(directory: Path, wait: float) -> FileLock:
+    lock = FileLock(_beside(directory, ".lock"), thread_local=False)
+    try:
+        lock.acquire(timeout=wait, poll_interval=0.05)
+    except Timeout as error:
+        raise StoreLockedError(
+            f"the store at {str(directory)!r} is in use by {_holder(directory)}; "
+            "end that process, or wait until it is done, or let both use one ChromaDB server (`chroma run`)"
+        ) from error
+    holder = {"pid": os.getpid(), "host": socket.gethostname(), "command": shlex.join(sys.argv)[:200]}
+    _holder_file(directory).write_text(json.dumps(holder), encoding="utf-8")
+    return lock
+
+
+def _holder(directory: Path) -> str:
+    try:
+        holder = json.loads(_holder_file(directory).read_text(encoding="utf-8"))
+        return f"process {holder['pid']} on {holder['host']!r} ({holder['command']!r})"
+    except (OSError, ValueError, LookupError, TypeError):
+        return "another process (which has not said its name)"
+
+
+def _holder_file(directory: Path) -> Path:
+    return _beside(directory, ".holder")
+
+
+def _beside(directory: Path, suffix: str) -> Path:
+    return directory.with_name(directory.name + suffix)

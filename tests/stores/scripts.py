@@ -1,0 +1,24 @@
+"""Python in a process of its own, for what one process cannot show."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def start(code: str, *arguments: object) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-c", code, *map(str, arguments)],
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=ROOT,
+    )  # fmt: skip
+
+
+def run(code: str, *arguments: object) -> str:
+    """What the script prints; it must end well."""
+    with start(code, *arguments) as process:
+        output, _ = process.communicate(timeout=60)
+    assert process.returncode == 0, output
+    return output
