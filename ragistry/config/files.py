@@ -1,0 +1,95 @@
+"""What may stand in documents.yaml and vector_stores.yaml. (techniques.yaml is the registry's.)"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+
+Size = Annotated[int, Field(ge=1, le=1_000_000)] | Literal["auto"]
+Overlap = Annotated[int, Field(ge=0, le=1_000_000)] | Literal["auto"]
+COLLECTION_NAME = r"^[a-zA-Z0-9][a-zA-Z0-9._-]{0,62}$"
+NAME_RULE = "1 to 63 of letters, digits, '.', '_' and '-', beginning with a letter or digit"
+
+
+class Strict(BaseModel):
+    """A setting that nobody knows is a mistake, not something to ignore."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class CollectionEntry(Strict):
+    """A named, described set of sources."""
+
+    name: str = Field(pattern=COLLECTION_NAME)
+    display_name: str | None = None
+    description: str = ""
+
+
+class ExtractionLimits(Strict):
+    """What one file may cost before it is given up."""
+
+    seconds: float = Field(default=60, gt=0, description="time to read one file")
+    pages: int = Field(default=5_000, ge=1, description="pages of one PDF")
+    megabytes: int = Field(default=200, ge=1, description="size of one file")
+    characters: int = Field(default=50_000_000, ge=1, description="text of one PDF")
+    memory: int = Field(default=1_000_000_000, ge=1, description="bytes of memory to read a PDF")
+
+
+class DocumentsFile(Strict):
+    """config/documents.yaml: the library, its collections, and how documents are cut and embedded."""
+
+    collection: str | None = Field(default=None, description="name of the Chroma collection that holds the library")
+    chroma_path: str | None = Field(default=None, description="folder of the vector index")
+    chunk_size: Size = Field(default="auto", description="characters of a chunk at most; auto: what the embedder takes")
+    chunk_overlap: Overlap = Field(default="auto", description="characters that adjacent chunks share at most")
+    n_results: int = Field(default=5, ge=1, le=1_000, description="documents of a search where nobody says how many")
+    embed_model: str = Field(default="minilm", description="minilm, a model of Ollama, tei, or openai:MODEL")
+    embed_url: str | None = Field(default=None, description="address of a TEI or OpenAI-compatible server")
+    pdf_engine: Literal["pypdfium2", "pypdf"] = "pypdfium2"
+    limits: ExtractionLimits = ExtractionLimits()
+    description: str | None = Field(default=None, description="text of the search tool, in place of the built-in one")
+    param_query: str | None = Field(default=None, description="text of the search tool's parameter `query`")
+    collections: list[CollectionEntry] = []
+
+    @model_validator(mode="before")
+    @classmethod
+    def _topic_is_gone(cls, data: object) -> object:
+        if isinstance(data, dict) and "topic" in data:
+            raise ValueError(
+                f"'topic' ({data['topic']!r}) is no longer used; describe each collection under 'collections': "
+                "- {name: …, description: …}"
+            )
+        return data
+
+    @field_validator("collections", mode="before")
+    @classmethod
+    def _none_is_empty(cls, value: object) -> object:
+        return [] if value is None else value
+
+    @field_validator("collections")
+    @classmethod
+    def _names_differ(cls, value: list[CollectionEntry]) -> list[CollectionEntry]:
+        names = [entry.name for entry in value]
+        if twice := sorted({name for name in names if names.count(name) > 1}):
+            raise ValueError(f"collection {twice[0]!r} stands here twice; names must differ")
+        return value
+
+
+class ChromaSection(Strict):
+    """Where ChromaDB keeps the vectors: a folder, or a server where ``host`` is set."""
+
+    persist_directory: str | None = None
+    collection_name: str | None = None
+    host: str | None = None
+    port: int | None = Field(default=None, ge=1, le=65_535)
+    ssl: bool = False
+    tenant: str | None = None
+    database: str | None = None
+    timeout: float = Field(default=30, gt=0, description="seconds for one call to a server")
+
+
+class VectorStoresFile(Strict):
+    """config/vector_stores.yaml."""
+
+    chromadb: ChromaSection = ChromaSection()

@@ -1,0 +1,22 @@
+"""A mapping checked against a pydantic model, with one error that says all that is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from ragistry.config.problems import dotted, explain
+from ragistry.errors import InvalidConfigError
+
+Model = TypeVar("Model", bound=BaseModel)
+
+
+def parse_config(model: type[Model], config: Mapping[str, Any], owner: str) -> Model:
+    """``config`` as ``model``. Raises `InvalidConfigError`, which names ``owner`` and every bad value."""
+    try:
+        return model.model_validate(config)
+    except ValidationError as error:
+        complaints = [f"{dotted(item['loc'])}: {explain(item, model)}" for item in error.errors(include_url=False)]
+        raise InvalidConfigError(f"{owner}: {'; '.join(complaints)}") from error

@@ -1,0 +1,58 @@
+"""All that is wrong with the configuration, told at once and each with its place."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from ragistry.config.yaml_file import YamlFile
+from ragistry.errors import InvalidConfigError
+from ragistry.utils.suggest import did_you_mean
+
+
+@dataclass(slots=True)
+class Problems:
+    """Collects problems while files are checked; `report` raises them together."""
+
+    lines: list[str] = field(default_factory=list)
+
+    def add(self, file: YamlFile, keys: Sequence[str | int], message: str) -> None:
+        """A problem with the value at ``keys``."""
+        self.lines.append(f"{file.place(keys)}: {message}")
+
+    def add_validation(
+        self, file: YamlFile, keys: Sequence[str | int], model: type[BaseModel], error: ValidationError
+    ) -> None:
+        """Every complaint of pydantic about the mapping at ``keys``."""
+        for item in error.errors(include_url=False):
+            path = [part for part in item["loc"] if not str(part).startswith(("function-", "constrained-"))]
+            self.add(file, [*keys, *path], f"{dotted([*keys, *path])}: {explain(item, model)}")
+
+    def report(self) -> None:
+        """Raise `InvalidConfigError` with every problem, where there is one."""
+        if not self.lines:
+            return
+        if len(self.lines) == 1:
+            raise InvalidConfigError(self.lines[0])
+        raise InvalidConfigError("\n".join([f"{len(self.lines)} problems:", *(f"  {line}" for line in self.lines)]))
+
+
+def dotted(keys: Sequence[str | int]) -> str:
+    """``techniques.naive.top_k``, as people write it."""
+    return ".".join(str(key) for key in keys)
+
+
+def explain(item: Any, model: type[BaseModel]) -> str:
+    """One complaint of pydantic, with the value and, for a name that does not exist, the names that do."""
+    name = str(item["loc"][-1]) if item["loc"] else ""
+    if item["type"] == "extra_forbidden":
+        known = [field.alias or key for key, field in model.model_fields.items()]
+        return f"unknown setting {name!r}{did_you_mean(name, known)}; there are {', '.join(sorted(known))}"
+    if item["type"] == "missing":
+        return "is missing"
+    if item["type"] == "value_error":
+        return str(item["ctx"]["error"])
+    return f"{item['msg']}, got {item['input']!r}"

@@ -1,0 +1,165 @@
+"""Every setting with its value and where the value came from: argument > environment > file > default."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import Field, ValidationError
+
+from ragistry.config.files import DocumentsFile, ExtractionLimits, Overlap, Size, Strict, VectorStoresFile
+from ragistry.config.problems import Problems, explain
+from ragistry.config.yaml_file import YamlFile, read_yaml
+from ragistry.errors import InvalidConfigError
+
+CONFIG_FOLDER = "config"
+DEFAULTS = Path(__file__).parent / "defaults"
+FILES: dict[str, type[Strict]] = {"documents.yaml": DocumentsFile, "vector_stores.yaml": VectorStoresFile}
+
+
+class Settings(Strict):
+    """The resolved settings of a workspace. Relative paths are relative to the workspace's folder."""
+
+    data_dir: str = Field(default=".ragistry", description="folder of everything that is stored")
+    embed_model: str = Field(default="minilm", description="minilm, a model of Ollama, tei, or openai:MODEL")
+    embed_url: str | None = Field(default=None, description="address of a TEI or OpenAI-compatible server")
+    ollama_host: str | None = Field(default=None, description="address of Ollama")
+    chunk_size: Size = "auto"
+    chunk_overlap: Overlap = "auto"
+    n_results: int = Field(default=5, ge=1, le=1_000)
+    pdf_engine: Literal["pypdfium2", "pypdf"] = "pypdfium2"
+    limits: ExtractionLimits = ExtractionLimits()
+    collection: str = "collective.documents"
+    chroma_path: str | None = Field(default=None, description="folder of the vector index; default: data_dir/chroma")
+    chroma_host: str | None = Field(default=None, description="a Chroma server, in place of the folder")
+    chroma_port: int = Field(default=8000, ge=1, le=65_535)
+    chroma_ssl: bool = False
+    chroma_api_key: str | None = None
+    chroma_tenant: str = "default_tenant"
+    chroma_database: str = "default_database"
+    chroma_timeout: float = Field(default=30, gt=0)
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where a setting may come from besides an argument: variables, then keys of files, the first that is set."""
+
+    variables: tuple[str, ...] = ()
+    keys: tuple[tuple[str, ...], ...] = ()
+
+
+def _own(name: str, *keys: tuple[str, ...], also: tuple[str, ...] = ()) -> Source:
+    return Source((f"RAGISTRY_{name.upper()}", *also), keys)
+
+
+_DOCUMENTS = "documents.yaml"
+_CHROMA = ("vector_stores.yaml", "chromadb")
+SOURCES: dict[str, Source] = {
+    "data_dir": _own("data_dir"),
+    "embed_model": _own("embed_model", (_DOCUMENTS, "embed_model")),
+    "embed_url": _own("embed_url", (_DOCUMENTS, "embed_url"), also=("DOCPROC_TEI_EMBEDDINGS_URL",)),
+    "ollama_host": _own("ollama_host", also=("OLLAMA_HOST",)),
+    "chunk_size": _own("chunk_size", (_DOCUMENTS, "chunk_size")),
+    "chunk_overlap": _own("chunk_overlap", (_DOCUMENTS, "chunk_overlap")),
+    "n_results": _own("n_results", (_DOCUMENTS, "n_results")),
+    "pdf_engine": _own("pdf_engine", (_DOCUMENTS, "pdf_engine")),
+    "limits": Source((), ((_DOCUMENTS, "limits"),)),
+    "collection": _own("collection", (_DOCUMENTS, "collection"), (*_CHROMA, "collection_name")),
+    "chroma_path": _own("chroma_path", (_DOCUMENTS, "chroma_path"), (*_CHROMA, "persist_directory")),
+    "chroma_host": _own("chroma_host", (*_CHROMA, "host"), also=("CHROMA_HOST",)),
+    "chroma_port": _own("chroma_port", (*_CHROMA, "port"), also=("CHROMA_PORT",)),
+    "chroma_ssl": _own("chroma_ssl", (*_CHROMA, "ssl")),
+    "chroma_api_key": _own("chroma_api_key", also=("CHROMA_API_KEY",)),
+    "chroma_tenant": _own("chroma_tenant", (*_CHROMA, "tenant"), also=("CHROMA_TENANT",)),
+    "chroma_database": _own("chroma_database", (*_CHROMA, "database"), also=("CHROMA_DATABASE",)),
+    "chroma_timeout": _own("chroma_timeout", (*_CHROMA, "timeout")),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """The settings, and for each the place that decided it."""
+
+    settings: Settings
+    origins: dict[str, str]
+
+
+def resolve(
+    root: Path, arguments: Mapping[str, Any] | None = None, environ: Mapping[str, str] | None = None
+) -> Resolved:
+    """Read the workspace's files and variables. Raises `InvalidConfigError` with everything that is wrong."""
+    problems = Problems()
+    files = {name: file for name in FILES if (file := _read(root / CONFIG_FOLDER / name, problems)) is not None}
+    for name, file in files.items():
+        try:
+            FILES[name].model_validate(file.data)
+        except ValidationError as error:
+            problems.add_validation(file, [], FILES[name], error)
+    problems.report()
+    _check_agreement(files, problems)
+    found = _found(files, arguments or {}, os.environ if environ is None else environ)
+    try:
+        settings = Settings.model_validate({name: value for name, (value, _) in found.items()})
+    except ValidationError as error:
+        for item in error.errors(include_url=False):
+            name = str(item["loc"][0])
+            origin = found[name][1] if name in found else "argument"
+            problems.lines.append(f"{origin}: {name}: {explain(item, Settings)}")
+    problems.report()
+    return Resolved(settings, {name: found[name][1] if name in found else "default" for name in SOURCES})
+
+
+def _read(path: Path, problems: Problems) -> YamlFile | None:
+    if not path.exists():
+        return None
+    try:
+        return read_yaml(path)
+    except InvalidConfigError as error:
+        problems.lines.append(str(error))
+        return None
+
+
+def _found(
+    files: Mapping[str, YamlFile], arguments: Mapping[str, Any], environ: Mapping[str, str]
+) -> dict[str, tuple[Any, str]]:
+    found = {name: (value, "argument") for name, value in arguments.items() if value is not None}
+    for name, source in SOURCES.items():
+        if name in found:
+            continue
+        for variable in source.variables:
+            if environ.get(variable, "").strip():
+                found[name] = (environ[variable], f"environment {variable}")
+                break
+        else:
+            for file, *keys in source.keys:
+                value = _value(files[file], keys) if file in files else None
+                if value is not None:
+                    found[name] = (value, files[file].place(keys))
+                    break
+    return found
+
+
+def _value(file: YamlFile, keys: list[str]) -> Any:
+    node: Any = file.data
+    for key in keys:
+        node = node.get(key) if isinstance(node, dict) else None
+    return node
+
+
+def _check_agreement(files: Mapping[str, YamlFile], problems: Problems) -> None:
+    """Two files may set the same thing, but not to different values."""
+    for name, source in SOURCES.items():
+        said = [
+            (files[file], keys, value)
+            for file, *keys in source.keys
+            if file in files and (value := _value(files[file], keys)) is not None
+        ]
+        if len(said) > 1 and len({str(value) for _, _, value in said}) > 1:
+            (first, first_keys, one), (second, second_keys, other) = said[0], said[1]
+            problems.add(
+                second, second_keys, f"{second_keys[-1]}: {other!r}, but {first.place(first_keys)} says {one!r}"
+                f" ({name}); keep one of the two",
+            )  # fmt: skip

@@ -1,0 +1,75 @@
+"""A YAML file whose values remember their line."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ragistry.errors import InvalidConfigError
+
+
+@dataclass(frozen=True, slots=True)
+class YamlFile:
+    """``data``: the file as plain mappings, lists and scalars. ``tree``: the same, with lines and comments."""
+
+    path: Path
+    data: dict[str, Any]
+    tree: Any
+
+    def line(self, keys: Sequence[str | int]) -> int:
+        """The line (from 1) of the deepest part of ``keys`` that is in the file."""
+        line = 0
+        node: Any = self.tree
+        for key in keys:
+            marks = getattr(node, "lc", None)
+            if marks is None or not _has(node, key):
+                break
+            line = (marks.key(key) if isinstance(node, dict) else marks.item(key))[0]
+            node = node[key]
+        return int(line) + 1
+
+    def place(self, keys: Sequence[str | int]) -> str:
+        """``file:line`` of the value at ``keys``."""
+        return f"{self.path}:{self.line(keys)}"
+
+
+def _has(node: Any, key: str | int) -> bool:
+    return key in node if isinstance(node, dict) else isinstance(key, int) and 0 <= key < len(node)
+
+
+def read_yaml(path: Path) -> YamlFile:
+    """Read a YAML mapping. Raises `InvalidConfigError` with the line of a mistake; tags never build objects."""
+    from ruamel.yaml import YAML
+    from ruamel.yaml.error import MarkedYAMLError, YAMLError
+
+    try:
+        tree = YAML(typ="rt", pure=True).load(path.read_text(encoding="utf-8"))
+    except MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        place = f"{path}:{mark.line + 1}" if mark else str(path)
+        raise InvalidConfigError(f"{place}: {error.problem or error.context}; mend the YAML there") from error
+    except YAMLError as error:
+        raise InvalidConfigError(f"{path}: {' '.join(str(error).split())}; mend the YAML there") from error
+    except UnicodeDecodeError as error:
+        raise InvalidConfigError(f"{path}: not UTF-8 at byte {error.start}; save the file as UTF-8") from error
+    except OSError as error:
+        raise InvalidConfigError(f"{path}: cannot be read: {error.strerror}") from error
+    if tree is None:
+        tree = {}
+    if not isinstance(tree, dict):
+        raise InvalidConfigError(f"{path}:1: must be a mapping of settings, got {plain(tree)!r}")
+    return YamlFile(path, plain(tree), tree)
+
+
+def plain(node: Any) -> Any:
+    """The value without what the YAML library keeps beside it."""
+    if isinstance(node, dict):
+        return {plain(key): plain(value) for key, value in node.items()}
+    if isinstance(node, list):
+        return [plain(item) for item in node]
+    for kind in (bool, int, float, str):
+        if isinstance(node, kind):
+            return kind(node)
+    return node if node is None else str(node)

@@ -1,0 +1,75 @@
+"""Maximal marginal relevance: near to the query, but not a repetition of what is already chosen."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict, Field
+
+from ragistry.config.parse import parse_config
+from ragistry.protocols import Embedder, Technique, VectorLookup
+from ragistry.trace import stage
+from ragistry.types import TOP_K_LIMIT, Document, StageScore, Where
+
+Vectors = NDArray[np.float32]
+
+
+class MMRTechnique:
+    """Diversity: of what the base finds, the documents that are relevant and unlike each other.
+
+    Carbonell and Goldstein, "The Use of MMR, Diversity-Based Reranking for Reordering Documents and Producing
+    Summaries", 1998. The score of a document is ``lambda * relevance + (1 - lambda) * novelty``: its cosine
+    similarity to the query, and one less its largest cosine similarity to a document above it (both within
+    [0, 1]); so scores fall from the first document to the last, as in the paper's greedy order.
+    """
+
+    class Config(BaseModel):
+        model_config = ConfigDict(extra="forbid", populate_by_name=True)
+
+        top_k: int = Field(default=5, ge=1, le=TOP_K_LIMIT, description="how many documents")
+        weight: float = Field(default=0.7, ge=0, le=1, alias="lambda", description="1: relevance alone, 0: novelty")
+        fetch: int = Field(default=30, ge=1, le=TOP_K_LIMIT, description="candidates that the base is asked for")
+
+    def __init__(self, config: Mapping[str, Any], *, base: Technique, store: VectorLookup, embedder: Embedder) -> None:
+        self.config = parse_config(self.Config, config, type(self).__name__)
+        self.base = base
+        self.store = store
+        self.embedder = embedder
+
+    def retrieve(self, query: str, *, top_k: int | None = None, where: Where | None = None) -> list[Document]:
+        wanted = self.config.top_k if top_k is None else top_k
+        candidates = self.base.retrieve(query, top_k=max(wanted, self.config.fetch), where=where)
+        if not candidates:
+            return []
+        # In the order of their ids, so that argmax breaks ties as rankings do.
+        candidates.sort(key=lambda document: document.id)
+        with stage("diversify") as this:
+            this.documents_in = len(candidates)
+            vectors = self.store.vectors([document.id for document in candidates])
+            relevance = vectors @ self.embedder.embed([query], role="query")[0]
+            chosen = choose(vectors, relevance, self.config.weight, wanted)
+            this.documents_out = len(chosen)
+        return [_scored(candidates[row], score) for row, score in chosen]
+
+
+def choose(vectors: Vectors, relevance: NDArray[np.float32], weight: float, count: int) -> list[tuple[int, float]]:
+    """The rows of ``vectors`` ``(n, d)`` in greedy order, each with its score, at most ``count`` of them."""
+    gain = weight * np.clip(relevance, 0.0, 1.0)
+    nearest = np.zeros(len(vectors), dtype=np.float32)
+    left = np.ones(len(vectors), dtype=bool)
+    chosen: list[tuple[int, float]] = []
+    for _ in range(min(count, len(vectors))):
+        scores = np.where(left, gain + (1 - weight) * (1 - nearest), -np.inf)
+        row = int(np.argmax(scores))
+        chosen.append((row, float(scores[row])))
+        left[row] = False
+        nearest = np.maximum(nearest, np.clip(vectors @ vectors[row], 0.0, 1.0))
+    return chosen
+
+
+def _scored(document: Document, score: float) -> Document:
+    return replace(document, score=score, scores=(*document.scores, StageScore("mmr", "mmr", score)))

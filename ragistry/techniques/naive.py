@@ -1,0 +1,59 @@
+"""Dense retrieval: embed the query, return the chunks with the nearest vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from ragistry.config.parse import parse_config
+from ragistry.errors import EmbeddingMismatchError
+from ragistry.protocols import DocumentStore, Embedder, EmbedderRecord
+from ragistry.trace import stage
+from ragistry.types import TOP_K_LIMIT, Document, Where
+from ragistry.utils.limits import check_query
+
+SAME_MODEL = {"minilm": "all-MiniLM-L6-v2"}
+
+
+class NaiveRAGTechnique:
+    """Dense retrieval: the chunks whose vectors are nearest to the query's.
+
+    Karpukhin et al., "Dense Passage Retrieval for Open-Domain Question Answering", 2020.
+    """
+
+    class Config(BaseModel):
+        model_config = ConfigDict(extra="forbid")
+
+        top_k: int = Field(default=5, ge=1, le=TOP_K_LIMIT, description="how many documents")
+        min_score: float = Field(default=0.0, ge=0.0, le=1.0, description="leave out what scores below")
+        embedding_model: str | None = Field(default=None, description="the model that the store must be made with")
+        chunk_size: int | None = Field(default=None, ge=1, description="the chunk size that the store is made with")
+
+    def __init__(self, config: Mapping[str, Any], *, store: DocumentStore, embedder: Embedder) -> None:
+        self.config = parse_config(self.Config, config, type(self).__name__)
+        self.store = store
+        self.embedder = embedder
+
+    def retrieve(self, query: str, *, top_k: int | None = None, where: Where | None = None) -> list[Document]:
+        check_query(query)
+        with stage("embed"):
+            self._check_embedder()
+            vector = self.embedder.embed([query], role="query")[0]
+        with stage("search") as search:
+            documents = self.store.search(vector, self.config.top_k if top_k is None else top_k, where=where)
+            search.documents_out = len(documents)
+        return [document for document in documents if document.score >= self.config.min_score]
+
+    def _check_embedder(self) -> None:
+        """Vectors of two models cannot be compared, even where they have the same length."""
+        fingerprint = self.embedder.fingerprint
+        wanted = self.config.embedding_model
+        if wanted is not None and SAME_MODEL.get(wanted, wanted) != fingerprint.model:
+            raise EmbeddingMismatchError(
+                f"embedding_model is {wanted!r}, but the embedder here is {fingerprint.model!r}; "
+                f"set embed_model: {wanted} in documents.yaml and ingest again, or take embedding_model out"
+            )
+        if isinstance(self.store, EmbedderRecord):
+            self.store.check_embedder(fingerprint)

@@ -1,0 +1,55 @@
+"""What the registry puts around every technique, so that none has to do it for itself."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ragistry.errors import TechniqueError
+from ragistry.protocols import Technique
+from ragistry.trace import stage
+from ragistry.types import Document, Where
+from ragistry.utils.limits import check_query, check_top_k
+from ragistry.utils.where import matches, normalise
+
+
+class RegisteredTechnique:
+    """A technique under its name: input checked, the stage recorded, and what it returns checked.
+
+    ``where`` is also how access is limited, so a document that does not meet it never gets out, whatever the
+    technique did with the condition.
+    """
+
+    __slots__ = ("name", "technique")
+
+    def __init__(self, name: str, technique: Technique) -> None:
+        self.name = name
+        self.technique = technique
+
+    def __repr__(self) -> str:
+        return f"<technique {self.name!r}: {type(self.technique).__name__}>"
+
+    def retrieve(self, query: str, *, top_k: int | None = None, where: Where | None = None) -> list[Document]:
+        check_query(query)
+        if top_k is not None:
+            check_top_k(top_k)
+        condition = None if where is None else normalise(where)
+        with stage(self.name) as this:
+            documents = self.technique.retrieve(query, top_k=top_k, where=condition)
+            self._check(documents, condition)
+            this.documents_out = len(documents)
+        return documents
+
+    def _check(self, documents: Any, condition: Where | None) -> None:
+        if not isinstance(documents, list) or not all(isinstance(item, Document) for item in documents):
+            raise TechniqueError(
+                f"technique {self.name!r} returned {type(documents).__name__} {str(documents)[:80]!r}; "
+                "retrieve must return a list of Document"
+            )
+        if condition is None:
+            return
+        for document in documents:
+            if not matches(condition, document.metadata):
+                raise TechniqueError(
+                    f"technique {self.name!r} ignored where={condition!r}: it returned {document.id!r}; "
+                    "pass `where` on to the store or base"
+                )

@@ -1,0 +1,112 @@
+"""techniques.yaml as techniques: every entry checked when the file is loaded, built when it is first asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from threading import RLock
+from typing import Any
+
+from ragistry.config.problems import Problems
+from ragistry.config.yaml_file import YamlFile, read_yaml
+from ragistry.errors import ConfigError, InvalidConfigError, UnknownTechniqueError
+from ragistry.techniques.check import Checked, check_entries
+from ragistry.techniques.entry import Entry, read_entries
+from ragistry.techniques.registered import RegisteredTechnique
+from ragistry.techniques.shape import takes_everything, wanted_resources
+from ragistry.utils.suggest import did_you_mean
+
+DEFAULT_TECHNIQUE = "naive"
+
+
+class TechniqueRegistry:
+    """Techniques by name.
+
+    ``resources`` gives what constructors ask for by parameter name (``store``, ``embedder``, …). It may be any
+    mapping; an item is looked up when the first technique that wants it is built.
+    """
+
+    def __init__(self, file: YamlFile, checked: Checked, resources: Mapping[str, Any]) -> None:
+        self.file = file
+        self.broken = checked.broken
+        self.default = str(file.data.get("default", DEFAULT_TECHNIQUE))
+        self._checked = checked
+        self._resources = resources
+        self._built: dict[str, RegisteredTechnique] = {}
+        self._lock = RLock()
+
+    @classmethod
+    def load(cls, path: str | Path, resources: Mapping[str, Any] | None = None) -> TechniqueRegistry:
+        """Read and check a techniques.yaml.
+
+        Raises `InvalidConfigError` with every problem as ``file:line: …``. A technique of an installed plugin that
+        cannot be imported is no such problem: it is listed in ``broken``, and the others work.
+        """
+        path = Path(path)
+        if not path.is_file():
+            raise InvalidConfigError(f"{path}: there is no such file; `ragistry init` writes one")
+        file, problems = read_yaml(path), Problems()
+        checked = check_entries(file, read_entries(file, problems), problems)
+        default = file.data.get("default")
+        known = [*checked.classes, *checked.broken]
+        if default is not None and default not in known and not problems.lines:
+            problems.add(file, ["default"], f"default: no technique {default!r}{did_you_mean(str(default), known)}")
+        problems.report()
+        return cls(file, checked, {} if resources is None else resources)
+
+    def names(self) -> list[str]:
+        """Every technique that works, in the order of the file."""
+        return list(self._checked.classes)
+
+    def entry(self, name: str) -> Entry:
+        """How the technique is configured. Raises `UnknownTechniqueError`."""
+        self._known(name)
+        return self._checked.entries[name]
+
+    def technique_class(self, name: str) -> type[Any]:
+        """The class that the technique is made of. Raises `UnknownTechniqueError`."""
+        self._known(name)
+        return self._checked.classes[name]
+
+    def get(self, name: str) -> RegisteredTechnique:
+        """The technique, built on first use and kept.
+
+        Raises `UnknownTechniqueError`, and `ConfigError` where something that it needs is not here.
+        """
+        self._known(name)
+        with self._lock:
+            if name not in self._built:
+                self._built[name] = RegisteredTechnique(name, self._build(self._checked.entries[name]))
+            return self._built[name]
+
+    def _known(self, name: str) -> None:
+        if name in self.broken:
+            raise ConfigError(self.broken[name])
+        if name not in self._checked.classes:
+            raise UnknownTechniqueError(
+                f"no technique {name!r}{did_you_mean(str(name), self.names())}; there are "
+                f"{', '.join(self.names()) or 'none'} in {self.file.path}"
+            )
+
+    def _build(self, entry: Entry) -> Any:
+        cls = self._checked.classes[entry.name]
+        given: dict[str, Any] = {}
+        for name, required in wanted_resources(cls).items():
+            if name == "name":
+                given[name] = entry.name
+            elif name == "registry":
+                given[name] = self
+            elif name == "base" and entry.base is not None:
+                given[name] = self.get(entry.base)
+            elif name == "bases" and entry.bases:
+                given[name] = [self.get(base) for base in entry.bases]
+            elif name in self._resources:
+                given[name] = self._resources[name]
+            elif required:
+                raise ConfigError(
+                    f"technique {entry.name!r} needs a {name}, and none is configured here; "
+                    f"pass resources={{{name!r}: …}}, or configure one in the workspace"
+                )
+        if takes_everything(cls):
+            given = {name: self._resources[name] for name in self._resources} | given
+        return cls(dict(entry.config), **given)

@@ -1,0 +1,101 @@
+"""What every technique must do: subclass, give a ``technique`` over a few chunks, and run it with pytest.
+
+class TestMine(TechniqueConformance):
+    @pytest.fixture
+    def technique(self, store, embedder):
+        return Mine({}, store=store, embedder=embedder)
+
+    query, where = "a question that finds something", {"collection": "handbook"}
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from ragistry.errors import QueryError
+from ragistry.protocols import Technique
+from ragistry.types import Document, ranked
+from ragistry.utils.where import matches, normalise
+
+
+class TechniqueConformance:
+    """``query`` finds at least three documents; ``where`` is met by some of them and not by others."""
+
+    query: str = "how do I restore a backup?"
+    where: Mapping[str, Any] = {"collection": "handbook"}
+
+    @pytest.fixture
+    def technique(self) -> Technique:
+        raise NotImplementedError("override the fixture `technique`")
+
+    def test_returns_documents_best_first(self, technique: Technique) -> None:
+        documents = technique.retrieve(self.query, top_k=10)
+        assert len(documents) >= 3, "the query of the suite must find something"
+        assert all(isinstance(document, Document) and document.content for document in documents)
+        assert documents == ranked(documents)
+
+    def test_returns_no_document_twice(self, technique: Technique) -> None:
+        ids = [document.id for document in technique.retrieve(self.query, top_k=10)]
+        assert all(ids)
+        assert len(set(ids)) == len(ids)
+
+    @pytest.mark.parametrize("top_k", [1, 2, 1000])
+    def test_returns_no_more_than_asked_for(self, technique: Technique, top_k: int) -> None:
+        assert 1 <= len(technique.retrieve(self.query, top_k=top_k)) <= top_k
+
+    def test_keeps_to_the_condition(self, technique: Technique) -> None:
+        condition = normalise(self.where)
+        without = technique.retrieve(self.query, top_k=1000)
+        assert {matches(condition, document.metadata) for document in without} == {True, False}, "choose another where"
+        documents = technique.retrieve(self.query, top_k=10, where=self.where)
+        assert documents
+        assert all(matches(condition, document.metadata) for document in documents)
+
+    def test_a_condition_that_nothing_meets_finds_nothing(self, technique: Technique) -> None:
+        assert technique.retrieve(self.query, where={"collection": "no such collection"}) == []
+
+    def test_the_same_question_has_the_same_answer(self, technique: Technique) -> None:
+        assert technique.retrieve(self.query, top_k=5) == technique.retrieve(self.query, top_k=5)
+
+    def test_says_which_stage_gave_which_score(self, technique: Technique) -> None:
+        for document in technique.retrieve(self.query, top_k=3):
+            assert document.scores
+            assert document.scores[-1].value == document.score
+
+    def test_changes_nothing_that_it_was_given(self, technique: Technique) -> None:
+        where = dict(copy.deepcopy(self.where))
+        first = technique.retrieve(self.query, top_k=3, where=where)
+        assert where == self.where
+        first[0].metadata.clear()
+        assert technique.retrieve(self.query, top_k=3, where=where)[0].metadata
+
+    @pytest.mark.parametrize("query", ["", "  \n\t"])
+    def test_refuses_an_empty_query(self, technique: Technique, query: str) -> None:
+        with pytest.raises(QueryError):
+            technique.retrieve(query)
+
+    @pytest.mark.parametrize("top_k", [0, -1, 10_000])
+    def test_refuses_a_bad_limit(self, technique: Technique, top_k: int) -> None:
+        with pytest.raises(QueryError):
+            technique.retrieve(self.query, top_k=top_k)
+
+    @pytest.mark.parametrize("where", [{}, {"page": {"$around": 3}}, {"$and": []}])
+    def test_refuses_a_malformed_condition(self, technique: Technique, where: Mapping[str, Any]) -> None:
+        with pytest.raises(QueryError):
+            technique.retrieve(self.query, where=where)
+
+    @pytest.mark.parametrize(
+        "query", ["x" * 20_000, "日本語 العربية 🙂", "\x00 null", "'; DROP TABLE chunks; --", "AND OR ("]
+    )
+    def test_odd_queries_are_answered(self, technique: Technique, query: str) -> None:
+        assert isinstance(technique.retrieve(query, top_k=3), list)
+
+    def test_serves_several_threads(self, technique: Technique) -> None:
+        alone = technique.retrieve(self.query, top_k=5)
+        with ThreadPoolExecutor(4) as pool:
+            assert list(pool.map(lambda _: technique.retrieve(self.query, top_k=5), range(8))) == [alone] * 8

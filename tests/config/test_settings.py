@@ -1,0 +1,116 @@
+"""Where a setting comes from, and how everything that is wrong is told at once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ragistry.config.settings import DEFAULTS, FILES, SOURCES, Settings, resolve
+from ragistry.config.yaml_file import read_yaml
+from ragistry.errors import InvalidConfigError
+
+
+def write(root: Path, **files: str) -> Path:
+    (root / "config").mkdir(exist_ok=True)
+    for name, text in files.items():
+        (root / "config" / f"{name}.yaml").write_text(text, encoding="utf-8")
+    return root
+
+
+def test_an_empty_folder_has_the_defaults(tmp_path: Path) -> None:
+    resolved = resolve(tmp_path, environ={})
+    assert resolved.settings == Settings()
+    assert set(resolved.origins.values()) == {"default"}
+
+
+def test_every_setting_has_a_source() -> None:
+    assert set(SOURCES) == set(Settings.model_fields)
+
+
+def test_argument_before_environment_before_file(tmp_path: Path) -> None:
+    write(tmp_path, documents="n_results: 7\nchunk_size: 900\nembed_model: minilm\n")
+    environ = {"RAGISTRY_N_RESULTS": "8", "RAGISTRY_CHUNK_SIZE": "800"}
+    resolved = resolve(tmp_path, {"n_results": 9}, environ)
+    assert (resolved.settings.n_results, resolved.origins["n_results"]) == (9, "argument")
+    assert (resolved.settings.chunk_size, resolved.origins["chunk_size"]) == (800, "environment RAGISTRY_CHUNK_SIZE")
+    assert resolved.origins["embed_model"].endswith("documents.yaml:3")
+
+
+def test_variables_of_the_field_are_honoured(tmp_path: Path) -> None:
+    environ = {
+        "OLLAMA_HOST": "box:1",
+        "CHROMA_HOST": "c",
+        "CHROMA_TENANT": "t",
+        "DOCPROC_TEI_EMBEDDINGS_URL": "http://e",
+    }
+    settings = resolve(tmp_path, environ=environ).settings
+    assert (settings.ollama_host, settings.chroma_host, settings.chroma_tenant) == ("box:1", "c", "t")
+    assert settings.embed_url == "http://e"
+
+
+def test_all_problems_of_all_files_are_told_at_once(tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        documents="chunk_sise: 900\nn_results: 0\ncollections:\n  - {name: ok}\n  - {name: 'not ok'}\n",
+        vector_stores="chromadb:\n  port: 70000\n",
+    )
+    with pytest.raises(InvalidConfigError) as caught:
+        resolve(tmp_path, environ={})
+    message = str(caught.value)
+    assert message.startswith("4 problems:")
+    assert "documents.yaml:1: chunk_sise: unknown setting 'chunk_sise'; did you mean 'chunk_size'" in message
+    assert "documents.yaml:2: n_results:" in message
+    assert "got 0" in message
+    assert "documents.yaml:5: collections.1.name:" in message
+    assert "vector_stores.yaml:2: chromadb.port:" in message
+
+
+def test_a_bad_variable_is_named(tmp_path: Path) -> None:
+    with pytest.raises(InvalidConfigError, match="environment RAGISTRY_N_RESULTS: n_results: .*'many'"):
+        resolve(tmp_path, environ={"RAGISTRY_N_RESULTS": "many"})
+
+
+def test_an_unknown_argument_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InvalidConfigError, match="unknown setting 'chunk_sizes'; did you mean 'chunk_size'"):
+        resolve(tmp_path, {"chunk_sizes": 3}, environ={})
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("n_results: [1, 2\n", "documents.yaml:2: "),
+        ("n_results: 1\nn_results: 2\n", "documents.yaml:2: .*duplicate key"),
+        ("- a\n- b\n", r"documents.yaml:1: must be a mapping of settings, got \['a', 'b'\]"),
+        ("topic: MBA\n", "'topic' .*'MBA'.* is no longer used; describe each collection under 'collections'"),
+        ("x: !!python/object/apply:os.system ['true']\n", "documents.yaml:1: x: unknown setting 'x'"),
+        ("collections: [{name: a}, {name: a}]\n", "collection 'a' stands here twice"),
+    ],
+)
+def test_malformed_files_are_told_with_their_line(tmp_path: Path, text: str, said: str) -> None:
+    write(tmp_path, documents=text)
+    with pytest.raises(InvalidConfigError, match=said):
+        resolve(tmp_path, environ={})
+
+
+def test_a_file_that_is_not_utf8_is_told(tmp_path: Path) -> None:
+    write(tmp_path)
+    (tmp_path / "config" / "documents.yaml").write_bytes(b"description: gr\xfcn\n")
+    with pytest.raises(InvalidConfigError, match="documents.yaml: not UTF-8 at byte 15; save the file as UTF-8"):
+        resolve(tmp_path, environ={})
+
+
+def test_two_files_may_not_differ(tmp_path: Path) -> None:
+    write(tmp_path, documents="chroma_path: one\n", vector_stores="chromadb: {persist_directory: other}\n")
+    with pytest.raises(
+        InvalidConfigError, match="vector_stores.yaml:1: persist_directory: 'other', but .*:1 says 'one'"
+    ):
+        resolve(tmp_path, environ={})
+    write(tmp_path, vector_stores="chromadb: {persist_directory: one}\n")
+    assert resolve(tmp_path, environ={}).settings.chroma_path == "one"
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_the_packaged_files_are_valid_and_say_the_defaults(name: str) -> None:
+    file = read_yaml(DEFAULTS / name)
+    assert FILES[name].model_validate(file.data) == FILES[name]()

@@ -1,0 +1,180 @@
+"""techniques.yaml: what it may say, and how all that is wrong with it is told at once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ragistry.errors import (
+    ConfigError,
+    EmptyQueryError,
+    InvalidConfigError,
+    InvalidFilterError,
+    InvalidLimitError,
+    TechniqueError,
+    UnknownTechniqueError,
+)
+from ragistry.techniques.registry import TechniqueRegistry
+from ragistry.trace import collect
+
+HERE = "tests.techniques.plugins"
+
+
+def load(tmp_path: Path, text: str, **resources: object) -> TechniqueRegistry:
+    path = tmp_path / "techniques.yaml"
+    path.write_text(text.replace("HERE", HERE), encoding="utf-8")
+    return TechniqueRegistry.load(path, resources)
+
+
+def problems(tmp_path: Path, text: str) -> str:
+    with pytest.raises(InvalidConfigError) as caught:
+        load(tmp_path, text)
+    return str(caught.value)
+
+
+def test_a_technique_of_a_user_is_a_class_and_one_entry(tmp_path: Path) -> None:
+    registry = load(tmp_path, 'techniques:\n  echo: {use: "HERE:Echo"}\n  shout: {use: "HERE:Shout", base: echo}\n')
+    assert registry.names() == ["echo", "shout"]
+    assert [document.content for document in registry.get("shout").retrieve("hello")] == ["HELLO"]
+
+
+def test_several_bases_and_the_configuration_without_the_reserved_keys(tmp_path: Path) -> None:
+    registry = load(
+        tmp_path,
+        'techniques:\n  one: {use: "HERE:Echo", color: red}\n  two: {use: "HERE:Fixed", texts: [x, y]}\n'
+        '  both: {use: "HERE:Joined", bases: [one, two]}\n',
+    )
+    documents = registry.get("both").retrieve("q", top_k=1)
+    assert [(document.content, document.metadata) for document in documents] == [
+        ("q", {"color": "red"}),
+        ("x", {"collection": "a"}),
+    ]
+
+
+def test_a_technique_is_built_once_and_only_when_asked_for(tmp_path: Path) -> None:
+    registry = load(tmp_path, 'techniques:\n  e: {use: "HERE:Echo"}\n  g: {use: "HERE:NeedsGenerator"}\n')
+    assert registry.get("e") is registry.get("e")
+    with pytest.raises(ConfigError, match="technique 'g' needs a generator, and none is configured here"):
+        registry.get("g")
+
+
+def test_resources_come_by_the_name_of_the_parameter(tmp_path: Path) -> None:
+    text = 'techniques:\n  g: {use: "HERE:NeedsGenerator"}\n  all: {use: "HERE:Everything"}\n'
+    registry = load(tmp_path, text, generator=str.title, store="s")
+    assert registry.get("g").retrieve("a b")[0].content == "A B"
+    assert registry.get("all").retrieve("q")[0].content == "generator store"
+
+
+def test_an_unknown_name_lists_the_known_ones(tmp_path: Path) -> None:
+    registry = load(tmp_path, 'techniques:\n  hybrid: {use: "HERE:Echo"}\n')
+    with pytest.raises(UnknownTechniqueError, match="no technique 'hybird'; did you mean 'hybrid'"):
+        registry.get("hybird")
+
+
+def test_all_problems_are_told_at_once_with_their_lines(tmp_path: Path) -> None:
+    message = problems(
+        tmp_path,
+        "default: nayve\n"
+        "techniques:\n"
+        "  a: {use: naiv}\n"
+        "  b: {use: naive, top_k: 0, tpo_k: 3}\n"
+        '  c: {use: "HERE:Missing"}\n'
+        '  d: {use: "no_such_package_here:Thing"}\n'
+        '  e: {use: "HERE:not_a_class"}\n'
+        '  f: {use: "HERE:NoWhere"}\n'
+        '  g: {use: "HERE:NoRetrieve"}\n'
+        '  h: {use: "HERE:NeedsTheMoon"}\n'
+        "  i: {use: mmr}\n"
+        "  j: {use: mmr, base: b, bases: [b]}\n"
+        "  k: {use: mmr, base: zz}\n"
+        "  l: 5\n"
+        "  m: {use: 5, base: [x]}\n"
+        '  n: {use: "HERE:Fixed"}\n',
+    )
+    for line, said in [
+        (3, "techniques.a.use: unknown technique 'naiv'; did you mean 'naive'"),
+        (4, "techniques.b.top_k: Input should be greater than or equal to 1, got 0"),
+        (4, "techniques.b.tpo_k: unknown setting 'tpo_k'; did you mean 'top_k'"),
+        (5, "techniques.c.use: "),
+        (6, "techniques.d.use: "),
+        (7, "is no class but"),
+        (8, "NoWhere.retrieve does not take where"),
+        (9, "NoRetrieve has no method retrieve"),
+        (10, "asks for 'moon', which nobody provides; there are name, store, embedder"),
+        (11, "techniques.i: MMRTechnique needs base; write `base: naive`"),
+        (12, "techniques.j.bases: MMRTechnique takes no bases"),
+        (13, "techniques.k.base: no technique 'zz'"),
+        (14, "techniques.l: must be a mapping such as {use: naive}, got 5"),
+        (15, "techniques.m.use: must be the name of a technique or 'module:Class', got 5"),
+        (15, "techniques.m.base: must be the name of a technique, got ['x']"),
+        (16, "techniques.n.texts: is missing"),
+    ]:
+        assert any(f"techniques.yaml:{line}: " in part and said in part for part in message.splitlines()), said
+
+
+def test_the_default_must_exist(tmp_path: Path) -> None:
+    message = problems(tmp_path, "default: nayve\ntechniques:\n  naive: {use: naive}\n")
+    assert "techniques.yaml:1: default: no technique 'nayve'; did you mean 'naive'" in message
+
+
+def test_a_cycle_is_shown(tmp_path: Path) -> None:
+    text = "techniques:\n" + "".join(
+        f'  {name}: {{use: "HERE:Shout", base: {base}}}\n' for name, base in [("a", "b"), ("b", "c"), ("c", "a")]
+    )
+    message = problems(tmp_path, text)
+    assert "techniques stand on each other: a -> b -> c -> a" in message
+    assert message.count("stand on each other") == 1
+    assert "a -> a" in problems(tmp_path, 'techniques:\n  a: {use: "HERE:Shout", base: a}\n')
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("techniques: {a: {use: naive\n", "techniques.yaml:2: "),
+        ("techniques: [naive]\n", r"techniques: must be a mapping of names, got \['naive'\]"),
+        ("techniqes: {}\n", "techniques.yaml:1: unknown setting 'techniqes'"),
+    ],
+)
+def test_malformed_yaml(tmp_path: Path, text: str, said: str) -> None:
+    with pytest.raises(InvalidConfigError, match=said):
+        load(tmp_path, text)
+
+
+def test_a_missing_file_says_how_to_get_one(tmp_path: Path) -> None:
+    with pytest.raises(InvalidConfigError, match="there is no such file; `ragistry init` writes one"):
+        TechniqueRegistry.load(tmp_path / "techniques.yaml")
+
+
+def test_input_is_checked_before_the_technique_sees_it(tmp_path: Path) -> None:
+    technique = load(tmp_path, 'techniques: {e: {use: "HERE:Echo"}}\n').get("e")
+    for query in ("", " \n", None):
+        with pytest.raises(EmptyQueryError):
+            technique.retrieve(query)
+    for top_k in (0, -1, 10_000, 2.5, True, "3"):
+        with pytest.raises(InvalidLimitError, match="from 1 to 1,000"):
+            technique.retrieve("q", top_k=top_k)
+    with pytest.raises(InvalidFilterError):
+        technique.retrieve("q", where={})
+
+
+def test_a_technique_that_ignores_where_is_stopped(tmp_path: Path) -> None:
+    text = 'techniques:\n  f: {use: "HERE:Fixed", texts: [x]}\n  s: {use: "HERE:Shout", base: f}\n'
+    registry = load(tmp_path, text)
+    assert len(registry.get("s").retrieve("q", where={"collection": "a"})) == 1
+    with pytest.raises(TechniqueError, match="technique 'f' ignored where="):
+        registry.get("s").retrieve("q", where={"collection": "private"})
+
+
+def test_a_technique_that_returns_something_else_is_stopped(tmp_path: Path) -> None:
+    technique = load(tmp_path, 'techniques: {t: {use: "HERE:Tuples"}}\n').get("t")
+    with pytest.raises(TechniqueError, match="'t' returned list .*must return a list of Document"):
+        technique.retrieve("q")
+
+
+def test_nested_techniques_are_stages_of_the_trace(tmp_path: Path) -> None:
+    text = 'techniques:\n  e: {use: "HERE:Echo"}\n  s: {use: "HERE:Shout", base: e}\n'
+    technique = load(tmp_path, text).get("s")
+    with collect() as trace:
+        technique.retrieve("q")
+    assert [(stage.name, stage.depth, stage.documents_out) for stage in trace.stages()] == [("s", 0, 1), ("e", 1, 1)]
