@@ -1,0 +1,40 @@
+"""The caller's condition on metadata, kept up through a run: it limits access, so that no step may lose it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ragistry.errors import PipelineError
+from ragistry.types import Where
+from ragistry.utils.where import matches, normalise
+
+
+class Access:
+    """What a run may see; `uphold` is called after each step."""
+
+    def __init__(self, shared: dict[str, Any]) -> None:
+        where = shared.get("where")
+        self.required = None if where is None else normalise(where)
+        self.current = shared["where"] = None if where is None else normalise(where)
+
+    def uphold(self, giver: str, shared: dict[str, Any]) -> None:
+        """Join the condition to a ``where`` that a step has changed, and check the documents that it left.
+
+        Raises `PipelineError`, with ``giver`` as the step's name, for a document that does not meet the condition.
+        """
+        if self.required is None:
+            return
+        if shared.get("where") is not self.current:
+            # A copy, so that a node that changes the mapping in place cannot change what is required.
+            self.current = shared["where"] = normalise(both(self.required, shared.get("where")))
+        for document in shared["documents"]:
+            if not matches(self.required, document.metadata):
+                raise PipelineError(
+                    f"{giver} gave document {document.id!r}, which does not meet where {self.required!r}; "
+                    "a technique and a node must hold to the shared 'where'"
+                )
+
+
+def both(first: Where, second: Where | None) -> Where:
+    """The condition that holds where both hold; no second condition leaves the first."""
+    return first if second is None else {"$and": [first, second]}

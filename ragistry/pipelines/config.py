@@ -1,0 +1,130 @@
+"""A pipeline as techniques.yaml has it, checked as a whole when the file is loaded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Annotated, Any, Self
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    ModelWrapValidatorHandler,
+    ValidationError,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
+    model_validator,
+)
+from pydantic_core import InitErrorDetails, PydanticCustomError
+
+from ragistry.config.problems import explain
+from ragistry.errors import ConfigError
+from ragistry.pipelines.graph import Outline, Problem, Transitions, check_graph
+from ragistry.pipelines.node import TechniqueNode
+from ragistry.pipelines.parts import declared_actions, node_class
+from ragistry.types import TOP_K_LIMIT
+from ragistry.utils.where import normalise
+
+
+def _transitions(value: Any, handler: ValidatorFunctionWrapHandler) -> Transitions:
+    """One complaint for what is neither of the two forms, in place of one for each form."""
+    try:
+        checked: Transitions = handler(value)
+    except ValidationError as error:
+        raise ValueError(f"write a step's name, or a mapping of actions to steps' names, got {value!r}") from error
+    return checked
+
+
+class StepConfig(BaseModel):
+    """One step: a technique by its name, or a node by its class."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    technique: str | None = Field(default=None, description="the name of a technique")
+    node: str | None = Field(default=None, description="the class of a PocketFlow node: 'module:Class'")
+    with_: dict[str, Any] = Field(default_factory=dict, alias="with", description="what the node's class is given")
+    on: Annotated[dict[str, str] | str | None, WrapValidator(_transitions)] = Field(
+        default=None, description="the next step, or END, by what the step returns; left out: END"
+    )
+    top_k: int | None = Field(default=None, ge=1, le=TOP_K_LIMIT, description="asked of the technique, not the run's")
+    where: Annotated[dict[str, Any], AfterValidator(normalise)] | None = Field(
+        default=None, description="a condition on metadata, beside the run's"
+    )
+
+    @model_validator(mode="after")
+    def _one_part(self) -> Self:
+        if (self.technique is None) == (self.node is None):
+            raise ValueError("a step is a technique or a node; write one of `technique: name`, `node: module:Class`")
+        if self.node is not None and (self.top_k is not None or self.where is not None):
+            raise ValueError("top_k and where are for a technique; give them to the node in `with`")
+        if self.technique is not None and self.with_:
+            raise ValueError("`with` is for a node; configure the technique in its own entry")
+        return self
+
+
+class PipelineConfig(BaseModel):
+    """The steps by name, and what limits a run."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    steps: dict[str, StepConfig] = Field(description="the steps by name")
+    start: str | None = Field(default=None, description="the step that runs first; left out: the first one")
+    max_steps: int | None = Field(default=None, ge=1, description="how many steps a run may take; a loop needs it")
+    max_seconds: float | None = Field(
+        default=None, gt=0, allow_inf_nan=False, description="how long a run may take, looked at before each step"
+    )
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _all_at_once(cls, data: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
+        """What the fields' own checks and the checks of the graph find, reported together."""
+        problems = list(_check_outline(data))
+        try:
+            checked = handler(data)
+        except ValidationError as error:
+            fields = [_as_problem(item, cls) for item in error.errors(include_url=False)]
+            raise _as_error(cls, [*fields, *problems]) from error
+        if problems:
+            raise _as_error(cls, problems)
+        return checked
+
+
+def _check_outline(data: Any) -> Iterator[Problem]:
+    """What is wrong with the graph of a mapping that is not checked yet; what cannot be read is passed over here."""
+    if not isinstance(data, Mapping) or not isinstance(data.get("steps"), Mapping):
+        return
+    outlines: dict[str, Outline] = {}
+    for name, step in data["steps"].items():
+        step = step if isinstance(step, Mapping) else {}
+        actions: frozenset[str] | None = TechniqueNode.actions if "technique" in step else None
+        if isinstance(step.get("node"), str):
+            try:
+                actions = declared_actions(node_class(step["node"]))
+            except ConfigError as error:
+                yield Problem(("steps", name, "node"), str(error))
+        outlines[str(name)] = Outline(actions, _readable(step.get("on")))
+    start = data.get("start")
+    yield from check_graph(outlines, start if isinstance(start, str) else None, data.get("max_steps"))
+
+
+def _readable(on: Any) -> Transitions:
+    if isinstance(on, Mapping):
+        return {action: target for action, target in on.items() if isinstance(action, str) and isinstance(target, str)}
+    return on if isinstance(on, str) else None
+
+
+def _as_problem(item: Any, model: type[BaseModel]) -> Problem:
+    """A complaint of pydantic in the project's words, with the names of the model that it is about."""
+    path = item["loc"]
+    return Problem(path, explain(item, StepConfig if path[:1] == ("steps",) else model))
+
+
+def _as_error(model: type[BaseModel], problems: Iterable[Problem]) -> ValidationError:
+    return ValidationError.from_exception_data(
+        model.__name__,
+        [
+            InitErrorDetails(type=PydanticCustomError("value_error", "{error}", {"error": text}), loc=path, input=None)
+            for path, text in problems
+        ],
+    )

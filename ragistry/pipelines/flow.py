@@ -1,0 +1,115 @@
+"""The run of a pipeline: PocketFlow's nodes and wiring under a loop that never ends in silence."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import inf
+from time import monotonic
+from typing import Any
+
+from pocketflow import BaseNode, Flow
+
+from ragistry.errors import PipelineError
+from ragistry.pipelines.access import Access
+from ragistry.pipelines.graph import END
+from ragistry.trace import stage
+from ragistry.utils.suggest import did_you_mean, listed
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A node under its name, and the next step's name, or `END`, for every action that it can return."""
+
+    name: str
+    node: BaseNode
+    on: Mapping[str, str]
+
+
+class PipelineFlow(Flow):  # type: ignore[misc] # untyped base
+    """A PocketFlow flow that raises `PipelineError` where PocketFlow would go on, or end, without a word.
+
+    Its shared mapping holds ``query``, ``original_query``, ``top_k``, ``where``, ``documents`` and whatever nodes
+    add. Each step runs on a copy of its node: what a node sets on itself is gone after the step, and what must last
+    belongs into the shared mapping. Nothing of a run is kept here, so that one flow serves many threads.
+    """
+
+    def __init__(
+        self, name: str, steps: Mapping[str, Step], start: str, max_steps: int | None, max_seconds: float | None
+    ) -> None:
+        super().__init__(start=steps[start].node)
+        self.name, self.steps, self.first = name, steps, start
+        self.max_steps, self.max_seconds = max_steps or inf, max_seconds or inf
+        for step in steps.values():
+            step.node.successors = {action: steps[target].node for action, target in step.on.items() if target != END}
+
+    def _orch(self, shared: dict[str, Any], params: dict[str, Any] | None = None) -> str:
+        """Run step after step until one leads to `END`, and return the last action."""
+        shared.setdefault("original_query", shared["query"])
+        shared.setdefault("documents", [])
+        access = Access(shared)
+        deadline = monotonic() + self.max_seconds
+        path: list[str] = []
+        name, action = self.first, ""
+        while name != END:
+            self._check_budgets(path, deadline)
+            path.append(name)
+            step = self.steps[name]
+            action = self._visit(step, shared, params or self.params, path)
+            access.uphold(f"step {name!r} of pipeline {self.name!r}", shared)
+            name = self._next(step, action)
+        return action
+
+    def _check_budgets(self, path: Sequence[str], deadline: float) -> None:
+        if len(path) >= self.max_steps:
+            raise PipelineError(
+                f"pipeline {self.name!r} did not end within max_steps {self.max_steps!r} ({_arrows(path)}); "
+                "raise max_steps, or let one of these steps lead to 'END'"
+            )
+        if monotonic() > deadline:
+            raise PipelineError(
+                f"pipeline {self.name!r} did not end within max_seconds {self.max_seconds!r} ({_arrows(path)}); "
+                "raise max_seconds, or take out a slow step"
+            )
+
+    def _visit(self, step: Step, shared: dict[str, Any], params: Mapping[str, Any], path: Sequence[str]) -> Any:
+        """Run one step on a copy of its node, as a stage of the trace, and return the action."""
+        node = copy.copy(step.node)
+        node.set_params({**node.params, **params})
+        query = shared.get("query")
+        with stage(step.name, pipeline=self.name) as report:
+            report.documents_in = len(shared["documents"])
+            try:
+                action = node._run(shared)
+            except Exception as error:
+                error.add_note(f"in step {step.name!r} of pipeline {self.name!r} ({_arrows(path)})")
+                raise
+            action = "default" if action is None else action
+            report.documents_out = self._count_documents(step, shared)
+            report.detail["action"] = action
+            if shared.get("query") != query:
+                report.detail["query"] = shared.get("query")
+        return action
+
+    def _count_documents(self, step: Step, shared: Mapping[str, Any]) -> int:
+        documents = shared.get("documents")
+        if isinstance(documents, list):
+            return len(documents)
+        raise PipelineError(
+            f"step {step.name!r} of pipeline {self.name!r} left a {type(documents).__name__!r} as shared "
+            "'documents'; leave a list of Document"
+        )
+
+    def _next(self, step: Step, action: Any) -> str:
+        if isinstance(action, str) and action in step.on:
+            return step.on[action]
+        raise PipelineError(
+            f"step {step.name!r} of pipeline {self.name!r} returned {action!r}, but its node "
+            f"{type(step.node).__name__} declares the actions {listed(step.on)}{did_you_mean(action, step.on)}"
+        )
+
+
+def _arrows(path: Sequence[str], shown: int = 12) -> str:
+    """The last steps of a run's path."""
+    return ("… → " if len(path) > shown else "") + " → ".join(path[-shown:])

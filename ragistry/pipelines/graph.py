@@ -1,0 +1,102 @@
+"""What can be wrong with the graph of a pipeline, told from names alone: all of it at once, before anything runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from graphlib import CycleError, TopologicalSorter
+from typing import NamedTuple
+
+from ragistry.utils.suggest import did_you_mean, listed
+
+END = "END"
+"""Where an action leads that ends the run."""
+
+Transitions = Mapping[str, str] | str | None
+"""Where a step goes: by action; to one step whatever it returns; None: the run ends after it."""
+
+
+class Outline(NamedTuple):
+    """A step as the graph sees it: what it can return (None: not known) and where it goes."""
+
+    actions: frozenset[str] | None
+    on: Transitions
+
+
+class Problem(NamedTuple):
+    """One thing that is wrong: its place in the configuration, and a sentence that stands alone."""
+
+    path: tuple[str, ...]
+    text: str
+
+
+def transitions(outline: Outline) -> dict[str, str]:
+    """The next step, or `END`, for every action that is known."""
+    on = outline.on or END
+    if isinstance(on, str):
+        return dict.fromkeys(sorted(outline.actions or ("default",)), on)
+    return dict(on)
+
+
+def check_graph(steps: Mapping[str, Outline], start: str | None, max_steps: object) -> Iterator[Problem]:
+    """Everything that is wrong with the graph; ``start`` None: the first step."""
+    if not steps:
+        yield Problem(("steps",), "there is no step")
+        return
+    for name, outline in steps.items():
+        yield from _check_step(name, outline, steps)
+    links = {name: list(dict.fromkeys(transitions(outline).values())) for name, outline in steps.items()}
+    first = next(iter(steps)) if start is None else start
+    if first not in steps:
+        yield Problem(("start",), f"start is {first!r}, which is no step{did_you_mean(first, steps)}")
+    else:
+        reached = _reachable(first, links)
+        for name in steps:
+            if name not in reached:
+                yield Problem(("steps", name), f"step {name!r} can never be reached from {first!r}")
+    yield from _check_loops(links, max_steps)
+
+
+def _check_step(name: str, outline: Outline, steps: Mapping[str, Outline]) -> Iterator[Problem]:
+    path = ("steps", name)
+    if name in ("", END):
+        yield Problem(path, f"a step cannot be called {name!r}; give it another name")
+    actions, on = outline.actions, outline.on
+    if isinstance(on, Mapping) and on and actions is not None:
+        for action in sorted(on.keys() - actions):
+            suggestion = did_you_mean(action, actions) or f"; it returns {listed(actions)}"
+            yield Problem((*path, "on", action), f"step {name!r} never returns {action!r}{suggestion}")
+        for action in sorted(actions - on.keys()):
+            yield Problem((*path, "on"), f"step {name!r} leads nowhere on {action!r}; give a step's name or {END!r}")
+    named: dict[str, str] = {"": on} if isinstance(on, str) else dict(on or {})
+    for action, target in named.items():
+        if target not in steps and target != END:
+            suggestion = did_you_mean(target, [*steps, END]) or f"; there are {listed([*steps, END])}"
+            place, when = ((*path, "on", action), f" on {action!r}") if action else ((*path, "on"), "")
+            yield Problem(place, f"step {name!r} leads to {target!r}{when}, which is no step{suggestion}")
+
+
+def _check_loops(links: Mapping[str, list[str]], max_steps: object) -> Iterator[Problem]:
+    try:
+        TopologicalSorter(links).prepare()
+    except CycleError as error:
+        # The sorter takes links for dependencies, so that it names the steps of a loop backwards.
+        loop = " → ".join(reversed(error.args[1]))
+        if max_steps is None:
+            yield Problem(("max_steps",), f"steps {loop} form a loop; set max_steps, how many steps a run may take")
+        comes_from: dict[str, list[str]] = {}
+        for name, targets in links.items():
+            for target in targets:
+                # A target that is no step is told elsewhere; here it stands for the end.
+                comes_from.setdefault(target if target in links else END, []).append(name)
+        endless = links.keys() - _reachable(END, comes_from)
+        if endless:
+            yield Problem(("steps",), f"no way leads to {END!r} from {listed(endless)}")
+
+
+def _reachable(start: str, links: Mapping[str, list[str]]) -> set[str]:
+    seen, waiting = {start}, [start]
+    while waiting:
+        fresh = [target for target in links.get(waiting.pop(), ()) if target not in seen]
+        seen.update(fresh)
+        waiting.extend(fresh)
+    return seen

@@ -1,0 +1,48 @@
+"""A technique as a PocketFlow node."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from pocketflow import Node
+
+from ragistry.pipelines.access import both
+from ragistry.protocols import Technique
+from ragistry.types import Document, Where
+from ragistry.utils.limits import check_top_k
+from ragistry.utils.where import normalise
+
+Request = tuple[str, int | None, Where | None]
+
+
+class TechniqueNode(Node):  # type: ignore[misc] # untyped base
+    """Retrieve with a technique: ``found`` where it gave documents, ``empty`` where it gave none.
+
+    Reads ``query``, ``top_k`` and ``where`` from the run's shared mapping and writes ``documents``. ``top_k`` of
+    the node (1 to 1,000) takes the place of the run's; ``where`` of the node holds together with the run's. The
+    node keeps nothing of a run. Raises `InvalidLimitError` and `InvalidFilterError` when it is made.
+    """
+
+    actions: ClassVar[frozenset[str]] = frozenset({"found", "empty"})
+
+    def __init__(self, technique: Technique, *, top_k: int | None = None, where: Where | None = None) -> None:
+        super().__init__()
+        self.technique = technique
+        self.top_k = None if top_k is None else check_top_k(top_k)
+        self.where = None if where is None else normalise(where)
+
+    def prep(self, shared: dict[str, Any]) -> Request:
+        top_k, where = shared.get("top_k"), shared.get("where")
+        if self.top_k is not None:
+            top_k = self.top_k
+        if self.where is not None:
+            where = both(self.where, where)
+        return shared["query"], top_k, where
+
+    def exec(self, request: Request) -> list[Document]:
+        query, top_k, where = request
+        return self.technique.retrieve(query, top_k=top_k, where=where)
+
+    def post(self, shared: dict[str, Any], _request: Request, documents: list[Document]) -> str:
+        shared["documents"] = documents
+        return "found" if documents else "empty"

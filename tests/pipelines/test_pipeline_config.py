@@ -1,0 +1,204 @@
+"""A pipeline in techniques.yaml: checked when the file is loaded, built from the registry's techniques."""
+
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+
+from ragistry.errors import ConfigError, InvalidConfigError, PipelineError, TechniqueError
+from ragistry.pipelines.technique import PipelineTechnique
+from ragistry.techniques.registry import TechniqueRegistry
+from tests.pipelines.parts import texts
+
+PARTS = "tests.pipelines.parts"
+YAML = f"""\
+techniques:
+  words: {{use: "{PARTS}:Words", top_k: 3}}
+  blind: {{use: "{PARTS}:Blind"}}
+  careful:
+    use: pipeline
+    max_steps: 5
+    start: search
+    steps:
+      search: {{technique: words, on: {{found: END, empty: rewrite}}}}
+      rewrite: {{node: "{PARTS}:Rewrite", with: {{old: stone, new: granite}}, on: {{default: wide}}}}
+      wide: {{technique: words, top_k: 50, where: {{page: 2}}}}
+  leaky: {{use: pipeline, steps: {{only: {{technique: blind}}}}}}
+"""
+
+
+def load(tmp_path: Path, text: str = YAML) -> TechniqueRegistry:
+    path = tmp_path / "techniques.yaml"
+    path.write_text(text, encoding="utf-8")
+    return TechniqueRegistry.load(path)
+
+
+def complaints(config) -> dict[str, list[str]]:
+    """Every complaint about the configuration, by where it is."""
+    with pytest.raises(ValidationError) as caught:
+        PipelineTechnique.Config.model_validate(config)
+    found: dict[str, list[str]] = {}
+    for item in caught.value.errors():
+        found.setdefault(".".join(map(str, item["loc"])), []).append(item["ctx"]["error"])
+    return found
+
+
+def naive(**more):
+    return {"technique": "naive", **more}
+
+
+def test_a_pipeline_is_a_technique_of_the_registry(tmp_path):
+    careful = load(tmp_path).get("careful")
+    assert texts(careful.retrieve("oak")) == ["oak and beech"]
+    assert texts(careful.retrieve("stone")) == ["beech and granite"]
+    assert careful.retrieve("stone", where={"collection": "rocks"}) == []
+    assert careful.retrieve("stone", top_k=1, where={"collection": "trees"})
+
+
+def test_the_actions_of_a_pipeline_can_be_drawn(tmp_path):
+    drawn = load(tmp_path).get("careful").technique.pipeline.mermaid()
+    assert 's0 -->|"empty"| s1' in drawn
+
+
+def test_a_technique_that_ignores_where_is_found_out_inside_a_pipeline(tmp_path):
+    with pytest.raises(TechniqueError, match="'blind' ignored where") as caught:
+        load(tmp_path).get("leaky").retrieve("granite", where={"collection": "rocks"})
+    assert any("in step 'only'" in note for note in caught.value.__notes__)
+
+
+def test_what_is_wrong_is_told_with_file_and_line(tmp_path):
+    text = YAML.replace("empty: rewrite", "emty: rewrit").replace("max_steps: 5", "max_step: 5")
+    with pytest.raises(InvalidConfigError) as caught:
+        load(tmp_path, text)
+    said = str(caught.value)
+    assert (
+        "techniques.yaml:6: techniques.careful.max_step: unknown setting 'max_step'; did you mean 'max_steps'?" in said
+    )
+    assert "techniques.yaml:9: techniques.careful.steps.search.on.emty: step 'search' never returns 'emty'" in said
+    assert "which is no step; did you mean 'rewrite'?" in said
+
+
+def test_a_pipeline_that_stands_on_itself_or_on_nothing_is_told_when_the_file_is_loaded(tmp_path):
+    with pytest.raises(InvalidConfigError, match="stand on each other: careful -> careful"):
+        load(tmp_path, YAML.replace("search: {technique: words", "search: {technique: careful"))
+    with pytest.raises(InvalidConfigError, match="no technique 'wrds'; did you mean 'words'"):
+        load(tmp_path, YAML.replace("search: {technique: words", "search: {technique: wrds"))
+
+
+def test_references_names_each_technique_once_and_passes_over_what_it_cannot_read():
+    steps = {
+        "a": naive(),
+        "b": {"technique": "mmr"},
+        "c": naive(),
+        "d": {"node": "m:N"},
+        "e": None,
+        "f": {"technique": 3},
+    }
+    assert PipelineTechnique.references({"steps": steps}) == ["naive", "mmr"]
+    assert PipelineTechnique.references({"steps": ["naive"]}) == []
+    assert PipelineTechnique.references({}) == []
+
+
+def test_complaints_about_fields_and_about_the_graph_come_together():
+    config = {
+        "max_second": 3,
+        "start": "serch",
+        "steps": {
+            "search": naive(on={"found": "wid", "emty": "END"}, topk=3),
+            "wide": {"tecnique": "naive", "on": 4},
+            "loop": naive(on="loop", where={}),
+            "none": None,
+        },
+    }
+    found = complaints(config)
+    assert found["max_second"][0].startswith("unknown setting 'max_second'; did you mean 'max_seconds'?")
+    assert found["start"] == ["start is 'serch', which is no step; did you mean 'search'?"]
+    assert found["steps.search.topk"][0].startswith("unknown setting 'topk'; did you mean 'top_k'?; there are node, on")
+    assert found["steps.search.on.found"][0].endswith("which is no step; did you mean 'wide'?")
+    assert found["steps.search.on.emty"] == ["step 'search' never returns 'emty'; did you mean 'empty'?"]
+    assert found["steps.search.on"] == ["step 'search' leads nowhere on 'empty'; give a step's name or 'END'"]
+    assert found["steps.wide.on"] == ["write a step's name, or a mapping of actions to steps' names, got 4"]
+    assert found["steps.loop.where"][0].startswith("where is empty")
+    assert "form a loop; set max_steps" in found["max_steps"][0]
+    assert found["steps"] == ["no way leads to 'END' from 'loop'"]
+    assert "steps.none" in found
+
+
+def test_one_name_for_every_action_has_its_own_place():
+    assert complaints({"steps": {"a": naive(on="b")}}).keys() == {"steps.a.on"}
+
+
+@pytest.mark.parametrize(
+    ("step", "said"),
+    [
+        ({}, "a step is a technique or a node"),
+        (naive(node=f"{PARTS}:Rewrite"), "a step is a technique or a node"),
+        ({"node": f"{PARTS}:Rewrite", "top_k": 3}, "top_k and where are for a technique"),
+        (naive(**{"with": {"k": 3}}), "`with` is for a node"),
+    ],
+)
+def test_a_step_is_one_thing_with_its_own_settings(step, said):
+    assert said in complaints({"steps": {"a": step}})["steps.a"][0]
+
+
+@pytest.mark.parametrize(
+    ("spec", "said"),
+    [
+        (f"{PARTS}:Rewrit", "has no 'Rewrit'; did you mean 'Rewrite'"),
+        (f"{PARTS}:Words", "name a class that inherits from pocketflow.Node"),
+        (f"{PARTS}:SHELF", "name a class that inherits from pocketflow.Node"),
+        ("no_such_module_here:Node", "no module 'no_such_module_here'"),
+        ("Rewrite", "write 'module:attribute'"),
+    ],
+)
+def test_a_node_that_cannot_be_had_is_told_when_the_file_is_loaded(spec, said):
+    assert said in complaints({"steps": {"a": {"node": spec}}})["steps.a.node"][0]
+
+
+def test_the_declared_actions_of_a_node_are_checked_when_the_file_is_loaded():
+    steps = {"a": {"node": f"{PARTS}:Visits", "on": {"done": "END", "agin": "a"}}}
+    assert complaints({"max_steps": 3, "steps": steps})["steps.a.on.agin"] == [
+        "step 'a' never returns 'agin'; did you mean 'again'?"
+    ]
+
+
+@pytest.mark.parametrize("config", [None, 3, [], {"steps": []}, {"steps": None}, {}, {"steps": {1: {}}}])
+def test_what_is_no_pipeline_at_all(config):
+    assert complaints(config)
+
+
+def test_no_steps_and_bad_budgets():
+    assert complaints({"steps": {}}) == {"steps": ["there is no step"]}
+    found = complaints({"steps": {"a": naive()}, "max_steps": 0, "max_seconds": 0})
+    assert found.keys() == {"max_steps", "max_seconds"}
+
+
+class Shelf:
+    """A registry of nothing: what the pipeline asks of it is an error of the test."""
+
+    def get(self, name):
+        raise AssertionError(name)
+
+
+def test_a_node_that_cannot_be_made_says_with_what():
+    step = {"node": f"{PARTS}:Rewrite", "with": {"nwe": "x"}}
+    with pytest.raises(ConfigError, match=r"Rewrite' cannot be made with \{'nwe': 'x'\}: .*'nwe'"):
+        PipelineTechnique({"steps": {"a": step}}, registry=Shelf())
+
+
+def test_a_node_that_would_never_run_is_refused_when_it_is_made():
+    step = {"node": f"{PARTS}:Rewrite", "with": {"max_retries": 0}}
+    with pytest.raises(PipelineError, match="pipeline 'quick' cannot be built:\n  step 'a': Rewrite has max_retries=0"):
+        PipelineTechnique({"steps": {"a": step}}, registry=Shelf(), name="quick")
+
+
+def test_a_bad_configuration_given_by_hand_is_one_error():
+    with pytest.raises(InvalidConfigError, match="start is 'b', which is no step"):
+        PipelineTechnique({"steps": {"a": naive()}, "start": "b"}, registry=Shelf())
+
+
+def test_the_schema_describes_every_setting():
+    schema = PipelineTechnique.Config.model_json_schema()
+    fields = schema["properties"] | schema["$defs"]["StepConfig"]["properties"]
+    assert fields.keys() >= {"steps", "start", "max_steps", "max_seconds", "technique", "node", "with", "on", "top_k"}
+    assert all("description" in field for field in fields.values())
