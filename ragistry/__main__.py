@@ -1,0 +1,5 @@
+"""``python -m ragistry`` is the command ``ragistry``."""
+
+from ragistry.cli import main
+
+main()

@@ -1,0 +1,39 @@
+"""``ragistry config``: every setting, its value, and who decided it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ragistry.cli.options import DebugOption, JsonOption, WorkspaceOption
+from ragistry.cli.output import console, print_json
+
+SECRET = ("chroma_api_key",)
+
+
+def config(
+    workspace: WorkspaceOption = Path(),
+    as_json: JsonOption = False,
+    debug: DebugOption = False,  # noqa: ARG001, read from the command line by `run`
+) -> None:
+    """Print each setting with its value and where the value comes from."""
+    from rich import box
+    from rich.table import Table
+
+    from ragistry.workspace import open_workspace
+
+    with open_workspace(workspace) as opened:
+        values = opened.settings.model_dump(mode="json")
+        origins = opened.origins
+        reading = opened.reading
+    used = {"chunk_size": reading.chunk_size, "chunk_overlap": reading.chunk_overlap}
+    for name in SECRET:
+        values[name] = "set" if values[name] else None
+    if as_json:
+        rows = {name: {"value": used.get(name, value), "from": origins[name]} for name, value in values.items()}
+        print_json({"settings": rows})
+        return
+    table = Table("setting", "value", "from", box=box.SIMPLE_HEAD)
+    for name, value in values.items():
+        shown = f"{value} ({used[name]})" if name in used and used[name] != value else str(value)
+        table.add_row(name, shown, origins[name])
+    console().print(table)

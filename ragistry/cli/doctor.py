@@ -1,0 +1,121 @@
+"""``ragistry doctor``: what works here, and what to do about what does not."""
+
+from __future__ import annotations
+
+import platform
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import typer
+
+from ragistry.cli.options import DebugOption, JsonOption, WorkspaceOption
+from ragistry.cli.output import console, print_json
+from ragistry.errors import RagistryError
+
+if TYPE_CHECKING:
+    from ragistry.workspace import Workspace
+
+PACKAGES = ("chromadb", "onnxruntime", "tokenizers", "numpy", "pocketflow", "pypdfium2", "pydantic")
+State = Literal["ok", "off", "failed"]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that was tried. ``off``: not here, and not needed by this configuration."""
+
+    name: str
+    state: State
+    detail: str
+
+
+def doctor(
+    workspace: WorkspaceOption = Path(),
+    as_json: JsonOption = False,
+    debug: DebugOption = False,  # noqa: ARG001, read from the command line by `run`
+) -> None:
+    """Try the configuration, the model, the store and Ollama. Exit code 1 where something that is needed fails."""
+    findings = [_versions(), *_try_workspace(workspace)]
+    if as_json:
+        print_json({"findings": [{"name": f.name, "state": f.state, "detail": f.detail} for f in findings]})
+    else:
+        _print(findings)
+    if any(finding.state == "failed" for finding in findings):
+        raise typer.Exit(1)
+
+
+def _versions() -> Finding:
+    found = []
+    for package in ("ragistry", *PACKAGES):
+        try:
+            found.append(f"{package} {version(package)}")
+        except PackageNotFoundError:
+            return Finding("versions", "failed", f"{package} is not installed; run `pip install ragistry`")
+    return Finding("versions", "ok", f"Python {platform.python_version()} on {sys.platform}, {', '.join(found)}")
+
+
+def _try_workspace(path: Path) -> list[Finding]:
+    from ragistry.workspace import open_workspace
+
+    try:
+        opened = open_workspace(path)
+    except RagistryError as error:
+        return [Finding("configuration", "failed", str(error))]
+    with opened:
+        broken = "; ".join(opened.registry.broken.values())
+        names = ", ".join(opened.registry.names())
+        return [
+            Finding("configuration", "ok", f"{opened.root.resolve()}"),
+            Finding("techniques", "failed" if broken else "ok", broken or names),
+            _try("model", lambda: _embed(opened)),
+            _try("store", lambda: _count(opened)),
+            _ollama(opened),
+        ]
+
+
+def _try(name: str, check: Callable[[], str]) -> Finding:
+    try:
+        return Finding(name, "ok", check())
+    except RagistryError as error:
+        return Finding(name, "failed", str(error))
+
+
+def _embed(opened: Workspace) -> str:
+    fingerprint = opened.embedder.fingerprint
+    opened.embedder.embed(["a question"], role="query")
+    return f"{fingerprint.model} ({fingerprint.provider}), {fingerprint.dimension} dimensions"
+
+
+def _count(opened: Workspace) -> str:
+    from ragistry.protocols import EmbedderRecord
+
+    store = opened.store
+    if isinstance(store, EmbedderRecord):
+        store.check_embedder(opened.embedder.fingerprint)
+    sources = store.sources()
+    return f"{len(sources)} sources, {sum(info.chunks for info in sources)} chunks"
+
+
+def _ollama(opened: Workspace) -> Finding:
+    from ragistry.embedders.choose import uses_ollama
+    from ragistry.ollama.client import OllamaClient
+
+    try:
+        with OllamaClient(opened.settings.ollama_host, timeout=3.0) as client:
+            models = [model.name for model in client.list_models()]
+    except RagistryError as error:
+        return Finding("ollama", "failed" if uses_ollama(opened.settings.embed_model) else "off", str(error))
+    return Finding("ollama", "ok", f"models: {', '.join(models) or 'none; `ollama pull nomic-embed-text`'}")
+
+
+def _print(findings: list[Finding]) -> None:
+    from rich.text import Text
+
+    styles = {"ok": "green", "off": "yellow", "failed": "bold red"}
+    for finding in findings:
+        console().print(
+            Text.assemble((f"{finding.state:6} ", styles[finding.state]), f"{finding.name}: {finding.detail}")
+        )

@@ -1,0 +1,63 @@
+"""``ragistry init``: a workspace to begin with."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ragistry.cli.options import DebugOption, JsonOption
+from ragistry.cli.output import console, print_json
+
+FILES = ("techniques.yaml", "documents.yaml", "vector_stores.yaml")
+
+
+def init(
+    folder: Annotated[Path, typer.Argument(help="Folder of the workspace; made if it is not there.")] = Path(),
+    as_json: JsonOption = False,
+    debug: DebugOption = False,  # noqa: ARG001, read from the command line by `run`
+) -> None:
+    """Write the configuration files of a workspace; files that are there stay as they are."""
+    from ragistry.config.settings import CONFIG_FOLDER, DEFAULTS
+    from ragistry.errors import ConfigError
+
+    target = folder / CONFIG_FOLDER
+    written, kept = [], []
+    try:
+        (target / "schemas").mkdir(parents=True, exist_ok=True)
+        for name in FILES:
+            path = target / name
+            if path.exists():
+                kept.append(str(path))
+                continue
+            schema = f"# yaml-language-server: $schema=schemas/{_schema_name(name)}\n"
+            path.write_text(schema + (DEFAULTS / name).read_text(encoding="utf-8"), encoding="utf-8")
+            written.append(str(path))
+        for name, schema_of_file in _schemas().items():
+            (target / "schemas" / name).write_text(json.dumps(schema_of_file, indent=2) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"cannot write {str(error.filename or target)!r}: {error.strerror}") from error
+    if as_json:
+        print_json({"written": written, "kept": kept})
+        return
+    out = console()
+    for name in written:
+        out.print(f"wrote {name}")
+    for name in kept:
+        out.print(f"kept  {name}")
+    out.print("next: ragistry ingest FOLDER --collection NAME")
+
+
+def _schema_name(file: str) -> str:
+    return file.replace(".yaml", ".schema.json")
+
+
+def _schemas() -> dict[str, dict[str, object]]:
+    """JSON Schemas of the three files, by which editors complete and check them."""
+    from ragistry.config.settings import FILES as MODELS
+    from ragistry.techniques.schema import techniques_schema
+
+    schemas = {_schema_name(name): model.model_json_schema() for name, model in MODELS.items()}
+    return schemas | {"techniques.schema.json": techniques_schema()}

@@ -1,0 +1,48 @@
+"""What commands print: tables and passages for people, JSON for programs, errors on standard error.
+
+``NO_COLOR`` is honoured, and what is not a terminal gets no colour and no progress bar.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import typer
+from rich.console import Console
+
+
+def console() -> Console:
+    """Standard output; text of documents is never read as markup."""
+    return Console(highlight=False, markup=False, emoji=False, soft_wrap=True)
+
+
+def print_json(value: Any) -> None:
+    """One JSON object."""
+    typer.echo(json.dumps(value, ensure_ascii=False, indent=2, default=str))
+
+
+def error_line(message: str, label: str = "error") -> None:
+    """A line on standard error."""
+    from rich.text import Text
+
+    stderr = Console(stderr=True, highlight=False, emoji=False, soft_wrap=True)
+    style = "yellow" if label == "warning" else "bold red"
+    stderr.print(Text.assemble((f"{label}: ", style), message))
+
+
+@contextmanager
+def progress_bar(wanted: bool = True) -> Iterator[Any]:
+    """A callback ``(name, done, of)`` that draws a bar on standard error; None where nobody would see it."""
+    stderr = Console(stderr=True)
+    if not wanted or not stderr.is_terminal:
+        yield None
+        return
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), TextColumn("{task.description}", markup=False))
+    with Progress(*columns, console=stderr, transient=True) as bar:
+        task = bar.add_task("", total=None)
+        yield lambda name, done, of: bar.update(task, description=name, completed=done, total=of)

@@ -1,0 +1,108 @@
+"""``ragistry search``: ask, and see where the passages come from."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ragistry.cli.options import DebugOption, JsonOption, WorkspaceOption
+from ragistry.cli.output import console, error_line, print_json
+
+if TYPE_CHECKING:
+    from ragistry.types import Document, RetrievalResult
+
+EXCERPT = 400
+
+
+def search(
+    query: Annotated[str, typer.Argument(help="What to look for.")],
+    technique: Annotated[str | None, typer.Option("--technique", "-t", help="A name of techniques.yaml.")] = None,
+    collection: Annotated[str | None, typer.Option("--collection", "-c", help="Search this collection only.")] = None,
+    top_k: Annotated[int | None, typer.Option("--top-k", "-k", help="How many passages, 1 to 1,000.")] = None,
+    where: Annotated[str | None, typer.Option("--where", help='Condition on metadata, JSON: {"page": 3}.')] = None,
+    full: Annotated[bool, typer.Option("--full", help="Print whole passages.")] = False,
+    trace: Annotated[bool, typer.Option("--trace", help="Print what each stage did.")] = False,
+    workspace: WorkspaceOption = Path(),
+    as_json: JsonOption = False,
+    debug: DebugOption = False,  # noqa: ARG001, read from the command line by `run`
+) -> None:
+    """Search the library and print the best passages, with source, page or heading, and score."""
+    from ragistry.workspace import open_workspace
+
+    condition = None if where is None else _condition(where)
+    with open_workspace(workspace) as opened:
+        result = opened.search(query, technique, collection, top_k, condition)
+    if as_json:
+        print_json(as_mapping(result))
+        return
+    for number, document in enumerate(result.documents, start=1):
+        _print(number, document, full)
+    for reason in result.degraded:
+        error_line(reason, label="degraded")
+    if not result.documents:
+        error_line("nothing found", label="note")
+    if trace:
+        _print_trace(result)
+
+
+def as_mapping(result: RetrievalResult) -> dict[str, Any]:
+    """A result as plain values, the form of ``--json``."""
+    return {
+        "query": result.query,
+        "documents": [
+            {"id": d.id, "content": d.content, "metadata": d.metadata, "score": d.score,
+             "scores": [asdict(score) for score in d.scores]}
+            for d in result.documents
+        ],
+        "total_results": result.total_results,
+        "search_time_ms": result.search_time_ms,
+        "trace": [asdict(stage) for stage in result.trace],
+    }  # fmt: skip
+
+
+def _condition(text: str) -> Any:
+    import json
+
+    from ragistry.errors import InvalidFilterError
+
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        raise InvalidFilterError(f"--where is not JSON: {text!r} ({error}); write '{{\"page\": 3}}'") from error
+
+
+def _print(number: int, document: Document, full: bool) -> None:
+    from rich.text import Text
+
+    out = console()
+    out.print(Text.assemble((f"{number}. ", "bold"), (place(document), "bold cyan"), f"  {document.score:.3f}"))
+    text = document.content
+    if not full:
+        text = " ".join(text.split())
+        text = text if len(text) <= EXCERPT else text[:EXCERPT].rsplit(" ", 1)[0] + " …"
+    out.print("   " + text.replace("\n", "\n   "))
+
+
+def place(document: Document) -> str:
+    """Where a passage stands, as people say it: collection, source, page or heading, chunk."""
+    metadata = document.metadata
+    source = str(metadata.get("source_file", metadata.get("source", document.id)))
+    collection = f"{metadata['collection']}/" if "collection" in metadata else ""
+    spot = [
+        f"p.{metadata['page']}" if "page" in metadata else "",
+        str(metadata.get("heading_context", "")),
+        f"chunk {metadata['chunk_index']}" if "chunk_index" in metadata else "",
+    ]
+    return f"{collection}{source} ({', '.join(part for part in spot if part)})"
+
+
+def _print_trace(result: RetrievalResult) -> None:
+    out = console()
+    out.print()
+    for stage in result.trace:
+        calls = f", {stage.model_calls} model calls, {stage.tokens} tokens" if stage.model_calls else ""
+        out.print(f"{'  ' * stage.depth}{stage.name}: {stage.ms:.1f} ms, {stage.documents_out} documents{calls}")
+    out.print(f"total: {result.search_time_ms:.1f} ms")

@@ -1,0 +1,82 @@
+"""``ragistry techniques``: what is configured here, and what could be."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ragistry.cli.options import DebugOption, JsonOption, WorkspaceOption
+from ragistry.cli.output import console, error_line, print_json
+
+
+def techniques(
+    available: Annotated[bool, typer.Option("--available", help="List what can stand after `use`.")] = False,
+    schema: Annotated[bool, typer.Option("--schema", help="Print the JSON Schema of techniques.yaml.")] = False,
+    workspace: WorkspaceOption = Path(),
+    as_json: JsonOption = False,
+    debug: DebugOption = False,  # noqa: ARG001, read from the command line by `run`
+) -> None:
+    """List the techniques of this workspace with what each does."""
+    from ragistry.techniques.catalogue import broken_plugins
+
+    if schema:
+        from ragistry.techniques.schema import techniques_schema
+
+        print_json(techniques_schema())
+        return
+    broken = broken_plugins()
+    rows = _available(broken) if available else _configured(workspace, broken)
+    if as_json:
+        print_json({"techniques": rows, "broken": broken})
+        return
+    _print(rows)
+    for reason in broken.values():
+        error_line(reason, label="broken")
+
+
+def _configured(workspace: Path, broken: dict[str, str]) -> list[dict[str, Any]]:
+    from ragistry.workspace import open_workspace
+
+    with open_workspace(workspace) as opened:
+        registry = opened.registry
+        broken |= registry.broken
+        return [
+            {
+                "name": name,
+                "use": registry.entry(name).use,
+                "default": name == registry.default,
+                "bases": [base for base in (registry.entry(name).base, *registry.entry(name).bases) if base],
+                "config": registry.entry(name).config,
+                "description": first_line(registry.technique_class(name)),
+            }
+            for name in registry.names()
+        ]
+
+
+def _available(broken: dict[str, str]) -> list[dict[str, Any]]:
+    from ragistry.techniques.catalogue import find_class, offers
+
+    return [
+        {"name": name, "from": offer.distribution, "description": first_line(find_class(name))}
+        for name, offer in offers().items()
+        if name not in broken
+    ]
+
+
+def first_line(cls: type[Any]) -> str:
+    """The first line of a class's docstring: what it does."""
+    return (cls.__doc__ or "").strip().partition("\n")[0]
+
+
+def _print(rows: list[dict[str, Any]]) -> None:
+    from rich import box
+    from rich.table import Table
+
+    table = Table("name", "use" if rows and "use" in rows[0] else "from", "what it does", box=box.SIMPLE_HEAD)
+    for row in rows:
+        name = f"{row['name']} (default)" if row.get("default") else row["name"]
+        over = f" over {', '.join(row['bases'])}" if row.get("bases") else ""
+        table.add_row(name, str(row.get("use", row.get("from"))) + over, row["description"])
+    console().print(table)

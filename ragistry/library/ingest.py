@@ -1,0 +1,175 @@
+"""Ingest that loses nothing: whatever can fail happens before the first write, and a source is written as one."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ragistry.errors import EmbeddingGenerationError, InvalidChunkError, SourceError
+from ragistry.library.report import Failure, IngestReport
+from ragistry.library.source import Reading, SourceFile, SourceText, chunks_of
+from ragistry.protocols import Embedder, EmbedderRecord, SourceStore, VectorLookup
+from ragistry.types import Chunk, EmbeddedChunk, SourceInfo
+
+Progress = Callable[[str, int, int], None]
+"""Called with the source that comes next, how many are done, and how many there are."""
+
+CHUNKS_AT_ONCE = 256
+"""Chunks of small sources are embedded together, so that the model's batches are full."""
+
+IngestSource = SourceFile | SourceText
+
+
+@dataclass(slots=True)
+class Prepared:
+    """A source that was read: its chunks, and the vectors that its stored version already has for some of them."""
+
+    source: IngestSource
+    chunks: list[Chunk]
+    is_new: bool
+    known: dict[str, Any] = field(default_factory=dict)
+
+    def unknown(self) -> list[str]:
+        """The texts that the model has to see."""
+        return [chunk.text for chunk in self.chunks if chunk.text not in self.known]
+
+
+class Ingest:
+    """Takes sources into one collection of a store."""
+
+    def __init__(self, store: SourceStore, embedder: Embedder, reading: Reading, collection: str) -> None:
+        self.store = store
+        self.embedder = embedder
+        self.reading = reading
+        self.collection = collection
+        self.report = IngestReport()
+
+    def run(self, sources: Sequence[IngestSource], progress: Progress | None = None) -> IngestReport:
+        """Take in every source that is new or changed; one that cannot be read is reported, and the rest goes on.
+
+        Raises `ModelError` and `StoreError` where nothing more could succeed; sources written so far are whole.
+        """
+        if isinstance(self.store, EmbedderRecord):
+            self.store.use_embedder(self.embedder.fingerprint)
+        stored = {info.source_file: info for info in self.store.sources(self.collection)}
+        for group in _grouped(self._prepare_all(sources, stored, progress)):
+            self._write(group)
+        return self.report
+
+    def _prepare_all(
+        self, sources: Sequence[IngestSource], stored: dict[str, SourceInfo], progress: Progress | None
+    ) -> Iterator[Prepared]:
+        for done, source in enumerate(sources):
+            if progress is not None:
+                progress(source.source_file, done, len(sources))
+            try:
+                prepared = self._prepare(source, stored.get(source.source_file))
+            except SourceError as error:
+                self.report.failed.append(Failure(source.path or source.source_file, error))
+                continue
+            if prepared is not None:
+                yield prepared
+
+    def _prepare(self, source: IngestSource, info: SourceInfo | None) -> Prepared | None:
+        content = source.content_hash(self.reading)
+        if info is not None:
+            _check_same_source(source, info)
+            if content and content == info.source_hash:
+                self.report.skipped.append(source.source_file)
+                return None
+        extracted = source.extracted(self.reading)
+        chunks = chunks_of(extracted, self.reading, self.embedder)
+        self.report.warnings.extend(f"{source.source_file}: {warning}" for warning in extracted.warnings)
+        if not chunks and not extracted.warnings:
+            self.report.warnings.append(f"{source.source_file}: no text; nothing to search in it")
+        self._report_cuts(source.source_file, chunks)
+        now = time.time()
+        for chunk in chunks:
+            chunk.metadata.update(
+                source=source.path or source.source_file,
+                source_file=source.source_file,
+                collection=self.collection,
+                source_hash=content,
+                ingested_at=now,
+                type="document",
+            )
+        return Prepared(source, chunks, info is None, {} if info is None else self._vectors(source.source_file))
+
+    def _vectors(self, source_file: str) -> dict[str, Any]:
+        """Text to vector of what is stored of a source, so that unchanged text is not embedded again."""
+        if not isinstance(self.store, VectorLookup):
+            return {}
+        condition = {"$and": [{"collection": self.collection}, {"source_file": source_file}]}
+        documents = list(self.store.scan(condition))
+        if not documents:
+            return {}
+        vectors = self.store.vectors([document.id for document in documents])
+        return {document.content: vector for document, vector in zip(documents, vectors, strict=True)}
+
+    def _write(self, group: list[Prepared]) -> None:
+        try:
+            self._embed(group)
+        except EmbeddingGenerationError as error:
+            if len(group) > 1:  # find out which source it was; the others go on
+                for prepared in group:
+                    self._write([prepared])
+                return
+            self.report.failed.append(Failure(group[0].source.source_file, error))
+            return
+        for prepared in group:
+            self._write_source(prepared)
+
+    def _embed(self, group: list[Prepared]) -> None:
+        texts = list(dict.fromkeys(text for prepared in group for text in prepared.unknown()))
+        vectors = dict(zip(texts, self.embedder.embed(texts, role="document"), strict=True)) if texts else {}
+        for prepared in group:
+            prepared.known |= {text: vectors[text] for text in prepared.unknown()}
+        self.report.embedded += len(texts)
+
+    def _report_cuts(self, name: str, chunks: list[Chunk]) -> None:
+        limit = self.embedder.fingerprint.max_tokens
+        longer = sum(chunk.metadata.get("token_count", 0) > limit for chunk in chunks) if limit else 0
+        if longer:
+            self.report.warnings.append(
+                f"{name}: {longer} of {len(chunks)} chunks are longer than the {limit} tokens that the model takes in, "
+                "and are found by their beginning only; set a smaller chunk_size"
+            )
+
+    def _write_source(self, prepared: Prepared) -> None:
+        name = prepared.source.source_file
+        embedded = [EmbeddedChunk(chunk.text, chunk.metadata, prepared.known[chunk.text]) for chunk in prepared.chunks]
+        try:
+            self.store.replace_source(self.collection, name, embedded)
+        except InvalidChunkError as error:
+            self.report.failed.append(Failure(name, error))
+            return
+        self.report.chunks += len(embedded)
+        (self.report.added if prepared.is_new else self.report.updated).append(name)
+
+
+def _grouped(prepared: Iterable[Prepared]) -> Iterator[list[Prepared]]:
+    group: list[Prepared] = []
+    size = 0
+    for item in prepared:
+        group.append(item)
+        size += len(item.unknown())
+        if size >= CHUNKS_AT_ONCE:
+            yield group
+            group, size = [], 0
+    if group:
+        yield group
+
+
+def _check_same_source(source: IngestSource, info: SourceInfo) -> None:
+    """A name that is taken by another file, which is still there, is not given to this one."""
+    if not source.path or not info.source or not Path(info.source).exists():
+        return
+    if not Path(source.path).exists() or Path(source.path).samefile(info.source):
+        return
+    raise SourceError(
+        f"{source.source_file!r} in collection {info.collection!r} is {info.source!r}, not {source.path!r}; "
+        "rename the file, ingest the folder that holds both, or use another collection"
+    )

@@ -1,0 +1,46 @@
+"""What an ingest did with every source."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from ragistry.errors import RagistryError
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A source that was not taken in, and why."""
+
+    source: str
+    cause: RagistryError
+
+    @property
+    def error(self) -> str:
+        """The reason in one line."""
+        return str(self.cause)
+
+
+@dataclass(slots=True)
+class IngestReport:
+    """Every source stands in one of the five lists, by its name in the collection.
+
+    ``vanished``: in the collection, but no longer in the folder. ``warnings``: what its owner should know of a
+    source that was taken in. ``chunks``: how many were written; ``embedded``: how many of them the model saw.
+    """
+
+    added: list[str] = field(default_factory=list)
+    updated: list[str] = field(default_factory=list)
+    skipped: list[str] = field(default_factory=list)
+    deleted: list[str] = field(default_factory=list)
+    failed: list[Failure] = field(default_factory=list)
+    vanished: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    chunks: int = 0
+    embedded: int = 0
+
+    def merge(self, other: IngestReport) -> None:
+        """Add what another ingest did."""
+        for name in ("added", "updated", "skipped", "deleted", "failed", "vanished", "warnings"):
+            getattr(self, name).extend(getattr(other, name))
+        self.chunks += other.chunks
+        self.embedded += other.embedded

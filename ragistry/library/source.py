@@ -1,0 +1,122 @@
+"""From a file or a text to chunks that are ready to be embedded: all that can fail on the source itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from hashlib import sha256
+from os import fspath, walk
+from pathlib import Path
+from typing import Literal
+
+from ragistry.errors import SourceError, SourceNotFoundError
+from ragistry.protocols import Embedder, TokenCounter
+from ragistry.types import Chunk
+from ragistry.utils.chunker import chunk_extracted
+from ragistry.utils.extract import SUPPORTED_FORMATS, extract
+from ragistry.utils.extracted import Extracted, ExtractLimits
+
+SMALLEST = 50
+"""Characters below which a chunk is not made to fit a model: what is still too long is reported instead."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How sources are read and cut: characters of a chunk and of its overlap, the PDF engine, the limits.
+
+    ``fit``: nobody chose the size, so a source whose chunks are too long for the model is cut smaller.
+    """
+
+    chunk_size: int
+    chunk_overlap: int
+    fit: bool = False
+    pdf_engine: Literal["pypdfium2", "pypdf"] = "pypdfium2"
+    limits: ExtractLimits = field(default_factory=ExtractLimits)
+
+    def signature(self) -> bytes:
+        """What changes the chunks of an unchanged file."""
+        return f"{self.chunk_size}/{self.chunk_overlap}/{self.fit}/{self.pdf_engine}".encode()
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFile:
+    """A file to take in, and its name in the collection."""
+
+    path: str
+    source_file: str
+
+    def content_hash(self, reading: Reading) -> str:
+        """Hash of the bytes and of how they are read; empty for what is no ordinary file."""
+        path = Path(self.path)
+        if not path.is_file() or path.stat().st_size > reading.limits.bytes:
+            return ""
+        digest = sha256(reading.signature())
+        with path.open("rb") as stream:
+            while block := stream.read(1 << 20):
+                digest.update(block)
+        return digest.hexdigest()
+
+    def extracted(self, reading: Reading) -> Extracted:
+        """The file's text. Raises `SourceError`."""
+        return extract(self.path, pdf_engine=reading.pdf_engine, limits=reading.limits)
+
+
+@dataclass(frozen=True, slots=True)
+class SourceText:
+    """A text that somebody has in hand, and its name in the collection."""
+
+    text: str
+    source_file: str
+    path: str = ""
+
+    def content_hash(self, reading: Reading) -> str:
+        return sha256(reading.signature() + self.text.encode()).hexdigest()
+
+    def extracted(self, reading: Reading) -> Extracted:  # noqa: ARG002, the text is read already
+        return Extracted(text=self.text, source=self.source_file, format="text")
+
+
+def chunks_of(extracted: Extracted, reading: Reading, embedder: Embedder) -> list[Chunk]:
+    """The chunks of a source, each with its ``token_count`` where the embedder counts tokens."""
+    size, overlap = reading.chunk_size, reading.chunk_overlap
+    chunks = chunk_extracted(extracted, size, overlap)
+    if not isinstance(embedder, TokenCounter):
+        return chunks
+    counts = embedder.count_tokens([chunk.text for chunk in chunks])
+    limit = embedder.fingerprint.max_tokens
+    while reading.fit and limit and size > SMALLEST and max(counts, default=0) > limit:
+        # Characters a token differ by language and by subject: what is too long says by how much.
+        smaller = max(SMALLEST, int(size * 0.95 * limit / max(counts)))
+        size, overlap = smaller, overlap * smaller // size
+        chunks = chunk_extracted(extracted, size, overlap)
+        counts = embedder.count_tokens([chunk.text for chunk in chunks])
+    for chunk, count in zip(chunks, counts, strict=True):
+        chunk.metadata["token_count"] = count
+    return chunks
+
+
+def one_file(path: str | Path) -> SourceFile:
+    """A file by itself; its name in the collection is its bare name."""
+    return SourceFile(fspath(path), Path(path).name)
+
+
+def files_of(folder: str | Path) -> list[SourceFile]:
+    """Every file of a supported format below a folder, hidden ones left out, in the order of their names.
+
+    Raises `SourceNotFoundError`, and `SourceError` where there is no such file.
+    """
+    root = Path(folder)
+    if not root.is_dir():
+        raise SourceNotFoundError(f"no such folder: {fspath(folder)!r}; check the path")
+    files = [SourceFile(str(path), path.relative_to(root).as_posix()) for path in sorted(_visible(root))]
+    if not files:
+        raise SourceError(f"no readable files in {fspath(folder)!r}; formats are {', '.join(SUPPORTED_FORMATS)}")
+    return files
+
+
+def _visible(root: Path) -> Iterator[Path]:
+    for directory, folders, names in walk(root):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        for name in names:
+            if not name.startswith(".") and Path(name).suffix.lower() in SUPPORTED_FORMATS:
+                yield Path(directory) / name

@@ -1,0 +1,192 @@
+"""A workspace: a folder with a configuration and its data, and every part built once, on first use."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from threading import RLock
+from types import TracebackType
+from typing import Any, Self, TypeVar, cast
+
+from ragistry.config.collections import CollectionsFile
+from ragistry.config.settings import CONFIG_FOLDER, DEFAULTS, Resolved, resolve
+from ragistry.embedders.choose import choose_embedder, chunking_of
+from ragistry.errors import InvalidConfigError, SourceNotFoundError
+from ragistry.library.service import DocumentService
+from ragistry.library.source import Reading
+from ragistry.protocols import Embedder, SourceStore
+from ragistry.techniques.registered import RegisteredTechnique
+from ragistry.techniques.registry import TechniqueRegistry
+from ragistry.types import RetrievalResult, Where
+from ragistry.utils.extracted import ExtractLimits
+
+Part = TypeVar("Part")
+
+
+def open_workspace(path: str | Path = ".", **settings: Any) -> Workspace:
+    """The workspace in a folder; where the folder has no ``config``, packaged defaults serve.
+
+    ``settings`` go before the environment and the files (`ragistry.config.settings.Settings` names them).
+    Raises `InvalidConfigError` with every problem of the files, `SourceNotFoundError` where there is no folder.
+    """
+    root = Path(path)
+    if not root.is_dir():
+        raise SourceNotFoundError(f"no such folder: {str(path)!r}; make it, or run `ragistry init {path}`")
+    workspace = Workspace(root, resolve(root, settings))
+    # Read now, so that what is wrong with the configuration is told when the workspace is opened.
+    workspace.registry  # noqa: B018
+    workspace.reading  # noqa: B018
+    return workspace
+
+
+class Workspace:
+    """The composition root. Close it, or use it in a ``with`` block."""
+
+    def __init__(self, root: Path, resolved: Resolved) -> None:
+        self.root = root
+        self.settings = resolved.settings
+        self.origins = resolved.origins
+        self._parts: dict[str, Any] = {}
+        self._lock = RLock()
+
+    @property
+    def registry(self) -> TechniqueRegistry:
+        """The techniques of ``config/techniques.yaml``."""
+        return self._part("registry", self._load_registry)
+
+    @property
+    def embedder(self) -> Embedder:
+        """The embedder that ``embed_model`` names."""
+        return self._part("embedder", self._make_embedder)
+
+    @property
+    def store(self) -> SourceStore:
+        """Where chunks and vectors are kept."""
+        return self._part("store", self._open_store)
+
+    @property
+    def library(self) -> DocumentService:
+        """The collections, to take sources in and to search."""
+        return self._part("library", self._make_library)
+
+    @property
+    def reading(self) -> Reading:
+        """How sources are read and cut."""
+        return self._part("reading", self._make_reading)
+
+    def technique(self, name: str) -> RegisteredTechnique:
+        """A technique by its name in techniques.yaml. Raises `UnknownTechniqueError`."""
+        return self.registry.get(name)
+
+    def search(
+        self,
+        query: str,
+        technique: str | None = None,
+        collection: str | None = None,
+        top_k: int | None = None,
+        where: Where | None = None,
+    ) -> RetrievalResult:
+        """Search one collection, or all, by a technique (default: ``default`` of techniques.yaml).
+
+        Raises `QueryError`, `UnknownTechniqueError`, `CollectionNotFoundError`, `ModelError`, `StoreError`.
+        """
+        return self.library.search(query, collection, top_k, technique=technique, where=where)
+
+    def close(self) -> None:
+        """Let go of every part that was opened."""
+        with self._lock:
+            for part in self._parts.values():
+                close = getattr(part, "close", None)
+                if callable(close):
+                    close()
+            self._parts.clear()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    def path_of(self, folder: str) -> Path:
+        """A folder of the settings; a relative one lies in the workspace."""
+        return self.root / Path(folder).expanduser()
+
+    def _part(self, name: str, build: Callable[[], Part]) -> Part:
+        with self._lock:
+            if name not in self._parts:
+                self._parts[name] = build()
+            return cast(Part, self._parts[name])
+
+    def _load_registry(self) -> TechniqueRegistry:
+        path = self.root / CONFIG_FOLDER / "techniques.yaml"
+        return TechniqueRegistry.load(path if path.exists() else DEFAULTS / "techniques.yaml", _Resources(self))
+
+    def _make_embedder(self) -> Embedder:
+        return choose_embedder(
+            self.settings.embed_model, url=self.settings.embed_url, ollama_host=self.settings.ollama_host
+        )
+
+    def _open_store(self) -> SourceStore:
+        from ragistry.stores.chroma import ChromaStore
+
+        settings = self.settings
+        if settings.chroma_host is None:
+            path = self.path_of(settings.chroma_path or f"{settings.data_dir}/chroma")
+            return ChromaStore(path, collection=settings.collection)
+        return ChromaStore.connect(
+            settings.chroma_host,
+            port=settings.chroma_port,
+            ssl=settings.chroma_ssl,
+            headers={"x-chroma-token": settings.chroma_api_key} if settings.chroma_api_key else None,
+            tenant=settings.chroma_tenant,
+            database=settings.chroma_database,
+            timeout=settings.chroma_timeout,
+            collection=settings.collection,
+        )
+
+    def _make_library(self) -> DocumentService:
+        return DocumentService(
+            CollectionsFile(self.root), self.store, self.embedder, self.registry, self.reading, self.settings.n_results
+        )
+
+    def _make_reading(self) -> Reading:
+        settings = self.settings
+        size, overlap = chunking_of(settings.embed_model)
+        if settings.chunk_size != "auto":
+            # An overlap that nobody chose keeps its share of the chunk.
+            size, overlap = settings.chunk_size, settings.chunk_size * overlap // size
+        if settings.chunk_overlap != "auto":
+            overlap = settings.chunk_overlap
+        if overlap >= size:
+            raise InvalidConfigError(
+                f"{self.origins['chunk_overlap']}: chunk_overlap: {overlap} is not below chunk_size {size} "
+                f"({self.origins['chunk_size']}); make it smaller"
+            )
+        limits = settings.limits
+        return Reading(
+            size,
+            overlap,
+            settings.chunk_size == "auto",
+            settings.pdf_engine,
+            ExtractLimits(limits.seconds, limits.pages, limits.megabytes * 1_000_000, limits.characters, limits.memory),
+        )
+
+
+class _Resources(Mapping[str, Any]):
+    """What a workspace gives to techniques, built when the first one asks."""
+
+    names = ("store", "embedder", "library")
+
+    def __init__(self, workspace: Workspace) -> None:
+        self.workspace = workspace
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self.names:
+            raise KeyError(name)
+        return getattr(self.workspace, name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.names)
+
+    def __len__(self) -> int:
+        return len(self.names)

@@ -1,0 +1,206 @@
+"""What a person or a script sees of each command."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Done, process
+
+Run = Callable[..., Done]
+
+
+@pytest.fixture
+def notes(tmp_path: Path) -> Path:
+    folder = tmp_path / "in"
+    folder.mkdir()
+    (folder / "tea.md").write_text("# Tea\n\n## Green\n\nSteep in water of eighty degrees.\n", encoding="utf-8")
+    (folder / "rain.txt").write_text("A cold front brings rain, [bold]and[/bold] then clear skies.", encoding="utf-8")
+    return folder
+
+
+@pytest.fixture
+def filled(ragistry: Run, notes: Path) -> Run:
+    assert ragistry("ingest", notes, "--collection", "notes").code == 0
+    return ragistry
+
+
+def test_init_writes_a_workspace_that_loads_and_keeps_what_is_there(ragistry: Run, tmp_path: Path) -> None:
+    first = ragistry("init")
+    assert (first.code, first.out.count("wrote")) == (0, 3)
+    (tmp_path / "config" / "documents.yaml").write_text("n_results: 3\n", encoding="utf-8")
+    second = ragistry("init", "--json")
+    assert [Path(name).name for name in second.json["kept"]] == [
+        "techniques.yaml",
+        "documents.yaml",
+        "vector_stores.yaml",
+    ]
+    assert ragistry("config", "--json").json["settings"]["n_results"] == {
+        "value": 3,
+        "from": "config/documents.yaml:1",
+    }
+    schema = json.loads((tmp_path / "config" / "schemas" / "techniques.schema.json").read_text(encoding="utf-8"))
+    assert "default" in schema["properties"]
+
+
+def test_ingest_reports_every_source(ragistry: Run, notes: Path) -> None:
+    first = ragistry("ingest", notes, "--collection", "notes", "--json")
+    assert (first.code, first.json["added"], first.json["failed"]) == (0, ["rain.txt", "tea.md"], [])
+    (notes / "broken.pdf").write_bytes(b"%PDF-1.4 nothing")
+    (notes / "tea.md").write_text("# Tea\n\nBlack tea wants boiling water.\n", encoding="utf-8")
+    second = ragistry("ingest", notes, "--json")
+    assert second.code == 1
+    assert {key: second.json[key] for key in ("added", "updated", "skipped", "deleted")} == {
+        "added": [],
+        "updated": ["tea.md"],
+        "skipped": ["rain.txt"],
+        "deleted": [],
+    }
+    assert "broken.pdf" in second.json["failed"][0]["error"]
+    third = ragistry("ingest", notes)
+    assert third.err.startswith("failed: ")
+    assert "notes: 0 added, 0 updated, 2 skipped, 0 deleted, 1 failed" in third.out
+
+
+def test_search_prints_source_heading_score_and_text(filled: Run) -> None:
+    done = filled("search", "water temperature for green tea", "--top-k", 1)
+    assert done.code == 0
+    assert done.out.startswith("1. notes/tea.md (Tea")
+    assert "Steep in water of eighty degrees." in done.out
+    assert "[bold]and[/bold]" in filled("search", "rain", "-k", 1).out, "markup of documents is text"
+
+
+def test_search_as_json(filled: Run) -> None:
+    answer = filled("search", "green tea", "--json", "--technique", "mmr", "--top-k", 2).json
+    assert list(answer) == ["query", "documents", "total_results", "search_time_ms", "trace"]
+    assert list(answer["documents"][0]) == ["id", "content", "metadata", "score", "scores"]
+    assert [score["kind"] for score in answer["documents"][0]["scores"]] == ["cosine", "mmr"]
+    assert answer["total_results"] == len(answer["documents"]) == 2
+    assert [stage["name"] for stage in answer["trace"]][:2] == ["mmr", "naive"]
+
+
+def test_search_with_a_condition(filled: Run) -> None:
+    documents = filled("search", "water", "--json", "--where", '{"source_file": "rain.txt"}').json["documents"]
+    assert [document["metadata"]["source_file"] for document in documents] == ["rain.txt"]
+
+
+def test_techniques_lists_what_is_configured_and_what_could_be(ragistry: Run) -> None:
+    listed = ragistry("techniques")
+    assert "naive (default)" in listed.out
+    assert "mmr over naive" in listed.out
+    rows = ragistry("techniques", "--json").json["techniques"]
+    assert (rows[0]["name"], rows[0]["default"]) == ("naive", True)
+    assert {"naive", "mmr", "pipeline"} <= {
+        row["name"] for row in ragistry("techniques", "--available", "--json").json["techniques"]
+    }
+    assert "default" in ragistry("techniques", "--schema").json["properties"]
+
+
+def test_config_says_where_each_value_comes_from(ragistry: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RAGISTRY_N_RESULTS", "9")
+    monkeypatch.setenv("CHROMA_API_KEY", "very secret")
+    settings = ragistry("config", "--json").json["settings"]
+    assert settings["n_results"] == {"value": 9, "from": "environment RAGISTRY_N_RESULTS"}
+    assert settings["chunk_size"] == {"value": 1000, "from": "default"}
+    assert settings["chroma_api_key"]["value"] == "set"
+    assert "very secret" not in ragistry("config").out
+
+
+def test_doctor_tells_what_works(ragistry: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OLLAMA_HOST", "127.0.0.1:9")
+    done = ragistry("doctor", "--json")
+    states = {finding["name"]: finding["state"] for finding in done.json["findings"]}
+    assert states == {
+        "versions": "ok",
+        "configuration": "ok",
+        "techniques": "ok",
+        "model": "ok",
+        "store": "ok",
+        "ollama": "off",
+    }
+    assert done.code == 0
+    assert "ollama serve" in ragistry("doctor").out
+
+
+def test_doctor_tells_what_does_not(ragistry: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OLLAMA_HOST", "127.0.0.1:9")
+    monkeypatch.setenv("RAGISTRY_EMBED_MODEL", "nomic-embed-text")
+    done = ragistry("doctor", "--json")
+    assert done.code == 1
+    failed = {finding["name"] for finding in done.json["findings"] if finding["state"] == "failed"}
+    assert {"model", "ollama"} <= failed
+    monkeypatch.setenv("RAGISTRY_N_RESULTS", "many")
+    assert "n_results" in ragistry("doctor").out
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["search", ""], "the query is empty: ''"),
+        (["search", "tea", "--top-k", "0"], "from 1 to 1,000, got 0"),
+        (["search", "tea", "--top-k", "10000"], "from 1 to 1,000, got 10000"),
+        (["search", "tea", "--technique", "naiv"], "no technique 'naiv'; did you mean 'naive'"),
+        (["search", "tea", "--collection", "note"], "no collection 'note'; did you mean 'notes'"),
+        (["search", "tea", "--where", "{page: 3}"], "--where is not JSON"),
+        (["search", "tea", "--where", "{}"], "where is empty"),
+        (["search", "tea", "--workspace", "nowhere"], "no such folder: 'nowhere'"),
+        (["ingest", "missing.txt"], "no such file or folder: 'missing.txt'"),
+        (["ingest", "in", "--collection", "note"], "no collection 'note'; did you mean 'notes'"),
+        (["ingest", "empty"], "no readable files in 'empty'"),
+    ],
+)
+def test_an_error_is_one_line_with_the_value_and_the_remedy(filled: Run, words: list[str], said: str) -> None:
+    Path("empty").mkdir()
+    done = filled(*words)
+    assert done.code == 1
+    assert done.err.startswith("error: ")
+    assert said in done.err
+    assert "Traceback" not in done.err
+    assert len(done.err.strip().splitlines()) == 1
+
+
+def test_a_new_collection_needs_a_description_once_there_are_others(filled: Run, notes: Path) -> None:
+    done = filled("ingest", notes, "--collection", "more", "--create", "Second shelf", "--json")
+    assert (done.code, done.json["collection"]) == (0, "more")
+    assert "Second shelf" in Path("config/documents.yaml").read_text(encoding="utf-8")
+    done = filled("ingest", notes)
+    assert "say which collection with --collection NAME; there are notes, more" in done.err
+
+
+def test_debug_shows_the_traceback(ragistry: Run) -> None:
+    from ragistry.errors import UnknownTechniqueError
+
+    with pytest.raises(UnknownTechniqueError):
+        ragistry("search", "tea", "--technique", "nope", "--debug")
+
+
+def test_used_wrongly_is_exit_code_2(ragistry: Run) -> None:
+    assert ragistry("search").code == 2
+    assert ragistry("serch", "tea").code == 2
+
+
+def test_an_unwritable_workspace_is_one_line(ragistry: Run, tmp_path: Path) -> None:
+    (tmp_path / "config").write_text("a file where the folder should be", encoding="utf-8")
+    done = ragistry("init")
+    assert (done.code, done.err.count("\n")) == (1, 1)
+    assert done.err.startswith("error: cannot write")
+
+
+def test_no_colour_and_no_progress_where_nobody_looks(tmp_path: Path, notes: Path) -> None:
+    done = process("ingest", notes, "--collection", "notes", cwd=tmp_path)
+    assert (done.code, done.err) == (0, "")
+    assert "\x1b" not in done.out
+    done = process("search", "tea", "-k", "1", cwd=tmp_path, FORCE_COLOR="1")
+    assert "\x1b[" in done.out
+    done = process("search", "tea", "-k", "1", cwd=tmp_path, FORCE_COLOR="1", NO_COLOR="1")
+    assert "\x1b[3" not in done.out
+    assert done.out.startswith("1. ") or "1. " in done.out
+
+
+def test_version(ragistry: Run) -> None:
+    from ragistry import __version__
+
+    assert ragistry("--version").out.strip() == f"ragistry {__version__}"

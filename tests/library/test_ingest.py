@@ -1,0 +1,253 @@
+"""Ingest: what is new is added, what is unchanged costs nothing, what fails leaves the old version."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from ragistry import Workspace
+from ragistry.errors import (
+    CollectionNotFoundError,
+    EmbeddingGenerationError,
+    ExtractionError,
+    ModelConnectionError,
+    SourceError,
+    SourceNotFoundError,
+    UnsupportedFormatError,
+)
+from ragistry.library.source import SourceText
+from ragistry.utils.ids import chunk_id
+
+
+class Counting:
+    """The real embedder, with a list of what it saw; texts that contain ``poison`` cannot be embedded."""
+
+    def __init__(self, embedder, poison: str = "\0") -> None:
+        self.embedder = embedder
+        self.poison = poison
+        self.seen: list[str] = []
+
+    @property
+    def fingerprint(self):
+        return self.embedder.fingerprint
+
+    def embed(self, texts: Sequence[str], *, role: str = "document"):
+        if any(self.poison in text for text in texts):
+            raise EmbeddingGenerationError(f"cannot embed {self.poison!r}")
+        self.seen.extend(texts)
+        return self.embedder.embed(texts, role=role)
+
+
+@pytest.fixture
+def embedder(workspace: Workspace) -> Counting:
+    workspace.library.embedder = Counting(workspace.embedder)
+    return workspace.library.embedder
+
+
+def paragraphs(*topics: str) -> str:
+    """A text whose every paragraph is a chunk of its own."""
+    return "\n\n".join(f"{topic} " + f"is what this paragraph is about, and {topic} only. " * 14 for topic in topics)
+
+
+def write(folder: Path, **files: str) -> Path:
+    folder.mkdir(exist_ok=True)
+    for name, text in files.items():
+        (folder / f"{name}.txt").write_text(text, encoding="utf-8")
+    return folder
+
+
+def stored(workspace: Workspace) -> dict[str, str]:
+    return {document.id: document.content for document in workspace.store.scan()}
+
+
+def test_a_folder_is_added_then_skipped(workspace: Workspace, embedder: Counting, tmp_path: Path) -> None:
+    folder = write(tmp_path / "in", one=paragraphs("Tea"), two=paragraphs("Rain", "Snow"))
+    first = workspace.library.ingest_folder(folder, "notes")
+    assert (first.added, first.skipped, first.failed) == (["one.txt", "two.txt"], [], [])
+    assert first.chunks == first.embedded == workspace.library.count("notes") > 2
+    embedder.seen.clear()
+    again = workspace.library.ingest_folder(folder, "notes")
+    assert (again.added, again.updated, again.skipped) == ([], [], ["one.txt", "two.txt"])
+    assert (embedder.seen, again.chunks) == ([], 0)
+
+
+def test_metadata_and_ids_of_a_chunk(workspace: Workspace, tmp_path: Path) -> None:
+    path = write(tmp_path / "in", one=paragraphs("Tea", "Milk")) / "one.txt"
+    assert workspace.library.ingest_file(path, "notes") >= 2
+    text = path.read_text(encoding="utf-8")
+    documents = sorted(workspace.store.scan(), key=lambda document: document.metadata["chunk_index"])
+    for index, document in enumerate(documents):
+        metadata = document.metadata
+        assert document.id == chunk_id("notes", "one.txt", index)
+        assert text[metadata["start"] : metadata["end"]] == document.content
+        assert 10 < metadata["token_count"] <= 256
+        assert isinstance(metadata["ingested_at"], float)
+        assert len(metadata["source_hash"]) == 64
+        assert {key: metadata[key] for key in ("source", "source_file", "collection", "type", "chunk_index")} == {
+            "source": str(path),
+            "source_file": "one.txt",
+            "collection": "notes",
+            "type": "document",
+            "chunk_index": index,
+        }
+
+
+def test_only_changed_chunks_are_embedded_and_stale_ones_go(
+    workspace: Workspace, embedder: Counting, tmp_path: Path
+) -> None:
+    folder = write(tmp_path / "in", one=paragraphs("Tea", "Rain", "Snow", "Wind"))
+    workspace.library.ingest_folder(folder, "notes")
+    before = stored(workspace)
+    embedder.seen.clear()
+    write(folder, one=paragraphs("Tea", "Hail", "Snow"))
+    report = workspace.library.ingest_folder(folder, "notes")
+    assert report.updated == ["one.txt"]
+    assert embedder.seen
+    assert all("Hail" in text for text in embedder.seen)
+    after = stored(workspace)
+    assert not any("Wind" in text or "Rain" in text for text in after.values())
+    assert len(after) < len(before)
+
+
+def test_one_bad_file_does_not_stop_the_others(workspace: Workspace, tmp_path: Path) -> None:
+    folder = write(tmp_path / "in", one=paragraphs("Tea"), two=paragraphs("Rain"))
+    (folder / "broken.pdf").write_bytes(b"%PDF-1.4 nothing")
+    (folder / "empty.txt").write_text("", encoding="utf-8")
+    (folder / "picture.png").write_bytes(b"not read at all")
+    report = workspace.library.ingest_folder(folder, "notes")
+    assert report.added[-2:] == ["one.txt", "two.txt"]
+    assert [failure.source for failure in report.failed] == [str(folder / "broken.pdf")]
+    assert "broken.pdf" in report.failed[0].error
+    assert any("empty.txt" in warning for warning in report.warnings)
+
+
+def test_a_source_that_cannot_be_embedded_keeps_its_old_version(
+    workspace: Workspace, embedder: Counting, tmp_path: Path
+) -> None:
+    folder = write(tmp_path / "in", one=paragraphs("Tea"), two=paragraphs("Rain"))
+    workspace.library.ingest_folder(folder, "notes")
+    before = {text for text in stored(workspace).values() if "Tea" in text}
+    embedder.poison = "Poison"
+    write(folder, one=paragraphs("Milk", "Poison"), two=paragraphs("Snow"))
+    report = workspace.library.ingest_folder(folder, "notes")
+    assert report.updated == ["two.txt"]
+    assert [(failure.source, failure.error) for failure in report.failed] == [("one.txt", "cannot embed 'Poison'")]
+    assert before <= set(stored(workspace).values())
+    assert not any("Milk" in text for text in stored(workspace).values())
+
+
+def test_a_server_that_is_down_stops_the_ingest_and_loses_nothing(workspace: Workspace, tmp_path: Path) -> None:
+    class Down(Counting):
+        def embed(self, texts, *, role="document"):
+            raise ModelConnectionError("nobody answers; start it")
+
+    folder = write(tmp_path / "in", one=paragraphs("Tea"))
+    workspace.library.ingest_folder(folder, "notes")
+    before = stored(workspace)
+    workspace.library.embedder = Down(workspace.embedder)
+    write(folder, one=paragraphs("Milk"))
+    with pytest.raises(ModelConnectionError):
+        workspace.library.ingest_folder(folder, "notes")
+    assert stored(workspace) == before
+
+
+def test_vanished_files_are_reported_and_pruned_when_asked(workspace: Workspace, tmp_path: Path) -> None:
+    folder = write(tmp_path / "in", one=paragraphs("Tea"), two=paragraphs("Rain"))
+    workspace.library.ingest_folder(folder, "notes")
+    workspace.library.ingest_text(paragraphs("Wind"), "three.txt", "notes")
+    (folder / "one.txt").unlink()
+    report = workspace.library.ingest_folder(folder, "notes")
+    assert (report.vanished, report.deleted) == (["one.txt"], [])
+    assert "one.txt" in workspace.library.list_sources("notes")
+    report = workspace.library.ingest_folder(folder, "notes", prune=True)
+    assert report.deleted == ["one.txt"]
+    assert workspace.library.list_sources("notes") == ["three.txt", "two.txt"]
+
+
+def test_a_name_that_another_file_has_is_not_replaced(workspace: Workspace, tmp_path: Path) -> None:
+    one = write(tmp_path / "a", same=paragraphs("Tea")) / "same.txt"
+    other = write(tmp_path / "b", same=paragraphs("Rain")) / "same.txt"
+    workspace.library.ingest_file(one, "notes")
+    with pytest.raises(SourceError, match="is '.*/a/same.txt', not '.*/b/same.txt'"):
+        workspace.library.ingest_file(other, "notes")
+    assert all("Tea" in text for text in stored(workspace).values())
+    one.unlink()
+    assert workspace.library.ingest_file(other, "notes") > 0, "the other file is gone, so the name is free"
+
+
+def test_the_same_name_in_two_collections_is_two_sources(workspace: Workspace, tmp_path: Path) -> None:
+    workspace.library.create_collection("more")
+    path = write(tmp_path / "in", one=paragraphs("Tea")) / "one.txt"
+    chunks = workspace.library.ingest_file(path, "notes")
+    assert workspace.library.ingest_file(path, "more") == chunks
+    assert workspace.library.delete_source("one.txt", "notes") == chunks
+    assert (workspace.library.count("notes"), workspace.library.count("more")) == (0, chunks)
+
+
+def test_a_file_in_a_subfolder_keeps_its_path(workspace: Workspace, tmp_path: Path) -> None:
+    write(tmp_path / "in", one=paragraphs("Tea"))
+    write(tmp_path / "in" / "sub", one=paragraphs("Rain"))
+    write(tmp_path / "in" / ".hidden", one=paragraphs("Snow"))
+    workspace.library.ingest_folder(tmp_path / "in", "notes")
+    assert workspace.library.list_sources("notes") == ["one.txt", "sub/one.txt"]
+
+
+def test_another_chunk_size_reads_unchanged_files_again(workspace: Workspace, tmp_path: Path) -> None:
+    from dataclasses import replace
+
+    folder = write(tmp_path / "in", one=paragraphs("Tea", "Rain"))
+    workspace.library.ingest_folder(folder, "notes")
+    workspace.library.reading = replace(workspace.library.reading, chunk_size=300, chunk_overlap=0)
+    assert workspace.library.ingest_folder(folder, "notes").updated == ["one.txt"]
+    assert max(len(text) for text in stored(workspace).values()) <= 300
+
+
+def test_text_of_many_tokens_is_cut_smaller_where_nobody_chose_the_size(workspace: Workspace) -> None:
+    from dataclasses import replace
+
+    chinese = "检索增强生成把检索与生成结合在一起。" * 120
+    report = workspace.library._ingest([SourceText(chinese, "zh.txt")], "notes")
+    assert report.warnings == []
+    assert max(document.metadata["token_count"] for document in workspace.store.scan()) <= 256
+    workspace.library.reading = replace(workspace.library.reading, fit=False)
+    report = workspace.library._ingest([SourceText(chinese, "zh.txt")], "notes")
+    assert "chunks are longer than the 256 tokens" in report.warnings[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "error"),
+    [
+        ("missing.txt", None, SourceNotFoundError),
+        ("sound.mp3", b"ID3", UnsupportedFormatError),
+        ("broken.pdf", b"%PDF-1.4 nothing", ExtractionError),
+    ],
+)
+def test_one_file_that_cannot_be_read_raises(workspace: Workspace, tmp_path: Path, name, content, error) -> None:
+    if content is not None:
+        (tmp_path / name).write_bytes(content)
+    with pytest.raises(error, match=name):
+        workspace.library.ingest_file(tmp_path / name, "notes")
+
+
+def test_folders_without_readable_files(workspace: Workspace, tmp_path: Path) -> None:
+    (tmp_path / "none").mkdir()
+    (tmp_path / "none" / "sound.mp3").write_bytes(b"ID3")
+    with pytest.raises(SourceError, match=r"no readable files in '.*none'; formats are .*\.pdf"):
+        workspace.library.ingest_folder(tmp_path / "none", "notes")
+    with pytest.raises(SourceNotFoundError, match="no such folder"):
+        workspace.library.ingest_folder(tmp_path / "nowhere", "notes")
+
+
+def test_an_unknown_collection_is_refused_before_anything_is_read(workspace: Workspace, tmp_path: Path) -> None:
+    with pytest.raises(CollectionNotFoundError, match="no collection 'note'; did you mean 'notes'"):
+        workspace.library.ingest_file(tmp_path / "missing.txt", "note")
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_a_file_without_permission_is_reported(workspace: Workspace, tmp_path: Path) -> None:
+    folder = write(tmp_path / "in", one=paragraphs("Tea"), two=paragraphs("Rain"))
+    (folder / "one.txt").chmod(0)
+    assert [failure.source for failure in workspace.library.ingest_folder(folder, "notes").failed] == ["one.txt"]

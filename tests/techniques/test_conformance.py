@@ -1,0 +1,63 @@
+"""Every technique of the registry goes through the suite by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ragistry import TechniqueRegistry, Workspace, open_workspace
+from ragistry.config.settings import DEFAULTS
+from ragistry.techniques.catalogue import offers
+from ragistry.techniques.registered import RegisteredTechnique
+from ragistry.testing.techniques import TechniqueConformance
+
+MORE = """
+  alias: {use: naive_rag, top_k: 7}
+  flow:
+    use: pipeline
+    steps:
+      first: {technique: naive, on: {found: END, empty: wide}}
+      wide: {technique: mmr, top_k: 20}
+"""
+TECHNIQUES = (DEFAULTS / "techniques.yaml").read_text(encoding="utf-8") + MORE
+
+
+@pytest.fixture(scope="module")
+def workspace(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workspace]:
+    root = tmp_path_factory.mktemp("conformance")
+    (root / "config").mkdir()
+    (root / "config" / "techniques.yaml").write_text(TECHNIQUES, encoding="utf-8")
+    with open_workspace(root) as opened:
+        for collection, topic in (("handbook", "backup"), ("garden", "soil"), ("manuals", "battery")):
+            opened.library.create_collection(collection)
+            for number in range(4):
+                text = f"To restore a {topic} of kind {number}, wait {number + 2} days and look at the {topic} again."
+                opened.library.ingest_text(text, f"{topic}-{number}.txt", collection)
+        yield opened
+
+
+def names(root: Path) -> list[str]:
+    path = root / "techniques.yaml"
+    path.write_text(TECHNIQUES, encoding="utf-8")
+    return TechniqueRegistry.load(path).names()
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "name" in metafunc.fixturenames:
+        import tempfile
+
+        with tempfile.TemporaryDirectory() as folder:
+            metafunc.parametrize("name", names(Path(folder)))
+
+
+class TestEveryEntry(TechniqueConformance):
+    @pytest.fixture
+    def technique(self, workspace: Workspace, name: str) -> RegisteredTechnique:
+        return workspace.technique(name)
+
+
+def test_every_built_in_technique_is_among_the_entries(workspace: Workspace) -> None:
+    built_in = {name for name, offer in offers().items() if offer.distribution == "ragistry"}
+    assert {workspace.registry.entry(name).use for name in workspace.registry.names()} | {"naive_rag"} == built_in
