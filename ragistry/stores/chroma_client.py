@@ -53,9 +53,11 @@ def open_directory(path: str | os.PathLike[str], lock_timeout: float) -> Connect
             raise
 
     def close() -> None:
-        with _opening:
-            client.close()
-        lock.release(directory)
+        try:
+            with _opening:
+                client.close()
+        finally:
+            lock.release(directory)
 
     return Connection(client, place, directory, close)
 

@@ -84,7 +84,7 @@ def _is_inexact(value: Any) -> bool:
 def _among(key: str, values: list[Any]) -> dict[str, Any] | bool:
     """The value is one of these. ChromaDB cuts 1.5 to 1 where it compares it with a whole number."""
     parts = [
-        _join("$and", [{key: {"$in": group}}, *({key: {"$nin": cut}} for cut in [_cut(group)] if cut)])
+        _join("$and", [_is_one(key, group), *(_is_none(key, cut) for cut in [_cut(group)] if cut)])
         for group in _by_kind(values)
     ]
     return _join("$or", parts) if parts else False
@@ -92,10 +92,18 @@ def _among(key: str, values: list[Any]) -> dict[str, Any] | bool:
 
 def _not_among(key: str, values: list[Any]) -> dict[str, Any] | bool:
     parts = [
-        _join("$or", [{key: {"$nin": group}}, *({key: {"$in": cut}} for cut in [_cut(group)] if cut)])
+        _join("$or", [_is_none(key, group), *(_is_one(key, cut) for cut in [_cut(group)] if cut)])
         for group in _by_kind(values)
     ]
     return _join("$and", parts) if parts else True
+
+
+def _is_one(key: str, values: list[Any]) -> dict[str, Any]:
+    return {key: {"$eq": values[0]} if len(values) == 1 else {"$in": values}}
+
+
+def _is_none(key: str, values: list[Any]) -> dict[str, Any]:
+    return {key: {"$ne": values[0]} if len(values) == 1 else {"$nin": values}}
 
 
 def _by_kind(values: list[Any]) -> list[list[Any]]:

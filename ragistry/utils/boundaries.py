@@ -38,7 +38,7 @@ _SENTENCE_END = (
     r"(?<!^\d\.)(?<!\s\d\.)(?<!\s\d\d\.)"  # the number of an item; 3. Oktober
     r"(?<!\.{4})(?<!\. \.)"  # leaders of a table of contents
     rf"{_not_after(_ABBREVIATIONS)}[{_CLOSERS}]*+"
-    # Marks and quotes that go on to the edge of the window may go on behind it.
+    # Marks and quotes that reach the edge of the window may go on behind it; eight at most keep the search linear.
     rf"|(?<=[{_WIDE_MARKS}])[{_WIDE_MARKS}{_CLOSERS}]{{0,8}}+(?!\Z)"
     # A blank line, an item of a list, a row of a table, a quotation or a heading follows.
     r"|(?<=\n)(?=[^\S\n]*+(?:\n|[-*+•>#][^\S\n]|\||\d{1,3}[.)][^\S\n])))"

@@ -47,7 +47,8 @@ def chunk_extracted(extracted: Extracted, max_chunk_size: int, overlap: int = 0)
     ``heading_context`` ("Install > Requirements") and ``section`` ("Requirements").
     """
     check_sizes(max_chunk_size, overlap)
-    text, sketch = extracted.text, outline(extracted.text) if extracted.format == "markdown" else None
+    text = extracted.text
+    sketch = outline(text) if extracted.format == "markdown" else None
     regions = sections.regions(sketch, max_chunk_size) if sketch else [_whole(extracted)]
     known = {key: value for key, value in extracted.metadata.items() if value is not None}
     known["source"] = extracted.source

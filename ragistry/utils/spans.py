@@ -81,10 +81,10 @@ def _end(text: str, region: Region, start: int, new: int, limit: int) -> int:
         return _boundary(text, lo, third, limit, region.lines)
     if block := _block_around(region.blocks, limit):
         first, last = block
-        fits = last - first <= limit - start
-        if first > new and (fits or first >= third):
+        fits = last - first <= limit - start  # in a span of its own
+        if first > (new if fits else max(lo, third)):
             return first
-        return _boundary(text, max(new, first), third, limit, lines=True)
+        return _boundary(text, lo, third, limit, lines=True)
     end = _boundary(text, lo, third, limit, region.lines)
     block = _block_around(region.blocks, end)
     return block[1] if block else end
@@ -107,8 +107,6 @@ def _start(text: str, region: Region, before: Span, new: int, size: int, overlap
     start, end = before
     lo = max(start + 1, end - overlap, new - size + 1)  # the last leaves room for one new character
     divided = _block_around(region.blocks, end)
-    if divided:
-        lo = max(lo, divided[0])
     lines = region.lines or divided is not None
     at = _first_start(text, lo, end, lines)
     if at < 0:  # no white space from lo to end

@@ -1,4 +1,4 @@
-"""One ChromaDB server for all tests of a process; each test has a collection of its own."""
+"""One ChromaDB server and one directory for all tests of a process; each test has a collection of its own."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ import pytest
 
 from ragistry.stores.chroma import ChromaStore
 from ragistry.testing.chroma_server import ChromaServer, chroma_server
+
+pytest.register_assert_rewrite("ragistry.testing.stores")
 
 
 @pytest.fixture(scope="session")
@@ -24,8 +26,16 @@ def served(server: ChromaServer) -> Iterator[ChromaStore]:
     store.close()
 
 
+@pytest.fixture(scope="session")
+def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ChromaStore]:
+    """An open directory, so that each test need not start an engine of its own."""
+    store = ChromaStore(tmp_path_factory.mktemp("engine") / "chroma")
+    yield store
+    store.close()
+
+
 @pytest.fixture
-def embedded(tmp_path) -> Iterator[ChromaStore]:
-    store = ChromaStore(tmp_path / "chroma")
+def embedded(engine: ChromaStore) -> Iterator[ChromaStore]:
+    store = ChromaStore(engine._connection.directory, collection=f"c{uuid4().hex}")
     yield store
     store.close()

@@ -64,7 +64,7 @@ def test_a_server_that_accepts_and_never_answers():
 
 def test_a_server_that_stops_answering(tmp_path):
     with chroma_server(tmp_path) as server:
-        store = ChromaStore.connect(server.host, port=server.port, timeout=0.5)
+        store = ChromaStore.connect(server.host, port=server.port, timeout=0.25)
         with closing(store):
             store.add_documents([chunk("text")], ids=["a"])
             server.process.send_signal(signal.SIGSTOP)

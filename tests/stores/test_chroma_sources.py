@@ -12,7 +12,7 @@ from ragistry.stores.chroma import ChromaStore
 from ragistry.testing.stores.chunks import EAST, source
 
 
-class Interrupted(StoreError):
+class InterruptedWriteError(StoreError):
     pass
 
 
@@ -31,7 +31,7 @@ def interrupt(monkeypatch, call: str, after: int) -> None:
 
     def failing(self, *arguments, **options):
         if len(done) == after:
-            raise Interrupted("interrupted")
+            raise InterruptedWriteError("interrupted")
         done.append(1)
         return original(self, *arguments, **options)
 
@@ -44,7 +44,7 @@ def test_a_source_interrupted_between_batches_is_listed_without_its_hash(small, 
     small.replace_source("c", "f.md", source("c", "f.md", [f"old {i}" for i in range(old)]))
     with monkeypatch.context() as patch:
         interrupt(patch, "upsert", after)
-        with pytest.raises(Interrupted):
+        with pytest.raises(InterruptedWriteError):
             small.replace_source("c", "f.md", source("c", "f.md", [f"new {i}" for i in range(5)]))
     assert [info.source_hash for info in small.sources()] == [""] * bool(old or after)
     small.replace_source("c", "f.md", source("c", "f.md", [f"new {i}" for i in range(5)]))
@@ -56,7 +56,7 @@ def test_a_source_interrupted_before_its_old_chunks_went_is_listed_without_its_h
     small.replace_source("c", "f.md", source("c", "f.md", ["old 0", "old 1", "old 2"]))
     with monkeypatch.context() as patch:
         interrupt(patch, "delete", 0)
-        with pytest.raises(Interrupted):
+        with pytest.raises(InterruptedWriteError):
             small.replace_source("c", "f.md", source("c", "f.md", ["new 0"]))
     assert [(info.chunks, info.source_hash) for info in small.sources()] == [(3, "")]
 
@@ -65,7 +65,7 @@ def test_a_source_of_one_batch_is_replaced_in_one_piece(small, monkeypatch):
     small.replace_source("c", "f.md", source("c", "f.md", ["old 0", "old 1"]))
     with monkeypatch.context() as patch:
         interrupt(patch, "upsert", 0)
-        with pytest.raises(Interrupted):
+        with pytest.raises(InterruptedWriteError):
             small.replace_source("c", "f.md", source("c", "f.md", ["new 0", "new 1"]))
     assert [(info.chunks, info.source_hash) for info in small.sources()] == [(2, "h")]
     assert sorted(document.content for document in small.search(EAST)) == ["old 0", "old 1"]
@@ -84,7 +84,7 @@ def test_an_interrupted_move_leaves_the_source_where_it_was(small, monkeypatch):
     small.replace_source("a", "f.md", source("a", "f.md", ["one", "two", "three"]))
     with monkeypatch.context() as patch:
         interrupt(patch, "upsert", 1)
-        with pytest.raises(Interrupted):
+        with pytest.raises(InterruptedWriteError):
             small.move_source("f.md", "a", "b")
     assert [(info.collection, info.source_hash) for info in small.sources()] == [("a", "h"), ("b", "")]
 

@@ -11,7 +11,6 @@ import os
 import random
 import shutil
 import signal
-import sqlite3
 import threading
 from contextlib import closing
 
@@ -55,6 +54,11 @@ def index_folder(path):
 
 
 # How it is opened
+
+
+def test_chromadb_takes_long_to_import():
+    loaded = "import sys, ragistry.stores.chroma; print({'chromadb', 'httpx', 'numpy'} & set(sys.modules))"
+    assert run(loaded) == "{'numpy'}\n"
 
 
 def test_no_embedding_function_that_would_download_a_model(embedded):
@@ -190,17 +194,18 @@ def test_threads_may_share_a_store(embedded):
 
 def test_a_batch_has_a_limit(embedded):
     limit = embedded._connection.client.get_max_batch_size()
-    assert embedded.add_documents([chunk("text")] * 0) == 0
-    with closing(ChromaStore(embedded._connection.directory, batch_size=100_000)) as store:
+    directory, name = embedded._connection.directory, embedded._name
+    with closing(ChromaStore(directory, collection=name, batch_size=100_000)) as store:
         assert store.add_documents(random_chunks(limit + 1, 2), ids=[str(i) for i in range(limit + 1)]) == limit + 1
         assert store.count() == limit + 1
         assert sum(1 for _ in store.scan(batch=100_000)) == limit + 1
 
 
-def test_large_texts_are_written_in_parts(served):
-    texts = [f"{i} " + "x" * 4_000_000 for i in range(12)]  # 48 MB; the server takes 40 in one request
-    assert served.add_documents([chunk(text) for text in texts], ids=[str(i) for i in range(12)]) == 12
-    assert served.get(["11"])[0].content == texts[11]
+def test_a_server_takes_forty_megabytes_in_one_request(served):
+    assert [part.stop - part.start for part in batches(["x" * 3_000_000] * 5, 1_000)] == [2, 2, 1]
+    longest = "x" * 10_000_000
+    served.add_documents([chunk(longest)], ids=["a"])
+    assert served.get(["a"])[0].content == longest
 
 
 def test_a_record_of_too_many_values_poisons_its_collection(embedded):
@@ -282,6 +287,15 @@ def test_a_broken_number_is_cut_where_whole_ones_are_stored(embedded):
     assert [document.id for document in embedded.scan({"n": 1.5})] == ["b"]
 
 
+def test_the_last_of_seventeen_digits_may_change(embedded):
+    numbers = {"few": 0.1, "third": 1 / 3, "time": 1795301639.1075003, "many": 123456789.123456789, "near": 1 - 2**-53}
+    embedded.add_documents([EmbeddedChunk("text", numbers, EAST)], ids=["a"])
+    found = embedded.get(["a"])[0].metadata
+    assert found == pytest.approx(numbers, rel=2**-52, abs=0)
+    assert (found["few"], found["third"]) == (0.1, 1 / 3)
+    assert [embedded.count({key: value}) for key, value in numbers.items()] == [1] * len(numbers)
+
+
 def test_text_has_no_order(embedded):
     embedded.add_documents([chunk("text", day="2024-05-01"), chunk("text 2", day="2024-06-01")], ids=["a", "b"])
     assert [document.id for document in embedded.search(EAST, where={"day": {"$gte": "2024-05-15"}})] == ["b"]
@@ -295,7 +309,7 @@ def test_a_deep_or_wide_condition_breaks_the_query(embedded):
     assert embedded.count(deep) == 1
     with pytest.raises(InvalidFilterError, match="levels"):
         embedded.count({"$and": [deep, {"page": 1}]})
-    assert embedded.count({"$or": [{"page": {"$in": [i, i + 0.5, str(i)]}} for i in range(2_000)]}) == 1
+    assert embedded.count({"$or": [{"page": {"$in": [i, i + 0.5, str(i)]}} for i in range(700)]}) == 1
 
 
 @pytest.mark.parametrize("value", [math.nan, 2**63, "\ud800"])
@@ -327,8 +341,12 @@ def test_another_dimension_is_told_by_chroma_alone_where_no_embedder_is_on_recor
         embedded.add_documents([chunk("text", [1.0, 0.0])])
 
 
-def test_a_list_in_the_metadata_of_a_collection_panics(embedded):
-    with pytest.raises(StoreError, match="unreachable"), embedded._use() as rows:
+def test_a_list_in_the_metadata_of_a_collection_panics(tmp_path):
+    with (
+        closing(ChromaStore(tmp_path / "chroma")) as store,
+        pytest.raises(StoreError, match="unreachable"),
+        store._use() as rows,
+    ):
         rows.modify(metadata={"list": [1]})
 
 
@@ -433,8 +451,8 @@ def test_many_equal_vectors_hide_the_others(embedded):
     chunks = random_chunks(500, 32)
     copies = [EmbeddedChunk(f"copy {i}", {}, np.ones(32)) for i in range(500)]
     embedded.add_documents([*chunks, *copies], ids=[str(i) for i in range(1_000)])
-    found = [embedded.search(chunk.embedding, 1)[0].content == chunk.text for chunk in chunks[::5]]
-    assert sum(found) >= 98
+    found = [embedded.search(chunk.embedding, 1)[0].content == chunk.text for chunk in chunks[::2]]
+    assert sum(found) >= 0.92 * len(found)
 
 
 def test_an_empty_store_is_said_to_be_empty(embedded, caplog):
@@ -445,10 +463,3 @@ def test_an_empty_store_is_said_to_be_empty(embedded, caplog):
     caplog.clear()
     assert embedded.search(EAST, where={"page": 1}) == []
     assert caplog.text == ""
-
-
-def test_no_row_of_the_database_holds_our_own_record_of_the_embedder_twice(embedded):
-    embedded.use_embedder(EmbedderFingerprint("embedded", "minilm", "abc", 3))
-    with closing(sqlite3.connect(embedded._connection.directory / "chroma.sqlite3")) as database:
-        keys = [row[0] for row in database.execute("SELECT key FROM collection_metadata")]
-    assert keys == ["ragistry:embedder"]

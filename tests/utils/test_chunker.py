@@ -172,7 +172,15 @@ def test_a_heading_keeps_the_text_below_it() -> None:
 
 
 def test_headings_at_the_end_go_with_the_section_before() -> None:
-    assert [chunk.text for chunk in markdown("# A\n\ntext\n\n# B\n\n## C\n", 50)] == ["# A\n\ntext\n\n# B\n\n## C"]
+    text = "# A\n\nSome text that is not so small.\n\n# B\n\n## C\n"
+    assert [chunk.text for chunk in markdown(text, 60)] == [text.strip()]
+
+
+@pytest.mark.parametrize(("above", "context"), [("### B", "C"), ("# B", "B > C")])
+def test_a_small_section_does_not_take_in_the_next_chapter(above: str, context: str) -> None:
+    chapter = "# C" if context == "C" else "## C"
+    chunks = markdown(f"## A\n\nsmall\n\n{above}\n\n{chapter}\n\nsmall", 100)
+    assert [chunk.metadata["heading_context"] for chunk in chunks] == ["A", context]
 
 
 def test_fenced_code_that_fits_is_not_divided() -> None:
@@ -193,6 +201,20 @@ def test_fenced_code_that_does_not_fit_is_divided_at_line_ends() -> None:
         for chunk in chunks
         for line in chunk.text.split("\n")
     )
+
+
+def test_fenced_code_that_does_not_fit_starts_a_chunk_where_enough_stands_before_it() -> None:
+    before = "Some words that fill a third of it."
+    assert markdown(before + "\n```\n" + "call()\n" * 30 + "```", 100)[0].text == before
+
+
+def test_a_chunk_does_not_end_at_a_blank_line_of_code_that_fits() -> None:
+    code = "```\nfirst()\n\nsecond()\n```"
+    assert markdown(code + "\n" + "more words " * 10, 40)[0].text == code
+
+
+def test_a_heading_keeps_some_of_the_code_that_does_not_fit() -> None:
+    assert "call" in markdown("# A long heading\n```\n" + "call()\n" * 30 + "```", 30)[0].text
 
 
 pieces = [

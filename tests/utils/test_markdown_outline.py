@@ -43,6 +43,7 @@ def test_a_text_without_headings_is_one_section() -> None:
 def test_setext_headings() -> None:
     text = "Title\n=====\n\ntext\n\nPart\n---\nmore\n\n---\n\n- item\n---\n\ntwo\nlines\n---\n"
     assert contexts(text) == ["Title", "Title > Part"]
+    assert contexts("# A\nB\n===\ntext") == ["A", "B"]
 
 
 @pytest.mark.parametrize(

@@ -108,6 +108,7 @@ def test_a_paragraph_end_that_leaves_a_span_nearly_empty_is_passed_over() -> Non
 def test_without_a_sentence_end_a_line_end_is_taken_then_a_word_end_then_the_limit() -> None:
     assert pieces("some words\nand more words", 15) == ["some words", "and more words"]
     assert pieces("some words and more words", 15) == ["some words and", "more words"]
+    assert pieces("ab\nsome words and more", 15) == ["ab\nsome words", "and more"]
     assert pieces("unbroken" * 3, 10) == ["unbrokenun", "brokenunbr", "oken"]
 
 
@@ -131,6 +132,11 @@ def test_neighbours_on_unbroken_text_share_exactly_the_overlap() -> None:
 
 def test_the_largest_overlap_still_moves_on() -> None:
     assert cut("abcdef", 4, 3) == [(0, 4), (1, 5), (2, 6)]
+    assert pieces("a bc   d", 4, 3) == ["a bc", "d"]
+
+
+def test_a_span_shorter_than_the_overlap_is_not_repeated() -> None:
+    assert pieces("好。" + "字" * 14, 10, 5) == ["好。", "字" * 10, "字" * 9]
 
 
 def test_overlap_repeats_whole_sentences_and_as_many_as_fit() -> None:
