@@ -1,4 +1,4 @@
-"""nDCG@10 of `naive` on SciFact, one chunk a document, against the published figure of its model (0.6451)."""
+"""nDCG@10 on SciFact, one chunk a document, against published figures."""
 
 from __future__ import annotations
 
@@ -13,11 +13,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from ragistry import open_workspace
+from ragistry import Workspace, open_workspace
 from ragistry.types import EmbeddedChunk
 
 DATA = Path(os.environ.get("RAGISTRY_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))
-PUBLISHED = 0.6451
+TECHNIQUES = ("naive", "bm25", "hybrid")
+PUBLISHED = {"naive": 0.6451, "bm25": 0.6789}
+"""all-MiniLM-L6-v2 (MTEB), and BM25 over one field (Pyserini)."""
 
 
 def records(folder: Path, name: str) -> Iterator[dict[str, Any]]:
@@ -57,29 +59,40 @@ def main() -> None:
     qrels = judgements(folder)
     wanted = {document for judged in qrels.values() for document in judged}
     corpus = [item for item in records(folder, "corpus.jsonl") if not quick or item["_id"] in wanted]
-    texts = [f"{item['title']} {item['text']}" for item in corpus]
+    queries = {item["_id"]: item["text"] for item in records(folder, "queries.jsonl") if item["_id"] in qrels}
     with tempfile.TemporaryDirectory() as root, open_workspace(root) as workspace:
-        start = time.perf_counter()
-        vectors = workspace.embedder.embed(texts)
-        workspace.store.add_documents(
-            [
-                EmbeddedChunk(text, {"doc": item["_id"]}, row)
-                for text, item, row in zip(texts, corpus, vectors, strict=True)
-            ],
-            ids=[item["_id"] for item in corpus],
-        )
-        indexed = time.perf_counter() - start
-        naive = workspace.technique("naive")
-        queries = {item["_id"]: item["text"] for item in records(folder, "queries.jsonl") if item["_id"] in qrels}
-        start = time.perf_counter()
-        values = [ndcg([d.id for d in naive.retrieve(text, top_k=10)], qrels[name]) for name, text in queries.items()]
-        searched = (time.perf_counter() - start) * 1000 / len(queries)
-    score = sum(values) / len(values)
-    print("| documents | queries | nDCG@10 | published | difference | index s | ms a query |\n" + "|--:" * 7 + "|")
-    print(
-        f"| {len(texts):,} | {len(values)} | {score:.4f} | {PUBLISHED} | {score - PUBLISHED:+.4f} "
-        f"| {indexed:.0f} | {searched:.1f} |"
-    )
+        indexed = index(workspace, corpus)
+        print(f"{len(corpus):,} documents indexed in {indexed:.0f} s; {len(queries)} queries\n")
+        print("| technique | nDCG@10 | published | difference | ms a query |\n|---|--:|--:|--:|--:|")
+        for name in TECHNIQUES:
+            score, milliseconds = evaluate(workspace, name, queries, qrels)
+            published = PUBLISHED.get(name)
+            difference = f"{published:.4f} | {score - published:+.4f}" if published else " | "
+            print(f"| `{name}` | {score:.4f} | {difference} | {milliseconds:.1f} |")
+
+
+def index(workspace: Workspace, corpus: list[dict[str, Any]]) -> float:
+    """Put each document into the store as one chunk; returns seconds."""
+    start = time.perf_counter()
+    texts = [f"{item['title']} {item['text']}" for item in corpus]
+    vectors = workspace.embedder.embed(texts)
+    chunks = [
+        EmbeddedChunk(text, {"doc": item["_id"]}, row) for text, item, row in zip(texts, corpus, vectors, strict=True)
+    ]
+    workspace.store.add_documents(chunks, ids=[item["_id"] for item in corpus])
+    return time.perf_counter() - start
+
+
+def evaluate(
+    workspace: Workspace, name: str, queries: dict[str, str], qrels: dict[str, dict[str, int]]
+) -> tuple[float, float]:
+    """Mean nDCG@10 of a technique, and milliseconds a query."""
+    technique = workspace.technique(name)
+    technique.retrieve("warm up")
+    start = time.perf_counter()
+    rankings = {key: [document.id for document in technique.retrieve(text, top_k=10)] for key, text in queries.items()}
+    milliseconds = (time.perf_counter() - start) * 1000 / len(queries)
+    return sum(ndcg(ranking, qrels[key]) for key, ranking in rankings.items()) / len(rankings), milliseconds
 
 
 if __name__ == "__main__":

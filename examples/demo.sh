@@ -19,4 +19,5 @@ run ragistry techniques
 run ragistry search "how do I restore yesterday's backup?" --top-k 3
 run ragistry search "white powder on squash leaves" --top-k 3
 run ragistry search "how often does the boiler need descaling?" --collection manuals --top-k 2
+run ragistry search "LNT-1042" --technique bm25 --top-k 1
 run ragistry search "keep plants alive through frost" --technique mmr --top-k 3

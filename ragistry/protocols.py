@@ -149,6 +149,15 @@ class VectorLookup(Protocol):
 
 
 @runtime_checkable
+class VectorsByText(Protocol):
+    """A store that knows what it has a vector for, so that no text is embedded twice."""
+
+    def vectors_of_texts(self, texts: Sequence[str]) -> dict[str, Vectors]:
+        """Of each text that is stored, wherever that is, the vector ``(d,)``."""
+        ...
+
+
+@runtime_checkable
 class TextSearch(Protocol):
     """A store that also searches words."""
 

@@ -11,10 +11,11 @@ from typing import Any, Self, TypeVar, cast
 from ragistry.config.collections import CollectionsFile
 from ragistry.config.settings import CONFIG_FOLDER, DEFAULTS, Resolved, resolve
 from ragistry.embedders.choose import choose_embedder, chunking_of
-from ragistry.errors import InvalidConfigError, SourceNotFoundError
+from ragistry.errors import ConfigError, InvalidConfigError, SourceNotFoundError
 from ragistry.library.service import DocumentService
 from ragistry.library.source import Reading
 from ragistry.protocols import Embedder, SourceStore
+from ragistry.techniques.agreement import check_agreement
 from ragistry.techniques.registered import RegisteredTechnique
 from ragistry.techniques.registry import TechniqueRegistry
 from ragistry.types import RetrievalResult, Where
@@ -23,27 +24,29 @@ from ragistry.utils.extracted import ExtractLimits
 Part = TypeVar("Part")
 
 
-def open_workspace(path: str | Path = ".", **settings: Any) -> Workspace:
+def open_workspace(path: str | Path = ".", *, exclusive: bool = False, **settings: Any) -> Workspace:
     """The workspace in a folder; where the folder has no ``config``, packaged defaults serve.
 
-    ``settings`` go before the environment and the files (`ragistry.config.settings.Settings` names them).
+    ``exclusive``: keep the right to write as long as the workspace is open, as a server does; large searches are then
+    faster. ``settings`` go before the environment and the files (`ragistry.config.settings.Settings` names them).
     Raises `InvalidConfigError` with every problem of the files, `SourceNotFoundError` where there is no folder.
     """
     root = Path(path)
     if not root.is_dir():
         raise SourceNotFoundError(f"no such folder: {str(path)!r}; make it, or run `ragistry init {path}`")
-    workspace = Workspace(root, resolve(root, settings))
+    workspace = Workspace(root, resolve(root, settings), exclusive=exclusive)
     # Read now, so that what is wrong with the configuration is told when the workspace is opened.
-    workspace.registry  # noqa: B018
-    workspace.reading  # noqa: B018
+    workspace.embedder  # noqa: B018
+    check_agreement(workspace.registry, workspace.settings.embed_model, workspace.reading.chunk_size)
     return workspace
 
 
 class Workspace:
     """The composition root. Close it, or use it in a ``with`` block."""
 
-    def __init__(self, root: Path, resolved: Resolved) -> None:
+    def __init__(self, root: Path, resolved: Resolved, *, exclusive: bool = False) -> None:
         self.root = root
+        self.exclusive = exclusive
         self.settings = resolved.settings
         self.origins = resolved.origins
         self._parts: dict[str, Any] = {}
@@ -122,17 +125,25 @@ class Workspace:
         return TechniqueRegistry.load(path if path.exists() else DEFAULTS / "techniques.yaml", _Resources(self))
 
     def _make_embedder(self) -> Embedder:
-        return choose_embedder(
-            self.settings.embed_model, url=self.settings.embed_url, ollama_host=self.settings.ollama_host
-        )
+        settings = self.settings
+        try:
+            return choose_embedder(settings.embed_model, url=settings.embed_url, ollama_host=settings.ollama_host)
+        except ConfigError as error:
+            raise InvalidConfigError(f"{self.origins['embed_model']}: {error}") from error
 
     def _open_store(self) -> SourceStore:
-        from ragistry.stores.chroma import ChromaStore
-
         settings = self.settings
         if settings.chroma_host is None:
-            path = self.path_of(settings.chroma_path or f"{settings.data_dir}/chroma")
-            return ChromaStore(path, collection=settings.collection)
+            from ragistry.stores.local import LocalStore
+
+            return LocalStore(
+                self.path_of(settings.data_dir),
+                exclusive=self.exclusive,
+                language=settings.language,
+                vector_folder=self.path_of(settings.chroma_path) if settings.chroma_path else None,
+            )
+        from ragistry.stores.chroma import ChromaStore
+
         return ChromaStore.connect(
             settings.chroma_host,
             port=settings.chroma_port,

@@ -8,7 +8,7 @@ import sys
 
 import typer
 
-from ragistry.cli import config, doctor, ingest, init, search, techniques
+from ragistry.cli import config, doctor, ingest, init, maintenance, search, techniques
 from ragistry.cli.output import error_line
 from ragistry.errors import RagistryError
 
@@ -25,6 +25,9 @@ app.command()(search.search)
 app.command()(techniques.techniques)
 app.command()(config.config)
 app.command()(doctor.doctor)
+app.command()(maintenance.verify)
+app.command()(maintenance.repair)
+app.command()(maintenance.reembed)
 
 
 def _version(wanted: bool) -> None:

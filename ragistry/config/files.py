@@ -46,6 +46,7 @@ class DocumentsFile(Strict):
     n_results: int = Field(default=5, ge=1, le=1_000, description="documents of a search where nobody says how many")
     embed_model: str = Field(default="minilm", description="minilm, a model of Ollama, tei, or openai:MODEL")
     embed_url: str | None = Field(default=None, description="address of a TEI or OpenAI-compatible server")
+    language: str = Field(default="english", description="of the words of the documents; none: no stemming")
     pdf_engine: Literal["pypdfium2", "pypdf"] = "pypdfium2"
     limits: ExtractionLimits = ExtractionLimits()
     description: str | None = Field(default=None, description="text of the search tool, in place of the built-in one")

@@ -30,6 +30,7 @@ class Settings(Strict):
     chunk_size: Size = "auto"
     chunk_overlap: Overlap = "auto"
     n_results: int = Field(default=5, ge=1, le=1_000)
+    language: str = Field(default="english", description="of the words of the documents; none: no stemming")
     pdf_engine: Literal["pypdfium2", "pypdf"] = "pypdfium2"
     limits: ExtractionLimits = ExtractionLimits()
     collection: str = "collective.documents"
@@ -65,6 +66,7 @@ SOURCES: dict[str, Source] = {
     "chunk_size": _own("chunk_size", (_DOCUMENTS, "chunk_size")),
     "chunk_overlap": _own("chunk_overlap", (_DOCUMENTS, "chunk_overlap")),
     "n_results": _own("n_results", (_DOCUMENTS, "n_results")),
+    "language": _own("language", (_DOCUMENTS, "language")),
     "pdf_engine": _own("pdf_engine", (_DOCUMENTS, "pdf_engine")),
     "limits": Source((), ((_DOCUMENTS, "limits"),)),
     "collection": _own("collection", (_DOCUMENTS, "collection"), (*_CHROMA, "collection_name")),

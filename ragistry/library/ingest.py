@@ -11,7 +11,7 @@ from typing import Any
 from ragistry.errors import EmbeddingGenerationError, InvalidChunkError, SourceError
 from ragistry.library.report import Failure, IngestReport
 from ragistry.library.source import Reading, SourceFile, SourceText, chunks_of
-from ragistry.protocols import Embedder, EmbedderRecord, SourceStore, VectorLookup
+from ragistry.protocols import Embedder, EmbedderRecord, SourceStore, VectorLookup, VectorsByText
 from ragistry.types import Chunk, EmbeddedChunk, SourceInfo
 
 Progress = Callable[[str, int, int], None]
@@ -96,13 +96,15 @@ class Ingest:
                 ingested_at=now,
                 type="document",
             )
-        return Prepared(source, chunks, info is None, {} if info is None else self._vectors(source.source_file))
+        return Prepared(source, chunks, info is None, self._known(chunks, info))
 
-    def _vectors(self, source_file: str) -> dict[str, Any]:
-        """Text to vector of what is stored of a source, so that unchanged text is not embedded again."""
-        if not isinstance(self.store, VectorLookup):
+    def _known(self, chunks: list[Chunk], info: SourceInfo | None) -> dict[str, Any]:
+        """Text to vector of what is stored already, so that unchanged text is not embedded again."""
+        if isinstance(self.store, VectorsByText):
+            return dict(self.store.vectors_of_texts([chunk.text for chunk in chunks]))
+        if info is None or not isinstance(self.store, VectorLookup):
             return {}
-        condition = {"$and": [{"collection": self.collection}, {"source_file": source_file}]}
+        condition = {"$and": [{"collection": self.collection}, {"source_file": info.source_file}]}
         documents = list(self.store.scan(condition))
         if not documents:
             return {}

@@ -14,6 +14,7 @@ from ragistry.config.parse import parse_config
 from ragistry.protocols import Embedder, Technique, VectorLookup
 from ragistry.trace import stage
 from ragistry.types import TOP_K_LIMIT, Document, StageScore, Where
+from ragistry.utils.limits import check_top_k
 
 Vectors = NDArray[np.float32]
 
@@ -41,7 +42,7 @@ class MMRTechnique:
         self.embedder = embedder
 
     def retrieve(self, query: str, *, top_k: int | None = None, where: Where | None = None) -> list[Document]:
-        wanted = self.config.top_k if top_k is None else top_k
+        wanted = check_top_k(self.config.top_k if top_k is None else top_k)
         candidates = self.base.retrieve(query, top_k=max(wanted, self.config.fetch), where=where)
         if not candidates:
             return []

@@ -10,11 +10,10 @@ from pydantic import BaseModel, ConfigDict, Field
 from ragistry.config.parse import parse_config
 from ragistry.errors import EmbeddingMismatchError
 from ragistry.protocols import DocumentStore, Embedder, EmbedderRecord
+from ragistry.techniques.agreement import model_name
 from ragistry.trace import stage
 from ragistry.types import TOP_K_LIMIT, Document, Where
 from ragistry.utils.limits import check_query
-
-SAME_MODEL = {"minilm": "all-MiniLM-L6-v2"}
 
 
 class NaiveRAGTechnique:
@@ -50,7 +49,7 @@ class NaiveRAGTechnique:
         """Vectors of two models cannot be compared, even where they have the same length."""
         fingerprint = self.embedder.fingerprint
         wanted = self.config.embedding_model
-        if wanted is not None and SAME_MODEL.get(wanted, wanted) != fingerprint.model:
+        if wanted is not None and model_name(wanted) != fingerprint.model:
             raise EmbeddingMismatchError(
                 f"embedding_model is {wanted!r}, but the embedder here is {fingerprint.model!r}; "
                 f"set embed_model: {wanted} in documents.yaml and ingest again, or take embedding_model out"

@@ -89,10 +89,10 @@ def test_search_with_a_condition(filled: Run) -> None:
 
 def test_techniques_lists_what_is_configured_and_what_could_be(ragistry: Run) -> None:
     listed = ragistry("techniques")
-    assert "naive (default)" in listed.out
+    assert "hybrid (default)" in listed.out
     assert "mmr over naive" in listed.out
     rows = ragistry("techniques", "--json").json["techniques"]
-    assert (rows[0]["name"], rows[0]["default"]) == ("naive", True)
+    assert [row["name"] for row in rows if row["default"]] == ["hybrid"]
     assert {"naive", "mmr", "pipeline"} <= {
         row["name"] for row in ragistry("techniques", "--available", "--json").json["techniques"]
     }

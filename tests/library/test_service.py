@@ -31,7 +31,7 @@ def test_search_finds_and_explains(filled: Workspace) -> None:
     assert document.metadata["source_file"] == "tea.txt"
     assert (result.query, result.total_results) == ("how hot should the water be?", 1)
     assert result.search_time_ms > 0
-    assert [stage.name for stage in result.trace] == ["naive", "embed", "search"]
+    assert [stage.name for stage in result.trace] == ["hybrid", "naive", "embed", "search", "bm25", "search", "fuse"]
     assert sum(stage.model_calls for stage in result.trace) == 1
     assert result.degraded == ()
 

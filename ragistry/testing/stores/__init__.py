@@ -7,7 +7,8 @@
             yield store
             store.close()
 
-`DocumentStoreConformance` is the sum of the abilities in this package's modules.
+`DocumentStoreConformance` is the sum of the abilities in this package's modules. To see in full why one fails, put
+``pytest.register_assert_rewrite("ragistry.testing.stores")`` into your conftest.py.
 """
 
 from __future__ import annotations
@@ -18,9 +19,10 @@ from ragistry.testing.stores.embedder import EmbedderRecordConformance
 from ragistry.testing.stores.reading import ReadingConformance
 from ragistry.testing.stores.searching import SearchConformance
 from ragistry.testing.stores.sources import SourceStoreConformance
+from ragistry.testing.stores.text_search import TextSearchConformance
 from ragistry.testing.stores.writing import WritingConformance
 
-__all__ = ["DocumentStoreConformance", "EmbedderRecordConformance", "SourceStoreConformance"]
+__all__ = ["DocumentStoreConformance", "EmbedderRecordConformance", "SourceStoreConformance", "TextSearchConformance"]
 
 
 class DocumentStoreConformance(

@@ -1,0 +1,136 @@
+"""What a `LocalStore` keeps of its sources in memory: enough to select chunks by condition without reading them."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from ragistry.types import SourceInfo, Where
+from ragistry.utils.settle import settle
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A source, or a group of chunks without one: its keys are ``first`` to ``first + chunks - 1``."""
+
+    id: int
+    version: int
+    collection: str | None
+    source_file: str | None
+    first: int
+    chunks: int
+    common: dict[str, Any]
+    varying: frozenset[str]
+    whole: bool
+
+
+class Selection(NamedTuple):
+    """The groups whose chunks all meet a condition, and those of which some may, with what is left to look at."""
+
+    whole: list[Group]
+    partial: list[tuple[Group, dict[str, Any]]]
+
+    def groups(self) -> list[Group]:
+        """All of them."""
+        return [*self.whole, *(group for group, _ in self.partial)]
+
+
+_COLUMNS = "id, version, collection, source_file, first, chunks, common, varying, whole"
+
+
+class Catalog:
+    """Every group of the store, as of one ``state`` of it; `refreshed` gives that of the present state."""
+
+    def __init__(self, state: int = -1, generation: int = 0, groups: dict[int, Group] | None = None) -> None:
+        self.state = state
+        self.generation = generation
+        self.groups = groups or {}
+        self.chunks = sum(group.chunks for group in self.groups.values())
+        self._by_first = {group.first: group.id for group in self.groups.values()}
+        self._firsts = sorted(self._by_first)
+
+    def refreshed(self, connection: sqlite3.Connection) -> Catalog:
+        """The catalog of what the connection sees; only groups that are new or changed are read."""
+        state = state_of(connection)
+        if state == self.state:
+            return self
+        present = connection.execute("SELECT id, version FROM sources ORDER BY id").fetchall()
+        known = self.groups
+        fresh = [id for id, version in present if id not in known or known[id].version != version]
+        read = {group.id: group for group in _read(connection, fresh, everything=not known)}
+        return Catalog(state, generation_of(connection), {id: read.get(id) or known[id] for id, _ in present})
+
+    def sources(self, collection: str | None) -> list[SourceInfo]:
+        """The sources with a name, in order; without its hash one that is not whole, so that it is ingested again."""
+        found = [
+            (group.collection, group.source_file, group)
+            for group in self.groups.values()
+            if group.collection is not None and group.source_file is not None and collection in (None, group.collection)
+        ]
+        return [
+            SourceInfo(
+                name,
+                source_file,
+                group.chunks,
+                group.common.get("source", ""),
+                group.common.get("source_hash", "") if group.whole else "",
+                group.common.get("ingested_at", 0.0),
+            )
+            for name, source_file, group in sorted(found, key=lambda item: item[:2])
+        ]
+
+    def holding(self, keys: Sequence[int]) -> list[Group]:
+        """The groups in which these keys lie, each once."""
+        return list({(group := self.groups[self._by_first[self._at(key)]]).id: group for key in keys}.values())
+
+    def _at(self, key: int) -> int:
+        return self._firsts[bisect_right(self._firsts, key) - 1]
+
+    def select(self, where: Where | None) -> Selection:
+        """What meets a condition in its normal form; None: everything."""
+        if where is None:
+            return Selection(list(self.groups.values()), [])
+        whole: list[Group] = []
+        partial: list[tuple[Group, dict[str, Any]]] = []
+        for group in self.groups.values():
+            verdict = settle(where, group.common, group.varying)
+            if verdict is True:
+                whole.append(group)
+            elif verdict is not False:
+                partial.append((group, verdict))
+        return Selection(whole, partial)
+
+
+def state_of(connection: sqlite3.Connection) -> int:
+    """A number that grows with every write to the store."""
+    return int(connection.execute("SELECT value FROM meta WHERE key = 'state'").fetchone()[0])
+
+
+def generation_of(connection: sqlite3.Connection) -> int:
+    """A number that grows when all vectors are replaced by those of another embedder."""
+    return int(connection.execute("SELECT value FROM meta WHERE key = 'generation'").fetchone()[0])
+
+
+def _read(connection: sqlite3.Connection, ids: list[int], *, everything: bool) -> Iterable[Group]:
+    if everything:
+        rows = connection.execute(f"SELECT {_COLUMNS} FROM sources")
+    else:
+        rows = connection.execute(
+            f"SELECT {_COLUMNS} FROM sources WHERE id IN (SELECT value FROM json_each(?))", (json.dumps(ids),)
+        )
+    for id, version, collection, source_file, first, chunks, common, varying, whole in rows:
+        yield Group(
+            id,
+            version,
+            collection,
+            source_file,
+            first,
+            chunks,
+            json.loads(common),
+            frozenset(json.loads(varying)),
+            bool(whole),
+        )

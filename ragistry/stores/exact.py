@@ -1,0 +1,118 @@
+"""Exact nearest neighbours: every selected vector is compared. Matrices of hot selections stay in memory."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import OrderedDict
+from collections.abc import Sequence
+from threading import Lock
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ragistry.stores.catalog import Catalog, Group
+from ragistry.stores.reading import Keys, group_vectors
+
+if TYPE_CHECKING:
+    from ragistry.protocols import Vectors
+
+
+class Matrix(NamedTuple):
+    """The vectors of a selection, ``(n, d)``, and the key of each row, ascending."""
+
+    keys: Keys
+    vectors: Vectors
+
+    @property
+    def size(self) -> int:
+        """Bytes in memory."""
+        return self.keys.nbytes + self.vectors.nbytes
+
+    def picked(self, keys: Keys) -> Matrix:
+        """The rows of these keys, ascending; a view where they follow one another."""
+        rows = np.searchsorted(self.keys, keys)
+        if len(rows) and rows[-1] - rows[0] + 1 == len(rows):
+            return Matrix(keys, self.vectors[rows[0] : rows[-1] + 1])
+        return Matrix(keys, self.vectors[rows])
+
+
+ROUNDING = 1e-5
+"""By how much two ways to add up a product of float32 vectors may differ, and more."""
+EVERYTHING = ""
+"""The selection of all chunks."""
+
+
+class Matrices:
+    """The matrices of the last selections, as many as ``memory`` bytes hold. Safe for threads."""
+
+    def __init__(self, memory: int) -> None:
+        self.memory = memory
+        self._state = self._generation = -1
+        self._kept: OrderedDict[str, Matrix] = OrderedDict()
+        self._lock = Lock()
+
+    def get(self, state: int, selection: str) -> Matrix | None:
+        """The matrix of a selection, written as text, in a state of the store."""
+        with self._lock:
+            if state != self._state:
+                return None
+            matrix = self._kept.get(selection)
+            if matrix is not None:
+                self._kept.move_to_end(selection)
+            return matrix
+
+    def everything(self, generation: int) -> Matrix | None:
+        """The matrix of all that there was in the last state that was kept; its rows may be used again."""
+        with self._lock:
+            return self._kept.get(EVERYTHING) if generation == self._generation else None
+
+    def keep(self, catalog: Catalog, selection: str, matrix: Matrix) -> None:
+        """Keep a matrix until another state is asked for, or others need its place."""
+        with self._lock:
+            if catalog.state != self._state:
+                self._kept.clear()
+                self._state, self._generation = catalog.state, catalog.generation
+            self._kept[selection] = matrix
+            while sum(kept.size for kept in self._kept.values()) > self.memory:
+                self._kept.popitem(last=False)
+
+
+def load(connection: sqlite3.Connection, groups: Sequence[Group], keys: Keys, old: Matrix | None = None) -> Matrix:
+    """The vectors of ``keys``, all of which lie in ``groups``; ``old``: some that were read before.
+
+    A key is never given twice, so that a vector that was read once stays right as long as its key is stored.
+    """
+    matrix: Vectors | None = None
+    if old is not None and len(old.keys):
+        matrix = np.empty((len(keys), old.vectors.shape[1]), dtype=np.float32)
+        at = np.searchsorted(old.keys, keys)
+        known = old.keys[np.minimum(at, len(old.keys) - 1)] == keys
+        matrix[known] = old.vectors[at[known]]
+        missing = keys[~known]
+        groups = [
+            group
+            for group in groups
+            if np.searchsorted(missing, group.first) < np.searchsorted(missing, group.first + group.chunks)
+        ]
+    for group, vectors in group_vectors(connection, groups):
+        if matrix is None:
+            matrix = np.empty((len(keys), vectors.shape[1]), dtype=np.float32)
+        start, stop = np.searchsorted(keys, [group.first, group.first + group.chunks])
+        rows = keys[start:stop] - group.first
+        matrix[start:stop] = vectors if len(rows) == group.chunks else vectors[rows]
+    return Matrix(keys, np.empty((0, 0), dtype=np.float32) if matrix is None else matrix)
+
+
+def nearest(matrix: Matrix, query: NDArray[np.float32], top_k: int) -> tuple[Keys, NDArray[np.float32]]:
+    """Keys and cosine similarities of the best rows, in no order: ``top_k`` of them, and all near the last of these."""
+    keys, vectors = matrix
+    if not len(keys):
+        return keys, np.empty(0, dtype=np.float32)
+    if len(keys) > top_k:
+        rough = vectors @ query
+        last = rough[np.argpartition(rough, len(rough) - top_k)[len(rough) - top_k]]
+        rows = np.flatnonzero(rough >= last - ROUNDING)
+        keys, vectors = keys[rows], vectors[rows]
+    # BLAS adds a row up in an order that depends on where the row stands: equal vectors score unequal. This does not.
+    return keys, np.einsum("ij,j->i", vectors, query)

@@ -1,0 +1,134 @@
+"""The two indexes of a `LocalStore`: words in tantivy, vectors in ChromaDB; each is opened when it is first needed."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterable
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ragistry.stores.database import Database
+from ragistry.stores.upkeep import Upkeep
+
+if TYPE_CHECKING:
+    from ragistry.protocols import Vectors
+    from ragistry.stores.lexical import LexicalIndex
+    from ragistry.stores.vector_index import VectorIndex
+
+
+class Indexes:
+    """What can be made again from the database. Whatever writes is called by the holder of the store's lock."""
+
+    def __init__(self, database: Database, folder: Path, vector_folder: Path, language: str) -> None:
+        self._lexical = Upkeep["LexicalIndex"](
+            database,
+            folder / "lexical",
+            "lexical_outbox",
+            partial(_open_lexical, language=language),
+            partial(_build_lexical, language=language),
+            _texts,
+        )
+        self._vectors = Upkeep["VectorIndex"](
+            database, vector_folder, "vector_outbox", _open_vectors, _build_vectors, _vectors, of_vectors=True
+        )
+
+    def lexical(self) -> LexicalIndex:
+        """The lexical index with everything that was written."""
+        return self._lexical.brought_up()
+
+    def lexical_as_it_is(self) -> LexicalIndex | None:
+        """The lexical index to read, as it lies there."""
+        return self._lexical.opened()
+
+    def lexical_pending(self, connection: sqlite3.Connection) -> int:
+        """How many chunks the lexical index has yet to hear of."""
+        return self._lexical.pending(connection)
+
+    def vectors(self) -> VectorIndex:
+        """The vector index with everything that was written."""
+        return self._vectors.brought_up()
+
+    def remake_lexical(self, reason: str) -> LexicalIndex:
+        """The lexical index, made again."""
+        return self._lexical.rebuild(reason)
+
+    def remake_vectors(self, reason: str) -> VectorIndex:
+        """The vector index, made again."""
+        return self._vectors.rebuild(reason)
+
+    def problems(self) -> list[str]:
+        """What is wrong with the indexes, one line each."""
+        return [f"{keeper.folder.name}: {problem}" for keeper in self._keepers() if (problem := keeper.problem())]
+
+    def repair(self) -> list[str]:
+        """Make again what is broken, and return what was wrong."""
+        found = []
+        for keeper in self._keepers():
+            if problem := keeper.problem():
+                keeper.rebuild(problem)
+                found.append(f"{keeper.folder.name}: {problem}")
+        return found
+
+    def discard(self) -> None:
+        """Remove both indexes, and all that they say of what was stored."""
+        for keeper in self._keepers():
+            keeper.discard()
+
+    def close(self) -> None:
+        """Let go of the indexes' files."""
+        for keeper in self._keepers():
+            keeper.close()
+
+    def _keepers(self) -> list[Upkeep[Any]]:
+        return [self._lexical, self._vectors]
+
+
+def _open_lexical(folder: Path, language: str) -> LexicalIndex:
+    from ragistry.stores.lexical import LexicalIndex
+
+    return LexicalIndex(folder, language=language)
+
+
+def _build_lexical(folder: Path, pairs: Iterable[tuple[int, str]], language: str) -> None:
+    from ragistry.stores.lexical import LexicalIndex
+
+    LexicalIndex.build(folder, pairs, language=language)
+
+
+def _build_vectors(folder: Path, pairs: Iterable[tuple[int, Vectors]]) -> None:
+    from ragistry.stores.vector_index import VectorIndex
+
+    VectorIndex.build(folder, pairs)
+
+
+def _open_vectors(folder: Path) -> VectorIndex:
+    from ragistry.stores.vector_index import VectorIndex
+
+    return VectorIndex(folder)
+
+
+def _texts(connection: sqlite3.Connection, keys: list[int] | None) -> Iterable[tuple[int, str]]:
+    if keys is None:
+        return connection.execute("SELECT key, text FROM chunks ORDER BY key")
+    return connection.execute(
+        "SELECT key, text FROM chunks WHERE key IN (SELECT value FROM json_each(?))", (json.dumps(keys),)
+    )
+
+
+def _vectors(connection: sqlite3.Connection, keys: list[int] | None) -> Iterable[tuple[int, Vectors]]:
+    wanted = None if keys is None else set(keys)
+    rows = connection.execute(
+        "SELECT s.first, s.chunks, v.data FROM sources AS s JOIN vectors AS v ON v.source = s.id"
+        + ("" if keys is None else " WHERE s.first <= ? AND s.first + s.chunks > ?")
+        + " ORDER BY s.first",
+        () if not keys else (max(keys), min(keys)),
+    )
+    for first, count, data in rows:
+        matrix = np.frombuffer(data, dtype=np.float32).reshape(count, -1)
+        for row in range(count):
+            if wanted is None or first + row in wanted:
+                yield first + row, matrix[row]

@@ -1,0 +1,77 @@
+"""The files of a lexical index: what they were made with, and whether they are whole."""
+
+from __future__ import annotations
+
+import json
+import os
+import struct
+import zlib
+from pathlib import Path
+
+from ragistry.errors import StoreCorruptError
+from ragistry.stores.lexical_errors import REBUILD
+from ragistry.utils.analysis import analysis_record
+
+META = "meta.json"
+MANAGED = ".managed.json"
+RECORD = "analysis.json"
+
+_FOOTER_MAGIC = 1337
+
+
+def write_record(folder: Path, language: str) -> None:
+    """Record which analysis the index was made with: the last step of making one, so that half an index has none."""
+    path = folder / RECORD
+    with path.open("w", encoding="utf-8") as file:
+        json.dump(analysis_record(language), file)
+        file.flush()
+        os.fsync(file.fileno())
+    directory = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(directory)
+    finally:
+        os.close(directory)
+
+
+def check_record(folder: Path, language: str) -> None:
+    """Raise `StoreCorruptError` unless the index is there, and its terms are those that `analyse` gives today."""
+    try:
+        found = json.loads((folder / RECORD).read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise StoreCorruptError(f"there is no lexical index at {str(folder)!r}; {REBUILD}") from error
+    except ValueError as error:
+        raise StoreCorruptError(f"the lexical index at {str(folder)!r} has a garbled {RECORD}; {REBUILD}") from error
+    wanted = analysis_record(language)
+    if found != wanted:
+        raise StoreCorruptError(
+            f"the lexical index at {str(folder)!r} was made with the analysis {found!r}, not {wanted!r}; {REBUILD}"
+        )
+
+
+def damage(folder: Path) -> str:
+    """What is wrong with the files of the index, read through and compared with their checksums; empty if nothing."""
+    try:
+        json.loads((folder / MANAGED).read_text(encoding="utf-8"))
+        segments = _segments(folder)
+        names = sorted(path.name for path in folder.iterdir() if path.name.startswith(segments))
+        return next((f"{name} is garbled or cut short" for name in names if not _is_whole(folder / name)), "")
+    except FileNotFoundError as error:
+        return f"{Path(error.filename).name} is missing"
+    except (ValueError, LookupError, TypeError) as error:
+        return f"{META} or {MANAGED} is garbled: {str(error)!r}"
+
+
+def _segments(folder: Path) -> tuple[str, ...]:
+    meta = json.loads((folder / META).read_text(encoding="utf-8"))
+    return tuple(segment["segment_id"].replace("-", "") for segment in meta["segments"])
+
+
+def _is_whole(path: Path) -> bool:
+    """Tantivy ends every file of a segment with JSON, its length and a magic number, both 32 bits."""
+    data = path.read_bytes()
+    try:
+        length, magic = struct.unpack("<II", data[-8:])
+        crc = json.loads(data[-8 - length : -8])["crc"]
+    except (struct.error, ValueError, LookupError, TypeError):
+        return False
+    return bool(magic == _FOOTER_MAGIC and crc == zlib.crc32(memoryview(data)[: -8 - length]))

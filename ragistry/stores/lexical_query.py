@@ -1,0 +1,98 @@
+"""The best of a lexical index for a query: exact under a condition, and in a fixed order where scores are equal."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+from tantivy import FieldType, Occur, Query, Schema, Searcher
+
+from ragistry.stores.lexical_writing import KEY, TERMS
+
+Keys = NDArray[np.int64]
+Scores = NDArray[np.float32]
+
+SLACK = 16
+GROWTH = 4
+KEY_COST = 3
+"""A key that tantivy looks up costs as much as this many hits that are fetched and thrown away."""
+
+
+def any_of(schema: Schema, terms: Mapping[str, int]) -> Query:
+    """What has at least one of the terms; a term that was asked for n times counts n times."""
+    clauses = []
+    for term, count in terms.items():
+        clause = Query.term_query(schema, TERMS, term, "freq")
+        clauses.append((Occur.Should, clause if count == 1 else Query.boost_query(clause, float(count))))
+    return Query.boolean_query(clauses)
+
+
+def best(
+    searcher: Searcher, schema: Schema, query: Query, top_k: int, allowed: Keys | None = None
+) -> tuple[Keys, Scores]:
+    """The ``top_k`` best keys, and any more whose score equals the last of theirs, ordered by ``(-score, key)``.
+
+    ``allowed``: the keys that may be returned, ascending. Where these are many, more than ``top_k`` hits are fetched
+    and the others thrown away, again and more of them until the best are certain; where few, tantivy looks them up.
+    """
+    fetch = top_k + SLACK
+    if allowed is not None:
+        if not len(allowed):
+            return _empty()
+        query, share = _narrowed(searcher, schema, query, allowed)
+        fetch += int(1.5 * top_k / share)
+    while True:
+        if allowed is not None and KEY_COST * len(allowed) <= fetch:
+            query, allowed, fetch = _filtered(query, _one_of(schema, allowed)), None, top_k + SLACK
+        limit = min(fetch, searcher.num_docs + 1)
+        keys, scores = fetched(searcher, query, limit)
+        last = scores[-1] if len(scores) == limit else -np.inf
+        if allowed is not None:
+            kept = _are_among(keys, allowed)
+            keys, scores = keys[kept], scores[kept]
+        lowest = scores[top_k - 1] if len(scores) >= top_k else -np.inf
+        if last < lowest or last == -np.inf:  # no better or equal hit was left unfetched
+            keys, scores = keys[scores >= lowest], scores[scores >= lowest]
+            order = np.lexsort((keys, -scores))
+            return keys[order], scores[order]
+        fetch *= GROWTH
+
+
+def fetched(searcher: Searcher, query: Query, limit: int) -> tuple[Keys, Scores]:
+    """The keys and scores of at most ``limit`` hits, best first, as tantivy orders equal scores."""
+    hits = searcher.search(query, limit, count=False).hits
+    keys = searcher.fast_field_values(KEY, [address for _, address in hits])
+    return np.array(keys, dtype=np.int64), np.array([score for score, _ in hits], dtype=np.float32)
+
+
+def all_keys(searcher: Searcher) -> Keys:
+    """Every key, ascending."""
+    return np.sort(fetched(searcher, Query.all_query(), searcher.num_docs + 1)[0])
+
+
+def _empty() -> tuple[Keys, Scores]:
+    return np.empty(0, np.int64), np.empty(0, np.float32)
+
+
+def _narrowed(searcher: Searcher, schema: Schema, query: Query, allowed: Keys) -> tuple[Query, float]:
+    """The query within the range that the allowed keys span, and the share of that range which they are."""
+    first, last = int(allowed[0]), int(allowed[-1])
+    within = min(last - first + 1, searcher.num_docs)
+    if within < searcher.num_docs / 2:
+        query = _filtered(query, Query.range_query(schema, KEY, FieldType.Integer, first, last))
+    return query, min(1.0, len(allowed) / max(within, 1))
+
+
+def _one_of(schema: Schema, keys: Keys) -> Query:
+    # Up to some 700 keys faster than `Query.term_set_query`, which walks the whole dictionary of keys.
+    return Query.boolean_query([(Occur.Should, Query.term_query(schema, KEY, key, "basic")) for key in keys.tolist()])
+
+
+def _filtered(query: Query, condition: Query) -> Query:
+    return Query.boolean_query([(Occur.Must, query), (Occur.Must, Query.const_score_query(condition, 0.0))])
+
+
+def _are_among(keys: Keys, allowed: Keys) -> NDArray[np.bool_]:
+    at = np.minimum(np.searchsorted(allowed, keys), len(allowed) - 1)
+    return np.equal(allowed[at], keys)

@@ -1,0 +1,226 @@
+"""The embedded store: one SQLite file that is the truth, and indexes that can be made again from it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ragistry.errors import EmbeddingMismatchError, InvalidFilterError, InvalidLimitError, StoreError, StoreLockedError
+from ragistry.stores import embedder_record as record
+from ragistry.stores import exact, groups, reading, reembedding
+from ragistry.stores.indexes import Indexes
+from ragistry.stores.searching import Searching
+from ragistry.stores.state import State
+from ragistry.types import Document, EmbeddedChunk, EmbedderFingerprint, SourceInfo, Where
+from ragistry.utils.chunk_checks import check_chunks, check_source
+from ragistry.utils.fingerprints import check_same_embedder
+from ragistry.utils.limits import check_query, check_top_k
+from ragistry.utils.vectors import query_vector as unit_query
+from ragistry.utils.where import normalise
+
+if TYPE_CHECKING:
+    from ragistry.protocols import Vectors
+
+EXACT_BELOW = 20_000
+"""Chunks up to which every vector is compared: exact, and as fast as an approximate index is."""
+MEMORY = 256_000_000
+"""Bytes of matrices of hot selections that are kept."""
+
+
+class LocalStore:
+    """A folder with everything in it. Meets every protocol of a store; safe for threads.
+
+    Any number of processes may read; one at a time writes, and a second waits ``lock_timeout`` seconds before it
+    gets `StoreLockedError`. ``exclusive``: keep the right to write, as a server does; only then is the approximate
+    index used, for searches without a condition over more than ``exact_below`` chunks. ``memory``: bytes for
+    matrices of hot selections. ``language``: of the index of words (`utils.analysis`). ``vector_folder``: of the
+    approximate index, if not in ``folder``.
+    """
+
+    def __init__(
+        self,
+        folder: str | os.PathLike[str],
+        *,
+        exclusive: bool = False,
+        exact_below: int = EXACT_BELOW,
+        memory: int = MEMORY,
+        language: str = "english",
+        vector_folder: str | os.PathLike[str] | None = None,
+        lock_timeout: float = 2.0,
+    ) -> None:
+        self.folder = Path(os.path.realpath(folder))
+        self._state = State(self.folder, exclusive=exclusive, lock_timeout=lock_timeout)
+        vectors = Path(os.path.realpath(vector_folder)) if vector_folder else self.folder / "chroma"
+        self._indexes = Indexes(self._state.database, self.folder, vectors, language)
+        self._searching = Searching(self._state, self._indexes, memory, exact_below if exclusive else None)
+
+    def __repr__(self) -> str:
+        return f"<LocalStore: {str(self.folder)!r}>"
+
+    # What follows is the protocols; each method is documented there.
+
+    def add_documents(self, chunks: Sequence[EmbeddedChunk], *, ids: Sequence[str] | None = None) -> int:
+        with self._state.write() as (connection, catalog):
+            checked = check_chunks(chunks, ids, dimension=record.recorded_dimension(connection))
+            if checked.ids:
+                record.record_dimension(connection, checked.vectors.shape[1])
+                groups.add(connection, catalog, checked)
+        return len(checked.ids)
+
+    def replace_source(self, collection: str, source_file: str, chunks: Sequence[EmbeddedChunk]) -> None:
+        with self._state.write() as (connection, _):
+            checked = check_chunks(chunks, dimension=record.recorded_dimension(connection))
+            check_source(collection, source_file, chunks)
+            if checked.ids:
+                record.record_dimension(connection, checked.vectors.shape[1])
+            groups.replace(connection, (collection, source_file), checked)
+
+    def move_source(self, source_file: str, from_collection: str, to_collection: str) -> int:
+        with self._state.write() as (connection, catalog):
+            return groups.move(connection, catalog, source_file, from_collection, to_collection)
+
+    def delete(self, *, ids: Sequence[str] | None = None, where: Where | None = None) -> int:
+        if (ids is None) == (where is None):
+            raise InvalidFilterError("delete takes ids or where, one of the two; clear_collection() removes everything")
+        condition = None if where is None else normalise(where)
+        with self._state.write() as (connection, catalog):
+            if condition is None:
+                keys = list(reading.keys_of(connection, list(ids or ())).values())
+            else:
+                keys = reading.selected_keys(connection, catalog.select(condition)).tolist()
+            removed = groups.remove(connection, catalog, keys)
+        self._state.database.erase()
+        return removed
+
+    def clear_collection(self) -> None:
+        with self._state.locked():
+            with self._state.write() as (connection, catalog):
+                groups.remove(connection, catalog, reading.selected_keys(connection, catalog.select(None)).tolist())
+                record.forget_embedder(connection)
+            self._state.database.erase()
+            self._indexes.discard()
+
+    def use_embedder(self, fingerprint: EmbedderFingerprint) -> None:
+        self.check_embedder(fingerprint)
+        with self._state.read() as (connection, _):
+            known = record.recorded_embedder(connection) is not None
+        if not known:
+            with self._state.write() as (connection, _):
+                record.record_embedder(connection, fingerprint)
+
+    def check_embedder(self, fingerprint: EmbedderFingerprint) -> None:
+        with self._state.read() as (connection, _):
+            known, dimension = record.recorded_embedder(connection), record.recorded_dimension(connection)
+        if known is not None:
+            check_same_embedder(known, fingerprint)
+        elif dimension not in (None, fingerprint.dimension):
+            raise EmbeddingMismatchError(
+                f"the vectors of {fingerprint.model!r} have {fingerprint.dimension} numbers, those in the store have "
+                f"{dimension}; use the embedder that the store was filled with, or clear the store and ingest again"
+            )
+
+    def search(self, query_vector: Sequence[float], top_k: int = 10, *, where: Where | None = None) -> list[Document]:
+        check_top_k(top_k)
+        condition = None if where is None else normalise(where)
+        with self._state.read() as (connection, catalog):
+            vector = unit_query(query_vector, record.recorded_dimension(connection))
+            return self._searching.by_vector(connection, catalog, vector, top_k, condition)
+
+    def search_text(self, query: str, top_k: int = 10, *, where: Where | None = None) -> list[Document]:
+        check_query(query)
+        check_top_k(top_k)
+        return self._searching.by_words(query, top_k, None if where is None else normalise(where))
+
+    def get(self, ids: Sequence[str]) -> list[Document]:
+        with self._state.read() as (connection, _):
+            keys = reading.keys_of(connection, ids)
+            found = reading.documents(connection, keys.values())
+        return [found[keys[id]] for id in ids if id in keys]
+
+    def vectors(self, ids: Sequence[str]) -> Vectors:
+        with self._state.read() as (connection, catalog):
+            keys = reading.keys_of(connection, ids)
+            missing = [id for id in ids if id not in keys]
+            if missing:
+                raise StoreError(f"{str(self.folder)!r}: {len(missing)} of the ids are not stored: {missing[:3]!r}")
+            wanted = np.array([keys[id] for id in ids], dtype=np.int64)
+            matrix = exact.load(connection, catalog.holding(wanted.tolist()), np.unique(wanted))
+        return matrix.vectors[np.searchsorted(matrix.keys, wanted)]
+
+    def vectors_of_texts(self, texts: Sequence[str]) -> dict[str, Vectors]:
+        with self._state.read() as (connection, _):
+            return reading.vectors_of_texts(connection, texts)
+
+    def scan(self, where: Where | None = None, *, batch: int = 1000) -> Iterator[Document]:
+        condition = None if where is None else normalise(where)
+        if batch < 1:
+            raise InvalidLimitError(f"a batch of scan holds at least 1 chunk, got {batch!r}")
+        with self._state.read() as (connection, catalog):
+            ids = reading.ids_of(connection, reading.selected_keys(connection, catalog.select(condition)))
+        return (document for start in range(0, len(ids), batch) for document in self.get(ids[start : start + batch]))
+
+    def count(self, where: Where | None = None) -> int:
+        condition = None if where is None else normalise(where)
+        with self._state.read() as (connection, catalog):
+            return reading.count_selected(connection, catalog.select(condition))
+
+    def sources(self, collection: str | None = None) -> list[SourceInfo]:
+        with self._state.read() as (_, catalog):
+            return catalog.sources(collection)
+
+    # What a library and its owner need beside the protocols.
+
+    def begin_reembedding(self, fingerprint: EmbedderFingerprint) -> list[int]:
+        """The groups of chunks that lack vectors of this embedder; what an interrupted attempt made is kept."""
+        with self._state.write() as (connection, _):
+            reembedding.begin(connection, fingerprint)
+            return reembedding.missing(connection)
+
+    def texts_of_group(self, group: int) -> list[str]:
+        """The texts of a group of chunks, in order; none where it was replaced meanwhile."""
+        with self._state.read() as (connection, _):
+            return reembedding.texts(connection, group)
+
+    def put_reembedded(self, group: int, vectors: Vectors) -> None:
+        """Keep the new vectors of a group, ``(n, d)``, beside those that are searched."""
+        with self._state.write() as (connection, _):
+            reembedding.put(connection, group, vectors)
+
+    def finish_reembedding(self, fingerprint: EmbedderFingerprint) -> bool:
+        """Search the new vectors from now on; False where groups that came meanwhile have none yet."""
+        with self._state.write() as (connection, _):
+            done = reembedding.finish(connection, fingerprint)
+        if done:
+            self._indexes.close()
+            self._state.database.erase()
+        return done
+
+    def flush(self) -> None:
+        """Let the index of words hear of everything that was written; a search does so by itself."""
+        with self._state.locked():
+            self._indexes.lexical()
+
+    def verify(self) -> list[str]:
+        """What is wrong with the files of the store, one line each; nothing where all is well. Reads all of them."""
+        with self._state.locked():
+            return [*self._state.database.problems(), *self._indexes.problems()]
+
+    def repair(self) -> list[str]:
+        """Make every index that is broken again, and return what was wrong with it."""
+        with self._state.locked():
+            return self._indexes.repair()
+
+    def close(self) -> None:
+        if self._state.closed:
+            return
+        if self._state.changed:
+            # So that the next process finds its index ready; if another one writes now, it does this itself.
+            with suppress(StoreLockedError):
+                self.flush()
+        self._indexes.close()
+        self._state.close()

@@ -1,0 +1,57 @@
+"""Keys and scores of an index as ranked documents."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ragistry.stores.reading import Keys, documents
+from ragistry.types import Document, ScoreKind, StageScore, ranked
+
+
+def ranked_documents(
+    connection: sqlite3.Connection,
+    keys: Keys,
+    scores: NDArray[np.float32],
+    top_k: int,
+    stage: str,
+    kind: ScoreKind,
+) -> list[Document]:
+    """The best ``top_k`` chunks by ``(-score, id)``; a key that is no longer stored is left out.
+
+    Cosine similarities are clipped to [0, 1].
+    """
+    if len(keys) > top_k:
+        keys, scores = _best(connection, keys, scores, top_k)
+    if kind == "cosine":
+        # Ranked by what is shown: what is clipped to 0 ties with all the rest that is.
+        scores = np.clip(scores, 0.0, 1.0)
+    found = documents(connection, keys.tolist())
+    shown = [
+        replace(found[key], score=score, scores=(StageScore(stage, kind, score),))
+        for key, score in zip(keys.tolist(), scores.tolist(), strict=True)
+        if key in found
+    ]
+    return ranked(shown)
+
+
+def _best(
+    connection: sqlite3.Connection, keys: Keys, scores: NDArray[np.float32], top_k: int
+) -> tuple[Keys, NDArray[np.float32]]:
+    """The same cut to ``top_k`` by ``(-score, id)`` without reading any text: many chunks may tie."""
+    ids = dict(
+        connection.execute(
+            "SELECT key, id FROM chunks WHERE key IN (SELECT value FROM json_each(?))", (json.dumps(keys.tolist()),)
+        )
+    )
+    stored = [
+        (-score, ids[key], row)
+        for row, (key, score) in enumerate(zip(keys.tolist(), scores.tolist(), strict=True))
+        if key in ids
+    ]
+    order = [row for _, _, row in sorted(stored)[:top_k]]
+    return keys[order], scores[order]

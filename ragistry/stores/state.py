@@ -1,0 +1,77 @@
+"""How one state of a `LocalStore` is seen, and how it is changed into another."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from ragistry.errors import StoreError
+from ragistry.stores.catalog import Catalog
+from ragistry.stores.database import Database
+from ragistry.stores.lock import hold, release
+from ragistry.stores.writing import touch
+
+
+class State:
+    """The database of a folder, the catalog of what it holds, and the right to change it.
+
+    ``exclusive``: the right is kept until `close`. Safe for threads.
+    """
+
+    def __init__(self, folder: Path, *, exclusive: bool, lock_timeout: float) -> None:
+        self.folder = folder
+        self.database = Database(folder)
+        self.changed = False
+        self._exclusive = exclusive
+        self._lock_timeout = lock_timeout
+        self._lock_file = folder / "store"
+        self._catalog = Catalog()
+        self._writing = threading.RLock()
+        self._closed = False
+        if exclusive:
+            hold(self._lock_file, lock_timeout)
+
+    @contextmanager
+    def read(self) -> Iterator[tuple[sqlite3.Connection, Catalog]]:
+        """One state of the store, and the catalog of it."""
+        self._check_open()
+        with self.database.snapshot() as connection:
+            catalog = self._catalog = self._catalog.refreshed(connection)
+            yield connection, catalog
+
+    @contextmanager
+    def write(self) -> Iterator[tuple[sqlite3.Connection, Catalog]]:
+        """A transaction, by the holder of the store's lock: all of it happens or nothing."""
+        with self.locked(), self.database.write() as connection:
+            yield connection, self._catalog.refreshed(connection)
+            touch(connection)
+            self.changed = True
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """The right to write, for one thread of one process; raises `StoreLockedError` where another has it."""
+        self._check_open()
+        with self._writing:
+            hold(self._lock_file, self._lock_timeout)
+            try:
+                yield
+            finally:
+                release(self._lock_file)
+
+    @property
+    def closed(self) -> bool:
+        return self._closed
+
+    def close(self) -> None:
+        """Let go of the database and of the right to write."""
+        self._closed = True
+        self.database.close()
+        if self._exclusive:
+            release(self._lock_file)
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise StoreError(f"{str(self.folder)!r}: the store is closed; open it again")

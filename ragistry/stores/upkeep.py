@@ -1,0 +1,242 @@
+"""Keeps an index in step with the database: it hears what changed, and one that is broken is made again.
+
+The database notes in an outbox the keys of which the index has yet to hear. Whether a key is new or gone is seen from
+the chunks themselves, so that applying an outbox twice, as after a crash between two steps, does no harm.
+
+Each time that an index has heard, folder and database are given the same random mark. A database that was put back
+from a backup, or copied from elsewhere, has another one, however much was written to it since.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import shutil
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, Generic, Protocol, TypeVar
+from uuid import uuid4
+
+from ragistry.errors import StoreCorruptError, StoreError
+from ragistry.stores.catalog import generation_of, state_of
+from ragistry.stores.database import Database
+
+log = logging.getLogger(__name__)
+
+AT_ONCE = 5_000
+MISSING, OUTDATED = "missing", "made from vectors of another embedder"
+STAMP = "made-from.json"
+
+
+class Index(Protocol):
+    """What can be made again from the database: pairs of a chunk's key and what is indexed of it."""
+
+    def apply(self, add: Sequence[tuple[int, Any]], delete: Sequence[int]) -> None:
+        """Take pairs in, in the place of what there is of their keys, and forget other keys; durable on return."""
+        ...
+
+    def count(self) -> int:
+        """How many chunks the index holds."""
+        ...
+
+    def check(self, count: int) -> str:
+        """What is wrong with the index, which should hold ``count`` chunks; empty where nothing is."""
+        ...
+
+    def close(self) -> None: ...
+
+
+I = TypeVar("I", bound=Index)  # noqa: E741
+Pairs = Callable[[sqlite3.Connection, list[int] | None], Iterable[tuple[int, Any]]]
+"""Of these keys, or of all, those that are stored, each with what is indexed of it."""
+
+
+class Upkeep(Generic[I]):
+    """One index in its folder. Whatever writes is called by the holder of the store's lock, one thread at a time."""
+
+    def __init__(
+        self,
+        database: Database,
+        folder: Path,
+        outbox: str,
+        open_index: Callable[[Path], I],
+        build: Callable[[Path, Iterable[tuple[int, Any]]], None],
+        pairs: Pairs,
+        *,
+        of_vectors: bool = False,
+    ) -> None:
+        self.database = database
+        self.of_vectors = of_vectors
+        self.folder = folder
+        self.outbox = outbox
+        self._open_index = open_index
+        self._build = build
+        self._pairs = pairs
+        self._index: I | None = None
+
+    def pending(self, connection: sqlite3.Connection) -> int:
+        """How many keys the index has yet to hear of."""
+        return int(connection.execute(f"SELECT count(*) FROM {self.outbox}").fetchone()[0])
+
+    def opened(self) -> I | None:
+        """The index as it lies there, to read; None where there is none that fits and can be opened."""
+        if self._index is None and not self._unfit():
+            try:
+                index = self._open_index(self.folder)
+            except StoreCorruptError:
+                return None
+            with self.database.snapshot() as connection:
+                if not self.pending(connection) and index.count() != _chunks(connection):
+                    return None
+            self._index = index
+        return self._index
+
+    def brought_up(self) -> I:
+        """The index, sound and with everything that was written to the database.
+
+        Made again where it is missing, cannot be read, does not hold what it should, or belongs to another database.
+        """
+        reason = self._unfit()
+        if not reason:
+            try:
+                with _translated(self.folder):
+                    return self._caught_up()
+            except StoreCorruptError as error:
+                reason = str(error)
+        return self.rebuild(reason)
+
+    def _caught_up(self) -> I:
+        opened = self._index is None
+        index = self._index = self._index or self._open_index(self.folder)
+        with self.database.read() as connection:
+            keys = [key for (key,) in connection.execute(f"SELECT key FROM {self.outbox} ORDER BY key")]
+        for start in range(0, len(keys), AT_ONCE):
+            self._apply(index, keys[start : start + AT_ONCE])
+        if opened:
+            with self.database.read() as connection:
+                chunks = _chunks(connection)
+            if index.count() != chunks:
+                raise StoreCorruptError(f"holding {index.count():,} chunks in place of {chunks:,}")
+        return index
+
+    def _apply(self, index: I, keys: list[int]) -> None:
+        with self.database.read() as connection:
+            mark = self._stamp(self.folder, connection)
+            present = list(self._pairs(connection, keys))
+        there = {key for key, _ in present}
+        index.apply(present, [key for key in keys if key not in there])
+        with self.database.write() as connection:
+            connection.executemany(f"DELETE FROM {self.outbox} WHERE key = ?", [(key,) for key in keys])
+            self._mark(connection, mark)
+
+    def _unfit(self) -> str:
+        if not self.folder.exists():
+            return MISSING
+        try:
+            stamp = json.loads((self.folder / STAMP).read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return "without a record of the database that it was made from"
+        with self.database.snapshot() as connection:
+            now = self._now(connection)
+        if not isinstance(stamp, dict) or stamp.get("generation") != now["generation"]:
+            return OUTDATED
+        # What was being applied when the process ended is applied again, unless the database went on without it.
+        halfway = (stamp.get("before"), stamp.get("state")) == (now["mark"], now["state"])
+        return "" if stamp.get("mark") == now["mark"] or halfway else "made from another state of the database"
+
+    def rebuild(self, reason: str) -> I:
+        """Make the index again from the database, beside the old one, and put it in its place."""
+        if reason not in (MISSING, OUTDATED):
+            log.warning("%s: the index is %s; making it again", self.folder, reason)
+        self.close()
+        new, old = self.folder.with_name(f"{self.folder.name}.new"), self.folder.with_name(f"{self.folder.name}.old")
+        for left_over in (new, old):
+            shutil.rmtree(left_over, ignore_errors=True)
+        try:
+            with _translated(self.folder):
+                self._replace(new, old)
+        finally:
+            for left_over in (new, old):
+                shutil.rmtree(left_over, ignore_errors=True)
+        self._index = self._open_index(self.folder)
+        return self._index
+
+    def _replace(self, new: Path, old: Path) -> None:
+        new.mkdir(parents=True)
+        # The write transaction holds the database still, so that nothing is missed and the outbox can be emptied.
+        with self.database.write() as connection:
+            self._build(new, self._pairs(connection, None))
+            mark = self._stamp(new, connection)
+            if self.folder.exists():
+                self.folder.rename(old)
+            new.rename(self.folder)
+            connection.execute(f"DELETE FROM {self.outbox}")
+            self._mark(connection, mark)
+
+    def problem(self) -> str:
+        """What is wrong with the index; empty where nothing is. What it has yet to hear of is no fault."""
+        reason = self._unfit()
+        if reason:
+            return "" if reason in (MISSING, OUTDATED) else reason
+        self.close()  # what is in memory says nothing of the files
+        with self.database.read() as connection:
+            chunks = _chunks(connection)
+        try:
+            with _translated(self.folder):
+                return self._caught_up().check(chunks)
+        except StoreCorruptError as error:
+            return str(error)
+
+    def _stamp(self, folder: Path, connection: sqlite3.Connection) -> str:
+        """Write into the folder what is about to be applied; the mark that the database is to get afterwards."""
+        now = self._now(connection)
+        stamp = {**now, "mark": uuid4().hex, "before": now["mark"]}
+        (folder / STAMP).write_text(json.dumps(stamp), encoding="utf-8")
+        return str(stamp["mark"])
+
+    def _mark(self, connection: sqlite3.Connection, mark: str) -> None:
+        connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (self.outbox, mark))
+
+    def _now(self, connection: sqlite3.Connection) -> dict[str, Any]:
+        found = connection.execute("SELECT value FROM meta WHERE key = ?", (self.outbox,)).fetchone()
+        return {
+            "mark": found[0] if found else "",
+            "state": state_of(connection),
+            "generation": generation_of(connection) if self.of_vectors else 0,
+        }
+
+    def discard(self) -> None:
+        """Remove the index; it is made again when it is needed."""
+        self.close()
+        # By one step: half an index would be a damaged one.
+        old = self.folder.with_name(f"{self.folder.name}.old")
+        shutil.rmtree(old, ignore_errors=True)
+        with _translated(self.folder), suppress(FileNotFoundError):
+            self.folder.rename(old)
+        shutil.rmtree(old, ignore_errors=True)
+
+    def close(self) -> None:
+        """Let go of the index's files."""
+        if self._index is not None:
+            self._index.close()
+            self._index = None
+
+
+def _chunks(connection: sqlite3.Connection) -> int:
+    return int(connection.execute("SELECT coalesce(sum(chunks), 0) FROM sources").fetchone()[0])
+
+
+@contextmanager
+def _translated(folder: Path) -> Iterator[None]:
+    """Errors of the file system as ours; the database has its own."""
+    try:
+        yield
+    except StoreError:
+        raise
+    except OSError as error:
+        raise StoreError(
+            f"the index at {str(folder)!r} cannot be written: {error.strerror!r}; nothing is lost; "
+            "make room on the disk, or make the folder writable, and try again"
+        ) from error

@@ -1,0 +1,44 @@
+"""Lexical retrieval: the chunks that share the query's words, the more so the rarer the words are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from ragistry.config.parse import parse_config
+from ragistry.errors import ConfigError
+from ragistry.protocols import TextSearch
+from ragistry.trace import stage
+from ragistry.types import TOP_K_LIMIT, Document, Where
+from ragistry.utils.limits import check_query
+
+
+class BM25Technique:
+    """Lexical retrieval: the chunks that share the query's words, the more so the rarer the words are.
+
+    Robertson and Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond", 2009. A score has no upper
+    bound, and none are comparable but those of one query.
+    """
+
+    class Config(BaseModel):
+        model_config = ConfigDict(extra="forbid")
+
+        top_k: int = Field(default=5, ge=1, le=TOP_K_LIMIT, description="how many documents")
+
+    def __init__(self, config: Mapping[str, Any], *, store: TextSearch) -> None:
+        self.config = parse_config(self.Config, config, type(self).__name__)
+        if not isinstance(store, TextSearch):
+            raise ConfigError(
+                f"{type(self).__name__}: the store {type(store).__name__!r} does not search words (search_text); "
+                "take `host` out of vector_stores.yaml to use the local store, or use the technique 'naive'"
+            )
+        self.store = store
+
+    def retrieve(self, query: str, *, top_k: int | None = None, where: Where | None = None) -> list[Document]:
+        check_query(query)
+        with stage("search") as search:
+            documents = self.store.search_text(query, self.config.top_k if top_k is None else top_k, where=where)
+            search.documents_out = len(documents)
+        return documents

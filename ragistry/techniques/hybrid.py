@@ -1,0 +1,71 @@
+"""Several techniques at once, their rankings fused into one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+from ragistry.config.parse import parse_config
+from ragistry.errors import InvalidConfigError
+from ragistry.protocols import Technique
+from ragistry.trace import stage
+from ragistry.types import TOP_K_LIMIT, Document, Where
+from ragistry.utils.fusion import Ranking, min_max_fusion, reciprocal_rank_fusion
+from ragistry.utils.limits import check_top_k
+
+
+class HybridTechnique:
+    """Fusion: what several bases find, such as vectors and words, as one ranking.
+
+    By rank (``rrf``): Cormack, Clarke and Büttcher, "Reciprocal Rank Fusion outperforms Condorcet and individual Rank
+    Learning Methods", 2009. By scores that are scaled within each base (``min_max``): Lee, "Analyses of Multiple
+    Evidence Combination", 1997. A document keeps what each base gave it in ``scores``; its own score is small by
+    ``rrf`` (with ``k: 60`` and two bases at most 2/61) and 0 to 1 by ``min_max``. The bases run one after the other:
+    a search of words takes less time than a second thread costs.
+    """
+
+    class Config(BaseModel):
+        model_config = ConfigDict(extra="forbid")
+
+        top_k: int = Field(default=5, ge=1, le=TOP_K_LIMIT, description="how many documents")
+        fusion: Literal["rrf", "min_max"] = Field(default="rrf", description="by rank, or by scores scaled to [0, 1]")
+        k: int = Field(default=60, ge=0, description="rrf: the larger, the less the first ranks count")
+        weights: list[float] | None = Field(default=None, description="one a base, 0 or more; left out: all the same")
+        fetch: int = Field(default=100, ge=1, le=TOP_K_LIMIT, description="candidates that each base is asked for")
+
+        @field_validator("weights")
+        @classmethod
+        def _can_be_summed(cls, weights: list[float] | None) -> list[float] | None:
+            if weights is not None and not (all(0 <= weight <= 1e6 for weight in weights) and any(weights)):
+                raise ValueError(f"takes numbers from 0 to 1,000,000, one of them above 0, got {weights!r}")
+            return weights
+
+    def __init__(self, config: Mapping[str, Any], *, bases: Sequence[Technique]) -> None:
+        self.config = parse_config(self.Config, config, type(self).__name__)
+        self.bases = bases
+        weights = self.config.weights
+        if not bases:
+            raise InvalidConfigError(f"{type(self).__name__}: bases: {bases!r} are none; give one technique or more")
+        if weights is not None and len(weights) != len(bases):
+            raise InvalidConfigError(
+                f"{type(self).__name__}: weights: {weights!r} are {len(weights)} for {len(bases)} bases; "
+                "give each base one"
+            )
+
+    def retrieve(self, query: str, *, top_k: int | None = None, where: Where | None = None) -> list[Document]:
+        wanted = check_top_k(self.config.top_k if top_k is None else top_k)
+        fetch = max(wanted, self.config.fetch)
+        rankings = [base.retrieve(query, top_k=fetch, where=where) for base in self.bases]
+        with stage("fuse", fusion=self.config.fusion) as this:
+            this.documents_in = sum(map(len, rankings))
+            documents = self._fuse(rankings, wanted)
+            this.documents_out = len(documents)
+        return documents
+
+    def _fuse(self, rankings: Sequence[Ranking], wanted: int) -> list[Document]:
+        weights = self.config.weights
+        if self.config.fusion == "min_max":
+            return min_max_fusion(rankings, weights=weights, top_k=wanted, stage="hybrid")
+        return reciprocal_rank_fusion(rankings, k=self.config.k, weights=weights, top_k=wanted, stage="hybrid")

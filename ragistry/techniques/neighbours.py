@@ -1,0 +1,118 @@
+"""What stands around a hit: the chunks of its source before and after it, joined to one document."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Mapping, Sequence
+from dataclasses import replace
+from itertools import islice
+from typing import NamedTuple
+
+from ragistry.protocols import DocumentStore
+from ragistry.trace import stage
+from ragistry.types import TOP_K_LIMIT, Document, Where
+from ragistry.utils.ids import chunk_id
+from ragistry.utils.joined import joined_text, spans
+from ragistry.utils.where import matches, normalise
+
+Choose = Callable[[list[Document], int], list[Document]]
+"""From consecutive chunks and the position of the hit among them: those that are given, the hit among them."""
+
+
+class Place(NamedTuple):
+    """Which chunk of which source; in the order of `chunk_id`."""
+
+    collection: str
+    source_file: str
+    chunk_index: int
+
+
+def fetch_for(top_k: int) -> int:
+    """How many hits to ask a base for, so that ``top_k`` documents are left when neighbours have been joined."""
+    return min(3 * top_k, TOP_K_LIMIT)
+
+
+def widened(
+    store: DocumentStore, hits: Sequence[Document], *, reach: int, top_k: int, where: Where | None, choose: Choose
+) -> list[Document]:
+    """The hits, best first, each with what ``choose`` takes of up to ``reach`` chunks on both sides of it.
+
+    Every chunk is given once, to the best hit that takes it: a hit that lies in a document above is part of that. A
+    neighbour has to meet ``where`` by itself, and to come from the same version of the source. A document has the id,
+    the score and the metadata of its hit, but ``start`` and ``end`` are those of its own text, and ``chunk_indexes``
+    says what it is made of. A hit that says no ``collection``, ``source_file`` and ``chunk_index`` stays as it is.
+    """
+    condition = None if where is None else normalise(where)
+    documents: list[Document] = []
+    taken: set[Place | None] = set()
+    rest = iter(hits)
+    with stage("widen") as this:
+        this.documents_in = len(hits)
+        while some := list(islice((hit for hit in rest if _place(hit) not in taken), top_k - len(documents))):
+            known = _around(store, some, reach, condition)
+            for hit in some:
+                place = _place(hit)
+                if place is None:
+                    documents.append(hit)
+                elif place not in taken:
+                    chosen = choose(*_run(hit, place, known, taken, reach))
+                    wide = _joined(hit, chosen)
+                    # Each chunk meets a condition on `start` and `end`; all of them together may not.
+                    if condition is not None and not matches(condition, wide.metadata):
+                        chosen, wide = [hit], hit
+                    taken.update(map(_place, chosen))
+                    documents.append(wide)
+        this.documents_out = len(documents)
+    return documents
+
+
+def _place(document: Document) -> Place | None:
+    get = document.metadata.get
+    collection, source_file, index = get("collection"), get("source_file"), get("chunk_index")
+    if isinstance(collection, str) and isinstance(source_file, str) and type(index) is int:
+        return Place(collection, source_file, index)
+    return None
+
+
+def _around(
+    store: DocumentStore, hits: Sequence[Document], reach: int, condition: Where | None
+) -> dict[Place | None, Document]:
+    """The neighbours of all hits, read from the store at once."""
+    wanted = dict.fromkeys(
+        chunk_id(place.collection, place.source_file, index)
+        for place in map(_place, hits)
+        if place is not None
+        for index in range(max(0, place.chunk_index - reach), place.chunk_index + reach + 1)
+        if index != place.chunk_index
+    )
+    return {
+        _place(chunk): chunk
+        for chunk in store.get(list(wanted))
+        if condition is None or matches(condition, chunk.metadata)
+    }
+
+
+def _run(
+    hit: Document, place: Place, known: Mapping[Place | None, Document], taken: Container[Place | None], reach: int
+) -> tuple[list[Document], int]:
+    """The consecutive chunks around a hit that nobody has taken, and the position of the hit among them."""
+    version = hit.metadata.get("source_hash")
+
+    def side(step: int) -> list[Document]:
+        chunks: list[Document] = []
+        for distance in range(1, reach + 1):
+            at = place._replace(chunk_index=place.chunk_index + step * distance)
+            if at in taken or at not in known or known[at].metadata.get("source_hash") != version:
+                break
+            chunks.append(known[at])
+        return chunks
+
+    before = side(-1)[::-1]
+    return [*before, hit, *side(1)], len(before)
+
+
+def _joined(hit: Document, chunks: Sequence[Document]) -> Document:
+    metadata = {**hit.metadata, "chunk_indexes": [chunk.metadata["chunk_index"] for chunk in chunks]}
+    known = spans(chunks)
+    if known is not None:
+        metadata |= {"start": min(start for start, _ in known), "end": max(end for _, end in known)}
+    return replace(hit, content=joined_text(chunks), metadata=metadata)

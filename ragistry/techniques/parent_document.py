@@ -1,0 +1,84 @@
+"""Retrieve small, return wide: every hit as the part of its source that it lies in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from ragistry.config.parse import parse_config
+from ragistry.protocols import DocumentStore, Technique
+from ragistry.techniques.neighbours import fetch_for, widened
+from ragistry.types import TOP_K_LIMIT, Document, Where
+from ragistry.utils.joined import joined_text
+from ragistry.utils.limits import check_top_k
+
+
+class ParentDocumentTechnique:
+    """Parent document: what the base finds, each as the largest part of its source that is not too long.
+
+    Callan, "Passage-Level Evidence in Document Retrieval", 1994. The parts of a source that a hit lies in are, from
+    small to large, its section and each section around that one (Markdown), its page (PDF), and the whole source.
+    Where even the smallest has more than ``max_characters``, as much of it is taken as fits, evenly around the hit.
+    Hits in one part are one document, with the score of the best (`neighbours.widened` says what a document holds).
+    """
+
+    class Config(BaseModel):
+        model_config = ConfigDict(extra="forbid")
+
+        top_k: int = Field(default=5, ge=1, le=TOP_K_LIMIT, description="how many documents")
+        max_characters: int = Field(default=4_000, ge=1, description="the longest that a document is made")
+        reach: int = Field(default=8, ge=1, le=100, description="chunks that are looked at on each side of a hit")
+
+    def __init__(self, config: Mapping[str, Any], *, base: Technique, store: DocumentStore) -> None:
+        self.config = parse_config(self.Config, config, type(self).__name__)
+        self.base = base
+        self.store = store
+
+    def retrieve(self, query: str, *, top_k: int | None = None, where: Where | None = None) -> list[Document]:
+        wanted = check_top_k(self.config.top_k if top_k is None else top_k)
+        hits = self.base.retrieve(query, top_k=fetch_for(wanted), where=where)
+        return widened(self.store, hits, reach=self.config.reach, top_k=wanted, where=where, choose=self._part)
+
+    def _part(self, chunks: list[Document], at: int) -> list[Document]:
+        """The largest part around the hit that fits."""
+        fitting: list[Document] = []
+        path = _path(chunks[at])
+        for depth in range(len(path), -1, -1):
+            first, last = _same_part(chunks, at, path[:depth])
+            if not self._fits(chunks[first:last]):
+                return fitting or self._around(chunks[first:last], at - first)
+            fitting = chunks[first:last]
+        return fitting
+
+    def _around(self, chunks: list[Document], at: int) -> list[Document]:
+        """The hit and its nearest neighbours, in turn from after and before it, as long as they fit."""
+        first = last = at
+        for index in sorted(range(len(chunks)), key=lambda index: (abs(index - at), -index)):
+            wider = min(first, index), max(last, index)
+            if not self._fits(chunks[wider[0] : wider[1] + 1]):
+                break
+            first, last = wider
+        return chunks[first : last + 1]
+
+    def _fits(self, chunks: list[Document]) -> bool:
+        return len(joined_text(chunks)) <= self.config.max_characters
+
+
+def _path(chunk: Document) -> tuple[Any, ...]:
+    """The names of the parts that a chunk lies in, from the outermost; none for a text without any."""
+    headings = chunk.metadata.get("heading_context")
+    if isinstance(headings, str):
+        return tuple(headings.split(" > "))
+    return (chunk.metadata["page"],) if "page" in chunk.metadata else ()
+
+
+def _same_part(chunks: list[Document], at: int, path: tuple[Any, ...]) -> tuple[int, int]:
+    """From where to where chunks lie in the part of that path, without a gap around ``at``."""
+    first, last = at, at + 1
+    while first > 0 and _path(chunks[first - 1])[: len(path)] == path:
+        first -= 1
+    while last < len(chunks) and _path(chunks[last])[: len(path)] == path:
+        last += 1
+    return first, last

@@ -1,0 +1,44 @@
+"""Retrieve small, return wide: every hit with the chunks next to it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from ragistry.config.parse import parse_config
+from ragistry.protocols import DocumentStore, Technique
+from ragistry.techniques.neighbours import fetch_for, widened
+from ragistry.types import TOP_K_LIMIT, Document, Where
+from ragistry.utils.limits import check_top_k
+
+
+class SentenceWindowTechnique:
+    """Sentence window: what the base finds, each with ``window`` chunks of its source before and after it.
+
+    After LlamaIndex's technique of that name; that small units are found more exactly: Chen et al., "Dense X Retrieval:
+    What Retrieval Granularity Should We Use?", 2023. It is made for chunks of a sentence or two: ingest with a small
+    ``chunk_size`` (200, without overlap). Every chunk is given once, to the best hit whose window it lies in
+    (`neighbours.widened` says what a document holds).
+    """
+
+    class Config(BaseModel):
+        model_config = ConfigDict(extra="forbid")
+
+        top_k: int = Field(default=5, ge=1, le=TOP_K_LIMIT, description="how many documents")
+        window: int = Field(default=1, ge=0, le=100, description="chunks added on each side of a hit")
+
+    def __init__(self, config: Mapping[str, Any], *, base: Technique, store: DocumentStore) -> None:
+        self.config = parse_config(self.Config, config, type(self).__name__)
+        self.base = base
+        self.store = store
+
+    def retrieve(self, query: str, *, top_k: int | None = None, where: Where | None = None) -> list[Document]:
+        wanted = check_top_k(self.config.top_k if top_k is None else top_k)
+        hits = self.base.retrieve(query, top_k=fetch_for(wanted), where=where)
+        return widened(self.store, hits, reach=self.config.window, top_k=wanted, where=where, choose=_all)
+
+
+def _all(chunks: list[Document], _at: int) -> list[Document]:
+    return chunks

@@ -1,0 +1,164 @@
+"""Text to terms: the words by which a lexical index finds it, the same on every engine.
+
+1. Compatibility forms become plain and case goes (NFKC, casefold), so that the ligature in ``ﬁle`` and full-width
+   letters are found.
+2. Words are letters, digits and their marks. A word joined by ``- . _ /`` gives its parts and, where it has a digit
+   or an underscore, also itself: ``LNT-1042`` is found as ``1042``, and best as ``LNT-1042``.
+3. Text of scripts without spaces, and Korean, whose particles cling to the word, becomes its characters and its
+   overlapping pairs of characters.
+4. Words are stemmed by language (Snowball), then lose the accents of Latin, Greek and Cyrillic: ``cafe`` finds
+   ``café``.
+
+Whoever changes what a text gives raises `VERSION`: indexes made before are then rebuilt.
+"""
+
+from __future__ import annotations
+
+import operator
+import re
+import unicodedata
+from collections import Counter
+from functools import cache
+from itertools import chain
+from threading import Lock
+from typing import Any
+
+import Stemmer
+
+from ragistry.utils.languages import canonical_language, stemmer_name
+
+VERSION = 1
+TERM_LIMIT = 100
+"""Characters of a word that count; a SHA-256 in hexadecimal has 64."""
+
+CACHED_TOKENS = 50_000
+CACHED_LENGTH = 40
+
+STOP_WORDS = {
+    "english": (
+        "a an and are as at be but by for if in into is it no not of on or such that the their then there these they "
+        "this to was will with"
+    )
+}
+"""Lucene's list. Leaving these out of queries raises nDCG@10 by .02 to .04 where queries are sentences."""
+
+_UNSPACED = (
+    "\u0e01-\u0e3a\u0e40-\u0e4e\u0e50-\u0e59"  # Thai
+    "\u0e81-\u0ece\u0ed0-\u0edf"  # Lao
+    "\u1000-\u1049\u1050-\u109f\ua9e0-\ua9fe\uaa60-\uaa7f"  # Myanmar
+    "\u1780-\u17d3\u17d7\u17dc-\u17e9"  # Khmer
+    "\u3005-\u3007\u3041-\u309f\u30a1-\u30fa\u30fc-\u30ff\u31f0-\u31ff"  # Japanese
+    "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U000323af"  # Han
+    "\uac00-\ud7a3"  # Hangul
+)
+_MARKS = (  # part of a word, but not of \\w: the vowels of many scripts, as whole ranges
+    "\u0300-\u036f\u0483-\u0487\u1dc0-\u1dff"  # Latin, Greek, Cyrillic
+    "\u0591-\u05bd\u05bf\u05c1-\u05c2\u05c4-\u05c5\u05c7"  # Hebrew
+    "\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06dc\u06df-\u06e4\u06e7-\u06e8\u06ea-\u06ed"  # Arabic
+    "\u0730-\u074a\u07a6-\u07b0"  # Syriac, Thaana
+    "\u0900-\u0963\u0971-\u0df3"  # India, Sri Lanka
+    "\u0f71-\u0f84\u0f8d-\u0fbc"  # Tibetan
+)
+_LETTER = rf"[^\W_{_UNSPACED}]"
+_WORD = f"{_LETTER}+(?:[{_MARKS}]+{_LETTER}*)*"
+_TOKENS = re.compile(f"[{_UNSPACED}]+|{_WORD}(?:[-._/]+{_WORD})*")
+_ASCII_TOKENS = re.compile("[a-z0-9]+(?:[-._/]+[a-z0-9]+)*")
+_UNSPACED_RUN = re.compile(f"[{_UNSPACED}]+")
+_JOINERS = re.compile("[-._/]+")
+_ACCENTS = re.compile("[\u0300-\u036f]+")
+_INVISIBLE = dict.fromkeys((0x00AD, 0x200C, 0x200D, 0x2060, 0xFEFF))
+
+
+def analyse(text: str, language: str = "english") -> list[str]:
+    """The terms of a text, in its order, as often as they come; none of them empty or with a blank in it.
+
+    ``language``: a name or ISO 639-1 code of `utils.languages`, or ``"none"`` for no stemming. Raises `ConfigError`
+    for any other. About 10 MB of English a second; safe in several threads.
+    """
+    plain = text.lower() if text.isascii() else unicodedata.normalize("NFKC", text).casefold()
+    return list(chain.from_iterable(map(_analyser(canonical_language(language)).__getitem__, plain.split())))
+
+
+def analysis_record(language: str) -> dict[str, Any]:
+    """What must be the same for the terms of two texts to be comparable: kept beside an index, compared on open."""
+    return {"version": VERSION, "language": canonical_language(language), "snowball": Stemmer.version()}
+
+
+def query_terms(text: str, language: str = "english") -> dict[str, int]:
+    """The terms to search for and how often each was asked for.
+
+    Stop words are left out unless there is nothing else: "to be or not to be" can be found.
+    """
+    counts = Counter(analyse(text, language))
+    telling = {term: count for term, count in counts.items() if term not in _stop_terms(canonical_language(language))}
+    return telling or dict(counts)
+
+
+@cache
+def _stop_terms(language: str) -> frozenset[str]:
+    return frozenset(analyse(STOP_WORDS.get(language, ""), language))
+
+
+@cache
+def _analyser(language: str) -> _Analyser:
+    return _Analyser(language)
+
+
+class _Analyser(dict[str, tuple[str, ...]]):
+    """What stands between two blanks → its terms, worked out on first use.
+
+    Words repeat so much that looking them up, in C, is most of the work. Two generations bound the memory: a full one
+    takes the place of the old one, from which tokens still in use come back.
+    """
+
+    def __init__(self, language: str) -> None:
+        algorithm = stemmer_name(language)
+        self._stem = Stemmer.Stemmer(algorithm, 0).stemWord if algorithm else str
+        self._old: dict[str, tuple[str, ...]] = {}
+        self._lock = Lock()  # a stemmer serves one thread at a time
+
+    def __missing__(self, token: str) -> tuple[str, ...]:
+        with self._lock:
+            terms = self._old.get(token) or tuple(self._terms(token))
+            if len(token) <= CACHED_LENGTH:
+                if len(self) >= CACHED_TOKENS:
+                    self._old = self.copy()
+                    self.clear()
+                self[token] = terms
+            return terms
+
+    def _terms(self, token: str) -> list[str]:
+        if token.isascii() and token.isalnum():
+            return [self._term(token)]
+        terms: list[str] = []
+        for piece in _pieces(token):
+            if piece.isascii() and piece.isalnum():
+                terms.append(self._term(piece))
+            elif _UNSPACED_RUN.match(piece):
+                terms += piece
+                terms += map(operator.add, piece, piece[1:])
+            else:
+                terms += self._joined(piece)
+        return terms
+
+    def _joined(self, piece: str) -> list[str]:
+        parts = _JOINERS.split(piece)
+        terms = [self._term(part) for part in parts]
+        if len(parts) > 1 and ("_" in piece or any(map(str.isdigit, piece))):
+            terms.append(_without_accents(piece)[:TERM_LIMIT])
+        return terms
+
+    def _term(self, word: str) -> str:
+        return _without_accents(self._stem(word[:TERM_LIMIT]))
+
+
+def _pieces(token: str) -> list[str]:
+    if token.isascii():
+        return _ASCII_TOKENS.findall(token)
+    return _TOKENS.findall(token.translate(_INVISIBLE))
+
+
+def _without_accents(word: str) -> str:
+    if word.isascii():
+        return word
+    return unicodedata.normalize("NFC", _ACCENTS.sub("", unicodedata.normalize("NFD", word)))

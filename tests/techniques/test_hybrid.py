@@ -1,0 +1,152 @@
+"""Fusion as a technique: over real searches of a workspace, and over bases that show what they are asked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from ragistry import Workspace, open_workspace
+from ragistry.errors import InvalidConfigError, InvalidLimitError, ModelConnectionError
+from ragistry.techniques.hybrid import HybridTechnique
+from ragistry.techniques.registered import RegisteredTechnique
+from ragistry.testing.techniques import TechniqueConformance
+from ragistry.trace import collect, degraded
+from ragistry.types import Document, StageScore
+
+TECHNIQUES = """
+techniques:
+  naive: {use: naive}
+  mmr: {use: mmr, base: naive}
+  by_rank: {use: "ragistry.techniques.hybrid:HybridTechnique", bases: [naive, mmr]}
+  by_score:
+    use: "ragistry.techniques.hybrid:HybridTechnique"
+    bases: [naive, mmr]
+    fusion: min_max
+    weights: [2, 1]
+"""
+
+
+@pytest.fixture(scope="module")
+def workspace(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workspace]:
+    root = tmp_path_factory.mktemp("hybrid")
+    (root / "config").mkdir()
+    (root / "config" / "techniques.yaml").write_text(TECHNIQUES, encoding="utf-8")
+    with open_workspace(root) as opened:
+        for collection, topic in (("handbook", "backup"), ("garden", "soil")):
+            opened.library.create_collection(collection)
+            for number in range(4):
+                text = f"To restore a {topic} of kind {number}, wait {number + 2} days and look at the {topic} again."
+                opened.library.ingest_text(text, f"{topic}-{number}.txt", collection)
+        yield opened
+
+
+class TestOverRealSearches(TechniqueConformance):
+    @pytest.fixture(params=["by_rank", "by_score"])
+    def technique(self, workspace: Workspace, request: pytest.FixtureRequest) -> RegisteredTechnique:
+        return workspace.technique(request.param)
+
+
+def test_the_trace_shows_the_bases_and_the_fusion(workspace: Workspace) -> None:
+    stages = {stage.name: stage for stage in workspace.search("restore a backup", "by_score").trace}
+    assert list(stages) == ["by_score", "naive", "embed", "search", "mmr", "diversify", "fuse"]
+    assert stages["fuse"].detail == {"fusion": "min_max"}
+    assert (stages["fuse"].documents_in, stages["fuse"].documents_out) == (16, 5)
+
+
+class Ready:
+    """A base with its answer in hand, that keeps what it was asked."""
+
+    def __init__(self, kind: str, **scores: float) -> None:
+        self.documents = [
+            Document(f"text of {name}", {}, score, name, (StageScore(kind, "other", score),))
+            for name, score in scores.items()
+        ]
+        self.asked: dict[str, Any] = {}
+
+    def retrieve(self, query, *, top_k=None, where=None):
+        self.asked = {"query": query, "top_k": top_k, "where": where}
+        return self.documents[:top_k]
+
+
+def bases() -> list[Ready]:
+    return [Ready("words", a=17.3, b=16.9, c=2.0), Ready("vectors", d=0.93, b=0.9, e=0.1)]
+
+
+def test_by_rank_unless_the_configuration_says_otherwise() -> None:
+    best = HybridTechnique({}, bases=bases()).retrieve("q")[0]
+    assert best.id == "b"
+    assert best.scores == (
+        StageScore("words", "other", 16.9),
+        StageScore("vectors", "other", 0.9),
+        StageScore("hybrid", "rrf", 2 / 62),
+    )
+    assert HybridTechnique({"k": 0}, bases=bases()).retrieve("q")[1].score == 1
+    assert HybridTechnique({"weights": [1, 0]}, bases=bases()).retrieve("q")[0].id == "a"
+
+
+def test_the_mean_of_scaled_scores_as_an_option() -> None:
+    first, second, third = HybridTechnique({"fusion": "min_max"}, bases=bases()).retrieve("q", top_k=3)
+    assert first.scores[-1].kind == "min_max"
+    assert first.score == pytest.approx((14.9 / 15.3 + 0.8 / 0.83) / 2)
+    assert [(second.id, second.score), (third.id, third.score)] == [("a", 0.5), ("d", 0.5)]
+
+
+def test_every_base_is_asked_the_same_and_for_enough() -> None:
+    words, vectors = bases()
+    technique = HybridTechnique({"fetch": 30, "top_k": 2}, bases=[words, vectors])
+    assert len(technique.retrieve("q", where={"page": 3})) == 2
+    assert words.asked == vectors.asked == {"query": "q", "top_k": 30, "where": {"page": 3}}
+    assert len(technique.retrieve("q", top_k=40)) == 5
+    assert words.asked == {"query": "q", "top_k": 40, "where": None}
+
+
+def test_a_base_that_fails_is_not_left_out_in_silence() -> None:
+    class Down:
+        def retrieve(self, query, **options):
+            raise ModelConnectionError("no server")
+
+    with pytest.raises(ModelConnectionError):
+        HybridTechnique({}, bases=[*bases(), Down()]).retrieve("q")
+
+
+def test_a_lesser_answer_of_a_base_is_in_the_trace() -> None:
+    class Lesser(Ready):
+        def retrieve(self, query, **options):
+            degraded("no reranker")
+            return super().retrieve(query, **options)
+
+    technique = HybridTechnique({}, bases=[RegisteredTechnique("lesser", Lesser("words", a=1.0))])
+    with collect() as trace:
+        technique.retrieve("q")
+    assert [(stage.name, stage.degraded) for stage in trace.stages()] == [("lesser", "no reranker"), ("fuse", "")]
+
+
+@pytest.mark.parametrize("top_k", [0, -1, 1_001, True, 2.0])
+def test_a_bad_limit_is_refused_without_a_registry(top_k: Any) -> None:
+    with pytest.raises(InvalidLimitError):
+        HybridTechnique({}, bases=bases()).retrieve("q", top_k=top_k)
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        ({"weights": [1.0]}, r"HybridTechnique: weights: \[1.0\] are 1 for 2 bases; give each base one"),
+        ({"weights": [0, 0]}, r"HybridTechnique: weights: takes numbers from 0 to 1,000,000, one of them above 0, got"),
+        ({"weights": [1, float("nan")]}, "weights: takes numbers from 0 to 1,000,000"),
+        ({"weights": [1, -1]}, "weights: takes numbers from 0 to 1,000,000"),
+        ({"fusion": "max"}, "fusion: Input should be 'rrf' or 'min_max', got 'max'"),
+        ({"k": -1}, "k: .*got -1"),
+        ({"fetch": 0}, "fetch: .*got 0"),
+        ({"rrf_k": 60}, "unknown setting 'rrf_k'; there are fetch, fusion, k, top_k, weights"),
+    ],
+)
+def test_bad_configuration_is_refused(config: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidConfigError, match=message):
+        HybridTechnique(config, bases=bases())
+
+
+def test_nothing_to_fuse_is_refused() -> None:
+    with pytest.raises(InvalidConfigError, match=r"HybridTechnique: bases: \[\] are none; give one technique or more"):
+        HybridTechnique({}, bases=[])

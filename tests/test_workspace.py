@@ -1,0 +1,100 @@
+"""A workspace is a folder; what its files say must agree."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import ragistry
+from ragistry.errors import InvalidConfigError, SourceNotFoundError, StoreError, UnknownTechniqueError
+from ragistry.library.service import DocumentService
+from ragistry.techniques.naive import NaiveRAGTechnique
+
+
+def write(root: Path, **files: str) -> Path:
+    (root / "config").mkdir(exist_ok=True)
+    for name, text in files.items():
+        (root / "config" / f"{name}.yaml").write_text(text, encoding="utf-8")
+    return root
+
+
+def test_an_empty_folder_is_a_workspace(tmp_path: Path) -> None:
+    with ragistry.open_workspace(tmp_path) as workspace:
+        assert workspace.registry.names()[0] == "naive"
+        assert isinstance(workspace.technique("naive").technique, NaiveRAGTechnique)
+        assert isinstance(workspace.library, DocumentService)
+        assert workspace.search("anything", technique="naive").documents == []
+        assert workspace.library.store is workspace.store
+        assert workspace.library.embedder is workspace.embedder
+        with pytest.raises(UnknownTechniqueError):
+            workspace.technique("nothing")
+    workspace.close()
+
+
+def test_arguments_go_before_everything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RAGISTRY_DATA_DIR", "elsewhere")
+    with ragistry.open_workspace(tmp_path, data_dir="here", chunk_size=400) as workspace:
+        assert workspace.store.count() == 0
+        assert (workspace.reading.chunk_size, workspace.reading.chunk_overlap) == (400, 60)
+    assert (tmp_path / "here" / "store.db").exists()
+    assert not (tmp_path / "elsewhere").exists()
+
+
+def test_every_key_of_the_older_files_is_read(tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        documents="collection: collective.documents\nchroma_path: .chroma\nembed_model: nomic-embed-text\n"
+        "chunk_size: 1500\nchunk_overlap: 200\nn_results: 5\ndescription: |\n  Searches.\nparam_query: |\n  What.\n",
+        vector_stores='chromadb:\n  persist_directory: ".chroma"\n  collection_name: "collective.documents"\n',
+        techniques="techniques:\n  naive_rag: {embedding_model: nomic-embed-text, chunk_size: 1500, top_k: 3}\n"
+        "default: naive_rag\n",
+    )
+    with ragistry.open_workspace(tmp_path) as workspace:
+        assert (workspace.reading.chunk_size, workspace.reading.chunk_overlap) == (1500, 200)
+        assert workspace.registry.names() == ["naive_rag"]
+
+
+def test_what_a_technique_says_of_the_store_must_be_so(tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        techniques="techniques:\n  a: {use: naive, embedding_model: nomic-embed-text}\n"
+        "  b: {use: naive, chunk_size: 700}\n",
+    )
+    with pytest.raises(InvalidConfigError) as caught:
+        ragistry.open_workspace(tmp_path)
+    message = str(caught.value)
+    assert "techniques.yaml:2: techniques.a.embedding_model: 'nomic-embed-text', but the store is made with" in message
+    assert "techniques.yaml:3: techniques.b.chunk_size: 700, but the store is made with chunks of 1000" in message
+
+
+@pytest.mark.parametrize("name", ["minilm", "all-MiniLM-L6-v2"])
+def test_a_model_has_a_short_name(tmp_path: Path, name: str) -> None:
+    write(tmp_path, techniques=f"techniques:\n  a: {{use: naive, embedding_model: {name}, chunk_size: 1000}}\n")
+    with ragistry.open_workspace(tmp_path) as workspace:
+        assert workspace.technique("a").retrieve("x") == []
+
+
+def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(SourceNotFoundError, match="no such folder: .*nowhere"):
+        ragistry.open_workspace(tmp_path / "nowhere")
+
+
+def test_an_unknown_model_is_told_with_what_there_is(tmp_path: Path) -> None:
+    with pytest.raises(InvalidConfigError, match="argument: unknown embed_model 'minillm'; did you mean 'minilm'"):
+        ragistry.open_workspace(tmp_path, embed_model="minillm")
+    with pytest.raises(InvalidConfigError, match="embed_model 'tei' needs the server's address; set embed_url"):
+        ragistry.open_workspace(tmp_path, embed_model="tei")
+
+
+def test_an_overlap_that_is_too_large_is_told_with_its_place(tmp_path: Path) -> None:
+    write(tmp_path, documents="chunk_size: 100\nchunk_overlap: 100\n")
+    with pytest.raises(InvalidConfigError, match="documents.yaml:2: chunk_overlap: 100 is not below chunk_size 100"):
+        ragistry.open_workspace(tmp_path)
+
+
+def test_a_data_folder_that_cannot_be_written(tmp_path: Path) -> None:
+    (tmp_path / ".ragistry").write_text("a file", encoding="utf-8")
+    workspace = ragistry.open_workspace(tmp_path)
+    with pytest.raises(StoreError, match="cannot make a store in .*choose a folder"):
+        _ = workspace.store

@@ -1,0 +1,173 @@
+"""Text to terms."""
+
+# ruff: noqa: RUF001 - many scripts is what this is about
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+import Stemmer
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ragistry.errors import ConfigError
+from ragistry.utils import analysis
+from ragistry.utils.analysis import CACHED_TOKENS, TERM_LIMIT, analyse, analysis_record, query_terms
+from ragistry.utils.languages import STEMMED, UNSTEMMED, canonical_language
+
+
+@pytest.mark.parametrize(
+    ("text", "terms"),
+    [
+        ("The running dogs ran.", ["the", "run", "dog", "ran"]),
+        ("Don't; “quoted” (John’s)!", ["don", "t", "quot", "john", "s"]),
+        ("one\ttwo\nthree\u00a0four\u3000five", ["one", "two", "three", "four", "five"]),
+        ("vitamin C", ["vitamin", "c"]),
+        ("", []),
+        (" \n… 🙂 ❤️ ´ ¨ ", []),
+        ("a\x00b \ud800", ["a", "b"]),
+    ],
+)
+def test_words_are_stemmed_and_punctuation_goes(text: str, terms: list[str]) -> None:
+    assert analyse(text) == terms
+
+
+@pytest.mark.parametrize(
+    ("text", "terms"),
+    [
+        ("LNT-1042", ["lnt", "1042", "lnt-1042"]),
+        ("(EM62-0951),", ["em62", "0951", "em62-0951"]),
+        ("max_tokens=3", ["max", "token", "max_tokens", "3"]),
+        ("__init__", ["init"]),
+        ("v1.5.9.", ["v1", "5", "9", "v1.5.9"]),
+        ("3.14 and 2024/05/06", ["3", "14", "3.14", "and", "2024", "05", "06", "2024/05/06"]),
+        ("well-known and/or", ["well", "known", "and", "or"]),
+        ("Größe_2", ["grosse", "2", "grosse_2"]),
+    ],
+)
+def test_an_identifier_gives_its_parts_and_itself(text: str, terms: list[str]) -> None:
+    assert analyse(text) == terms
+
+
+@pytest.mark.parametrize(
+    ("text", "terms"),
+    [
+        ("模型", ["模", "型", "模型"]),
+        ("猫", ["猫"]),
+        ("GPT4模型v2", ["gpt4", "模", "型", "模型", "v2"]),
+        ("東京、大阪。", ["東", "京", "東京", "大", "阪", "大阪"]),
+        ("ひらカナ", ["ひ", "ら", "カ", "ナ", "ひら", "らカ", "カナ"]),
+        ("ｶﾞ", ["ガ"]),
+        ("한국어", ["한", "국", "어", "한국", "국어"]),
+        ("ไทย", ["ไ", "ท", "ย", "ไท", "ทย"]),
+        ("ລາວ", ["ລ", "າ", "ວ", "ລາ", "າວ"]),
+        ("ខ្មែរ", ["ខ", "្", "ម", "ែ", "រ", "ខ្", "្ម", "មែ", "ែរ"]),
+        ("မြန်", ["မ", "ြ", "န", "်", "မြ", "ြန", "န်"]),
+        ("𠀀𠀁", ["𠀀", "𠀁", "𠀀𠀁"]),
+    ],
+)
+def test_scripts_without_spaces_become_characters_and_pairs(text: str, terms: list[str]) -> None:
+    assert analyse(text, "none") == terms
+
+
+@pytest.mark.parametrize("word", ["हिन्दी", "தமிழ்", "മലയാളം", "עִבְרִית", "العربية", "Ελλάδα", "русский", "Việt", "ọmọ"])
+def test_marks_are_part_of_their_word(word: str) -> None:
+    assert len(analyse(f"{word}, {word}", "none")) == 2
+    assert len(set(analyse(f"{word} {word}.", "none"))) == 1
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("CAFÉ", "cafe"),
+        ("Cafe\u0301", "café"),
+        ("Straße", "STRASSE"),
+        ("İstanbul", "istanbul"),
+        ("ﬁle", "file"),
+        ("Ｆｕｌｌ１", "full1"),
+        ("co\u00adoperate", "cooperate"),
+        ("می\u200cخواهم", "میخواهم"),
+        ("ΣΟΦΟΣ", "σοφος"),
+        ("ёлка", "елка"),
+    ],
+)
+def test_writings_of_one_word_are_one_term(one: str, other: str) -> None:
+    assert analyse(one, "none") == analyse(other, "none") != []
+
+
+def test_languages_stem_differently() -> None:
+    assert analyse("Häuser Hauses", "german") == ["haus", "haus"]
+    assert analyse("canciones canción", "es") == ["cancion", "cancion"]
+    assert analyse("running", "none") == ["running"]
+
+
+def test_a_language_goes_by_its_name_or_code() -> None:
+    assert canonical_language("EN") == canonical_language("English") == "english"
+    assert canonical_language("zh") == "chinese"
+    assert set(STEMMED.values()) <= set(Stemmer.algorithms())
+    for code, name in (STEMMED | UNSTEMMED).items():
+        assert analyse("x1", code) == analyse("x1", name) == ["x1"]
+
+
+def test_an_unknown_language_is_refused_with_the_known_ones() -> None:
+    with pytest.raises(ConfigError, match="'englsh'; did you mean 'english'.*'german'.*'none' for no stemming"):
+        analyse("text", "englsh")
+    with pytest.raises(ConfigError, match="no analysis for the language ''"):
+        analysis_record("")
+
+
+def test_stop_words_are_left_out_of_queries_that_have_others() -> None:
+    assert query_terms("What is the state of the art?") == {"what": 1, "state": 1, "art": 1}
+    assert query_terms("to be or not to be") == {"to": 2, "be": 2, "or": 1, "not": 1}
+    assert query_terms("der Zug", "german") == {"der": 1, "zug": 1}
+    assert query_terms("tea tea pot") == {"tea": 2, "pot": 1}
+    assert query_terms("?!") == {}
+
+
+def test_a_term_has_a_limit_that_long_words_share() -> None:
+    assert analyse("x" * 1_000_000, "none") == ["x" * TERM_LIMIT]
+    digest = "0123456789abcdef" * 4
+    assert analyse(digest) == [digest]
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.text(max_size=60), st.sampled_from(["english", "german", "none", "tr"]))
+def test_any_text_gives_terms_without_blanks(text: str, language: str) -> None:
+    terms = analyse(text, language)
+    assert all(0 < len(term) <= TERM_LIMIT and term.split() == [term] for term in terms)
+    assert " ".join(terms).encode().decode().split(" ") == (terms or [""])
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.text(max_size=12), max_size=6))
+def test_pieces_between_blanks_are_independent(pieces: list[str]) -> None:
+    apart = [term for piece in pieces for term in analyse(piece)]
+    assert analyse(" ".join(pieces)) == apart
+
+
+def test_what_is_remembered_changes_nothing_and_has_a_bound() -> None:
+    analyser = analysis._Analyser("english")
+    words = [f"w{number}-{number % 7}s" for number in range(CACHED_TOKENS + 1000)]
+    first = [analyser[word] for word in words]
+    assert len(analyser) <= CACHED_TOKENS
+    assert [analyser[word] for word in words[:3000]] == first[:3000]
+    long = "x" * 200
+    assert analyser[long] == ("x" * TERM_LIMIT,)
+    assert long not in analyser
+
+
+def test_threads_share_a_stemmer_without_mixing_words() -> None:
+    texts = [f"running{number} horses jumped quickly {number} relational{number}" for number in range(400)]
+    alone = [analyse(text) for text in texts]
+    analysis._analyser.cache_clear()
+    with ThreadPoolExecutor(max(4, os.cpu_count() or 1)) as pool:
+        assert list(pool.map(analyse, texts)) == alone
+
+
+def test_the_record_names_what_decides_the_terms() -> None:
+    record = analysis_record("en")
+    assert record["language"] == "english"
+    assert record["snowball"] == Stemmer.version()
+    assert record != analysis_record("german")
