@@ -35,9 +35,13 @@ def open_workspace(path: str | Path = ".", *, exclusive: bool = False, **setting
     if not root.is_dir():
         raise SourceNotFoundError(f"no such folder: {str(path)!r}; make it, or run `ragistry init {path}`")
     workspace = Workspace(root, resolve(root, settings), exclusive=exclusive)
-    # Read now, so that what is wrong with the configuration is told when the workspace is opened.
-    workspace.embedder  # noqa: B018
-    check_agreement(workspace.registry, workspace.settings.embed_model, workspace.reading.chunk_size)
+    try:
+        # Read now, so that what is wrong with the configuration is told when the workspace is opened.
+        workspace.embedder  # noqa: B018
+        check_agreement(workspace.registry, workspace.settings.embed_model, workspace.reading.chunk_size)
+    except BaseException:
+        workspace.close()
+        raise
     return workspace
 
 

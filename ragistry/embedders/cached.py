@@ -41,6 +41,12 @@ class CachedQueries:
                     del self._kept[next(iter(self._kept))]
         return vectors
 
+    def close(self) -> None:
+        """Let go of the embedder's connections, where it has any."""
+        close = getattr(self.embedder, "close", None)
+        if callable(close):
+            close()
+
 
 class CachedQueriesAndTokens(CachedQueries):
     """The same over an embedder that counts tokens."""

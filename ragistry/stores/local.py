@@ -121,7 +121,7 @@ class LocalStore:
         elif dimension not in (None, fingerprint.dimension):
             raise EmbeddingMismatchError(
                 f"the vectors of {fingerprint.model!r} have {fingerprint.dimension} numbers, those in the store have "
-                f"{dimension}; use the embedder that the store was filled with, or clear the store and ingest again"
+                f"{dimension}; use the embedder that the store was filled with, or run `ragistry reembed`"
             )
 
     def search(self, query_vector: Sequence[float], top_k: int = 10, *, where: Where | None = None) -> list[Document]:

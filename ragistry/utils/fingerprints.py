@@ -30,7 +30,7 @@ def check_same_embedder(recorded: EmbedderFingerprint, given: EmbedderFingerprin
         raise EmbeddingMismatchError(
             f"the vectors in the store come from {recorded.provider} {recorded.model!r} ({was}), the embedder is "
             f"{given.provider} {given.model!r} ({now}); set embed_model in documents.yaml to the one that the store "
-            "was filled with, or clear the store and ingest again"
+            "was filled with, or run `ragistry reembed`"
         )
 
 
