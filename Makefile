@@ -32,7 +32,7 @@ format: install
 
 bench: install  ## slow comparisons with peers and on real data
 	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[bench]'
-	for script in embedder chunker pipeline_overhead cli scifact; do $(BIN)/python -m benchmarks.$$script || exit 1; done
+	for script in embedder chunker extract pipeline_overhead hybrid_overhead cli lexical chroma_store local_store kill scifact; do $(BIN)/python -m benchmarks.$$script || exit 1; done
 
 constraints: install  ## write down the versions that are installed now
 	$(BIN)/pip freeze --exclude-editable | grep -v '^ragistry' > constraints.txt

@@ -72,7 +72,10 @@ class EmbedderFingerprint:
 
 @dataclass(frozen=True, slots=True)
 class SourceInfo:
-    """One source in a store: its collection, its name there, how many chunks, its path, content hash and time."""
+    """One source in a store: its collection, its name there, how many chunks, its path as given, hash and time.
+
+    ``source_path``: the whole path, by which another file of the same name is told; empty for a text.
+    """
 
     collection: str
     source_file: str
@@ -80,6 +83,7 @@ class SourceInfo:
     source: str = ""
     source_hash: str = ""
     ingested_at: float = 0.0
+    source_path: str = ""
 
 
 @dataclass(frozen=True, slots=True)

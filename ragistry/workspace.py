@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from threading import RLock
@@ -9,9 +10,10 @@ from types import TracebackType
 from typing import Any, Self, TypeVar, cast
 
 from ragistry.config.collections import CollectionsFile
+from ragistry.config.problems import Problems
 from ragistry.config.settings import CONFIG_FOLDER, DEFAULTS, Resolved, resolve
 from ragistry.embedders.choose import choose_embedder, chunking_of
-from ragistry.errors import ConfigError, InvalidConfigError, SourceNotFoundError
+from ragistry.errors import ConfigError, InvalidConfigError, SourceNotFoundError, StoreError
 from ragistry.library.service import DocumentService
 from ragistry.library.source import Reading
 from ragistry.protocols import Embedder, SourceStore
@@ -34,32 +36,45 @@ def open_workspace(path: str | Path = ".", *, exclusive: bool = False, **setting
     root = Path(path)
     if not root.is_dir():
         raise SourceNotFoundError(f"no such folder: {str(path)!r}; make it, or run `ragistry init {path}`")
-    workspace = Workspace(root, resolve(root, settings), exclusive=exclusive)
+    if str(root.resolve()) not in sys.path:
+        sys.path.append(str(root.resolve()))  # `use: "module:Class"` may name a file of the workspace
+    problems, resources = Problems(), _Resources()
+    with problems.gather():
+        resolved = resolve(root, settings)
+    with problems.gather():
+        registry = TechniqueRegistry.load(_techniques_file(root), resources)
+    problems.report()
+    workspace = resources.workspace = Workspace(root, resolved, registry, exclusive=exclusive)
     try:
-        # Read now, so that what is wrong with the configuration is told when the workspace is opened.
+        # Made now, so that what is wrong with the configuration is told when the workspace is opened.
         workspace.embedder  # noqa: B018
-        check_agreement(workspace.registry, workspace.settings.embed_model, workspace.reading.chunk_size)
+        check_agreement(registry, workspace.settings.embed_model, workspace.reading.chunk_size)
     except BaseException:
         workspace.close()
         raise
     return workspace
 
 
-class Workspace:
-    """The composition root. Close it, or use it in a ``with`` block."""
+def _techniques_file(root: Path) -> Path:
+    path = root / CONFIG_FOLDER / "techniques.yaml"
+    return path if path.exists() else DEFAULTS / "techniques.yaml"
 
-    def __init__(self, root: Path, resolved: Resolved, *, exclusive: bool = False) -> None:
+
+class Workspace:
+    """The composition root, made by `open_workspace`. Close it, or use it in a ``with`` block.
+
+    ``registry``: the techniques of ``config/techniques.yaml``.
+    """
+
+    def __init__(self, root: Path, resolved: Resolved, registry: TechniqueRegistry, *, exclusive: bool = False) -> None:
         self.root = root
+        self.registry = registry
         self.exclusive = exclusive
         self.settings = resolved.settings
         self.origins = resolved.origins
         self._parts: dict[str, Any] = {}
         self._lock = RLock()
-
-    @property
-    def registry(self) -> TechniqueRegistry:
-        """The techniques of ``config/techniques.yaml``."""
-        return self._part("registry", self._load_registry)
+        self._closed = False
 
     @property
     def embedder(self) -> Embedder:
@@ -102,6 +117,7 @@ class Workspace:
     def close(self) -> None:
         """Let go of every part that was opened."""
         with self._lock:
+            self._closed = True
             for part in self._parts.values():
                 close = getattr(part, "close", None)
                 if callable(close):
@@ -120,20 +136,19 @@ class Workspace:
 
     def _part(self, name: str, build: Callable[[], Part]) -> Part:
         with self._lock:
+            if self._closed:
+                raise StoreError(f"the workspace {str(self.root)!r} is closed; open it again")
             if name not in self._parts:
                 self._parts[name] = build()
             return cast(Part, self._parts[name])
-
-    def _load_registry(self) -> TechniqueRegistry:
-        path = self.root / CONFIG_FOLDER / "techniques.yaml"
-        return TechniqueRegistry.load(path if path.exists() else DEFAULTS / "techniques.yaml", _Resources(self))
 
     def _make_embedder(self) -> Embedder:
         settings = self.settings
         try:
             return choose_embedder(settings.embed_model, url=settings.embed_url, ollama_host=settings.ollama_host)
         except ConfigError as error:
-            raise InvalidConfigError(f"{self.origins['embed_model']}: {error}") from error
+            origin = self.origins["embed_model"] if "embed_model" in str(error) else self.origins["ollama_host"]
+            raise InvalidConfigError(f"{origin}: {error}") from error
 
     def _open_store(self) -> SourceStore:
         settings = self.settings
@@ -192,8 +207,7 @@ class _Resources(Mapping[str, Any]):
 
     names = ("store", "embedder", "library")
 
-    def __init__(self, workspace: Workspace) -> None:
-        self.workspace = workspace
+    workspace: Workspace
 
     def __getitem__(self, name: str) -> Any:
         if name not in self.names:

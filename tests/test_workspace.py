@@ -87,6 +87,49 @@ def test_an_unknown_model_is_told_with_what_there_is(tmp_path: Path) -> None:
         ragistry.open_workspace(tmp_path, embed_model="tei")
 
 
+def test_all_problems_of_all_files_are_told_at_once(tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        documents="n_results: 0\ntopic: MBA\nchroma_path: a\ncollections: [{nam: x}]\n",
+        vector_stores="chromadb: {persist_directory: b}\n",
+        techniques="techniques:\n  a: {use: naiv}\n",
+    )
+    with pytest.raises(InvalidConfigError) as caught:
+        ragistry.open_workspace(tmp_path)
+    message = str(caught.value)
+    for said in (
+        "documents.yaml:1: n_results:",
+        "documents.yaml:2: topic: 'MBA' is no longer used",
+        "documents.yaml:4: collections.0.nam: unknown setting 'nam'; did you mean 'name'?; there are description",
+        "vector_stores.yaml:1: persist_directory: 'b', but",
+        "techniques.yaml:2: techniques.a.use: unknown technique 'naiv'",
+    ):
+        assert said in message
+
+
+def test_n_results_holds_where_a_technique_says_nothing(tmp_path: Path) -> None:
+    with ragistry.open_workspace(tmp_path, n_results=2) as workspace:
+        workspace.library.create_collection("notes")
+        for number in range(4):
+            workspace.library.ingest_text(f"Tea of kind {number}.", f"{number}.txt", "notes")
+        assert len(workspace.search("tea").documents) == 2
+
+
+def test_a_closed_workspace_stays_closed(tmp_path: Path) -> None:
+    workspace = ragistry.open_workspace(tmp_path)
+    workspace.close()
+    with pytest.raises(StoreError, match="is closed; open it again"):
+        _ = workspace.store
+
+
+def test_names_of_models_are_compared_as_people_mean_them(tmp_path: Path) -> None:
+    write(tmp_path, techniques="techniques:\n  a: {use: naive, embedding_model: BAAI/bge-small-en-v1.5}\n")
+    for model in ("tei", "tei:bge-small-en-v1.5", "openai:BAAI/bge-small-en-v1.5"):
+        ragistry.open_workspace(tmp_path, embed_model=model, embed_url="http://127.0.0.1:9").close()
+    with pytest.raises(InvalidConfigError, match="embedding_model"):
+        ragistry.open_workspace(tmp_path, embed_model="tei:another", embed_url="http://127.0.0.1:9")
+
+
 def test_an_overlap_that_is_too_large_is_told_with_its_place(tmp_path: Path) -> None:
     write(tmp_path, documents="chunk_size: 100\nchunk_overlap: 100\n")
     with pytest.raises(InvalidConfigError, match="documents.yaml:2: chunk_overlap: 100 is not below chunk_size 100"):

@@ -6,14 +6,14 @@ import os
 import tempfile
 from pathlib import Path
 
-from filelock import FileLock
+from filelock import FileLock, Timeout
 from pydantic import ValidationError
 
 from ragistry.config.files import NAME_RULE, CollectionEntry
 from ragistry.config.problems import Problems
 from ragistry.config.settings import CONFIG_FOLDER, DEFAULTS
 from ragistry.config.yaml_file import read_yaml
-from ragistry.errors import CollectionAlreadyExistsError, InvalidCollectionNameError
+from ragistry.errors import CollectionAlreadyExistsError, ConfigError, InvalidCollectionNameError
 
 
 class CollectionsFile:
@@ -53,11 +53,16 @@ class CollectionsFile:
             entry = CollectionEntry(name=name, description=description, display_name=display_name)
         except ValidationError as error:
             raise InvalidCollectionNameError(f"{name!r} cannot name a collection; use {NAME_RULE}") from error
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        with FileLock(self.path.with_name(f".{self.path.name}.lock"), timeout=10):
-            if any(known.name == name for known in self.entries()):
-                raise CollectionAlreadyExistsError(f"collection {name!r} exists; choose another name")
-            self._append(entry)
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            with FileLock(self.path.with_name(f".{self.path.name}.lock"), timeout=10):
+                if any(known.name == name for known in self.entries()):
+                    raise CollectionAlreadyExistsError(f"collection {name!r} exists; choose another name")
+                self._append(entry)
+        except Timeout as error:
+            raise ConfigError(f"{str(self.path)!r} is being edited by another process; try again") from error
+        except OSError as error:
+            raise ConfigError(f"cannot write {str(self.path)!r}: {error.strerror}; make it writable") from error
         return entry
 
     def _append(self, entry: CollectionEntry) -> None:

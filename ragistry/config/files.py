@@ -2,12 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
+    field_validator,
+)
 
-Size = Annotated[int, Field(ge=1, le=1_000_000)] | Literal["auto"]
-Overlap = Annotated[int, Field(ge=0, le=1_000_000)] | Literal["auto"]
+
+def _one_complaint(value: Any, handler: ValidatorFunctionWrapHandler) -> Any:
+    """One complaint for what is neither a number nor auto, in place of one for each."""
+    try:
+        return handler(value)
+    except ValidationError as error:
+        raise ValueError(f"write a number of characters, 1,000,000 at most, or auto; got {value!r}") from error
+
+
+Size = Annotated[Annotated[int, Field(ge=1, le=1_000_000)] | Literal["auto"], WrapValidator(_one_complaint)]
+Overlap = Annotated[Annotated[int, Field(ge=0, le=1_000_000)] | Literal["auto"], WrapValidator(_one_complaint)]
 COLLECTION_NAME = r"^[a-zA-Z0-9][a-zA-Z0-9._-]{0,62}$"
 NAME_RULE = "1 to 63 of letters, digits, '.', '_' and '-', beginning with a letter or digit"
 
@@ -52,16 +69,6 @@ class DocumentsFile(Strict):
     description: str | None = Field(default=None, description="text of the search tool, in place of the built-in one")
     param_query: str | None = Field(default=None, description="text of the search tool's parameter `query`")
     collections: list[CollectionEntry] = []
-
-    @model_validator(mode="before")
-    @classmethod
-    def _topic_is_gone(cls, data: object) -> object:
-        if isinstance(data, dict) and "topic" in data:
-            raise ValueError(
-                f"'topic' ({data['topic']!r}) is no longer used; describe each collection under 'collections': "
-                "- {name: …, description: …}"
-            )
-        return data
 
     @field_validator("collections", mode="before")
     @classmethod

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
 
@@ -31,6 +32,15 @@ class Problems:
             path = [part for part in item["loc"] if not str(part).startswith(("function-", "constrained-"))]
             self.add(file, [*keys, *path], f"{dotted([*keys, *path])}: {explain(item, model)}")
 
+    @contextmanager
+    def gather(self) -> Iterator[None]:
+        """Let the block fail, and keep what it reports for later."""
+        try:
+            yield
+        except InvalidConfigError as error:
+            first, *others = str(error).split("\n")
+            self.lines.extend([line.strip() for line in others] or [first])
+
     def report(self) -> None:
         """Raise `InvalidConfigError` with every problem, where there is one."""
         if not self.lines:
@@ -38,6 +48,15 @@ class Problems:
         if len(self.lines) == 1:
             raise InvalidConfigError(self.lines[0])
         raise InvalidConfigError("\n".join([f"{len(self.lines)} problems:", *(f"  {line}" for line in self.lines)]))
+
+
+def _model_at(model: type[BaseModel], path: Sequence[str | int]) -> type[BaseModel]:
+    """The model of the mapping at ``path``; the outer one where it has none of its own."""
+    for key in path:
+        field = model.model_fields.get(str(key))
+        inner = [] if field is None else [field.annotation, *get_args(field.annotation)]
+        model = next((kind for kind in inner if isinstance(kind, type) and issubclass(kind, BaseModel)), model)
+    return model
 
 
 def dotted(keys: Sequence[str | int]) -> str:
@@ -49,7 +68,8 @@ def explain(item: Any, model: type[BaseModel]) -> str:
     """One complaint of pydantic, with the value and, for a name that does not exist, the names that do."""
     name = str(item["loc"][-1]) if item["loc"] else ""
     if item["type"] == "extra_forbidden":
-        known = [field.alias or key for key, field in model.model_fields.items()]
+        fields = _model_at(model, item["loc"][:-1]).model_fields
+        known = [field.alias or key for key, field in fields.items()]
         return f"unknown setting {name!r}{did_you_mean(name, known)}; there are {', '.join(sorted(known))}"
     if item["type"] == "missing":
         return "is missing"

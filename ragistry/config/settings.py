@@ -96,12 +96,13 @@ def resolve(
     problems = Problems()
     files = {name: file for name in FILES if (file := _read(root / CONFIG_FOLDER / name, problems)) is not None}
     for name, file in files.items():
+        _check_topic(file, problems)
         try:
             FILES[name].model_validate(file.data)
         except ValidationError as error:
             problems.add_validation(file, [], FILES[name], error)
-    problems.report()
     _check_agreement(files, problems)
+    problems.report()
     found = _found(files, arguments or {}, os.environ if environ is None else environ)
     try:
         settings = Settings.model_validate({name: value for name, (value, _) in found.items()})
@@ -112,6 +113,15 @@ def resolve(
             problems.lines.append(f"{origin}: {name}: {explain(item, Settings)}")
     problems.report()
     return Resolved(settings, {name: found[name][1] if name in found else "default" for name in SOURCES})
+
+
+def _check_topic(file: YamlFile, problems: Problems) -> None:
+    if "topic" in file.data:
+        topic = file.data.pop("topic")
+        problems.add(
+            file, ["topic"], f"topic: {topic!r} is no longer used; describe each collection under 'collections': "
+            "- {name: …, description: …}"
+        )  # fmt: skip
 
 
 def _read(path: Path, problems: Problems) -> YamlFile | None:

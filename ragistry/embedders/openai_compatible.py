@@ -52,7 +52,7 @@ class OpenAICompatibleEmbedder:
         document_prefix: str | None = None,
         on_long: OnLong = "truncate",
         timeout: float = 60.0,
-        attempts: int = 3,
+        attempts: int = 4,
         backoff: float = 0.5,
     ) -> None:
         self._asked_for = model

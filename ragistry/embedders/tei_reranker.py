@@ -25,7 +25,7 @@ class TEIReranker:
         api_key: str | None = None,
         batch_size: int = 32,
         timeout: float = 60.0,
-        attempts: int = 3,
+        attempts: int = 4,
         backoff: float = 0.5,
     ) -> None:
         self._server = open_server(base_url, api_key, timeout, attempts, backoff)

@@ -46,6 +46,7 @@ class Ingest:
         self.reading = reading
         self.collection = collection
         self.report = IngestReport()
+        self._taken: dict[str, IngestSource] = {}
 
     def run(self, sources: Sequence[IngestSource], progress: Progress | None = None) -> IngestReport:
         """Take in every source that is new or changed; one that cannot be read is reported, and the rest goes on.
@@ -57,6 +58,8 @@ class Ingest:
         stored = {info.source_file: info for info in self.store.sources(self.collection)}
         for group in _grouped(self._prepare_all(sources, stored, progress)):
             self._write(group)
+        if progress is not None:
+            progress("", len(sources), len(sources))
         return self.report
 
     def _prepare_all(
@@ -65,7 +68,12 @@ class Ingest:
         for done, source in enumerate(sources):
             if progress is not None:
                 progress(source.source_file, done, len(sources))
+            earlier = self._taken.setdefault(source.source_file, source)
+            if earlier is not source and _is_same_file(source.path, earlier.path):
+                continue
             try:
+                if earlier is not source:
+                    raise _taken(source, self.collection, earlier.path or "a text")
                 prepared = self._prepare(source, stored.get(source.source_file))
             except SourceError as error:
                 self.report.failed.append(Failure(source.path or source.source_file, error))
@@ -85,6 +93,9 @@ class Ingest:
         self.report.warnings.extend(f"{source.source_file}: {warning}" for warning in extracted.warnings)
         if not chunks and not extracted.warnings:
             self.report.warnings.append(f"{source.source_file}: no text; nothing to search in it")
+        if not chunks and info is None:
+            self.report.skipped.append(source.source_file)
+            return None
         self._report_cuts(source.source_file, chunks)
         now = time.time()
         for chunk in chunks:
@@ -96,6 +107,8 @@ class Ingest:
                 ingested_at=now,
                 type="document",
             )
+            if source.path:
+                chunk.metadata["source_path"] = str(Path(source.path).resolve())
         return Prepared(source, chunks, info is None, self._known(chunks, info))
 
     def _known(self, chunks: list[Chunk], info: SourceInfo | None) -> dict[str, Any]:
@@ -167,11 +180,19 @@ def _grouped(prepared: Iterable[Prepared]) -> Iterator[list[Prepared]]:
 
 def _check_same_source(source: IngestSource, info: SourceInfo) -> None:
     """A name that is taken by another file, which is still there, is not given to this one."""
-    if not source.path or not info.source or not Path(info.source).exists():
+    if not source.path or not info.source_path:
         return
-    if not Path(source.path).exists() or Path(source.path).samefile(info.source):
-        return
-    raise SourceError(
-        f"{source.source_file!r} in collection {info.collection!r} is {info.source!r}, not {source.path!r}; "
+    both_there = Path(source.path).exists() and Path(info.source_path).exists()
+    if both_there and not _is_same_file(source.path, info.source_path):
+        raise _taken(source, info.collection, info.source_path)
+
+
+def _is_same_file(one: str, other: str) -> bool:
+    return bool(one and other) and Path(one).exists() and Path(other).exists() and Path(one).samefile(other)
+
+
+def _taken(source: IngestSource, collection: str, by: str) -> SourceError:
+    return SourceError(
+        f"{source.source_file!r} in collection {collection!r} is {by!r}, not {source.path!r}; "
         "rename the file, ingest the folder that holds both, or use another collection"
     )

@@ -8,10 +8,10 @@ from time import perf_counter
 from typing import Any
 
 from ragistry.config.collections import CollectionsFile
-from ragistry.errors import CollectionNotFoundError, SourceNotFoundError
+from ragistry.errors import CollectionNotFoundError, SourceError, SourceNotFoundError
 from ragistry.library.ingest import Ingest, IngestSource, Progress
-from ragistry.library.report import IngestReport
-from ragistry.library.source import Reading, SourceText, files_of, one_file
+from ragistry.library.report import Failure, IngestReport
+from ragistry.library.source import Reading, SourceText, nothing_readable, one_file, readable_files
 from ragistry.protocols import Embedder, SourceStore
 from ragistry.techniques.registry import TechniqueRegistry
 from ragistry.trace import collect
@@ -59,21 +59,30 @@ class DocumentService:
         What is in the collection from this folder but no longer in it is reported as vanished, and removed with
         ``prune``.
         """
-        files = files_of(path)
-        report = self._ingest(files, collection, progress)
+        self._check_collection(collection)
+        files = readable_files(path)
         present = {file.source_file for file in files}
-        for info in self.store.sources(collection):
-            if info.source_file not in present and _lies_below(info, Path(path)):
-                report.vanished.append(info.source_file)
-                if prune:
-                    self.store.replace_source(collection, info.source_file, [])
-                    report.deleted.append(info.source_file)
+        vanished = [
+            info.source_file
+            for info in self.store.sources(collection)
+            if info.source_file not in present and _lies_below(info, Path(path))
+        ]
+        if not files and not vanished:
+            raise nothing_readable(path)
+        report = self._ingest(files, collection, progress)
+        report.vanished = vanished
+        for name in vanished if prune else ():
+            self.store.replace_source(collection, name, [])
+            report.deleted.append(name)
         return report
 
     def ingest_paths(
         self, paths: Sequence[str | Path], collection: str, *, prune: bool = False, progress: Progress | None = None
     ) -> IngestReport:
-        """Take in files and folders. Raises for a path that does not exist before anything is read."""
+        """Take in files and folders; a folder with nothing readable in it is reported as failed.
+
+        Raises for a path that does not exist before anything is read, and where there is nothing but such a folder.
+        """
         self._check_collection(collection)
         for path in paths:
             if not Path(path).exists():
@@ -81,7 +90,12 @@ class DocumentService:
         report = self._ingest([one_file(path) for path in paths if not Path(path).is_dir()], collection, progress)
         for path in paths:
             if Path(path).is_dir():
-                report.merge(self.ingest_folder(path, collection, prune=prune, progress=progress))
+                try:
+                    report.merge(self.ingest_folder(path, collection, prune=prune, progress=progress))
+                except SourceError as error:
+                    if len(paths) == 1:
+                        raise
+                    report.failed.append(Failure(str(path), error))
         return report
 
     def _ingest(
@@ -189,4 +203,4 @@ def _chunks_or_raise(report: IngestReport) -> int:
 
 def _lies_below(info: SourceInfo, folder: Path) -> bool:
     """Whether a source was taken in from this folder: its path is the folder's and its own name."""
-    return bool(info.source) and Path(info.source).resolve() == (folder / info.source_file).resolve()
+    return bool(info.source_path) and Path(info.source_path) == folder.resolve() / info.source_file

@@ -100,18 +100,28 @@ def one_file(path: str | Path) -> SourceFile:
     return SourceFile(fspath(path), Path(path).name)
 
 
-def files_of(folder: str | Path) -> list[SourceFile]:
+def readable_files(folder: str | Path) -> list[SourceFile]:
     """Every file of a supported format below a folder, hidden ones left out, in the order of their names.
 
-    Raises `SourceNotFoundError`, and `SourceError` where there is no such file.
+    Raises `SourceNotFoundError` where there is no such folder.
     """
     root = Path(folder)
     if not root.is_dir():
         raise SourceNotFoundError(f"no such folder: {fspath(folder)!r}; check the path")
-    files = [SourceFile(str(path), path.relative_to(root).as_posix()) for path in sorted(_visible(root))]
+    return [SourceFile(str(path), path.relative_to(root).as_posix()) for path in sorted(_visible(root))]
+
+
+def files_of(folder: str | Path) -> list[SourceFile]:
+    """The same; raises `SourceError` too where there is no such file."""
+    files = readable_files(folder)
     if not files:
-        raise SourceError(f"no readable files in {fspath(folder)!r}; formats are {', '.join(SUPPORTED_FORMATS)}")
+        raise nothing_readable(folder)
     return files
+
+
+def nothing_readable(folder: str | Path) -> SourceError:
+    """What is wrong with a folder that holds nothing to take in."""
+    return SourceError(f"no readable files in {fspath(folder)!r}; formats are {', '.join(SUPPORTED_FORMATS)}")
 
 
 def _visible(root: Path) -> Iterator[Path]:

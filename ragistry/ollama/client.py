@@ -42,7 +42,7 @@ class OllamaClient:
         host: str | None = None,
         *,
         timeout: float = 60.0,
-        attempts: int = 3,
+        attempts: int = 4,
         backoff: float = 0.5,
         keep_alive: str | float | None = None,
         api_key: str | None = None,

@@ -25,7 +25,8 @@ class RefusedError(ModelError):
     """The server answered with an HTTP error: its status, and the reason it gave."""
 
     def __init__(self, server: str, status: int, reason: str) -> None:
-        super().__init__(f"{server} answered {status}: {reason!r}")
+        remedy = "; it is overloaded or broken: try again later, or look into its log" if _passing(status) else ""
+        super().__init__(f"{server} answered {status}: {reason!r}{remedy}")
         self.status = status
         self.reason = reason
 
@@ -90,6 +91,10 @@ def _too_long(status: int, reason: str) -> bool:
     return status in (413, 422) or (status in (400, 500) and _TOO_LONG.search(reason) is not None)
 
 
+def _passing(status: int) -> bool:
+    return status == 429 or status >= 500
+
+
 def worth_retrying(error: Exception, longest_wait: float) -> bool | float:
     """Whether to send the request again, or after how many seconds, where the server says so.
 
@@ -97,7 +102,7 @@ def worth_retrying(error: Exception, longest_wait: float) -> bool | float:
     """
     if isinstance(error, httpx.HTTPStatusError):
         status = error.response.status_code
-        if (status != 429 and status < 500) or _too_long(status, reason_of(error.response)):
+        if not _passing(status) or _too_long(status, reason_of(error.response)):
             return False
         wait = retry_after(error.response)
         return True if wait is None else min(wait, longest_wait)

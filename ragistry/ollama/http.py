@@ -26,9 +26,9 @@ class JsonClient:
     """A server that takes JSON and answers JSON. Threads may share it.
 
     ``server`` names it in messages, ``remedy`` says what to do where it cannot be reached. ``timeout``: seconds to
-    wait for each piece of an answer. ``attempts``: how often a request is sent at most; waits between them begin at
-    ``backoff`` seconds, double, have up to ``backoff`` of jitter, and never pass ``longest_wait``, whatever the
-    server asks for in Retry-After.
+    wait for each piece of an answer. ``attempts``: how often a request is sent at most, the first time included;
+    waits between them begin at ``backoff`` seconds, double, have up to ``backoff`` of jitter, and never pass
+    ``longest_wait``, whatever the server asks for in Retry-After.
     """
 
     def __init__(
@@ -38,7 +38,7 @@ class JsonClient:
         server: str,
         remedy: str,
         timeout: float = 60.0,
-        attempts: int = 3,
+        attempts: int = 4,
         backoff: float = 0.5,
         longest_wait: float = 30.0,
         headers: Mapping[str, str] | None = None,

@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 from pocketflow import Node
 
+from ragistry.errors import PipelineError
 from ragistry.pipelines.access import both
 from ragistry.protocols import Technique
 from ragistry.types import Document, Where
@@ -32,6 +33,8 @@ class TechniqueNode(Node):  # type: ignore[misc] # untyped base
         self.where = None if where is None else normalise(where)
 
     def prep(self, shared: dict[str, Any]) -> Request:
+        if "query" not in shared:
+            raise PipelineError("the shared mapping has no 'query'; run the flow with {'query': '…'}")
         top_k, where = shared.get("top_k"), shared.get("where")
         if self.top_k is not None:
             top_k = self.top_k

@@ -79,6 +79,7 @@ class Catalog:
                 group.common.get("source", ""),
                 group.common.get("source_hash", "") if group.whole else "",
                 group.common.get("ingested_at", 0.0),
+                group.common.get("source_path", ""),
             )
             for name, source_file, group in sorted(found, key=lambda item: item[:2])
         ]

@@ -118,6 +118,7 @@ def _count(counts: dict[tuple[str, str], _Count], identity: str, metadata: Mappi
             source=str(metadata.get("source", "")),
             source_hash=str(metadata.get("source_hash", "")),
             ingested_at=float(metadata.get("ingested_at", 0.0)),
+            source_path=str(metadata.get("source_path", "")),
         )
     else:
         entry.info = replace(entry.info, chunks=chunks, source=entry.info.source or str(metadata.get("source", "")))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,9 +31,9 @@ def ranked_documents(
         scores = np.clip(scores, 0.0, 1.0)
     found = documents(connection, keys.tolist())
     shown = [
-        replace(found[key], score=score, scores=(StageScore(stage, kind, score),))
+        Document(document.content, document.metadata, score, document.id, (StageScore(stage, kind, score),))
         for key, score in zip(keys.tolist(), scores.tolist(), strict=True)
-        if key in found
+        if (document := found.get(key)) is not None
     ]
     return ranked(shown)
 

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 Keys = NDArray[np.int64]
 AT_ONCE = 10_000
+_parsed = json.JSONDecoder().raw_decode
+"""`json.loads` without its search for blanks around: half the time, and twice a document."""
 
 
 def documents(connection: sqlite3.Connection, keys: Iterable[int]) -> dict[int, Document]:
@@ -32,7 +34,7 @@ def documents(connection: sqlite3.Connection, keys: Iterable[int]) -> dict[int, 
             (json.dumps(page),),
         )
         for key, id, text, own, common in rows:
-            found[key] = Document(text, json.loads(common) | json.loads(own), 0.0, id)
+            found[key] = Document(text, _parsed(common)[0] | _parsed(own)[0], 0.0, id)
     return found
 
 

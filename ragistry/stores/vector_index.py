@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragistry.errors import StoreCorruptError, StoreError
+from ragistry.stores.checksums import check_checksums, remove_checksums, write_checksums
 from ragistry.stores.chroma_client import open_directory
 from ragistry.stores.chroma_collection import check_index, open_collection
 from ragistry.stores.chroma_errors import translated
@@ -34,7 +35,9 @@ class VectorIndex:
     """
 
     def __init__(self, folder: Path) -> None:
+        self._folder = folder
         self._place = f"the vector index at {str(folder)!r}"
+        check_checksums(folder)
         try:
             self._connection = open_directory(folder, 0.0)
         except StoreError as error:
@@ -58,6 +61,7 @@ class VectorIndex:
 
     def apply(self, add: Iterable[tuple[int, Any]], delete: Iterable[int]) -> None:
         """Take vectors in, in the place of what has their keys, and forget other keys."""
+        remove_checksums(self._folder)
         with translated(self._place):
             gone = [str(key) for key in delete]
             for start in range(0, len(gone), BATCH):
@@ -114,6 +118,7 @@ class VectorIndex:
     def close(self) -> None:
         """Let go of the folder."""
         self._connection.close()
+        write_checksums(self._folder)
         for suffix in (".lock", ".holder"):
             folder = self._connection.directory
             if folder is not None and os.path.lexists(beside := folder.with_name(folder.name + suffix)):

@@ -9,12 +9,13 @@ from ragistry.config.problems import Problems
 if TYPE_CHECKING:
     from ragistry.techniques.registry import TechniqueRegistry
 
-_SHORT = {"minilm": "all-MiniLM-L6-v2"}
+_SHORT = {"minilm": "all-minilm-l6-v2"}
 
 
 def model_name(name: str) -> str:
-    """An embedding model by the name that its fingerprint has."""
+    """An embedding model by its bare name: the server, the owner, the tag ``latest`` and case do not count."""
     name = name.partition(":")[2] if name.startswith(("ollama:", "openai:", "tei:")) else name
+    name = name.rpartition("/")[2].removesuffix(":latest").lower()
     return _SHORT.get(name, name)
 
 
@@ -24,7 +25,7 @@ def check_agreement(registry: TechniqueRegistry, embed_model: str, chunk_size: i
     for name in registry.names():
         entry = registry.entry(name)
         model, size = entry.config.get("embedding_model"), entry.config.get("chunk_size")
-        if isinstance(model, str) and model_name(model) != model_name(embed_model):
+        if isinstance(model, str) and embed_model != "tei" and model_name(model) != model_name(embed_model):
             problems.add(
                 registry.file, [*entry.keys, "embedding_model"],
                 f"techniques.{name}.embedding_model: {model!r}, but the store is made with {embed_model!r}; "

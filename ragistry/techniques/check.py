@@ -12,7 +12,7 @@ from ragistry.config.yaml_file import YamlFile
 from ragistry.errors import ConfigError
 from ragistry.techniques.catalogue import BrokenPluginError, find_class
 from ragistry.techniques.entry import Entry
-from ragistry.techniques.shape import complaints, wanted_resources
+from ragistry.techniques.shape import complaints, takes_everything, wanted_resources
 from ragistry.utils.suggest import did_you_mean
 
 
@@ -66,7 +66,7 @@ def _check_config(file: YamlFile, entry: Entry, cls: type[Any], problems: Proble
             problems.add_validation(file, entry.keys, model, error)
     wanted = wanted_resources(cls)
     for key, given in (("base", entry.base is not None), ("bases", bool(entry.bases))):
-        if given and key not in wanted:
+        if given and key not in wanted and not takes_everything(cls):
             problems.add(file, [*entry.keys, key], f"techniques.{entry.name}.{key}: {cls.__name__} takes no {key}")
         if not given and wanted.get(key):
             example = "base: naive" if key == "base" else "bases: [naive, mmr]"

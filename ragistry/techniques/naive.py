@@ -49,7 +49,7 @@ class NaiveRAGTechnique:
         """Vectors of two models cannot be compared, even where they have the same length."""
         fingerprint = self.embedder.fingerprint
         wanted = self.config.embedding_model
-        if wanted is not None and model_name(wanted) != fingerprint.model:
+        if wanted is not None and model_name(wanted) != model_name(fingerprint.model):
             raise EmbeddingMismatchError(
                 f"embedding_model is {wanted!r}, but the embedder here is {fingerprint.model!r}; "
                 f"set embed_model: {wanted} in documents.yaml and ingest again, or take embedding_model out"

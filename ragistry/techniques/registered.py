@@ -25,6 +25,10 @@ class RegisteredTechnique:
         self.name = name
         self.technique = technique
 
+    def __getattr__(self, name: str) -> Any:
+        """Whatever else the technique has is the technique's own."""
+        return getattr(object.__getattribute__(self, "technique"), name)
+
     def __repr__(self) -> str:
         return f"<technique {self.name!r}: {type(self.technique).__name__}>"
 

@@ -13,7 +13,7 @@ from ragistry.errors import ConfigError, InvalidConfigError, UnknownTechniqueErr
 from ragistry.techniques.check import Checked, check_entries
 from ragistry.techniques.entry import Entry, read_entries
 from ragistry.techniques.registered import RegisteredTechnique
-from ragistry.techniques.shape import takes_everything, wanted_resources
+from ragistry.techniques.shape import RESOURCES, takes_everything, wanted_resources
 from ragistry.utils.suggest import did_you_mean
 
 DEFAULT_TECHNIQUE = "naive"
@@ -29,7 +29,6 @@ class TechniqueRegistry:
     def __init__(self, file: YamlFile, checked: Checked, resources: Mapping[str, Any]) -> None:
         self.file = file
         self.broken = checked.broken
-        self.default = str(file.data.get("default", DEFAULT_TECHNIQUE))
         self._checked = checked
         self._resources = resources
         self._built: dict[str, RegisteredTechnique] = {}
@@ -50,9 +49,20 @@ class TechniqueRegistry:
         default = file.data.get("default")
         known = [*checked.classes, *checked.broken]
         if default is not None and default not in known and not problems.lines:
-            problems.add(file, ["default"], f"default: no technique {default!r}{did_you_mean(str(default), known)}")
+            problems.add(
+                file,
+                ["default"],
+                f"default: no technique {default!r}{did_you_mean(str(default), known)}; there are {', '.join(known)}",
+            )
         problems.report()
         return cls(file, checked, {} if resources is None else resources)
+
+    @property
+    def default(self) -> str:
+        """The technique of a search that names none: the file's ``default``, else ``naive``, else its first."""
+        names = self.names()
+        named = self.file.data.get("default") or (DEFAULT_TECHNIQUE if DEFAULT_TECHNIQUE in names else None)
+        return str(named or next(iter(names), DEFAULT_TECHNIQUE))
 
     def names(self) -> list[str]:
         """Every technique that works, in the order of the file."""
@@ -91,7 +101,10 @@ class TechniqueRegistry:
     def _build(self, entry: Entry) -> Any:
         cls = self._checked.classes[entry.name]
         given: dict[str, Any] = {}
-        for name, required in wanted_resources(cls).items():
+        wanted = wanted_resources(cls)
+        if takes_everything(cls):
+            wanted = {name: False for name in RESOURCES if name != "name"} | wanted
+        for name, required in wanted.items():
             if name == "name":
                 given[name] = entry.name
             elif name == "registry":
@@ -107,6 +120,4 @@ class TechniqueRegistry:
                     f"technique {entry.name!r} needs a {name}, and none is configured here; "
                     f"pass resources={{{name!r}: …}}, or configure one in the workspace"
                 )
-        if takes_everything(cls):
-            given = {name: self._resources[name] for name in self._resources} | given
         return cls(dict(entry.config), **given)

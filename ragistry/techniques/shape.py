@@ -37,6 +37,9 @@ def _constructor(cls: type[Any]) -> list[str]:
         inspect.Parameter.POSITIONAL_OR_KEYWORD,
     ):
         return [f"{cls.__name__}.__init__ must take the configuration first: __init__(self, config)"]
+    if parameters[0].name in RESOURCES:
+        first = parameters[0].name
+        return [f"{cls.__name__}.__init__ takes {first!r} first; write __init__(self, config, *, {first})"]
     return [
         f"{cls.__name__}.__init__ asks for {name!r}, which nobody provides; there are {', '.join(RESOURCES)}"
         for name, required in wanted_resources(cls).items()

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ragistry.config.collections import CollectionsFile
-from ragistry.errors import CollectionAlreadyExistsError, InvalidCollectionNameError, InvalidConfigError
+from ragistry.errors import CollectionAlreadyExistsError, ConfigError, InvalidCollectionNameError, InvalidConfigError
 
 HAND_WRITTEN = """\
 # our library
@@ -64,6 +64,12 @@ def test_a_broken_hand_edit_is_told_with_its_line(file: CollectionsFile) -> None
     file.path.write_text("collections:\n  - {nam: mba}\n", encoding="utf-8")
     with pytest.raises(InvalidConfigError, match="documents.yaml:2: .*did you mean 'name'"):
         file.entries()
+
+
+def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+    (tmp_path / "config").write_text("a file where the folder should be", encoding="utf-8")
+    with pytest.raises(ConfigError, match="cannot write '.*documents.yaml': .*; make it writable"):
+        CollectionsFile(tmp_path).add("notes")
 
 
 def test_many_writers_lose_nothing(file: CollectionsFile) -> None:

@@ -82,7 +82,10 @@ def test_an_unknown_argument_is_refused(tmp_path: Path) -> None:
         ("n_results: [1, 2\n", "documents.yaml:2: "),
         ("n_results: 1\nn_results: 2\n", "documents.yaml:2: .*duplicate key"),
         ("- a\n- b\n", r"documents.yaml:1: must be a mapping of settings, got \['a', 'b'\]"),
-        ("topic: MBA\n", "'topic' .*'MBA'.* is no longer used; describe each collection under 'collections'"),
+        (
+            "topic: MBA\n",
+            "documents.yaml:1: topic: 'MBA' is no longer used; describe each collection under",
+        ),
         ("x: !!python/object/apply:os.system ['true']\n", "documents.yaml:1: x: unknown setting 'x'"),
         ("collections: [{name: a}, {name: a}]\n", "collection 'a' stands here twice"),
     ],

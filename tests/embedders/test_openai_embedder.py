@@ -178,12 +178,12 @@ def test_a_passing_failure_is_tried_again(make: Callable[..., Made], failure: st
     assert embedder.embed(["text"]).shape == (1, 64)
 
 
-def test_an_overloaded_server_is_asked_three_times(make: Callable[..., Made]) -> None:
+def test_an_overloaded_server_is_asked_four_times(make: Callable[..., Made]) -> None:
     server, embedder = make()
     server.fail_next(429, times=10, path="/v1/embeddings")
     with pytest.raises(ModelError, match="429"):
         embedder.embed(["text"])
-    assert len(server.asked("/v1/embeddings")) == 3
+    assert len(server.asked("/v1/embeddings")) == 4
 
 
 @pytest.mark.parametrize("status", [413, 422])

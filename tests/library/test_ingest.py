@@ -118,7 +118,7 @@ def test_one_bad_file_does_not_stop_the_others(workspace: Workspace, tmp_path: P
     (folder / "empty.txt").write_text("", encoding="utf-8")
     (folder / "picture.png").write_bytes(b"not read at all")
     report = workspace.library.ingest_folder(folder, "notes")
-    assert report.added[-2:] == ["one.txt", "two.txt"]
+    assert (report.added, report.skipped) == (["one.txt", "two.txt"], ["empty.txt"])
     assert [failure.source for failure in report.failed] == [str(folder / "broken.pdf")]
     assert "broken.pdf" in report.failed[0].error
     assert any("empty.txt" in warning for warning in report.warnings)
@@ -176,6 +176,46 @@ def test_a_name_that_another_file_has_is_not_replaced(workspace: Workspace, tmp_
     assert all("Tea" in text for text in stored(workspace).values())
     one.unlink()
     assert workspace.library.ingest_file(other, "notes") > 0, "the other file is gone, so the name is free"
+
+
+def test_two_files_of_one_name_in_one_ingest(workspace: Workspace, tmp_path: Path) -> None:
+    one = write(tmp_path / "a", same=paragraphs("Tea")) / "same.txt"
+    other = write(tmp_path / "b", same=paragraphs("Rain")) / "same.txt"
+    report = workspace.library.ingest_paths([one, other, one], "notes")
+    assert report.added == ["same.txt"]
+    assert [failure.source for failure in report.failed] == [str(other)]
+    assert all("Tea" in text for text in stored(workspace).values())
+
+
+def test_a_relative_path_is_that_of_its_own_folder(
+    workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path / "a", same=paragraphs("Tea"))
+    write(tmp_path / "b", same=paragraphs("Rain"))
+    monkeypatch.chdir(tmp_path / "a")
+    workspace.library.ingest_file("same.txt", "notes")
+    monkeypatch.chdir(tmp_path / "b")
+    with pytest.raises(SourceError, match="same.txt' in collection 'notes' is '.*/a/same.txt'"):
+        workspace.library.ingest_file("same.txt", "notes")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a" / "same.txt").unlink()
+    assert workspace.library.ingest_folder("a", "notes", prune=True).deleted == ["same.txt"]
+
+
+def test_an_empty_folder_beside_others_is_reported(workspace: Workspace, tmp_path: Path) -> None:
+    folder = write(tmp_path / "in", one=paragraphs("Tea"))
+    (tmp_path / "none").mkdir()
+    report = workspace.library.ingest_paths([tmp_path / "none", folder], "notes")
+    assert report.added == ["one.txt"]
+    assert [failure.source for failure in report.failed] == [str(tmp_path / "none")]
+
+
+def test_an_empty_file_is_skipped_with_a_warning(workspace: Workspace, tmp_path: Path) -> None:
+    (tmp_path / "empty.txt").write_text("", encoding="utf-8")
+    for _ in range(2):
+        report = workspace.library.ingest_paths([tmp_path / "empty.txt"], "notes")
+        assert (report.added, report.skipped) == ([], ["empty.txt"])
+        assert len(report.warnings) == 1
 
 
 def test_the_same_name_in_two_collections_is_two_sources(workspace: Workspace, tmp_path: Path) -> None:

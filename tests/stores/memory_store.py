@@ -139,6 +139,7 @@ class MemoryStore:
         return SourceInfo(
             collection, source_file, len(ids), metadata["source"],
             metadata["source_hash"] if whole else "", metadata["ingested_at"] if first else 0.0,
+            metadata.get("source_path", "") if first else "",
         )  # fmt: skip
 
     def _ids(self, where: Where | None) -> list[str]:

@@ -59,11 +59,18 @@ def test_a_technique_is_built_once_and_only_when_asked_for(tmp_path: Path) -> No
         registry.get("g")
 
 
+def test_a_technique_may_take_whatever_there_is(tmp_path: Path) -> None:
+    text = 'techniques:\n  e: {use: "HERE:Echo"}\n  all: {use: "HERE:Everything", base: e, bases: [e, e]}\n'
+    registry = load(tmp_path, text, store="s")
+    assert registry.get("all").retrieve("q")[0].content == "base bases registry store"
+    assert registry.get("all").resources["store"] == "s", "what the class keeps is seen through its name"
+
+
 def test_resources_come_by_the_name_of_the_parameter(tmp_path: Path) -> None:
     text = 'techniques:\n  g: {use: "HERE:NeedsGenerator"}\n  all: {use: "HERE:Everything"}\n'
     registry = load(tmp_path, text, generator=str.title, store="s")
     assert registry.get("g").retrieve("a b")[0].content == "A B"
-    assert registry.get("all").retrieve("q")[0].content == "generator store"
+    assert registry.get("all").retrieve("q")[0].content == "generator registry store"
 
 
 def test_an_unknown_name_lists_the_known_ones(tmp_path: Path) -> None:
