@@ -1,9 +1,16 @@
 #!/usr/bin/env bash
-# Ingest the three collections of fixtures/ into a new workspace and ask a few questions by two techniques.
+# Ingest the three collections of fixtures/ into a workspace of its own and ask a few questions by three techniques.
+# usage: examples/demo.sh [FOLDER], a folder that is not there, or one that an earlier demo made: it is made anew.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 workspace=${1:-demo-workspace}
+if [ -e "$workspace" ] && [ ! -f "$workspace/.demo" ]; then
+  echo "error: '$workspace' exists and no demo made it; name a folder that is not there" >&2
+  exit 2
+fi
 rm -rf "$workspace"
+mkdir -p "$workspace"
+touch "$workspace/.demo"
 export RAGISTRY_WORKSPACE=$workspace
 
 run() {

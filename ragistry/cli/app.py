@@ -5,17 +5,20 @@ from __future__ import annotations
 import logging
 import os
 import sys
+from pathlib import Path
+from typing import Annotated
 
 import typer
 
 from ragistry.cli import config, doctor, ingest, init, maintenance, search, techniques
+from ragistry.cli.options import DebugOption
 from ragistry.cli.output import error_line
 from ragistry.errors import RagistryError
 
 app = typer.Typer(
     name="ragistry",
     help="Name a retrieval technique, ingest once, ask, and see which technique is better on your documents.",
-    no_args_is_help=True,
+    invoke_without_command=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -40,9 +43,22 @@ def _version(wanted: bool) -> None:
 
 @app.callback()
 def options(
-    version: bool = typer.Option(False, "--version", help="Print the version.", callback=_version, is_eager=True),
+    context: typer.Context,
+    workspace: Annotated[
+        Path,
+        typer.Option("--workspace", "-w", help="Folder of the workspace.", envvar="RAGISTRY_WORKSPACE"),
+    ] = Path(),
+    debug: DebugOption = False,
+    version: bool = typer.Option(  # noqa: ARG001, its callback prints
+        False, "--version", help="Print the version.", callback=_version, is_eager=True
+    ),
 ) -> None:
-    """Options of every command."""
+    """Options that may stand before a command; those after it win."""
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+        raise typer.Exit(2)
+    defaults = {"workspace": workspace, "folder": workspace, "debug": debug}
+    context.default_map = {context.invoked_subcommand: defaults}
 
 
 def run() -> None:
@@ -50,7 +66,12 @@ def run() -> None:
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s: %(message)s", handlers=[_WarningHandler()])
     debug = "--debug" in sys.argv or bool(os.environ.get("RAGISTRY_DEBUG"))
     try:
-        app()
+        sys.exit(app(prog_name="ragistry", standalone_mode=False))
+    except typer.TyperException as error:
+        error_line(_usage(error))
+        sys.exit(error.exit_code)
+    except typer.Abort:
+        sys.exit(130)
     except RagistryError as error:
         if debug:
             raise
@@ -62,9 +83,22 @@ def run() -> None:
         sys.exit(0)
 
 
+def _usage(error: typer.TyperException) -> str:
+    """What was used wrongly, and which help says how, on one line."""
+    context: typer.Context | None = getattr(error, "ctx", None)
+    command = context.command_path if context else "ragistry"
+    return f"{' '.join(error.format_message().split())} (`{command} --help` says how)"
+
+
 class _WarningHandler(logging.Handler):
-    """A warning is one line on standard error, in the same form as an error."""
+    """A warning is one line on standard error, in the same form as an error, and said once."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.said: set[str] = set()
 
     def emit(self, record: logging.LogRecord) -> None:
-        if record.name.split(".")[0] == "ragistry":
-            error_line(record.getMessage(), label=record.levelname.lower())
+        message = record.getMessage()
+        if record.name.split(".")[0] == "ragistry" and message not in self.said:
+            self.said.add(message)
+            error_line(message, label=record.levelname.lower())

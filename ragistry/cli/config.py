@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from ragistry.cli.options import DebugOption, JsonOption, WorkspaceOption
 from ragistry.cli.output import console, print_json
@@ -34,6 +35,14 @@ def config(
         return
     table = Table("setting", "value", "from", box=box.SIMPLE_HEAD)
     for name, value in values.items():
-        shown = f"{value} ({used[name]})" if name in used and used[name] != value else str(value)
+        shown = f"{value} ({used[name]})" if name in used and used[name] != value else _shown(value)
         table.add_row(name, shown, origins[name])
     console().print(table)
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {_shown(inner)}" for name, inner in value.items())
+    if value is None:
+        return "-"
+    return f"{value:g}" if isinstance(value, float) else str(value)

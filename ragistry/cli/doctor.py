@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal
 import typer
 
 from ragistry.cli.options import DebugOption, JsonOption, WorkspaceOption
-from ragistry.cli.output import console, print_json
+from ragistry.cli.output import console, counted, print_json
 from ragistry.errors import RagistryError
 
 if TYPE_CHECKING:
@@ -70,8 +70,8 @@ def _try_workspace(path: Path) -> list[Finding]:
         return [
             Finding("configuration", "ok", f"{opened.root.resolve()}"),
             Finding("techniques", "failed" if broken else "ok", broken or names),
-            _try("model", lambda: _embed(opened)),
-            _try("store", lambda: _count(opened)),
+            model := _try("model", lambda: _embed(opened)),
+            _try("store", lambda: _count(opened, with_model=model.state == "ok")),
             _ollama(opened),
         ]
 
@@ -89,14 +89,15 @@ def _embed(opened: Workspace) -> str:
     return f"{fingerprint.model} ({fingerprint.provider}), {fingerprint.dimension} dimensions"
 
 
-def _count(opened: Workspace) -> str:
+def _count(opened: Workspace, *, with_model: bool) -> str:
+    """``with_model``: check that the store's vectors are the model's too; a model that is down is told already."""
     from ragistry.protocols import EmbedderRecord
 
     store = opened.store
-    if isinstance(store, EmbedderRecord):
+    if with_model and isinstance(store, EmbedderRecord):
         store.check_embedder(opened.embedder.fingerprint)
     sources = store.sources()
-    return f"{len(sources)} sources, {sum(info.chunks for info in sources)} chunks"
+    return f"{counted(len(sources), 'source')}, {counted(sum(info.chunks for info in sources), 'chunk')}"
 
 
 def _ollama(opened: Workspace) -> Finding:

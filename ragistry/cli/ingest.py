@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ragistry.cli.options import DebugOption, JsonOption, WorkspaceOption
-from ragistry.cli.output import console, error_line, print_json, progress_bar
+from ragistry.cli.output import console, counted, error_line, print_json, progress_bar
 
 if TYPE_CHECKING:
     from ragistry.library.report import IngestReport
@@ -33,7 +33,7 @@ def ingest(
     from ragistry.workspace import open_workspace
 
     with open_workspace(workspace) as opened:
-        name = _collection(opened, collection, create)
+        name = _collection(opened, paths, collection, create)
         with progress_bar(not as_json) as progress:
             report = opened.library.ingest_paths(paths, name, prune=prune, progress=progress)
     if as_json:
@@ -44,7 +44,7 @@ def ingest(
         raise typer.Exit(1)
 
 
-def _collection(opened: Workspace, name: str | None, create: str | None) -> str:
+def _collection(opened: Workspace, paths: list[Path], name: str | None, create: str | None) -> str:
     """The collection to write to, made where the caller asks for it or where the workspace has none yet."""
     from ragistry.errors import CollectionNotFoundError
 
@@ -56,8 +56,23 @@ def _collection(opened: Workspace, name: str | None, create: str | None) -> str:
             )
         return known[0]
     if name not in known and (create is not None or not known):
+        _check_paths(paths)
         opened.library.create_collection(name, create or "")
+    elif name in known and create is not None:
+        error_line(f"collection {name!r} exists; its description stays", label="note")
     return name
+
+
+def _check_paths(paths: list[Path]) -> None:
+    """Refuse what leads to no file, before a collection is made for it."""
+    from ragistry.errors import SourceNotFoundError
+    from ragistry.library.source import nothing_readable, readable_files
+
+    for path in paths:
+        if not path.exists():
+            raise SourceNotFoundError(f"no such file or folder: {str(path)!r}; check the path")
+    if not any(path.is_file() or readable_files(path) for path in paths):
+        raise nothing_readable(paths[0])
 
 
 def _as_json(report: IngestReport, collection: str) -> dict[str, Any]:
@@ -93,4 +108,4 @@ def _print(report: IngestReport, collection: str) -> None:
             ("failed", report.failed),
         )
     ]
-    console().print(f"{collection}: {', '.join(counts)} ({report.chunks} chunks written)")
+    console().print(f"{collection}: {', '.join(counts)} ({counted(report.chunks, 'chunk')} written)")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from ragistry.cli.options import DebugOption, JsonOption, WorkspaceOption
-from ragistry.cli.output import console, error_line, print_json, progress_bar
+from ragistry.cli.output import console, counted, error_line, print_json, progress_bar
 
 if TYPE_CHECKING:
     from ragistry.stores.local import LocalStore
@@ -64,7 +64,7 @@ def reembed(
     if as_json:
         print_json({"sources": groups, "model": model})
     else:
-        console().print(f"{groups} sources embedded with {model}")
+        console().print(f"{counted(groups, 'source')} embedded with {model}")
 
 
 def _local(opened: Workspace) -> LocalStore:

@@ -13,6 +13,16 @@ from typing import Any
 import typer
 from rich.console import Console
 
+STYLES = {
+    "error": "bold red",
+    "critical": "bold red",
+    "failed": "bold red",
+    "broken": "bold red",
+    "warning": "yellow",
+    "degraded": "yellow",
+}
+"""Colours of the labels of `error_line`; any other is dim."""
+
 
 def console() -> Console:
     """Standard output; text of documents is never read as markup."""
@@ -29,8 +39,12 @@ def error_line(message: str, label: str = "error") -> None:
     from rich.text import Text
 
     stderr = Console(stderr=True, highlight=False, emoji=False, soft_wrap=True)
-    style = "yellow" if label == "warning" else "bold red"
-    stderr.print(Text.assemble((f"{label}: ", style), message))
+    stderr.print(Text.assemble((f"{label}: ", STYLES.get(label, "dim")), message))
+
+
+def counted(number: int, noun: str) -> str:
+    """``1 chunk``, ``2 chunks``."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 @contextmanager

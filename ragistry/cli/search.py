@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ragistry.cli.options import DebugOption, JsonOption, WorkspaceOption
-from ragistry.cli.output import console, error_line, print_json
+from ragistry.cli.output import console, counted, error_line, print_json
 
 if TYPE_CHECKING:
     from ragistry.types import Document, RetrievalResult
@@ -78,7 +78,7 @@ def _print(number: int, document: Document, full: bool) -> None:
     from rich.text import Text
 
     out = console()
-    out.print(Text.assemble((f"{number}. ", "bold"), (place(document), "bold cyan"), f"  {document.score:.3f}"))
+    out.print(Text.assemble((f"{number}. ", "bold"), (place(document), "bold cyan"), f"  {score(document)}"))
     text = document.content
     if not full:
         text = " ".join(text.split())
@@ -99,10 +99,18 @@ def place(document: Document) -> str:
     return f"{collection}{source} ({', '.join(part for part in spot if part)})"
 
 
+def score(document: Document) -> str:
+    """A score with its kind, since those of different kinds are never compared: ``cosine 0.497``."""
+    last = document.scores[-1] if document.scores else None
+    kind = last.kind if last is not None and last.value == document.score else "score"
+    return f"{kind} {document.score:.3f}"
+
+
 def _print_trace(result: RetrievalResult) -> None:
     out = console()
     out.print()
     for stage in result.trace:
-        calls = f", {stage.model_calls} model calls, {stage.tokens} tokens" if stage.model_calls else ""
-        out.print(f"{'  ' * stage.depth}{stage.name}: {stage.ms:.1f} ms, {stage.documents_out} documents{calls}")
+        calls = [counted(stage.model_calls, "model call"), counted(stage.tokens, "token")] if stage.model_calls else []
+        parts = [f"{stage.ms:.1f} ms", counted(stage.documents_out, "document"), *calls]
+        out.print(f"{'  ' * stage.depth}{stage.name}: {', '.join(parts)}")
     out.print(f"total: {result.search_time_ms:.1f} ms")

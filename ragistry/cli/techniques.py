@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -49,7 +50,7 @@ def _configured(workspace: Path, broken: dict[str, str]) -> list[dict[str, Any]]
                 "default": name == registry.default,
                 "bases": [base for base in (registry.entry(name).base, *registry.entry(name).bases) if base],
                 "config": registry.entry(name).config,
-                "description": first_line(registry.technique_class(name)),
+                "description": first_sentence(registry.technique_class(name)),
             }
             for name in registry.names()
         ]
@@ -59,15 +60,16 @@ def _available(broken: dict[str, str]) -> list[dict[str, Any]]:
     from ragistry.techniques.catalogue import find_class, offers
 
     return [
-        {"name": name, "from": offer.distribution, "description": first_line(find_class(name))}
+        {"name": name, "from": offer.distribution, "description": first_sentence(find_class(name))}
         for name, offer in offers().items()
         if name not in broken
     ]
 
 
-def first_line(cls: type[Any]) -> str:
-    """The first line of a class's docstring: what it does."""
-    return (cls.__doc__ or "").strip().partition("\n")[0]
+def first_sentence(cls: type[Any]) -> str:
+    """The first sentence of a class's docstring as plain text: what it does."""
+    paragraph = " ".join(re.split(r"\n\s*\n", (cls.__doc__ or "").strip())[0].split())
+    return re.split(r"(?<=\.)\s", paragraph)[0].rstrip(":").replace("`", "")
 
 
 def _print(rows: list[dict[str, Any]]) -> None:

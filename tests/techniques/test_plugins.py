@@ -6,23 +6,12 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from zipfile import ZipFile
 
 import pytest
 
+NAME = "ragistry_shout-1.0"
 PLUGIN = {
-    "pyproject.toml": """\
-[build-system]
-requires = ["hatchling"]
-build-backend = "hatchling.build"
-[project]
-name = "ragistry-shout"
-version = "1.0"
-[project.entry-points."ragistry.techniques"]
-shout = "ragistry_shout:Shout"
-broken_inside = "ragistry_shout.broken:Thing"
-broken_missing = "ragistry_nowhere:Thing"
-naive = "ragistry_shout:Shout"
-""",
     "ragistry_shout/__init__.py": '''\
 class Shout:
     """Search with the query in capitals."""
@@ -32,22 +21,37 @@ class Shout:
         return self.base.retrieve(query.upper(), **options)
 ''',
     "ragistry_shout/broken.py": "import a_package_that_is_not_there\n",
+    f"{NAME}.dist-info/METADATA": "Metadata-Version: 2.1\nName: ragistry-shout\nVersion: 1.0\n",
+    f"{NAME}.dist-info/WHEEL": "Wheel-Version: 1.0\nGenerator: tests\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+    f"{NAME}.dist-info/entry_points.txt": """\
+[ragistry.techniques]
+shout = ragistry_shout:Shout
+broken_inside = ragistry_shout.broken:Thing
+broken_missing = ragistry_nowhere:Thing
+naive = ragistry_shout:Shout
+""",
 }
+
+
+def wheel(folder: Path) -> Path:
+    """The plugin as its author would publish it."""
+    path = folder / f"{NAME}-py3-none-any.whl"
+    record = f"{NAME}.dist-info/RECORD"
+    with ZipFile(path, "w") as archive:
+        for name, text in PLUGIN.items():
+            archive.writestr(name, text)
+        archive.writestr(record, "".join(f"{name},,\n" for name in [*PLUGIN, record]))
+    return path
 
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The plugin, installed as pip would install it: the package and its metadata in a folder of the path."""
+    """A folder of the path into which pip has installed the plugin."""
     site = tmp_path_factory.mktemp("site")
-    (site / "ragistry_shout").mkdir()
-    for name, text in PLUGIN.items():
-        if name.startswith("ragistry_shout/"):
-            (site / name).write_text(text, encoding="utf-8")
-    info = site / "ragistry_shout-1.0.dist-info"
-    info.mkdir()
-    points = PLUGIN["pyproject.toml"].partition('[project.entry-points."ragistry.techniques"]\n')[2]
-    (info / "entry_points.txt").write_text("[ragistry.techniques]\n" + points.replace('"', ""), encoding="utf-8")
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: ragistry-shout\nVersion: 1.0\n", encoding="utf-8")
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    package = wheel(tmp_path_factory.mktemp("wheel"))
+    subprocess.run([*pip, "--no-index", "--no-deps", "--target", str(site), str(package)], check=True, timeout=100)
+    assert (site / f"{NAME}.dist-info" / "INSTALLER").read_text(encoding="utf-8").strip() == "pip"
     return site
 
 
