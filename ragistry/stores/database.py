@@ -5,6 +5,7 @@ Everything else in the store's folder can be made again from it, so it is never 
 
 from __future__ import annotations
 
+import logging
 import os
 import sqlite3
 import threading
@@ -14,6 +15,8 @@ from pathlib import Path
 from uuid import uuid4
 
 from ragistry.errors import StoreCorruptError, StoreError, StoreLockedError
+
+log = logging.getLogger(__name__)
 
 VERSION = 1
 FILE, MARKER = "store.db", "store.version"
@@ -144,10 +147,13 @@ class Database:
                 raise
 
     def erase(self) -> None:
-        """Let what was deleted vanish from the disk, as far as no reader still sees it."""
-        with self._guard, translated(self.path):
-            if writer := self._writers.get(os.getpid()):
-                writer.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        """Let what was deleted vanish from the disk, as far as no reader still sees it; else when it is next done."""
+        with self._guard:
+            try:
+                if writer := self._writers.get(os.getpid()):
+                    writer.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            except sqlite3.OperationalError as error:
+                log.warning("%s: what was deleted is not yet wiped from the disk: %s", self.path, error)
 
     def problems(self) -> list[str]:
         """What is wrong with the file, after reading all of it."""

@@ -24,7 +24,7 @@ class Indexes:
     """What can be made again from the database. Whatever writes is called by the holder of the store's lock."""
 
     def __init__(self, database: Database, folder: Path, vector_folder: Path, language: str) -> None:
-        self._lexical = Upkeep["LexicalIndex"](
+        self.lexical = Upkeep["LexicalIndex"](
             database,
             folder / "lexical",
             "lexical_outbox",
@@ -32,33 +32,9 @@ class Indexes:
             partial(_build_lexical, language=language),
             _texts,
         )
-        self._vectors = Upkeep["VectorIndex"](
+        self.vectors = Upkeep["VectorIndex"](
             database, vector_folder, "vector_outbox", _open_vectors, _build_vectors, _vectors, of_vectors=True
         )
-
-    def lexical(self) -> LexicalIndex:
-        """The lexical index with everything that was written."""
-        return self._lexical.brought_up()
-
-    def lexical_as_it_is(self) -> LexicalIndex | None:
-        """The lexical index to read, as it lies there."""
-        return self._lexical.opened()
-
-    def lexical_pending(self, connection: sqlite3.Connection) -> int:
-        """How many chunks the lexical index has yet to hear of."""
-        return self._lexical.pending(connection)
-
-    def vectors(self) -> VectorIndex:
-        """The vector index with everything that was written."""
-        return self._vectors.brought_up()
-
-    def remake_lexical(self, reason: str) -> LexicalIndex:
-        """The lexical index, made again."""
-        return self._lexical.rebuild(reason)
-
-    def remake_vectors(self, reason: str) -> VectorIndex:
-        """The vector index, made again."""
-        return self._vectors.rebuild(reason)
 
     def problems(self) -> list[str]:
         """What is wrong with the indexes, one line each."""
@@ -84,7 +60,7 @@ class Indexes:
             keeper.close()
 
     def _keepers(self) -> list[Upkeep[Any]]:
-        return [self._lexical, self._vectors]
+        return [self.lexical, self.vectors]
 
 
 def _open_lexical(folder: Path, language: str) -> LexicalIndex:

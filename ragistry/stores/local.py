@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import os
+import sqlite3
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,11 +21,12 @@ from ragistry.types import Document, EmbeddedChunk, EmbedderFingerprint, SourceI
 from ragistry.utils.chunk_checks import check_chunks, check_source
 from ragistry.utils.fingerprints import check_same_embedder
 from ragistry.utils.limits import check_query, check_top_k
-from ragistry.utils.vectors import query_vector as unit_query
 from ragistry.utils.where import normalise
 
 if TYPE_CHECKING:
     from ragistry.protocols import Vectors
+
+log = logging.getLogger(__name__)
 
 EXACT_BELOW = 20_000
 """Chunks up to which every vector is compared: exact, and as fast as an approximate index is."""
@@ -40,6 +42,10 @@ class LocalStore:
     index used, for searches without a condition over more than ``exact_below`` chunks. ``memory``: bytes for
     matrices of hot selections. ``language``: of the index of words (`utils.analysis`). ``vector_folder``: of the
     approximate index, if not in ``folder``.
+
+    A condition on what all chunks of a source share (``collection``, ``source_file``, ``type``, ``title``, ``tags`` …)
+    is settled without reading any; ``page``, ``section`` and ``has_code`` have an index for equality; for other keys
+    the metadata of the chunks in question are read, some 4 µs each, when a condition is first used.
     """
 
     def __init__(
@@ -111,11 +117,15 @@ class LocalStore:
             known = record.recorded_embedder(connection) is not None
         if not known:
             with self._state.write() as (connection, _):
+                self._check_embedder(connection, fingerprint)
                 record.record_embedder(connection, fingerprint)
 
     def check_embedder(self, fingerprint: EmbedderFingerprint) -> None:
         with self._state.read() as (connection, _):
-            known, dimension = record.recorded_embedder(connection), record.recorded_dimension(connection)
+            self._check_embedder(connection, fingerprint)
+
+    def _check_embedder(self, connection: sqlite3.Connection, fingerprint: EmbedderFingerprint) -> None:
+        known, dimension = record.recorded_embedder(connection), record.recorded_dimension(connection)
         if known is not None:
             check_same_embedder(known, fingerprint)
         elif dimension not in (None, fingerprint.dimension):
@@ -127,9 +137,7 @@ class LocalStore:
     def search(self, query_vector: Sequence[float], top_k: int = 10, *, where: Where | None = None) -> list[Document]:
         check_top_k(top_k)
         condition = None if where is None else normalise(where)
-        with self._state.read() as (connection, catalog):
-            vector = unit_query(query_vector, record.recorded_dimension(connection))
-            return self._searching.by_vector(connection, catalog, vector, top_k, condition)
+        return self._searching.by_vector(query_vector, top_k, condition)
 
     def search_text(self, query: str, top_k: int = 10, *, where: Where | None = None) -> list[Document]:
         check_query(query)
@@ -203,7 +211,7 @@ class LocalStore:
     def flush(self) -> None:
         """Let the index of words hear of everything that was written; a search does so by itself."""
         with self._state.locked():
-            self._indexes.lexical()
+            self._indexes.lexical.brought_up()
 
     def verify(self) -> list[str]:
         """What is wrong with the files of the store, one line each; nothing where all is well. Reads all of them."""
@@ -218,9 +226,13 @@ class LocalStore:
     def close(self) -> None:
         if self._state.closed:
             return
-        if self._state.changed:
-            # So that the next process finds its index ready; if another one writes now, it does this itself.
-            with suppress(StoreLockedError):
-                self.flush()
-        self._indexes.close()
-        self._state.close()
+        try:
+            if self._state.changed:
+                self.flush()  # so that the next process finds its index ready
+        except StoreLockedError:
+            pass  # whoever writes now does it
+        except StoreError as error:
+            log.warning("what was written is safe, but has still to be indexed, by whoever searches next: %s", error)
+        finally:
+            self._indexes.close()
+            self._state.close()

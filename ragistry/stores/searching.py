@@ -5,26 +5,40 @@ from __future__ import annotations
 import json
 import logging
 import sqlite3
+from collections.abc import Callable, Sequence
+from itertools import count
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ragistry.errors import StoreCorruptError, StoreLockedError
+from ragistry.errors import StoreError, StoreLockedError
 from ragistry.stores import exact, reading
 from ragistry.stores.catalog import Catalog
+from ragistry.stores.embedder_record import recorded_dimension
 from ragistry.stores.indexes import Indexes
 from ragistry.stores.ranking import ranked_documents
 from ragistry.stores.state import State
+from ragistry.stores.upkeep import I, Upkeep
 from ragistry.trace import degraded
 from ragistry.types import Document, Where
+from ragistry.utils.vectors import query_vector as unit_query
 
 if TYPE_CHECKING:
     from ragistry.stores.lexical import LexicalIndex
+    from ragistry.stores.vector_index import VectorIndex
 
 log = logging.getLogger(__name__)
 
 Found = tuple[reading.Keys, NDArray[np.float32]]
+
+ATTEMPTS = 4
+"""How often a search is made anew because the store was written to between its looks at the database and an index.
+After these it keeps writers out."""
+
+
+class _Again(Exception):  # noqa: N818
+    """A search has to be made anew, with an index that is brought up; the text says what broke in it, if anything."""
 
 
 class Searching:
@@ -36,42 +50,60 @@ class Searching:
         self._matrices = exact.Matrices(memory)
         self._approximate_above = approximate_above
 
-    def by_vector(
-        self,
-        connection: sqlite3.Connection,
-        catalog: Catalog,
-        vector: NDArray[np.float32],
-        top_k: int,
-        where: Where | None,
-    ) -> list[Document]:
+    def by_vector(self, query: Sequence[float], top_k: int, where: Where | None) -> list[Document]:
         """The nearest chunks that meet a condition in its normal form."""
-        if not catalog.chunks:
-            self._warn_empty()
-            return []
-        if where is None and self._approximate_above is not None and catalog.chunks > self._approximate_above:
-            keys, scores = self._approximate(vector, top_k)
-        else:
-            keys, scores = exact.nearest(self._matrix(connection, catalog, where), vector, top_k)
-        return ranked_documents(connection, keys, scores, top_k, "dense", "cosine")
+        vectors = self._indexes.vectors
+
+        def search(index: VectorIndex | None, final: bool) -> list[Document]:
+            with self._state.read() as (connection, catalog):
+                vector = unit_query(query, recorded_dimension(connection))
+                if not catalog.chunks:
+                    return self._nothing()
+                if where is not None or self._approximate_above is None or catalog.chunks <= self._approximate_above:
+                    keys, scores = exact.nearest(self._matrix(connection, catalog, where), vector, top_k)
+                else:
+                    keys, scores = _asked(vectors, index, lambda found: found.search(vector, top_k), connection, final)
+                return ranked_documents(connection, keys, scores, top_k, "dense", "cosine")
+
+        return self._tried(vectors, vectors.present, search)
 
     def by_words(self, query: str, top_k: int, where: Where | None) -> list[Document]:
         """The best chunks by BM25 that meet a condition in its normal form."""
-        index = self._lexical()
-        if index is None:
-            self._warn_empty()
-            return []
-        try:
-            return self._words(index, query, top_k, where)
-        except StoreCorruptError as error:
-            with self._state.locked():
-                index = self._indexes.remake_lexical(str(error))
-            return self._words(index, query, top_k, where)
+        lexical = self._indexes.lexical
 
-    def _words(self, index: LexicalIndex, query: str, top_k: int, where: Where | None) -> list[Document]:
-        with self._state.read() as (connection, catalog):
-            allowed = None if where is None else reading.selected_keys(connection, catalog.select(where))
-            keys, scores = index.search(query, top_k, allowed=allowed)
-            return ranked_documents(connection, keys, scores, top_k, "bm25", "bm25")
+        def search(index: LexicalIndex | None, final: bool) -> list[Document]:
+            with self._state.read() as (connection, catalog):
+                if not catalog.chunks:
+                    return self._nothing()
+                allowed = None if where is None else reading.selected_keys(connection, catalog.select(where))
+                keys, scores = _asked(
+                    lexical, index, lambda found: found.search(query, top_k, allowed=allowed), connection, final
+                )
+                return ranked_documents(connection, keys, scores, top_k, "bm25", "bm25")
+
+        return self._tried(lexical, lexical.opened(), search)
+
+    def _tried(
+        self, keeper: Upkeep[I], index: I | None, search: Callable[[I | None, bool], list[Document]]
+    ) -> list[Document]:
+        """What ``search`` finds with the index as it is, if that will do, else when it is brought up.
+
+        It is never waited for inside of a snapshot, for which in turn a writer may wait.
+        """
+        for attempt in count(1):
+            try:
+                return search(index, False)
+            except _Again as again:
+                broken = str(again)
+            try:
+                with self._state.locked():
+                    index = keeper.mended(index, broken)
+                    if attempt == ATTEMPTS:
+                        return search(index, True)
+            except StoreLockedError:
+                degraded("another process is writing; what it wrote last is not searched by words; try again")
+                return search(index, True)
+        raise AssertionError
 
     def _matrix(self, connection: sqlite3.Connection, catalog: Catalog, where: Where | None) -> exact.Matrix:
         name = exact.EVERYTHING if where is None else json.dumps(where, sort_keys=True)
@@ -87,32 +119,25 @@ class Searching:
             self._matrices.keep(catalog, name, matrix)
         return matrix
 
-    def _lexical(self) -> LexicalIndex | None:
-        """The index of words with all that was written; where another process writes, as it is for the moment.
-
-        None where there is nothing to search, or nothing yet.
-        """
-        with self._state.read() as (connection, catalog):
-            pending = self._indexes.lexical_pending(connection)
-        index = self._indexes.lexical_as_it_is()
-        if not catalog.chunks or (index is not None and not pending):
-            return index if catalog.chunks else None
-        try:
-            with self._state.locked():
-                return self._indexes.lexical()
-        except StoreLockedError:
-            missing = "the index of words is" if index is None else f"{pending} chunks are"
-            degraded(f"{missing} being written by another process; search by words again when it is done")
-            return index
-
-    def _approximate(self, vector: NDArray[np.float32], top_k: int) -> Found:
-        with self._state.locked():
-            index = self._indexes.vectors()
-        try:
-            return index.search(vector, top_k)
-        except StoreCorruptError as error:
-            with self._state.locked():
-                return self._indexes.remake_vectors(str(error)).search(vector, top_k)
-
-    def _warn_empty(self) -> None:
+    def _nothing(self) -> list[Document]:
         log.warning("%s: the store is empty; ingest something first", self._state.folder)
+        return []
+
+
+def _asked(
+    keeper: Upkeep[I], index: I | None, ask: Callable[[I], Found], connection: sqlite3.Connection, final: bool
+) -> Found:
+    """What an index finds; `_Again` where it is not there, fails, or does not hold what the connection sees."""
+    if index is None:
+        if final:
+            return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.float32)
+        raise _Again
+    try:
+        found = ask(index)
+    except StoreError as error:
+        if final:
+            raise
+        raise _Again(str(error)) from error
+    if not final and not keeper.is_of(connection):
+        raise _Again
+    return found

@@ -8,11 +8,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from ragistry.errors import StoreError
+from ragistry.errors import StoreError, StoreLockedError
 from ragistry.stores.catalog import Catalog
 from ragistry.stores.database import Database
 from ragistry.stores.lock import hold, release
 from ragistry.stores.writing import touch
+
+_turns: dict[Path, threading.RLock] = {}
+"""Stores of one process on one folder share the lock of the folder, so among themselves they take turns."""
+_exclusive: set[Path] = set()
 
 
 class State:
@@ -29,10 +33,23 @@ class State:
         self._lock_timeout = lock_timeout
         self._lock_file = folder / "store"
         self._catalog = Catalog()
-        self._writing = threading.RLock()
+        self._writing = _turns.setdefault(folder, threading.RLock())
         self._closed = False
         if exclusive:
-            hold(self._lock_file, lock_timeout)
+            try:
+                self._keep()
+            except BaseException:
+                self.database.close()
+                raise
+
+    def _keep(self) -> None:
+        if self.folder in _exclusive:
+            raise StoreLockedError(
+                f"the store at {str(self.folder)!r} is open in this process already, by one that alone may write; "
+                "use that one, several threads may share it, or close it first"
+            )
+        hold(self._lock_file, self._lock_timeout)
+        _exclusive.add(self.folder)
 
     @contextmanager
     def read(self) -> Iterator[tuple[sqlite3.Connection, Catalog]]:
@@ -70,6 +87,7 @@ class State:
         self._closed = True
         self.database.close()
         if self._exclusive:
+            _exclusive.discard(self.folder)
             release(self._lock_file)
 
     def _check_open(self) -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import shutil
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -75,10 +76,26 @@ class Upkeep(Generic[I]):
         self._build = build
         self._pairs = pairs
         self._index: I | None = None
+        self._pid = os.getpid()
 
     def pending(self, connection: sqlite3.Connection) -> int:
         """How many keys the index has yet to hear of."""
         return int(connection.execute(f"SELECT count(*) FROM {self.outbox}").fetchone()[0])
+
+    def is_of(self, connection: sqlite3.Connection) -> bool:
+        """Whether the index, as it was at the last look at it, holds just the chunks that the connection sees.
+
+        Asked after a search: the mark in the folder changes before the index does.
+        """
+        mark, pending = connection.execute(
+            f"SELECT (SELECT value FROM meta WHERE key = ?), EXISTS (SELECT * FROM {self.outbox})", (self.outbox,)
+        ).fetchone()
+        return not pending and mark is not None and mark == self._read_stamp().get("mark")
+
+    @property
+    def present(self) -> I | None:
+        """The index, if it was opened before, by this process and not one that forked it."""
+        return self._index if self._pid == os.getpid() else None
 
     def opened(self) -> I | None:
         """The index as it lies there, to read; None where there is none that fits and can be opened."""
@@ -107,6 +124,11 @@ class Upkeep(Generic[I]):
                 reason = str(error)
         return self.rebuild(reason)
 
+    def mended(self, broken: I | None, reason: str) -> I:
+        """The same; made again also if it is still the one that broke. ``reason``: empty if none did."""
+        index = self.brought_up()
+        return self.rebuild(reason) if reason and index is broken else index
+
     def _caught_up(self) -> I:
         opened = self._index is None
         index = self._index = self._index or self._open_index(self.folder)
@@ -134,13 +156,12 @@ class Upkeep(Generic[I]):
     def _unfit(self) -> str:
         if not self.folder.exists():
             return MISSING
-        try:
-            stamp = json.loads((self.folder / STAMP).read_text(encoding="utf-8"))
-        except (OSError, ValueError):
+        stamp = self._read_stamp()
+        if not stamp:
             return "without a record of the database that it was made from"
         with self.database.snapshot() as connection:
             now = self._now(connection)
-        if not isinstance(stamp, dict) or stamp.get("generation") != now["generation"]:
+        if stamp.get("generation") != now["generation"]:
             return OUTDATED
         # What was being applied when the process ended is applied again, unless the database went on without it.
         halfway = (stamp.get("before"), stamp.get("state")) == (now["mark"], now["state"])
@@ -196,6 +217,14 @@ class Upkeep(Generic[I]):
         (folder / STAMP).write_text(json.dumps(stamp), encoding="utf-8")
         return str(stamp["mark"])
 
+    def _read_stamp(self) -> dict[str, Any]:
+        """What the folder says of itself; nothing where it says nothing that can be read."""
+        try:
+            stamp = json.loads((self.folder / STAMP).read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return {}
+        return stamp if isinstance(stamp, dict) else {}
+
     def _mark(self, connection: sqlite3.Connection, mark: str) -> None:
         connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (self.outbox, mark))
 
@@ -219,7 +248,7 @@ class Upkeep(Generic[I]):
 
     def close(self) -> None:
         """Let go of the index's files."""
-        if self._index is not None:
+        if self._index is not None and self._pid == os.getpid():  # a forked child leaves its parent's alone
             self._index.close()
             self._index = None
 
