@@ -7,6 +7,7 @@ import sqlite3
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 from ragistry.types import SourceInfo, Where
@@ -52,6 +53,9 @@ class Catalog:
         self.chunks = sum(group.chunks for group in self.groups.values())
         self._by_first = {group.first: group.id for group in self.groups.values()}
         self._firsts = sorted(self._by_first)
+        self._by_collection: dict[str | None, list[Group]] = {}
+        for group in self.groups.values():
+            self._by_collection.setdefault(group.collection, []).append(group)
 
     def refreshed(self, connection: sqlite3.Connection) -> Catalog:
         """The catalog of what the connection sees; only groups that are new or changed are read."""
@@ -66,10 +70,14 @@ class Catalog:
 
     def sources(self, collection: str | None) -> list[SourceInfo]:
         """The sources with a name, in order; without its hash one that is not whole, so that it is ingested again."""
+        return [info for info in self._sources if collection in (None, info.collection)]
+
+    @cached_property
+    def _sources(self) -> list[SourceInfo]:
         found = [
             (group.collection, group.source_file, group)
             for group in self.groups.values()
-            if group.collection is not None and group.source_file is not None and collection in (None, group.collection)
+            if group.collection is not None and group.source_file is not None
         ]
         return [
             SourceInfo(
@@ -97,13 +105,22 @@ class Catalog:
             return Selection(list(self.groups.values()), [])
         whole: list[Group] = []
         partial: list[tuple[Group, dict[str, Any]]] = []
-        for group in self.groups.values():
+        for group in self._candidates(where):
             verdict = settle(where, group.common, group.varying)
             if verdict is True:
                 whole.append(group)
             elif verdict is not False:
                 partial.append((group, verdict))
         return Selection(whole, partial)
+
+    def _candidates(self, where: Where) -> Iterable[Group]:
+        """The groups that may hold what meets a condition: where it names a collection, those of that one only."""
+        [(key, value)] = where.items()
+        for part in value if key == "$and" else [where]:
+            name = part.get("collection", {}).get("$eq")
+            if name is not None:
+                return [*self._by_collection.get(name, ()), *self._by_collection.get(None, ())]
+        return self.groups.values()
 
 
 def state_of(connection: sqlite3.Connection) -> int:

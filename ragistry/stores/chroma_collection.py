@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ragistry.errors import EmbeddingMismatchError, StoreCorruptError, StoreError
@@ -24,9 +25,12 @@ FEW_CANDIDATES = 50
 SAMPLES = 4
 
 
-def open_collection(client: ClientAPI, name: str, place: str) -> Collection:
-    """The collection, made if it is not there. Raises `StoreError` where it was made in another space."""
-    configuration: Any = {"hnsw": INDEX}
+def open_collection(client: ClientAPI, name: str, place: str, graph: Mapping[str, Any] = INDEX) -> Collection:
+    """The collection, made with this ``graph`` of vectors if it is not there.
+
+    Raises `StoreError` where it was made in another space.
+    """
+    configuration: Any = {"hnsw": dict(graph)}
     rows = client.get_or_create_collection(name, configuration=configuration, embedding_function=None)
     index: Any = rows.configuration_json.get("hnsw") or rows.configuration_json.get("spann") or {}
     if index.get("space") != "cosine":

@@ -15,6 +15,7 @@ from pathlib import Path
 from uuid import uuid4
 
 from ragistry.errors import StoreCorruptError, StoreError, StoreLockedError
+from ragistry.stores import integrity
 
 log = logging.getLogger(__name__)
 
@@ -161,6 +162,7 @@ class Database:
             with self.read() as connection:
                 found = [line for (line,) in connection.execute("PRAGMA integrity_check")]
                 found += [str(row) for row in connection.execute("PRAGMA foreign_key_check")]
+                found += integrity.faults(connection) if found == ["ok"] else []
         except StoreCorruptError as error:
             return [str(error)]
         return [f"{FILE}: {line}" for line in found if line != "ok"]
@@ -175,7 +177,7 @@ class Database:
         # secure_delete: what is deleted is overwritten, not only forgotten. synchronous=FULL: what was said to be
         # stored is there after a power cut.
         try:
-            for pragma in ("foreign_keys=ON", "secure_delete=ON", "synchronous=FULL", "mmap_size=8000000000"):
+            for pragma in ("foreign_keys=ON", "secure_delete=ON", "synchronous=FULL"):
                 connection.execute(f"PRAGMA {pragma}")
         except sqlite3.Error:
             connection.close()

@@ -37,8 +37,6 @@ class Matrix(NamedTuple):
         return Matrix(keys, self.vectors[rows])
 
 
-ROUNDING = 1e-5
-"""By how much two ways to add up a product of float32 vectors may differ, and more."""
 EVERYTHING = ""
 """The selection of all chunks."""
 
@@ -89,30 +87,34 @@ def load(connection: sqlite3.Connection, groups: Sequence[Group], keys: Keys, ol
         at = np.searchsorted(old.keys, keys)
         known = old.keys[np.minimum(at, len(old.keys) - 1)] == keys
         matrix[known] = old.vectors[at[known]]
-        missing = keys[~known]
-        groups = [
-            group
-            for group in groups
-            if np.searchsorted(missing, group.first) < np.searchsorted(missing, group.first + group.chunks)
-        ]
+        missing = _spans(keys[~known], groups)
+        groups = [group for group in groups if missing[group.id][0] < missing[group.id][1]]
+    spans = _spans(keys, groups)
     for group, vectors in group_vectors(connection, groups):
         if matrix is None:
             matrix = np.empty((len(keys), vectors.shape[1]), dtype=np.float32)
-        start, stop = np.searchsorted(keys, [group.first, group.first + group.chunks])
-        rows = keys[start:stop] - group.first
-        matrix[start:stop] = vectors if len(rows) == group.chunks else vectors[rows]
+        start, stop = spans[group.id]
+        whole = stop - start == group.chunks
+        matrix[start:stop] = vectors if whole else vectors[keys[start:stop] - group.first]
     return Matrix(keys, np.empty((0, 0), dtype=np.float32) if matrix is None else matrix)
 
 
+def _spans(keys: Keys, groups: Sequence[Group]) -> dict[int, tuple[int, int]]:
+    """By a group's id the rows, from and to, at which its keys stand in ``keys``."""
+    spans = np.searchsorted(keys, [(group.first, group.first + group.chunks) for group in groups])
+    return {group.id: (start, stop) for group, (start, stop) in zip(groups, spans.tolist(), strict=True)}
+
+
 def nearest(matrix: Matrix, query: NDArray[np.float32], top_k: int) -> tuple[Keys, NDArray[np.float32]]:
-    """Keys and cosine similarities of the best rows, in no order: ``top_k`` of them, and all near the last of these."""
+    """Keys and cosine similarities of the best rows, in no order: ``top_k`` of them, and all that tie with the last."""
     keys, vectors = matrix
     if not len(keys):
         return keys, np.empty(0, dtype=np.float32)
-    if len(keys) > top_k:
-        rough = vectors @ query
-        last = rough[np.argpartition(rough, len(rough) - top_k)[len(rough) - top_k]]
-        rows = np.flatnonzero(rough >= last - ROUNDING)
-        keys, vectors = keys[rows], vectors[rows]
-    # BLAS adds a row up in an order that depends on where the row stands: equal vectors score unequal. This does not.
-    return keys, np.einsum("ij,j->i", vectors, query)
+    # Row by row. As one product BLAS would share the work among threads, which where another process is busy wait 8 ms
+    # for each other; and it adds a row up in an order that depends on where it stands, so that equal vectors differ.
+    scores = np.matmul(vectors[:, None, :], query[:, None])[:, 0, 0]
+    if len(scores) <= top_k:
+        return keys, scores
+    last = scores[np.argpartition(scores, len(scores) - top_k)[len(scores) - top_k]]
+    rows = np.flatnonzero(scores >= last)
+    return keys[rows], scores[rows]

@@ -61,7 +61,7 @@ class LocalStore:
     ) -> None:
         self.folder = Path(os.path.realpath(folder))
         self._state = State(self.folder, exclusive=exclusive, lock_timeout=lock_timeout)
-        vectors = Path(os.path.realpath(vector_folder)) if vector_folder else self.folder / "chroma"
+        vectors = Path(os.path.realpath(vector_folder), "ragistry") if vector_folder else self.folder / "chroma"
         self._indexes = Indexes(self._state.database, self.folder, vectors, language)
         self._searching = Searching(self._state, self._indexes, memory, exact_below if exclusive else None)
 
@@ -234,5 +234,7 @@ class LocalStore:
         except StoreError as error:
             log.warning("what was written is safe, but has still to be indexed, by whoever searches next: %s", error)
         finally:
-            self._indexes.close()
-            self._state.close()
+            try:
+                self._indexes.close()
+            finally:
+                self._state.close()

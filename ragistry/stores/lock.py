@@ -12,6 +12,7 @@ import shlex
 import socket
 import sys
 import threading
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -58,7 +59,8 @@ def release(directory: Path) -> None:
         held.users -= 1
         if held.users == 0:
             del _holds[directory]
-            _holder_file(directory).unlink(missing_ok=True)
+            with suppress(OSError):
+                _holder_file(directory).unlink(missing_ok=True)
             held.lock.release()
 
 
@@ -71,8 +73,14 @@ def _acquire(directory: Path, wait: float) -> FileLock:
             f"the store at {str(directory)!r} is in use by {_holder(directory)}; "
             "end that process, or wait until it is done, or let both use one ChromaDB server (`chroma run`)"
         ) from error
+    except OSError as error:
+        raise StoreError(
+            f"the store at {str(directory)!r} cannot be locked for writing: {error.strerror!r}; nothing was changed; "
+            "make room on the disk, or make the folder writable"
+        ) from error
     holder = {"pid": os.getpid(), "host": socket.gethostname(), "command": shlex.join(sys.argv)[:200]}
-    _holder_file(directory).write_text(json.dumps(holder), encoding="utf-8")
+    with suppress(OSError):  # on a full disk there is no note, but there is a lock
+        _holder_file(directory).write_text(json.dumps(holder), encoding="utf-8")
     return lock
 
 

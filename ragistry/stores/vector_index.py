@@ -5,8 +5,8 @@ Without text and metadata ChromaDB takes vectors in about three times faster, an
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,8 @@ from ragistry.stores.chroma_errors import translated
 from ragistry.stores.reading import Keys
 
 NAME = "vectors"
+GRAPH = {"space": "cosine", "max_neighbors": 32, "ef_construction": 100, "ef_search": 200}
+"""Twice ChromaDB's own neighbours: with 16, 500 equal vectors hid half of 500 others, with 32 one in twenty."""
 BATCH = 1_000
 """Vectors a write: ChromaDB lets no other thread run while it writes."""
 MAX_FETCHED = 5_000
@@ -44,7 +46,7 @@ class VectorIndex:
             raise StoreCorruptError(f"{self._place} does not open: {error}") from error
         try:
             with translated(self._place):
-                self._rows = open_collection(self._connection.client, NAME, self._place)
+                self._rows = open_collection(self._connection.client, NAME, self._place, GRAPH)
                 check_index(self._rows, self._place)
         except BaseException as error:
             self._connection.close()
@@ -118,8 +120,7 @@ class VectorIndex:
     def close(self) -> None:
         """Let go of the folder."""
         self._connection.close()
-        write_checksums(self._folder)
-        for suffix in (".lock", ".holder"):
-            folder = self._connection.directory
-            if folder is not None and os.path.lexists(beside := folder.with_name(folder.name + suffix)):
-                beside.unlink()
+        with suppress(OSError):  # without checksums it is made again
+            write_checksums(self._folder)
+            for suffix in (".lock", ".holder"):
+                self._folder.with_name(self._folder.name + suffix).unlink(missing_ok=True)

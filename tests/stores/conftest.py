@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from uuid import uuid4
 
 import pytest
@@ -39,3 +43,22 @@ def embedded(engine: ChromaStore) -> Iterator[ChromaStore]:
     store = ChromaStore(engine._connection.directory, collection=f"c{uuid4().hex}")
     yield store
     store.close()
+
+
+def _in_memory(otherwise: Path) -> AbstractContextManager[str]:
+    memory = Path("/dev/shm")
+    return TemporaryDirectory(dir=memory if os.access(memory, os.W_OK) else otherwise)
+
+
+@pytest.fixture(scope="module")
+def quick_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A folder in memory, where there is one, for the tests of a module: nothing waits for a disk."""
+    with _in_memory(tmp_path_factory.mktemp("quick")) as folder:
+        yield Path(folder)
+
+
+@pytest.fixture
+def quick_path(tmp_path: Path) -> Iterator[Path]:
+    """The same for one test."""
+    with _in_memory(tmp_path) as folder:
+        yield Path(folder)

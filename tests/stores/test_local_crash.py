@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 import sys
-import tempfile
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -32,18 +29,10 @@ STATES: dict[str, list[Truth]] = {
 """What may be there afterwards, in the order in which it comes to be."""
 
 
-@pytest.fixture
-def quick_path(tmp_path: Path) -> Iterator[Path]:
-    """A folder in memory, where there is one: what waits for a disk is done at once."""
-    memory = Path("/dev/shm")
-    with tempfile.TemporaryDirectory(dir=memory if os.access(memory, os.W_OK) else tmp_path) as folder:
-        yield Path(folder)
-
-
 @pytest.fixture(scope="module")
-def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def base(quick_folder: Path) -> Path:
     """A closed store with two sources and both indexes."""
-    folder = tmp_path_factory.mktemp("crash") / "base"
+    folder = quick_folder / "base"
     with closing(LocalStore(folder, exclusive=True, exact_below=0)) as store:
         put(store, A)
         put(store, B)

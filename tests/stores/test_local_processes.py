@@ -1,0 +1,346 @@
+"""Several processes and threads on one folder: many read, one at a time writes."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from ragistry.errors import StoreError, StoreLockedError
+from ragistry.stores.local import LocalStore
+from tests.stores.local_stores import ALL, check, held, ids_of, put, same, truth_of, version_of, whole_versions
+from tests.stores.scripts import run, start
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[LocalStore]:
+    with closing(LocalStore(tmp_path / "local", lock_timeout=30)) as store:
+        yield store
+
+
+# One writes, others read
+
+READER = """
+import sys
+from tests.stores.local_stores import ALL, whole_versions
+from ragistry.stores.local import LocalStore
+store = LocalStore(sys.argv[1], lock_timeout=30)
+assert len(whole_versions(store.search(ALL, 1000))) == 3
+print("ready", flush=True)
+seen = set()
+while "last" not in seen:
+    searches = (
+        store.search(ALL, 1000), store.search(ALL, 1000, where={"collection": "c"}),
+        store.search_text("source", 1000), store.search_text("source", 1000, where={"collection": "c"}),
+    )
+    for found in searches:
+        versions = whole_versions(found)
+        assert sorted(versions) == ["a.md", "b.md", "c.md"], versions
+        seen |= set(versions.values())
+    if "hash 40" in seen:
+        seen.add("last")
+print(len(seen) > 2, "chromadb" in sys.modules)
+store.close()
+"""
+
+
+def test_readers_see_each_source_wholly_old_or_wholly_new(store: LocalStore) -> None:
+    names = ("a.md", "b.md", "c.md")
+    for name in names:
+        put(store, version_of(name, 1))
+    with start(READER, store.folder) as one, start(READER, store.folder) as other:
+        for reader in (one, other):
+            assert reader.stdout is not None
+            assert reader.stdout.readline() == "ready\n"
+        for version in range(2, 41):
+            for name in names:
+                put(store, version_of(name, version, 2 + version % 3))
+        for reader in (one, other):
+            assert reader.communicate(timeout=60)[0] == "True False\n"
+    check(store, truth_of(*(version_of(name, 40, 2 + 40 % 3) for name in names)))
+
+
+WRITER = """
+import sys
+from tests.stores.local_stores import put, version_of
+from ragistry.stores.local import LocalStore
+store = LocalStore(sys.argv[1], lock_timeout=30)
+for number in range(15):
+    put(store, version_of(f"{sys.argv[2]}{number}.md", 1))
+    if number % 5 == 0:
+        assert store.search_text(f"{sys.argv[2]}{number}mdv1")
+store.close()
+"""
+
+
+def test_writers_take_turns_and_lose_nothing(store: LocalStore) -> None:
+    with start(WRITER, store.folder, "x") as x, start(WRITER, store.folder, "y") as y:
+        outputs = [process.communicate(timeout=60)[0] for process in (x, y)]
+    assert outputs == ["", ""]
+    check(store, truth_of(*(version_of(f"{name}{number}.md", 1) for name in "xy" for number in range(15))))
+
+
+def test_what_another_process_wrote_is_found_at_once(store: LocalStore) -> None:
+    put(store, version_of("a.md", 1))
+    check(store, truth_of(version_of("a.md", 1)))
+    for version in (2, 3):
+        script = "import sys; from tests.stores.local_stores import *; store = LocalStore(sys.argv[1]); " + (
+            f"put(store, version_of('a.md', {version})); store.close()"
+        )
+        run(script, store.folder)
+        check(store, truth_of(version_of("a.md", version)))
+
+
+def test_an_index_that_another_process_made_again_is_read(store: LocalStore) -> None:
+    put(store, version_of("a.md", 1))
+    check(store, truth_of(version_of("a.md", 1)))
+    script = (
+        "import sys; from pathlib import Path; from tests.stores.local_stores import *; "
+        "(Path(sys.argv[1]) / 'lexical' / 'made-from.json').unlink(); store = LocalStore(sys.argv[1]); "
+        "print(len(store.repair())); put(store, version_of('b.md', 1)); store.close()"
+    )
+    assert run(script, store.folder).endswith("1\n")
+    check(store, truth_of(version_of("a.md", 1), version_of("b.md", 1)))
+
+
+# Who has the right to write
+
+HOLDER = """
+import sys, time
+from tests.stores.local_stores import put, version_of
+from ragistry.stores.local import LocalStore
+store = LocalStore(sys.argv[1], exclusive=True)
+put(store, version_of("a.md", 1))
+print("open", flush=True)
+time.sleep(60)
+"""
+
+
+def test_a_second_writer_waits_and_then_is_told_who_writes(tmp_path: Path) -> None:
+    folder = tmp_path / "local"
+    with start(HOLDER, folder) as holder, closing(LocalStore(folder, lock_timeout=0.3)) as store:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "open\n"
+        began = time.monotonic()
+        with pytest.raises(StoreLockedError, match=rf"in use by process {holder.pid} on .*end that process, or wait"):
+            put(store, version_of("b.md", 1))
+        assert time.monotonic() - began >= 0.3
+        with pytest.raises(StoreLockedError, match=f"process {holder.pid}"):
+            LocalStore(folder, exclusive=True, lock_timeout=0)
+        (tmp_path / "link").symlink_to(folder)
+        with pytest.raises(StoreLockedError, match=f"process {holder.pid}"):
+            LocalStore(tmp_path / "x" / ".." / "link", exclusive=True, lock_timeout=0)
+        assert same(held(store), truth_of(version_of("a.md", 1)))
+        assert len(store.search(ALL)) == 3
+        holder.kill()
+        holder.wait()
+        put(store, version_of("b.md", 1))
+        check(store, truth_of(version_of("a.md", 1), version_of("b.md", 1)))
+
+
+def test_a_short_wait_is_enough_for_a_short_write(tmp_path: Path) -> None:
+    folder = tmp_path / "local"
+    script = HOLDER.replace("time.sleep(60)", "time.sleep(0.3); store.close()")
+    with start(script, folder) as holder, closing(LocalStore(folder, lock_timeout=30)) as store:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "open\n"
+        put(store, version_of("b.md", 1))
+        check(store, truth_of(version_of("a.md", 1), version_of("b.md", 1)))
+        assert holder.communicate(timeout=30)[0] == ""
+
+
+def test_words_are_searched_as_they_were_while_another_process_keeps_the_right_to_write(tmp_path: Path) -> None:
+    folder = tmp_path / "local"
+    with closing(LocalStore(folder)) as store:
+        put(store, version_of("old.md", 1))
+    with start(HOLDER, folder) as holder, closing(LocalStore(folder, lock_timeout=0)) as store:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "open\n"
+        assert sorted(d.id for d in store.search_text("source")) == ids_of(version_of("old.md", 1))
+        holder.kill()
+        holder.wait()
+        check(store, truth_of(version_of("old.md", 1), version_of("a.md", 1)))
+
+
+def test_only_one_store_of_a_process_keeps_the_right_to_write(tmp_path: Path) -> None:
+    with closing(LocalStore(tmp_path / "local", exclusive=True)) as store:
+        with pytest.raises(StoreLockedError, match="open in this process already"):
+            LocalStore(tmp_path / "local", exclusive=True)
+        put(store, version_of("a.md", 1))
+    with closing(LocalStore(tmp_path / "local", exclusive=True)) as store:
+        assert store.count() == 3
+
+
+def test_one_folder_spelled_in_several_ways_is_one_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    monkeypatch.chdir(tmp_path)
+    spellings = [tmp_path / "real", tmp_path / "link", "real", "./x/../real/", str(tmp_path) + "//real"]
+    stores = [LocalStore(spelling, lock_timeout=0) for spelling in spellings]
+    sources = [version_of(f"{number}.md", 1) for number in range(len(stores))]
+    for store, source in zip(stores, sources, strict=True):
+        put(store, source)
+        assert store.search_text("source")
+    for store in stores:
+        check(store, truth_of(*sources))
+        store.close()
+
+
+# After a fork
+
+FORKED = """
+import os, sys
+from tests.stores.local_stores import *
+exclusive = sys.argv[2] == "exclusive"
+store = LocalStore(sys.argv[1], exclusive=exclusive, exact_below=0 if exclusive else 20_000)
+put(store, version_of("a.md", 1))
+check(store, truth_of(version_of("a.md", 1)))
+child = os.fork()
+if child == 0:
+    assert len(held(store)) == 1
+    assert len(store.search(ALL, where={"collection": "c"})) == len(store.search_text("source")) == 3
+    refused = []
+    for call in (lambda: put(store, version_of("b.md", 1)), lambda: store.search(ALL)):
+        try:
+            call()
+        except StoreError as error:
+            refused.append("spawn" in str(error))
+    print(refused, flush=True)
+    store.close()
+    os._exit(0)
+assert os.waitpid(child, 0)[1] == 0
+put(store, version_of("c.md", 1))
+print(sorted(name for _, name in held(store)), store.verify())
+check_searches(store, held(store))
+store.close()
+"""
+
+
+@pytest.mark.parametrize(
+    ("how", "printed"),
+    [
+        ("shared", "[]\n['a.md', 'b.md', 'c.md'] []\n"),
+        ("exclusive", "[True, True]\n['a.md', 'c.md'] []\n"),
+    ],
+)
+def test_a_forked_child_reads_and_writes_or_is_refused(tmp_path: Path, how: str, printed: str) -> None:
+    output = run(FORKED, tmp_path / "local", how)
+    assert "".join(line for line in output.splitlines(keepends=True) if "spawn" not in line) == printed
+
+
+# Threads
+
+
+@pytest.mark.parametrize("options", [{}, {"exclusive": True, "exact_below": 0}], ids=["exact", "approximate"])
+def test_threads_may_share_stores_on_one_folder(tmp_path: Path, options: dict) -> None:
+    """Where each has its own rights, by two stores."""
+    one = LocalStore(tmp_path / "local", **options)
+    other = one if options else LocalStore(tmp_path / "local")
+    names = ("a.md", "b.md", "c.md")
+    for name in names:
+        put(one, version_of(name, 1))
+    failures: list[str] = []
+    done = threading.Event()
+
+    def write(name: str, store: LocalStore) -> None:
+        for version in range(2, 16):
+            put(store, version_of(name, version, 2 + version % 3))
+
+    def read(store: LocalStore) -> None:
+        while not done.is_set():
+            for where in (None, {"collection": "c"}):
+                assert sorted(whole_versions(store.search(ALL, 1000, where=where))) == list(names)
+                assert sorted(whole_versions(store.search_text("source", 1000, where=where))) == list(names)
+
+    def verify(store: LocalStore) -> None:
+        while not done.is_set():
+            assert store.verify() == []
+            store.repair()
+            time.sleep(0.1)
+
+    def reported(work, *arguments) -> None:
+        try:
+            work(*arguments)
+        except Exception as error:  # noqa: BLE001
+            failures.append(repr(error))
+
+    writers = [
+        threading.Thread(target=reported, args=(write, *pair)) for pair in zip(names, (one, other, one), strict=True)
+    ]
+    others = [threading.Thread(target=reported, args=pair) for pair in ((read, one), (read, other), (verify, other))]
+    for thread in (*writers, *others):
+        thread.start()
+    for thread in writers:
+        thread.join()
+    done.set()
+    for thread in others:
+        thread.join()
+    assert failures == []
+    check(one, truth_of(*(version_of(name, 15, 2) for name in names)))
+    one.close()
+    other.close()
+
+
+def test_a_thread_that_ends_leaves_no_file_open(store: LocalStore) -> None:
+    put(store, version_of("a.md", 1))
+    before = len(list(Path("/proc/self/fd").iterdir())) if Path("/proc/self/fd").is_dir() else 0
+    for _ in range(30):
+        thread = threading.Thread(target=store.count)
+        thread.start()
+        thread.join()
+    after = len(list(Path("/proc/self/fd").iterdir())) if Path("/proc/self/fd").is_dir() else 0
+    assert after <= before + 4
+
+
+def test_a_store_may_be_closed_while_threads_search(tmp_path: Path) -> None:
+    store = LocalStore(tmp_path / "local")
+    put(store, version_of("a.md", 1, 50))
+    ended: list[BaseException] = []
+
+    def search() -> None:
+        try:
+            while True:
+                assert len(store.search(ALL, 3)) == len(store.search_text("source", 3)) == 3
+        except BaseException as error:  # noqa: BLE001
+            ended.append(error)
+
+    threads = [threading.Thread(target=search) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    time.sleep(0.2)
+    store.close()
+    for thread in threads:
+        thread.join(timeout=30)
+    assert [type(error) for error in ended] == [StoreError] * 3
+    assert all("closed" in str(error) for error in ended)
+
+
+# What is not needed is not loaded
+
+
+def test_a_reader_and_a_small_store_never_import_chromadb(tmp_path: Path) -> None:
+    script = (
+        "import sys; from tests.stores.local_stores import *\n"
+        "store = LocalStore(sys.argv[1], exclusive=len(sys.argv) > 2)\n"
+        "if len(sys.argv) > 2: put(store, version_of('a.md', 1))\n"
+        "store.verify(); check_searches(store, truth_of(version_of('a.md', 1))); store.close()\n"
+        "print([name for name in ('chromadb', 'onnxruntime', 'httpx') if name in sys.modules])"
+    )
+    assert run(script, tmp_path / "local", "writes") == "[]\n"
+    assert run(script, tmp_path / "local") == "[]\n"
+
+
+def test_reading_takes_no_lock(tmp_path: Path) -> None:
+    with closing(LocalStore(tmp_path / "local")) as store:
+        put(store, version_of("a.md", 1))
+    lock = tmp_path / "local" / "store.lock"
+    lock.unlink(missing_ok=True)
+    with closing(LocalStore(tmp_path / "local")) as store:
+        truth = truth_of(version_of("a.md", 1))
+        assert same(held(store), truth)
+        assert len(store.search(ALL)) == len(store.search_text("source")) == 3
+    assert not lock.exists()
