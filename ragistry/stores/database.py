@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from uuid import uuid4
 
-from ragistry.errors import StoreCorruptError, StoreError, StoreLockedError
+from ragistry.errors import InvalidChunkError, StoreCorruptError, StoreError, StoreLockedError
 from ragistry.stores import integrity
 
 log = logging.getLogger(__name__)
@@ -22,6 +22,8 @@ log = logging.getLogger(__name__)
 VERSION = 1
 FILE, MARKER = "store.db", "store.version"
 BUSY_SECONDS = 5.0
+ERASE_MS = 500
+"""How long a deletion waits for readers that still see what it deleted."""
 
 SCHEMA = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
@@ -142,9 +144,11 @@ class Database:
             try:
                 yield connection
                 connection.execute("COMMIT")
-            except BaseException:
+            except BaseException as error:
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")
+                if isinstance(error, sqlite3.OperationalError):
+                    self.erase()  # what was written in vain keeps its place on the disk, which may be full
                 raise
 
     def erase(self) -> None:
@@ -152,7 +156,9 @@ class Database:
         with self._guard:
             try:
                 if writer := self._writers.get(os.getpid()):
+                    writer.execute(f"PRAGMA busy_timeout={ERASE_MS}")
                     writer.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+                    writer.execute(f"PRAGMA busy_timeout={BUSY_SECONDS * 1000:.0f}")
             except sqlite3.OperationalError as error:
                 log.warning("%s: what was deleted is not yet wiped from the disk: %s", self.path, error)
 
@@ -248,6 +254,10 @@ def translated(path: Path) -> Iterator[None]:
     """Errors of SQLite as ours."""
     try:
         yield
+    except UnicodeEncodeError as error:
+        raise InvalidChunkError(
+            f"nothing was changed: {error.object[:80]!r} has half a character (a lone surrogate); take it out"
+        ) from error
     except sqlite3.OperationalError as error:
         raise _operational(path, error) from error
     except sqlite3.DatabaseError as error:

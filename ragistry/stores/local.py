@@ -85,8 +85,11 @@ class LocalStore:
             if checked.ids:
                 record.record_dimension(connection, checked.vectors.shape[1])
             groups.replace(connection, (collection, source_file), checked)
+        if not checked.ids:
+            self._state.database.erase()
 
     def move_source(self, source_file: str, from_collection: str, to_collection: str) -> int:
+        check_source(to_collection, source_file, ())
         with self._state.write() as (connection, catalog):
             return groups.move(connection, catalog, source_file, from_collection, to_collection)
 
@@ -112,12 +115,12 @@ class LocalStore:
             self._indexes.discard()
 
     def use_embedder(self, fingerprint: EmbedderFingerprint) -> None:
-        self.check_embedder(fingerprint)
         with self._state.read() as (connection, _):
+            self._check_embedder(connection, fingerprint)
             known = record.recorded_embedder(connection) is not None
         if not known:
             with self._state.write() as (connection, _):
-                self._check_embedder(connection, fingerprint)
+                self._check_embedder(connection, fingerprint)  # another may have been faster
                 record.record_embedder(connection, fingerprint)
 
     def check_embedder(self, fingerprint: EmbedderFingerprint) -> None:

@@ -42,7 +42,7 @@ class Rows(NamedTuple):
 
 def text_hash(text: str) -> int:
     """64 bits by which a text is looked up; whoever finds it compares the text itself."""
-    return int.from_bytes(blake2b(text.encode(), digest_size=8).digest(), "little", signed=True)
+    return int.from_bytes(blake2b(text.encode(errors="surrogatepass"), digest_size=8).digest(), "little", signed=True)
 
 
 def touch(connection: sqlite3.Connection) -> int:
