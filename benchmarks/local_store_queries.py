@@ -1,0 +1,105 @@
+"""Searches and lists of `local_store`, on one size: unfiltered, filtered, counted."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from statistics import fmean, median
+from typing import Any
+
+import numpy as np
+from chromadb.api.models.Collection import Collection
+from numpy.typing import NDArray
+
+from benchmarks.local_store_build import Built
+from benchmarks.local_store_data import Truth
+from benchmarks.local_store_row import Row, in_turn, milliseconds, ratio_row
+from ragistry.stores.local import EXACT_BELOW, LocalStore
+
+Queries = NDArray[np.float32]
+
+TOP_K = 10
+FILTERS = {"half": (1 / 5, 1 / 30), "p5": (1 / 6, 1 / 100), "p05": (1 / 50, 1 / 100)}
+"""A collection each, and what a search of it may take of ChromaDB's time: the first, and those after it."""
+FILTER_ROUNDS = 15
+LIST_MS, LIST_SIZE = 5.0, 100_000
+PAGE = 5_000
+
+
+def ask(raw: Collection, query: Queries, where: Any = None) -> list[str]:
+    """ChromaDB's answer to the same question, with all that a `Document` holds; its ids."""
+    include: Any = ["documents", "metadatas", "distances"]
+    return raw.query(query_embeddings=query.reshape(1, -1), n_results=TOP_K, where=where, include=include)["ids"][0]
+
+
+def ids(store: LocalStore, query: Queries, where: Any = None) -> list[str]:
+    return [document.id for document in store.search(query, TOP_K, where=where)]
+
+
+def unfiltered_rows(built: Built, raw: Collection, queries: Queries, truth: Truth) -> list[Row]:
+    """By any process, and where there are more chunks than are compared one by one, also by a server."""
+    large = built.chunks > EXACT_BELOW
+    modes = [("exact, as any process", False, None if large else 0.8)]
+    if large:
+        modes.append(("approximate, as a server", True, 0.8))
+    theirs = fmean(truth.recall(query, ask(raw, query)) for query in queries)
+    rows = []
+    for mode, exclusive, bar in modes:
+        with closing(LocalStore(built.ours, exclusive=exclusive)) as store:
+            times = in_turn(
+                len(queries),
+                lambda n, store=store: store.search(queries[n], TOP_K),
+                lambda n: ask(raw, queries[n]),
+            )
+            ours = fmean(truth.recall(query, ids(store, query)) for query in queries)
+        row = ratio_row(f"{built.chunks:,}: query with documents, {mode}", times[0], times[1], bar)
+        rows.append(row._replace(ours=f"{row.ours}, recall {ours:.4f}", raw=f"{row.raw}, recall {theirs:.4f}"))
+    return rows
+
+
+def filtered_rows(built: Built, raw: Collection, queries: Queries, truth: Truth, name: str) -> list[Row]:
+    """First: by a store that knows its sources and has read no vector yet. Repeated: by one that has."""
+    where = {"collection": name}
+    first, again, theirs, recalls = [], [], [], []
+    for number, query in enumerate(queries[:FILTER_ROUNDS]):
+        with closing(LocalStore(built.ours)) as store:
+            store.count()
+            first.append(milliseconds(store.search, query, TOP_K, where=where))
+            again += [milliseconds(store.search, other, TOP_K, where=where) for other in queries[:4]]
+            recalls.append(truth.recall(query, ids(store, query, where), name))
+        theirs.append(milliseconds(ask, raw, query, where))
+        if number == 0:  # in vain: files that were not read for a while
+            first.clear()
+            theirs.clear()
+    work = f"{built.chunks:,}: filtered by collection, {np.mean(truth.collections == name):.1%}"
+    row = ratio_row(f"{work}, first", first, theirs, FILTERS[name][0])
+    recall = fmean(recalls)
+    exact = row._replace(
+        ours=f"{row.ours}, recall {recall:.4f}", bar=f"{row.bar}, recall 1", met=row.met and recall == 1
+    )
+    return [exact, ratio_row(f"{work}, repeated", again, theirs, FILTERS[name][1])]
+
+
+def list_rows(built: Built, raw: Collection, rounds: int) -> list[Row]:
+    """Counting a collection, and the names of all sources."""
+    where: Any = {"collection": "half"}
+
+    def raw_sources() -> list[str]:
+        names: set[Any] = set()
+        for offset in range(0, built.chunks, PAGE):
+            page = raw.get(limit=PAGE, offset=offset, include=["metadatas"])["metadatas"] or []
+            names.update((metadata["collection"], metadata["source_file"]) for metadata in page)
+        return sorted(names)
+
+    with closing(LocalStore(built.ours)) as store:
+        opened = milliseconds(store.sources)
+        counted = in_turn(rounds, lambda _: store.count(where), lambda _: store.sources())
+    theirs = [milliseconds(lambda: raw.get(where=where, include=[])) for _ in range(3)], [milliseconds(raw_sources)]
+    bar = LIST_MS if built.chunks == LIST_SIZE else None
+    names = ("count by collection", "list of sources")
+    rows = [
+        ratio_row(f"{built.chunks:,}: {name}", mine, other, None)._replace(
+            bar=f"{bar:g} ms" if bar else "", met=median(mine) <= bar if bar else None
+        )
+        for name, mine, other in zip(names, counted, theirs, strict=True)
+    ]
+    return [*rows, Row(f"{built.chunks:,}: the same, first of a store that was just opened", f"{opened:.2f} ms")]
