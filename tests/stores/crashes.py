@@ -94,7 +94,7 @@ def create(store: local.LocalStore) -> Iterator[None]:
 
 def replace(store: local.LocalStore) -> Iterator[None]:
     yield
-    put(store, version_of("a.md", 2, 4))
+    put(store, version_of("a.md", 2))
     store.search_text("source")
 
 
@@ -120,7 +120,7 @@ def rebuild(store: local.LocalStore) -> Iterator[None]:
 
 
 def catch_up_vectors(store: local.LocalStore) -> Iterator[None]:
-    put(store, version_of("a.md", 2, 4))
+    put(store, version_of("a.md", 2))
     store.flush()
     yield
     store.search(ALL)

@@ -15,7 +15,7 @@ from tests.stores.crashes import SCENARIOS, open_store
 from tests.stores.local_stores import Truth, check, held, moved, put, same, truth_of, version_of
 from tests.stores.scripts import ROOT
 
-A, A2, B = version_of("a.md", 1), version_of("a.md", 2, 4), version_of("b.md", 1)
+A, A2, B = version_of("a.md", 1), version_of("a.md", 2), version_of("b.md", 1)
 STATES: dict[str, list[Truth]] = {
     "create": [{}, truth_of(A)],
     "replace": [truth_of(A, B), truth_of(A2, B)],

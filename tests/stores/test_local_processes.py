@@ -7,12 +7,24 @@ import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from ragistry.errors import StoreError, StoreLockedError
 from ragistry.stores.local import LocalStore
-from tests.stores.local_stores import ALL, check, held, ids_of, put, same, truth_of, version_of, whole_versions
+from tests.stores.local_stores import (
+    ALL,
+    check,
+    check_searches,
+    held,
+    ids_of,
+    put,
+    same,
+    truth_of,
+    version_of,
+    whole_versions,
+)
 from tests.stores.scripts import run, start
 
 
@@ -105,6 +117,41 @@ def test_an_index_that_another_process_made_again_is_read(store: LocalStore) -> 
     )
     assert run(script, store.folder).endswith("1\n")
     check(store, truth_of(version_of("a.md", 1), version_of("b.md", 1)))
+
+
+@pytest.mark.parametrize(
+    ("kind", "where"), [("words", None), ("words", {"collection": "c"}), ("vectors", None)], ids=repr
+)
+def test_a_search_that_meets_an_index_of_a_later_state_is_made_anew(tmp_path: Path, kind: str, where: Any) -> None:
+    options = {"exclusive": True, "exact_below": 0} if kind == "vectors" else {}
+    with closing(LocalStore(tmp_path / "local", **options)) as store, closing(LocalStore(store.folder)) as other:
+        for name in ("a.md", "b.md"):
+            put(store, version_of(name, 1))
+        check_searches(store, truth_of(version_of("a.md", 1), version_of("b.md", 1)))
+        keeper = store._indexes.vectors if kind == "vectors" else store._indexes.lexical
+        index = keeper.present
+        search, versions = index.search, iter((4, 7))
+
+        def meanwhile(*arguments: Any, **keywords: Any) -> Any:
+            """Another thread writes after this one's look at the database and before that at the index."""
+            for version in versions:
+                writer = threading.Thread(target=write, args=(version,))
+                writer.start()
+                writer.join()
+                break
+            return search(*arguments, **keywords)
+
+        def write(version: int) -> None:
+            put(other, version_of("a.md", version))
+            with store._state.locked():
+                keeper.brought_up()
+
+        index.search = meanwhile
+        for _ in range(2):
+            words = kind == "words"
+            found = store.search_text("source", 100, where=where) if words else store.search(ALL, 100)
+            assert sorted(whole_versions(found)) == ["a.md", "b.md"]
+        assert list(versions) == []
 
 
 # Who has the right to write
