@@ -202,14 +202,16 @@ class Database:
 def _create(folder: Path) -> None:
     """Make the file where there has never been one; it gets its name when it is whole."""
     path, marker = folder / FILE, folder / MARKER
-    if path.exists() and path.stat().st_size > 0:
+    was_here = marker.exists()  # asked first, because it is made after the file
+    size = path.stat().st_size if path.exists() else -1
+    if size > 0:
         with suppress(OSError):  # its maker was killed before it made the marker
             if not marker.exists():
                 _mark(marker)
         return
-    if path.exists() or marker.exists():
+    if size == 0 or was_here:
         raise StoreCorruptError(
-            f"{str(path)!r} is {'empty' if path.exists() else 'gone'}, though there was a store here; "
+            f"{str(path)!r} is {'gone' if size < 0 else 'empty'}, though there was a store here; "
             f"put the file back from a backup, or remove the folder {str(folder)!r} and ingest again"
         )
     with translated(path):

@@ -282,6 +282,30 @@ def test_a_forked_child_reads_and_writes_or_is_refused(tmp_path: Path, how: str,
 # Threads
 
 
+def test_many_may_make_the_store_at_once(quick_path: Path) -> None:
+    barrier = threading.Barrier(8)
+    failures: list[str] = []
+
+    def make(folder: Path, number: int) -> None:
+        barrier.wait()
+        try:
+            with closing(LocalStore(folder, lock_timeout=30)) as store:
+                put(store, version_of(f"{number}.md", 1))
+        except Exception as error:  # noqa: BLE001
+            failures.append(repr(error))
+
+    for attempt in range(5):
+        folder = quick_path / f"{attempt}" / "local"
+        threads = [threading.Thread(target=make, args=(folder, number)) for number in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        with closing(LocalStore(folder)) as store:
+            assert (failures, len(store.sources())) == ([], 8)
+        assert not list(folder.glob(".store*"))
+
+
 @pytest.mark.parametrize("options", [{}, {"exclusive": True, "exact_below": 0}], ids=["exact", "approximate"])
 def test_threads_may_share_stores_on_one_folder(tmp_path: Path, options: dict) -> None:
     """Where each has its own rights, by two stores."""
