@@ -39,6 +39,7 @@ class VectorIndex:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._place = f"the vector index at {str(folder)!r}"
+        self._closed = False
         check_checksums(folder)
         try:
             self._connection = open_directory(folder, 0.0)
@@ -83,8 +84,14 @@ class VectorIndex:
             wanted = min(2 * wanted, MAX_FETCHED)
 
     def _nearest(self, query: NDArray[np.float32], wanted: int) -> tuple[Keys, NDArray[np.float32]]:
-        with translated(self._place):
-            found = self._rows.query(query_embeddings=query.reshape(1, -1), n_results=wanted, include=["distances"])
+        try:
+            with translated(self._place):
+                found = self._rows.query(query_embeddings=query.reshape(1, -1), n_results=wanted, include=["distances"])
+        except AttributeError as error:
+            if not self._closed:
+                raise
+            # Another thread closed it meanwhile, whereupon ChromaDB's client has lost its parts.
+            raise StoreError(f"{self._place} is closed; search again") from error
         [ids], [distances] = found["ids"], found["distances"] or [[]]
         return np.array([int(id) for id in ids], dtype=np.int64), 1 - np.array(distances, dtype=np.float32)
 
@@ -119,6 +126,7 @@ class VectorIndex:
 
     def close(self) -> None:
         """Let go of the folder."""
+        self._closed = True
         self._connection.close()
         with suppress(OSError):  # without checksums it is made again
             write_checksums(self._folder)

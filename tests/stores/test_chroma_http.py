@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import socket
 import threading
@@ -64,10 +65,11 @@ def test_a_server_that_accepts_and_never_answers():
 
 def test_a_server_that_stops_answering(tmp_path):
     with chroma_server(tmp_path) as server:
-        store = ChromaStore.connect(server.host, port=server.port, timeout=0.25)
+        store = ChromaStore.connect(server.host, port=server.port, timeout=0.5)
         with closing(store):
             store.add_documents([chunk("text")], ids=["a"])
             server.process.send_signal(signal.SIGSTOP)
+            os.waitpid(server.process.pid, os.WUNTRACED)  # until it stands still it may yet answer
             calls = {
                 "count": store.count,
                 "search": lambda: store.search(EAST),

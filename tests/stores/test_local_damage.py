@@ -62,7 +62,6 @@ DAMAGE: dict[str, Callable[[Path], object]] = {
     "emptied": lambda path: os.truncate(path, 0),
     "cut": lambda path: os.truncate(path, int(path.stat().st_size * 0.6)),
     "garbled": garble,
-    "garbled whole": lambda path: garble(path, 0, path.stat().st_size),
 }
 FILES = (
     "lexical/meta.json", "lexical/.managed.json", "lexical/analysis.json", "lexical/made-from.json",
