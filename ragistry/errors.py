@@ -26,6 +26,9 @@
     │   ├── EmptyQueryError
     │   ├── InvalidLimitError
     │   └── InvalidFilterError
+    ├── EvaluationError (ValueError)
+    │   ├── DatasetError
+    │   └── MissingRecordError
     ├── TechniqueError
     └── PipelineError
 
@@ -142,6 +145,18 @@ class InvalidLimitError(QueryError):
 
 class InvalidFilterError(QueryError):
     """``where`` is not a well-formed condition on metadata."""
+
+
+class EvaluationError(RagistryError, ValueError):
+    """A comparison was asked for something that it cannot measure."""
+
+
+class DatasetError(EvaluationError):
+    """A test set is wrong; the message lists every problem."""
+
+
+class MissingRecordError(EvaluationError):
+    """A replay was asked for a call that was not recorded."""
 
 
 class TechniqueError(RagistryError):

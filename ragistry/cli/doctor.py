@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal
 
 import typer
 
+from ragistry.cli.collections import orphans
 from ragistry.cli.options import DebugOption, JsonOption, WorkspaceOption
 from ragistry.cli.output import console, counted, print_json
 from ragistry.errors import RagistryError
@@ -20,12 +21,15 @@ if TYPE_CHECKING:
     from ragistry.workspace import Workspace
 
 PACKAGES = ("chromadb", "onnxruntime", "tokenizers", "numpy", "pocketflow", "pypdfium2", "pydantic")
-State = Literal["ok", "off", "failed"]
+State = Literal["ok", "off", "warning", "failed"]
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that was tried. ``off``: not here, and not needed by this configuration."""
+    """One thing that was tried.
+
+    ``off``: not here, and not needed by this configuration. ``warning``: it works, and its owner should know this.
+    """
 
     name: str
     state: State
@@ -72,6 +76,7 @@ def _try_workspace(path: Path) -> list[Finding]:
             Finding("techniques", "failed" if broken else "ok", broken or names),
             model := _try("model", lambda: _embed(opened)),
             _try("store", lambda: _count(opened, with_model=model.state == "ok")),
+            *(Finding("orphaned", "warning", f"{name!r}: {remedy}") for name, remedy in _orphans(opened).items()),
             _ollama(opened),
         ]
 
@@ -100,6 +105,14 @@ def _count(opened: Workspace, *, with_model: bool) -> str:
     return f"{counted(len(sources), 'source')}, {counted(sum(info.chunks for info in sources), 'chunk')}"
 
 
+def _orphans(opened: Workspace) -> dict[str, str]:
+    """A store that cannot be read is told already."""
+    try:
+        return orphans(opened)
+    except RagistryError:
+        return {}
+
+
 def _ollama(opened: Workspace) -> Finding:
     from ragistry.embedders.choose import uses_ollama
     from ragistry.ollama.client import OllamaClient
@@ -115,8 +128,8 @@ def _ollama(opened: Workspace) -> Finding:
 def _print(findings: list[Finding]) -> None:
     from rich.text import Text
 
-    styles = {"ok": "green", "off": "yellow", "failed": "bold red"}
+    styles = {"ok": "green", "off": "yellow", "warning": "yellow", "failed": "bold red"}
     for finding in findings:
         console().print(
-            Text.assemble((f"{finding.state:6} ", styles[finding.state]), f"{finding.name}: {finding.detail}")
+            Text.assemble((f"{finding.state:7} ", styles[finding.state]), f"{finding.name}: {finding.detail}")
         )

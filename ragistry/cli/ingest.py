@@ -7,8 +7,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ragistry.cli.collections import print_collections
+from ragistry.cli.confirm import YesOption
 from ragistry.cli.options import DebugOption, JsonOption, WorkspaceOption
 from ragistry.cli.output import console, counted, error_line, print_json, progress_bar
+from ragistry.cli.sources import delete_source, print_sources
+from ragistry.errors import CollectionNotFoundError, ConfigError, SourceNotFoundError
 
 if TYPE_CHECKING:
     from ragistry.library.report import IngestReport
@@ -16,12 +20,19 @@ if TYPE_CHECKING:
 
 
 def ingest(
-    paths: Annotated[list[Path], typer.Argument(help="Files and folders.")],
+    paths: Annotated[list[Path] | None, typer.Argument(help="Files and folders.")] = None,
     collection: Annotated[str | None, typer.Option("--collection", "-c", help="Name of the collection.")] = None,
     create: Annotated[
         str | None, typer.Option("--create", metavar="DESCRIPTION", help="Make the collection, with a description.")
     ] = None,
     prune: Annotated[bool, typer.Option("--prune", help="Remove what is no longer in an ingested folder.")] = False,
+    listing: Annotated[
+        bool, typer.Option("--list", help="List the collections; with --collection, the sources of one.")
+    ] = False,
+    delete: Annotated[
+        str | None, typer.Option("--delete", metavar="FILE", help="Delete a source of --collection.")
+    ] = None,
+    yes: YesOption = False,
     workspace: WorkspaceOption = Path(),
     as_json: JsonOption = False,
     debug: DebugOption = False,  # noqa: ARG001, read from the command line by `run`
@@ -32,10 +43,35 @@ def ingest(
     """
     from ragistry.workspace import open_workspace
 
+    if bool(paths) + listing + (delete is not None) != 1:
+        raise ConfigError(
+            "say what to ingest, or --list, or --delete FILE: one of the three (`ragistry ingest --help`)"
+        )
     with open_workspace(workspace) as opened:
-        name = _collection(opened, paths, collection, create)
+        if paths:
+            _ingest(opened, paths, collection, create, prune, as_json)
+        elif delete is None and collection is None:
+            print_collections(opened, as_json)
+        elif delete is None:
+            print_sources(opened, collection, as_json)
+        elif collection is None:
+            raise ConfigError(f"say which collection {delete!r} is in with --collection NAME{_known(opened)}")
+        else:
+            delete_source(opened, delete, collection, yes, as_json)
+
+
+def _ingest(
+    opened: Workspace, paths: list[Path], collection: str | None, create: str | None, prune: bool, as_json: bool
+) -> None:
+    name, is_new = _collection(opened, paths, collection, create)
+    report = None
+    try:
         with progress_bar(not as_json) as progress:
             report = opened.library.ingest_paths(paths, name, prune=prune, progress=progress)
+    finally:
+        # One that was made for these files does not stay where none could be taken in.
+        if is_new and (report is None or report.failed) and not opened.library.list_sources(name):
+            opened.library.delete_collection(name)
     if as_json:
         print_json(_as_json(report, name))
     else:
@@ -44,28 +80,28 @@ def ingest(
         raise typer.Exit(1)
 
 
-def _collection(opened: Workspace, paths: list[Path], name: str | None, create: str | None) -> str:
-    """The collection to write to, made where the caller asks for it or where the workspace has none yet."""
-    from ragistry.errors import CollectionNotFoundError
-
+def _collection(opened: Workspace, paths: list[Path], name: str | None, create: str | None) -> tuple[str, bool]:
+    """The collection to write to, and whether it was made: where asked for, or where the workspace has none yet."""
     known = [entry.name for entry in opened.library.collections.entries()]
     if name is None:
         if len(known) != 1:
-            raise CollectionNotFoundError(
-                f"say which collection with --collection NAME; there are {', '.join(known) or 'none yet'}"
-            )
-        return known[0]
+            raise CollectionNotFoundError(f"say which collection with --collection NAME{_known(opened)}")
+        return known[0], False
     if name not in known and (create is not None or not known):
         _check_paths(paths)
         opened.library.create_collection(name, create or "")
-    elif name in known and create is not None:
+        return name, True
+    if name in known and create is not None:
         error_line(f"collection {name!r} exists; its description stays", label="note")
-    return name
+    return name, False
+
+
+def _known(opened: Workspace) -> str:
+    return f"; there are {', '.join(entry.name for entry in opened.library.collections.entries()) or 'none yet'}"
 
 
 def _check_paths(paths: list[Path]) -> None:
     """Refuse what leads to no file, before a collection is made for it."""
-    from ragistry.errors import SourceNotFoundError
     from ragistry.library.source import nothing_readable, readable_files
 
     for path in paths:

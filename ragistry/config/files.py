@@ -41,6 +41,7 @@ class CollectionEntry(Strict):
     name: str = Field(pattern=COLLECTION_NAME)
     display_name: str | None = None
     description: str = ""
+    formerly: str | None = Field(default=None, description="the name that its chunks still have, while it is renamed")
 
 
 class ExtractionLimits(Strict):
@@ -63,6 +64,8 @@ class DocumentsFile(Strict):
     n_results: int = Field(default=5, ge=1, le=1_000, description="documents of a search where nobody says how many")
     embed_model: str = Field(default="minilm", description="minilm, a model of Ollama, tei, or openai:MODEL")
     embed_url: str | None = Field(default=None, description="address of a TEI or OpenAI-compatible server")
+    generate_model: str | None = Field(default=None, description="a model of Ollama, for techniques that ask one")
+    rerank_url: str | None = Field(default=None, description="address of a TEI server with a reranker")
     language: str = Field(default="english", description="of the words of the documents; none: no stemming")
     pdf_engine: Literal["pypdfium2", "pypdf"] = "pypdfium2"
     limits: ExtractionLimits = ExtractionLimits()

@@ -27,6 +27,8 @@ class Settings(Strict):
     embed_model: str = Field(default="minilm", description="minilm, a model of Ollama, tei, or openai:MODEL")
     embed_url: str | None = Field(default=None, description="address of a TEI or OpenAI-compatible server")
     ollama_host: str | None = Field(default=None, description="address of Ollama")
+    generate_model: str | None = Field(default=None, description="a model of Ollama, for techniques that ask one")
+    rerank_url: str | None = Field(default=None, description="address of a TEI server with a reranker")
     chunk_size: Size = "auto"
     chunk_overlap: Overlap = "auto"
     n_results: int = Field(default=5, ge=1, le=1_000)
@@ -63,6 +65,8 @@ SOURCES: dict[str, Source] = {
     "embed_model": _own("embed_model", (_DOCUMENTS, "embed_model")),
     "embed_url": _own("embed_url", (_DOCUMENTS, "embed_url"), also=("DOCPROC_TEI_EMBEDDINGS_URL",)),
     "ollama_host": _own("ollama_host", also=("OLLAMA_HOST",)),
+    "generate_model": _own("generate_model", (_DOCUMENTS, "generate_model")),
+    "rerank_url": _own("rerank_url", (_DOCUMENTS, "rerank_url")),
     "chunk_size": _own("chunk_size", (_DOCUMENTS, "chunk_size")),
     "chunk_overlap": _own("chunk_overlap", (_DOCUMENTS, "chunk_overlap")),
     "n_results": _own("n_results", (_DOCUMENTS, "n_results")),

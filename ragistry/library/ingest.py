@@ -38,13 +38,24 @@ class Prepared:
 
 
 class Ingest:
-    """Takes sources into one collection of a store."""
+    """Takes sources into one collection of a store.
 
-    def __init__(self, store: SourceStore, embedder: Embedder, reading: Reading, collection: str) -> None:
+    ``check`` is called before each write, and raises where the collection is there no more.
+    """
+
+    def __init__(
+        self,
+        store: SourceStore,
+        embedder: Embedder,
+        reading: Reading,
+        collection: str,
+        check: Callable[[], object] = lambda: None,
+    ) -> None:
         self.store = store
         self.embedder = embedder
         self.reading = reading
         self.collection = collection
+        self.check = check
         self.report = IngestReport()
         self._taken: dict[str, IngestSource] = {}
 
@@ -73,9 +84,9 @@ class Ingest:
                 continue
             try:
                 if earlier is not source:
-                    raise _taken(source, self.collection, earlier.path or "a text")
+                    raise _taken(source, self.collection, earlier.path)
                 prepared = self._prepare(source, stored.get(source.source_file))
-            except SourceError as error:
+            except (SourceError, EmbeddingGenerationError) as error:
                 self.report.failed.append(Failure(source.path or source.source_file, error))
                 continue
             if prepared is not None:
@@ -135,6 +146,7 @@ class Ingest:
             self.report.failed.append(Failure(group[0].source.source_file, error))
             return
         for prepared in group:
+            self.check()
             self._write_source(prepared)
 
     def _embed(self, group: list[Prepared]) -> None:
@@ -162,7 +174,8 @@ class Ingest:
             self.report.failed.append(Failure(name, error))
             return
         self.report.chunks += len(embedded)
-        (self.report.added if prepared.is_new else self.report.updated).append(name)
+        done = self.report.added if prepared.is_new else self.report.updated if embedded else self.report.deleted
+        done.append(name)
 
 
 def _grouped(prepared: Iterable[Prepared]) -> Iterator[list[Prepared]]:
@@ -179,11 +192,14 @@ def _grouped(prepared: Iterable[Prepared]) -> Iterator[list[Prepared]]:
 
 
 def _check_same_source(source: IngestSource, info: SourceInfo) -> None:
-    """A name that is taken by another file, which is still there, is not given to this one."""
-    if not source.path or not info.source_path:
+    """A name that is taken, by another file which is still there or by a text, is not given to this source."""
+    if not source.path and not info.source_path:
         return
-    both_there = Path(source.path).exists() and Path(info.source_path).exists()
-    if both_there and not _is_same_file(source.path, info.source_path):
+    if info.source_path and not Path(info.source_path).exists():
+        return
+    if source.path and not Path(source.path).exists():
+        return  # whoever extracts its text says so
+    if not _is_same_file(source.path, info.source_path):
         raise _taken(source, info.collection, info.source_path)
 
 
@@ -192,7 +208,8 @@ def _is_same_file(one: str, other: str) -> bool:
 
 
 def _taken(source: IngestSource, collection: str, by: str) -> SourceError:
+    is_now, wanted = (repr(path) if path else "a text" for path in (by, source.path))
     return SourceError(
-        f"{source.source_file!r} in collection {collection!r} is {by!r}, not {source.path!r}; "
-        "rename the file, ingest the folder that holds both, or use another collection"
+        f"{source.source_file!r} in collection {collection!r} is {is_now}, not {wanted}; rename one of the two, ingest "
+        "the folder that holds both, use another collection, or delete what is there with `ragistry sources delete`"
     )

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from time import perf_counter
 from typing import Any
 
 from ragistry.config.collections import CollectionsFile
-from ragistry.errors import CollectionNotFoundError, SourceError, SourceNotFoundError
+from ragistry.errors import SourceError, SourceNotFoundError
+from ragistry.library import moving
 from ragistry.library.ingest import Ingest, IngestSource, Progress
 from ragistry.library.report import Failure, IngestReport
-from ragistry.library.source import Reading, SourceText, nothing_readable, one_file, readable_files
+from ragistry.library.scope import Scope
+from ragistry.library.source import Reading, SourceText, list_folder, nothing_readable, one_file, vanished
 from ragistry.protocols import Embedder, SourceStore
 from ragistry.techniques.registry import TechniqueRegistry
 from ragistry.trace import collect
@@ -39,6 +42,7 @@ class DocumentService:
         self.registry = registry
         self.reading = reading
         self.n_results = n_results
+        self.scope = Scope(collections, store)
 
     def ingest_file(self, path: str | Path, collection: str) -> int:
         """Take in one file and return the number of chunks written: 0 where it has not changed.
@@ -57,21 +61,17 @@ class DocumentService:
         """Take in every readable file below a folder; a bad one is reported, and the rest goes on.
 
         What is in the collection from this folder but no longer in it is reported as vanished, and removed with
-        ``prune``.
+        ``prune``; nothing is where a part of the folder cannot be listed. Raises `SourceError`, `ModelError`.
         """
-        self._check_collection(collection)
-        files = readable_files(path)
-        present = {file.source_file for file in files}
-        vanished = [
-            info.source_file
-            for info in self.store.sources(collection)
-            if info.source_file not in present and _lies_below(info, Path(path))
-        ]
-        if not files and not vanished:
+        self.collections.entry(collection)
+        listing = list_folder(path)
+        gone = [] if not listing.complete else vanished(path, listing.files, self.store.sources(collection))
+        if not listing.files and not listing.failed and not gone:
             raise nothing_readable(path)
-        report = self._ingest(files, collection, progress)
-        report.vanished = vanished
-        for name in vanished if prune else ():
+        report = self._ingest(listing.files, collection, progress)
+        report.failed.extend(listing.failed)
+        report.vanished = gone
+        for name in gone if prune else ():
             self.store.replace_source(collection, name, [])
             report.deleted.append(name)
         return report
@@ -83,7 +83,7 @@ class DocumentService:
 
         Raises for a path that does not exist before anything is read, and where there is nothing but such a folder.
         """
-        self._check_collection(collection)
+        self.collections.entry(collection)
         for path in paths:
             if not Path(path).exists():
                 raise SourceNotFoundError(f"no such file or folder: {str(path)!r}; check the path")
@@ -101,8 +101,10 @@ class DocumentService:
     def _ingest(
         self, sources: Sequence[IngestSource], collection: str, progress: Progress | None = None
     ) -> IngestReport:
-        self._check_collection(collection)
-        return Ingest(self.store, self.embedder, self.reading, collection).run(sources, progress)
+        check = partial(self.collections.entry, collection)
+        check()
+        self._complete_renames()
+        return Ingest(self.store, self.embedder, self.reading, collection, check).run(sources, progress)
 
     def search(
         self,
@@ -134,73 +136,119 @@ class DocumentService:
         return self.n_results
 
     def _condition(self, collection: str | None, where: Where | None) -> Where | None:
-        parts: list[Where] = []
-        if collection is not None:
-            self._check_collection(collection)
-            parts.append({"collection": collection})
-        if where is not None:
-            parts.append(normalise(where))
-        return normalise({"$and": parts}) if parts else None
+        scope = self.scope.of_all() if collection is None else self.scope.of(collection)
+        parts = [part for part in (scope, where) if part is not None]
+        return normalise({"$and": [normalise(part) for part in parts]}) if parts else None
 
     def list_sources(self, collection: str | None = None) -> list[str]:
         """The names of the sources, each once, in order."""
         return sorted({info.source_file for info in self.list_sources_detail(collection)})
 
     def list_sources_detail(self, collection: str | None = None) -> list[SourceInfo]:
-        """The sources with their number of chunks."""
-        if collection is not None:
-            self._check_collection(collection)
-        return self.store.sources(collection)
+        """The sources of one collection, or of all, with their number of chunks, ordered by collection and name."""
+        return self.scope.sources(collection)
+
+    def source(self, source: str, collection: str) -> SourceInfo:
+        """A source by its name. Raises `SourceNotFoundError`, `CollectionNotFoundError`."""
+        known = {info.source_file: info for info in self.scope.sources(collection)}
+        if source not in known:
+            raise SourceNotFoundError(
+                f"no source {source!r} in collection {collection!r}{did_you_mean(source, list(known))}; "
+                "`ragistry sources list` shows what is there"
+            )
+        return known[source]
 
     def list_collections(self) -> list[dict[str, Any]]:
         """Every collection of documents.yaml, empty ones included, with its sources and chunks counted."""
-        counts: dict[str, list[int]] = {}
-        for info in self.store.sources():
-            counts.setdefault(info.collection, []).append(info.chunks)
+        counts = {entry.name: [0, 0] for entry in self.collections.entries()}
+        for info in self.scope.sources():
+            count = counts[info.collection]
+            count[0] += 1
+            count[1] += info.chunks
         return [
             {
                 "name": entry.name,
                 "display_name": entry.display_name or entry.name,
                 "description": entry.description,
-                "source_count": len(counts.get(entry.name, [])),
-                "chunk_count": sum(counts.get(entry.name, [])),
+                "source_count": counts[entry.name][0],
+                "chunk_count": counts[entry.name][1],
             }
             for entry in self.collections.entries()
         ]
 
+    def orphans(self) -> list[SourceInfo]:
+        """The sources whose collection was taken out of documents.yaml by hand: stored, but not searched."""
+        return self.scope.orphans()
+
     def create_collection(self, name: str, description: str = "", display_name: str | None = None) -> None:
-        """Write a new collection to documents.yaml."""
+        """Write a new collection to documents.yaml; sources that the store still has under its name are its own.
+
+        Raises `CollectionAlreadyExistsError`, `InvalidCollectionNameError`.
+        """
+        self._complete_renames()
         self.collections.add(name, description, display_name)
+
+    def rename_collection(self, name: str, new_name: str, *, progress: Progress | None = None) -> int:
+        """Change the name by which a collection is called, and return how many chunks followed. No model is called.
+
+        It is searched by its new name at once, and whole at any time; what interrupts the rename leaves it to whoever
+        writes next. Raises `CollectionNotFoundError`, `CollectionAlreadyExistsError`, `InvalidCollectionNameError`.
+        """
+        self._complete_renames()
+        return moving.rename(self.collections, self.store, name, new_name, progress)
+
+    def update_description(self, name: str, description: str | None = None, *, display_name: str | None = None) -> None:
+        """Write another description, by which people and models choose, or another name to show, or both.
+
+        Raises `CollectionNotFoundError`.
+        """
+        self.collections.update(name, description=description, display_name=display_name)
+
+    def delete_collection(self, name: str) -> int:
+        """Remove a collection's chunks, then the collection itself, and return how many chunks it had.
+
+        Also for one that is in documents.yaml no more. Raises `CollectionNotFoundError`.
+        """
+        self._complete_renames()
+        removed = 0
+
+        def remove_chunks() -> None:
+            nonlocal removed
+            removed += self.store.delete(where={"collection": name})
+
+        if name not in self.scope.names() and self.store.count({"collection": name}):
+            remove_chunks()
+        else:
+            self.collections.remove(name, before=remove_chunks)
+        self.scope.forget()
+        return removed
 
     def delete_source(self, source: str, collection: str) -> int:
         """Remove a source and return the number of chunks that it had. Raises `SourceNotFoundError`."""
-        self._check_collection(collection)
-        for info in self.store.sources(collection):
-            if info.source_file == source:
-                self.store.replace_source(collection, source, [])
-                return info.chunks
-        names = [info.source_file for info in self.store.sources(collection)]
-        raise SourceNotFoundError(f"no source {source!r} in collection {collection!r}{did_you_mean(source, names)}")
+        self._complete_renames()
+        chunks = self.source(source, collection).chunks
+        self.store.replace_source(collection, source, [])
+        return chunks
+
+    def move_source(self, source: str, from_collection: str, to_collection: str, *, overwrite: bool = False) -> int:
+        """Give a source to another collection, and return how many chunks it has. No model is called.
+
+        Raises `SourceNotFoundError`, `CollectionNotFoundError`, and `SourceError` where that collection has a source
+        of this name; with ``overwrite`` this one takes its place.
+        """
+        self._complete_renames()
+        self.collections.entry(to_collection)
+        return moving.move(self.store, self.source(source, from_collection), to_collection, overwrite=overwrite)
 
     def count(self, collection: str | None = None) -> int:
         """How many chunks there are, in one collection or in all."""
         return self.store.count(self._condition(collection, None))
 
-    def _check_collection(self, name: str) -> None:
-        known = [entry.name for entry in self.collections.entries()]
-        if name not in known:
-            raise CollectionNotFoundError(
-                f"no collection {name!r}{did_you_mean(str(name), known)}; there are {', '.join(known) or 'none'} in "
-                f"{self.collections.path}; create it there, or with `ragistry ingest … --create DESCRIPTION`"
-            )
+    def _complete_renames(self) -> None:
+        moving.complete_renames(self.collections, self.store)
 
 
 def _chunks_or_raise(report: IngestReport) -> int:
     if report.failed:
         raise report.failed[0].cause
     return report.chunks
-
-
-def _lies_below(info: SourceInfo, folder: Path) -> bool:
-    """Whether a source was taken in from this folder: its path is the folder's and its own name."""
-    return bool(info.source_path) and Path(info.source_path) == folder.resolve() / info.source_file

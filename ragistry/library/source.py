@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from hashlib import sha256
 from os import fspath, walk
@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Literal
 
 from ragistry.errors import SourceError, SourceNotFoundError
+from ragistry.library.report import Failure
 from ragistry.protocols import Embedder, TokenCounter
-from ragistry.types import Chunk
+from ragistry.types import Chunk, SourceInfo
 from ragistry.utils.chunker import chunk_extracted
 from ragistry.utils.extract import SUPPORTED_FORMATS, extract
 from ragistry.utils.extracted import Extracted, ExtractLimits
@@ -47,13 +48,15 @@ class SourceFile:
 
     def content_hash(self, reading: Reading) -> str:
         """Hash of the bytes and of how they are read; empty for what is no ordinary file."""
-        path = Path(self.path)
-        if not path.is_file() or path.stat().st_size > reading.limits.bytes:
-            return ""
-        digest = sha256(reading.signature())
-        with path.open("rb") as stream:
-            while block := stream.read(1 << 20):
-                digest.update(block)
+        path, digest = Path(self.path), sha256(reading.signature())
+        try:
+            if not path.is_file() or path.stat().st_size > reading.limits.bytes:
+                return ""
+            with path.open("rb") as stream:
+                while block := stream.read(1 << 20):
+                    digest.update(block)
+        except OSError:
+            return ""  # whoever extracts the text says what is wrong with the file
         return digest.hexdigest()
 
     def extracted(self, reading: Reading) -> Extracted:
@@ -70,7 +73,7 @@ class SourceText:
     path: str = ""
 
     def content_hash(self, reading: Reading) -> str:
-        return sha256(reading.signature() + self.text.encode()).hexdigest()
+        return sha256(reading.signature() + self.text.encode(errors="surrogatepass")).hexdigest()
 
     def extracted(self, reading: Reading) -> Extracted:  # noqa: ARG002, the text is read already
         return Extracted(text=self.text, source=self.source_file, format="text")
@@ -100,7 +103,20 @@ def one_file(path: str | Path) -> SourceFile:
     return SourceFile(fspath(path), Path(path).name)
 
 
-def readable_files(folder: str | Path) -> list[SourceFile]:
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """The readable files of a folder, and the folders below it that could not be listed."""
+
+    files: list[SourceFile]
+    failed: list[Failure]
+
+    @property
+    def complete(self) -> bool:
+        """Whether a file that is not listed is not there."""
+        return not self.failed
+
+
+def list_folder(folder: str | Path) -> Listing:
     """Every file of a supported format below a folder, hidden ones left out, in the order of their names.
 
     Raises `SourceNotFoundError` where there is no such folder.
@@ -108,7 +124,14 @@ def readable_files(folder: str | Path) -> list[SourceFile]:
     root = Path(folder)
     if not root.is_dir():
         raise SourceNotFoundError(f"no such folder: {fspath(folder)!r}; check the path")
-    return [SourceFile(str(path), path.relative_to(root).as_posix()) for path in sorted(_visible(root))]
+    errors: list[OSError] = []
+    files = [SourceFile(str(path), path.relative_to(root).as_posix()) for path in sorted(_visible(root, errors))]
+    return Listing(files, [_unlisted(error) for error in errors])
+
+
+def readable_files(folder: str | Path) -> list[SourceFile]:
+    """The files of `list_folder`."""
+    return list_folder(folder).files
 
 
 def files_of(folder: str | Path) -> list[SourceFile]:
@@ -119,14 +142,29 @@ def files_of(folder: str | Path) -> list[SourceFile]:
     return files
 
 
+def vanished(folder: str | Path, files: Iterable[SourceFile], stored: Iterable[SourceInfo]) -> list[str]:
+    """The names of the sources that were taken in from a folder and are no longer among its files."""
+    present, root = {file.source_file for file in files}, Path(folder).resolve()
+    return [
+        info.source_file
+        for info in stored
+        if info.source_file not in present and info.source_path and Path(info.source_path) == root / info.source_file
+    ]
+
+
 def nothing_readable(folder: str | Path) -> SourceError:
     """What is wrong with a folder that holds nothing to take in."""
     return SourceError(f"no readable files in {fspath(folder)!r}; formats are {', '.join(SUPPORTED_FORMATS)}")
 
 
-def _visible(root: Path) -> Iterator[Path]:
-    for directory, folders, names in walk(root):
+def _visible(root: Path, errors: list[OSError]) -> Iterator[Path]:
+    for directory, folders, names in walk(root, onerror=errors.append):
         folders[:] = [name for name in folders if not name.startswith(".")]
         for name in names:
             if not name.startswith(".") and Path(name).suffix.lower() in SUPPORTED_FORMATS:
                 yield Path(directory) / name
+
+
+def _unlisted(error: OSError) -> Failure:
+    reason = f"cannot list {error.filename!r}: {error.strerror}; make the folder readable"
+    return Failure(str(error.filename), SourceError(reason))

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from ragistry.config.collections import CollectionsFile
-from ragistry.errors import CollectionAlreadyExistsError, ConfigError, InvalidCollectionNameError, InvalidConfigError
+from ragistry.errors import (
+    CollectionAlreadyExistsError,
+    ConfigError,
+    InvalidCollectionNameError,
+    InvalidConfigError,
+    StoreLockedError,
+)
 
 HAND_WRITTEN = """\
 # our library
@@ -78,3 +86,83 @@ def test_many_writers_lose_nothing(file: CollectionsFile) -> None:
         list(pool.map(lambda name: CollectionsFile(file.path.parents[1]).add(name), names))
     assert sorted(entry.name for entry in file.entries()) == sorted(["mba", *names])
     assert list(file.path.parent.glob(".documents.yaml.?*[!k]")) == []
+
+
+def test_two_processes_lose_nothing_of_each_other(file: CollectionsFile) -> None:
+    script = """
+import sys
+from pathlib import Path
+from ragistry.config.collections import CollectionsFile
+file, mine = CollectionsFile(Path(sys.argv[1])), sys.argv[2]
+for number in range(8):
+    file.add(f"{mine}{number}", f"Number {number}")
+    file.update(f"{mine}{number}", description=f"Described {number}")
+    file.begin_rename(f"{mine}{number}", f"{mine}-{number}")
+    file.end_rename(f"{mine}-{number}")
+file.remove(f"{mine}-0", lambda: None)
+"""
+    root = file.path.parents[1]
+    writers = [subprocess.Popen([sys.executable, "-c", script, str(root), name]) for name in ("a", "b")]
+    assert [writer.wait(60) for writer in writers] == [0, 0]
+    expected = {f"{name}-{number}": f"Described {number}" for name in "ab" for number in range(1, 8)}
+    assert {entry.name: entry.description for entry in file.entries()} == expected | {
+        "mba": "MBA textbooks covering strategy, finance"
+    }
+    assert file.path.read_text(encoding="utf-8").startswith(HAND_WRITTEN)
+
+
+def test_what_an_editor_saves_during_an_edit_is_kept(file: CollectionsFile) -> None:
+    file.add("econ")
+    saved = iter([HAND_WRITTEN + "  - name: econ   # saved by hand\n  - name: by_hand\n"])
+
+    def save() -> None:
+        for text in saved:
+            file.path.write_text(text, encoding="utf-8")
+
+    file.remove("mba", before=save)
+    assert [entry.name for entry in file.entries()] == ["econ", "by_hand"]
+    assert "# saved by hand" in file.path.read_text(encoding="utf-8")
+
+
+def test_what_fails_before_the_write_changes_nothing(file: CollectionsFile) -> None:
+    def fail() -> None:
+        raise StoreLockedError("somebody writes; wait")
+
+    with pytest.raises(StoreLockedError):
+        file.remove("mba", before=fail)
+    assert file.path.read_text(encoding="utf-8") == HAND_WRITTEN
+
+
+def test_a_crash_during_the_write_leaves_the_old_file(file: CollectionsFile, monkeypatch: pytest.MonkeyPatch) -> None:
+    def crash(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("pathlib.Path.replace", crash)
+    with pytest.raises(KeyboardInterrupt):
+        file.add("econ")
+    assert file.path.read_text(encoding="utf-8") == HAND_WRITTEN
+    assert {path.name for path in file.path.parent.iterdir()} == {"documents.yaml", ".documents.yaml.lock"}
+
+
+def test_a_link_to_the_file_stays_a_link_and_the_mode_stays(file: CollectionsFile, tmp_path: Path) -> None:
+    real = tmp_path / "kept-elsewhere.yaml"
+    file.path.rename(real)
+    real.chmod(0o640)
+    file.path.symlink_to(real)
+    file.add("econ")
+    assert file.path.is_symlink()
+    assert (real.stat().st_mode & 0o777, "econ" in real.read_text(encoding="utf-8")) == (0o640, True)
+
+
+def test_a_name_that_stands_there_twice_is_told(file: CollectionsFile) -> None:
+    file.path.write_text("collections:\n  - name: one\n  - name: one\n", encoding="utf-8")
+    with pytest.raises(InvalidConfigError, match=r"documents.yaml:3: collection 'one' stands here twice"):
+        file.entries()
+
+
+def test_a_former_name_is_not_free_while_it_is_needed(file: CollectionsFile) -> None:
+    file.begin_rename("mba", "business")
+    with pytest.raises(CollectionAlreadyExistsError, match="'business' is being renamed from 'mba'"):
+        file.add("mba")
+    file.end_rename("business")
+    assert file.add("mba").name == "mba"

@@ -291,3 +291,99 @@ def test_a_file_without_permission_is_reported(workspace: Workspace, tmp_path: P
     folder = write(tmp_path / "in", one=paragraphs("Tea"), two=paragraphs("Rain"))
     (folder / "one.txt").chmod(0)
     assert [failure.source for failure in workspace.library.ingest_folder(folder, "notes").failed] == ["one.txt"]
+
+
+def test_an_unchanged_file_is_recognised_before_it_is_parsed(workspace: Workspace, fixtures: Path) -> None:
+    from dataclasses import replace
+
+    [path, *_] = sorted(fixtures.rglob("*.pdf"))
+    assert workspace.library.ingest_file(path, "notes") > 0
+    reading = workspace.library.reading
+    workspace.library.reading = replace(reading, limits=replace(reading.limits, seconds=0.001))
+    assert workspace.library.ingest_file(path, "notes") == 0
+    workspace.library.create_collection("other")
+    with pytest.raises(ExtractionError):
+        workspace.library.ingest_file(path, "other")
+
+
+def test_a_file_that_can_be_read_no_more_is_served_in_its_old_version(workspace: Workspace, tmp_path: Path) -> None:
+    folder = write(tmp_path / "in", one=paragraphs("Tea"), two=paragraphs("Rain"))
+    workspace.library.ingest_folder(folder, "notes")
+    before = stored(workspace)
+    (folder / "one.txt").write_bytes(b"\0\1\2binary\0" * 50)
+    report = workspace.library.ingest_folder(folder, "notes", prune=True)
+    assert ([failure.source for failure in report.failed], report.vanished) == ([str(folder / "one.txt")], [])
+    assert stored(workspace) == before
+    assert workspace.library.search("Tea", "notes").documents[0].metadata["source_file"] == "one.txt"
+
+
+def test_an_embedder_that_fails_in_the_middle_leaves_every_source_whole(
+    workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Tiring(Counting):
+        """The server goes down after some texts."""
+
+        def embed(self, texts, *, role="document"):
+            if len(self.seen) + len(texts) > 12:
+                raise ModelConnectionError("it is gone; start it")
+            return super().embed(texts, role=role)
+
+    monkeypatch.setattr("ragistry.library.ingest.CHUNKS_AT_ONCE", 4)
+    folder = write(tmp_path / "in", **{f"f{n}": paragraphs(f"Tea{n}") for n in range(6)})
+    workspace.library.ingest_folder(folder, "notes")
+    old = {name: texts_of(workspace, name) for name in workspace.library.list_sources("notes")}
+    write(folder, **{f"f{n}": paragraphs(*(f"Snow{n}-{i}" for i in range(4))) for n in range(6)})
+    workspace.library.embedder = Tiring(workspace.embedder)
+    with pytest.raises(ModelConnectionError):
+        workspace.library.ingest_folder(folder, "notes")
+    now = {name: texts_of(workspace, name) for name in workspace.library.list_sources("notes")}
+    written = [name for name in now if now[name] != old[name]]
+    assert 0 < len(written) < 6
+    assert all(len(now[name]) >= 4 and "Tea" not in "".join(now[name]) for name in written)
+    workspace.library.embedder = workspace.embedder
+    report = workspace.library.ingest_folder(folder, "notes")
+    assert (report.skipped, len(report.updated)) == (written, 6 - len(written))
+
+
+def texts_of(workspace: Workspace, name: str) -> list[str]:
+    return [document.content for document in workspace.store.scan({"source_file": name})]
+
+
+def test_a_file_that_became_empty_is_deleted(workspace: Workspace, tmp_path: Path) -> None:
+    folder = write(tmp_path / "in", one=paragraphs("Tea"), two=paragraphs("Rain"))
+    workspace.library.ingest_folder(folder, "notes")
+    write(folder, one="")
+    report = workspace.library.ingest_folder(folder, "notes")
+    assert (report.deleted, report.updated, report.skipped) == (["one.txt"], [], ["two.txt"])
+    assert workspace.library.list_sources("notes") == ["two.txt"]
+
+
+@pytest.mark.skipif(not Path("/proc/self/mem").exists(), reason="a file that opens and cannot be read")
+def test_a_file_that_fails_while_it_is_read_is_reported(workspace: Workspace, tmp_path: Path) -> None:
+    folder = write(tmp_path / "in", one=paragraphs("Tea"))
+    (folder / "bad.txt").symlink_to("/proc/self/mem")
+    report = workspace.library.ingest_folder(folder, "notes")
+    assert report.added == ["one.txt"]
+    assert [failure.source for failure in report.failed] == [str(folder / "bad.txt")]
+
+
+def test_a_folder_that_cannot_be_listed_is_reported_and_nothing_of_it_is_pruned(
+    workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path / "in", one=paragraphs("Tea"))
+    write(tmp_path / "in" / "sub", two=paragraphs("Rain"))
+    workspace.library.ingest_folder(tmp_path / "in", "notes")
+    scandir = os.scandir
+
+    def refuse(path):
+        if str(path).endswith("sub"):
+            raise PermissionError(13, "Permission denied", str(path))
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", refuse)
+    report = workspace.library.ingest_folder(tmp_path / "in", "notes", prune=True)
+    assert [failure.error for failure in report.failed] == [
+        f"cannot list {str(tmp_path / 'in' / 'sub')!r}: Permission denied; make the folder readable"
+    ]
+    assert (report.vanished, report.deleted) == ([], [])
+    assert workspace.library.list_sources("notes") == ["one.txt", "sub/two.txt"]

@@ -1,0 +1,168 @@
+"""``ragistry collections``: the named, described sets of sources that documents.yaml defines."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ragistry.cli.confirm import YesOption, confirm
+from ragistry.cli.options import DebugOption, JsonOption, WorkspaceOption
+from ragistry.cli.output import console, counted, error_line, print_json, progress_bar
+
+if TYPE_CHECKING:
+    from ragistry.workspace import Workspace
+
+app = typer.Typer(invoke_without_command=True)
+
+Name = Annotated[str, typer.Argument(help="Name of the collection.")]
+Description = Annotated[
+    str | None, typer.Option("--description", "-d", help="What is in it: people and models choose by this.")
+]
+DisplayName = Annotated[str | None, typer.Option("--display-name", help="The name to show.")]
+
+
+@app.callback()
+def collections(context: typer.Context) -> None:
+    """List, add, rename, describe and delete collections."""
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+        raise typer.Exit(2)
+
+
+@app.command("list")
+def list_(
+    workspace: WorkspaceOption = Path(),
+    as_json: JsonOption = False,
+    debug: DebugOption = False,  # noqa: ARG001, read from the command line by `run`
+) -> None:
+    """List every collection with its sources and chunks counted, empty ones included."""
+    from ragistry.workspace import open_workspace
+
+    with open_workspace(workspace) as opened:
+        print_collections(opened, as_json)
+
+
+@app.command()
+def add(
+    name: Name,
+    description: Description = None,
+    display_name: DisplayName = None,
+    workspace: WorkspaceOption = Path(),
+    as_json: JsonOption = False,
+    debug: DebugOption = False,  # noqa: ARG001, read from the command line by `run`
+) -> None:
+    """Write a new collection to documents.yaml."""
+    from ragistry.workspace import open_workspace
+
+    with open_workspace(workspace) as opened:
+        opened.library.create_collection(name, description or "", display_name)
+        _print_entry(opened, name, as_json, "added ")
+
+
+@app.command()
+def rename(
+    name: Name,
+    new_name: Annotated[str, typer.Argument(help="Its new name.")],
+    workspace: WorkspaceOption = Path(),
+    as_json: JsonOption = False,
+    debug: DebugOption = False,  # noqa: ARG001, read from the command line by `run`
+) -> None:
+    """Change the name by which a collection is called; what is shown is changed by `describe --display-name`."""
+    from ragistry.workspace import open_workspace
+
+    with open_workspace(workspace) as opened, progress_bar(not as_json) as progress:
+        chunks = opened.library.rename_collection(name, new_name, progress=progress)
+    if as_json:
+        print_json({"name": new_name, "formerly": name, "chunks": chunks})
+    else:
+        console().print(f"{name} is now {new_name} ({counted(chunks, 'chunk')})")
+
+
+@app.command()
+def describe(
+    name: Name,
+    description: Description = None,
+    display_name: DisplayName = None,
+    workspace: WorkspaceOption = Path(),
+    as_json: JsonOption = False,
+    debug: DebugOption = False,  # noqa: ARG001, read from the command line by `run`
+) -> None:
+    """Change a collection's description or the name to show; without either, print them."""
+    from ragistry.workspace import open_workspace
+
+    with open_workspace(workspace) as opened:
+        if description is not None or display_name is not None:
+            opened.library.update_description(name, description, display_name=display_name)
+        _print_entry(opened, name, as_json)
+
+
+@app.command()
+def delete(
+    name: Name,
+    yes: YesOption = False,
+    workspace: WorkspaceOption = Path(),
+    as_json: JsonOption = False,
+    debug: DebugOption = False,  # noqa: ARG001, read from the command line by `run`
+) -> None:
+    """Delete a collection with all of its chunks; also one that is in documents.yaml no more."""
+    from ragistry.workspace import open_workspace
+
+    with open_workspace(workspace) as opened:
+        library = opened.library
+        orphans = sum(info.chunks for info in library.orphans() if info.collection == name)
+        confirm(f"collection {name!r} with {counted(orphans or library.count(name), 'chunk')}", yes)
+        chunks = library.delete_collection(name)
+    if as_json:
+        print_json({"name": name, "chunks": chunks})
+    else:
+        console().print(f"deleted {name} ({counted(chunks, 'chunk')})")
+
+
+def print_collections(opened: Workspace, as_json: bool) -> None:
+    """Every collection with its counts, and a line on standard error for what belongs to none."""
+    rows = opened.library.list_collections()
+    if as_json:
+        print_json({"collections": rows})
+        return
+    from rich import box
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD)
+    for column in ("name", "display name"):
+        table.add_column(column, no_wrap=True)
+    for column in ("sources", "chunks"):
+        table.add_column(column, justify="right")
+    table.add_column("description")
+    for row in rows:
+        counts = (f"{row['source_count']:,}", f"{row['chunk_count']:,}")
+        table.add_row(row["name"], row["display_name"], *counts, row["description"])
+    console().print(table)
+    for name, remedy in orphans(opened).items():
+        error_line(f"{name!r}: {remedy}", label="orphaned")
+
+
+def orphans(opened: Workspace) -> dict[str, str]:
+    """Of each name that the store has and documents.yaml has not, what is stored under it and what to do."""
+    stored: dict[str, list[int]] = {}
+    for info in opened.library.orphans():
+        stored.setdefault(info.collection, []).append(info.chunks)
+    path = opened.library.collections.path
+    return {
+        name: f"{counted(sum(chunks), 'chunk')} of {counted(len(chunks), 'source')} in the store, but no such "
+        f"collection in {path}, so they are not searched; `ragistry collections add {name}` takes them back, "
+        f"`ragistry collections delete {name}` removes them, and `formerly: {name}` in the entry of another gives them "
+        "to it"
+        for name, chunks in stored.items()
+    }
+
+
+def _print_entry(opened: Workspace, name: str, as_json: bool, done: str = "") -> None:
+    entry: dict[str, Any] = opened.library.collections.entry(name).model_dump(exclude={"formerly"})
+    entry["display_name"] = entry["display_name"] or name
+    if as_json:
+        print_json(entry)
+    else:
+        described = entry["description"] or "no description; `ragistry collections describe` gives one"
+        console().print(f"{done}{name} ({entry['display_name']}): {described}")

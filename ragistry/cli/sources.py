@@ -1,0 +1,112 @@
+"""``ragistry sources``: what was taken into the collections."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ragistry.cli.confirm import YesOption, confirm
+from ragistry.cli.options import DebugOption, JsonOption, WorkspaceOption
+from ragistry.cli.output import console, counted, print_json
+
+if TYPE_CHECKING:
+    from ragistry.workspace import Workspace
+
+app = typer.Typer(invoke_without_command=True)
+
+Source = Annotated[str, typer.Argument(help="Name of the source in its collection.", metavar="FILE")]
+
+
+@app.callback()
+def sources(context: typer.Context) -> None:
+    """List, move and delete sources."""
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+        raise typer.Exit(2)
+
+
+@app.command("list")
+def list_(
+    collection: Annotated[str | None, typer.Option("--collection", "-c", help="Only those of this one.")] = None,
+    workspace: WorkspaceOption = Path(),
+    as_json: JsonOption = False,
+    debug: DebugOption = False,  # noqa: ARG001, read from the command line by `run`
+) -> None:
+    """List the sources of a collection, or of all."""
+    from ragistry.workspace import open_workspace
+
+    with open_workspace(workspace) as opened:
+        print_sources(opened, collection, as_json)
+
+
+@app.command()
+def move(
+    source: Source,
+    from_collection: Annotated[str, typer.Option("--from", metavar="NAME", help="The collection that has it.")],
+    to_collection: Annotated[str, typer.Option("--to", metavar="NAME", help="The collection that gets it.")],
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Take the place of a source of that name.")] = False,
+    workspace: WorkspaceOption = Path(),
+    as_json: JsonOption = False,
+    debug: DebugOption = False,  # noqa: ARG001, read from the command line by `run`
+) -> None:
+    """Give a source to another collection. Nothing is embedded again."""
+    from ragistry.workspace import open_workspace
+
+    with open_workspace(workspace) as opened:
+        chunks = opened.library.move_source(source, from_collection, to_collection, overwrite=overwrite)
+    if as_json:
+        print_json({"source": source, "from": from_collection, "to": to_collection, "chunks": chunks})
+    else:
+        console().print(f"moved {source} from {from_collection} to {to_collection} ({counted(chunks, 'chunk')})")
+
+
+@app.command()
+def delete(
+    source: Source,
+    collection: Annotated[str, typer.Option("--collection", "-c", help="The collection that has it.")],
+    yes: YesOption = False,
+    workspace: WorkspaceOption = Path(),
+    as_json: JsonOption = False,
+    debug: DebugOption = False,  # noqa: ARG001, read from the command line by `run`
+) -> None:
+    """Remove a source from a collection; the file itself stays where it is."""
+    from ragistry.workspace import open_workspace
+
+    with open_workspace(workspace) as opened:
+        delete_source(opened, source, collection, yes, as_json)
+
+
+def delete_source(opened: Workspace, source: str, collection: str, yes: bool, as_json: bool) -> None:
+    """Ask, delete, and say what was deleted."""
+    opened.library.source(source, collection)
+    confirm(f"source {source!r} of collection {collection!r}", yes)
+    chunks = opened.library.delete_source(source, collection)
+    if as_json:
+        print_json({"source": source, "collection": collection, "chunks": chunks})
+    else:
+        console().print(f"deleted {source} from {collection} ({counted(chunks, 'chunk')})")
+
+
+def print_sources(opened: Workspace, collection: str | None, as_json: bool) -> None:
+    """The sources of a collection, or of all, with their number of chunks and when they were taken in."""
+    sources = opened.library.list_sources_detail(collection)
+    if as_json:
+        print_json({"collection": collection, "sources": [asdict(info) for info in sources]})
+        return
+    from datetime import datetime
+
+    from rich import box
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD)
+    for column in ("collection", "source"):
+        table.add_column(column, no_wrap=True)
+    table.add_column("chunks", justify="right")
+    table.add_column("taken in", no_wrap=True)
+    for info in sources:
+        taken_in = datetime.fromtimestamp(info.ingested_at).astimezone().strftime("%Y-%m-%d %H:%M")
+        table.add_row(info.collection, info.source_file, f"{info.chunks:,}", taken_in if info.ingested_at else "")
+    console().print(table)

@@ -1,0 +1,90 @@
+"""Chunks that change their collection. No model is called: the embeddings stay.
+
+A rename is written to documents.yaml first, with the old name beside the new one; then the chunks follow, a source at
+a time; then the old name goes. Both names are searched in between, so that whatever ends the process, nothing is
+lost: whoever writes next completes it.
+"""
+
+from __future__ import annotations
+
+from ragistry.config.collections import CollectionsFile
+from ragistry.errors import CollectionAlreadyExistsError, SourceError
+from ragistry.library.ingest import Progress
+from ragistry.library.scope import being_renamed
+from ragistry.protocols import SourceStore, VectorLookup
+from ragistry.types import EmbeddedChunk, SourceInfo
+
+
+def rename(
+    collections: CollectionsFile, store: SourceStore, name: str, new_name: str, progress: Progress | None = None
+) -> int:
+    """Give a collection another name, and return how many chunks followed."""
+    if store.count({"collection": new_name}) and new_name not in [entry.name for entry in collections.entries()]:
+        raise CollectionAlreadyExistsError(
+            f"the store holds chunks of a collection {new_name!r} that is not in {collections.path}; choose another "
+            f"name, or remove them with `ragistry collections delete {new_name}`"
+        )
+    collections.begin_rename(name, new_name)
+    return complete_renames(collections, store, progress)
+
+
+def complete_renames(collections: CollectionsFile, store: SourceStore, progress: Progress | None = None) -> int:
+    """Complete every rename that was begun, here or by a process that has ended; return how many chunks followed."""
+    moved = 0
+    for entry in being_renamed(collections):
+        former = str(entry.formerly)
+        if former not in [other.name for other in collections.entries()]:
+            moved += _give_all(store, former, entry.name, progress)
+        collections.end_rename(entry.name)
+    return moved
+
+
+def _give_all(store: SourceStore, former: str, name: str, progress: Progress | None) -> int:
+    there, sources, moved = {info.source_file: info for info in store.sources(name)}, store.sources(former), 0
+    for done, info in enumerate(sources):
+        if progress is not None:
+            progress(info.source_file, done, len(sources))
+        twin = there.get(info.source_file)
+        if twin is not None and twin.source_hash:  # whole, hence the later of the two
+            store.replace_source(former, info.source_file, [])
+            continue
+        if twin is not None:
+            store.replace_source(name, info.source_file, [])
+        moved += store.move_source(info.source_file, former, name)
+    return moved
+
+
+def move(store: SourceStore, info: SourceInfo, to_collection: str, *, overwrite: bool) -> int:
+    """Give a source to another collection, and return how many chunks it has.
+
+    Raises `SourceError` where that collection has a source of this name, unless it is to be overwritten.
+    """
+    if info.collection == to_collection:
+        return info.chunks
+    if all(other.source_file != info.source_file for other in store.sources(to_collection)):
+        return store.move_source(info.source_file, info.collection, to_collection)
+    if not overwrite:
+        raise SourceError(
+            f"collection {to_collection!r} has a source {info.source_file!r}; overwrite it (`--overwrite`), or delete "
+            f"it there with `ragistry sources delete`; nothing was moved"
+        )
+    return _overwrite(store, info, to_collection)
+
+
+def _overwrite(store: SourceStore, info: SourceInfo, to_collection: str) -> int:
+    """In the place of the source of that name, which is searched until this one stands there whole."""
+    if not isinstance(store, VectorLookup):
+        store.replace_source(to_collection, info.source_file, [])
+        return store.move_source(info.source_file, info.collection, to_collection)
+    documents = sorted(
+        store.scan({"$and": [{"collection": info.collection}, {"source_file": info.source_file}]}),
+        key=lambda document: int(document.metadata["chunk_index"]),
+    )
+    vectors = store.vectors([document.id for document in documents])
+    chunks = [
+        EmbeddedChunk(document.content, document.metadata | {"collection": to_collection}, vector)
+        for document, vector in zip(documents, vectors, strict=True)
+    ]
+    store.replace_source(to_collection, info.source_file, chunks)
+    store.replace_source(info.collection, info.source_file, [])
+    return len(chunks)

@@ -1,0 +1,82 @@
+"""``ragistry ingest``: which collection, and what stays of one that was made for nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Done
+
+Run = Callable[..., Done]
+
+
+@pytest.fixture
+def tea(tmp_path: Path) -> Path:
+    path = tmp_path / "tea.txt"
+    path.write_text("Steep green tea in water of eighty degrees.", encoding="utf-8")
+    return path
+
+
+def names(ragistry: Run) -> list[str]:
+    return [row["name"] for row in ragistry("collections", "list", "--json").json["collections"]]
+
+
+@pytest.mark.parametrize("words", [[], ["--create", "Papers"]])
+def test_a_collection_made_for_a_file_that_cannot_be_read_does_not_stay(
+    ragistry: Run, tmp_path: Path, tea: Path, words: list[str]
+) -> None:
+    (tmp_path / "broken.pdf").write_bytes(b"%PDF-1.4 nothing")
+    done = ragistry("ingest", "broken.pdf", "--collection", "papers", *words, "--json")
+    assert (done.code, len(done.json["failed"])) == (1, 1)
+    assert names(ragistry) == []
+    done = ragistry("ingest", "broken.pdf", tea, "--collection", "papers", *words)
+    assert (done.code, names(ragistry)) == (1, ["papers"])
+    assert ragistry("ingest", "broken.pdf", "--collection", "papers").code == 1
+    assert names(ragistry) == ["papers"], "one that has something stays"
+
+
+def test_a_collection_made_while_the_model_is_down_does_not_stay(ragistry: Run, tmp_path: Path, tea: Path) -> None:
+    (tmp_path / "config").mkdir()
+    settings = "embed_model: tei\nembed_url: http://127.0.0.1:9\n"
+    (tmp_path / "config" / "documents.yaml").write_text(settings, encoding="utf-8")
+    done = ragistry("ingest", tea, "--collection", "papers")
+    assert (done.code, done.err.startswith("error: ")) == (1, True)
+    assert names(ragistry) == []
+
+
+def test_with_one_collection_nobody_needs_to_name_it(ragistry: Run, tea: Path) -> None:
+    done = ragistry("ingest", tea)
+    assert (done.code, "say which collection with --collection NAME; there are none yet" in done.err) == (1, True)
+    ragistry("collections", "add", "notes")
+    assert ragistry("ingest", tea, "--json").json["collection"] == "notes"
+    ragistry("collections", "add", "econ")
+    assert "say which collection with --collection NAME; there are notes, econ" in ragistry("ingest", tea).err
+
+
+@pytest.mark.parametrize("words", [[], ["tea.txt", "--list"], ["--list", "--delete", "tea.txt"]])
+def test_one_thing_at_a_time(ragistry: Run, tea: Path, words: list[str]) -> None:
+    done = ragistry("ingest", *words)
+    assert (done.code, done.err.startswith("error: say what to ingest, or --list, or --delete FILE")) == (1, True)
+
+
+def test_delete_needs_the_collection(ragistry: Run, tea: Path) -> None:
+    assert ragistry("ingest", tea, "--collection", "notes").code == 0
+    done = ragistry("ingest", "--delete", "tea.txt", "--yes")
+    assert "say which collection 'tea.txt' is in with --collection NAME; there are notes" in done.err
+    deleted = ragistry("ingest", "--delete", "tea.txt", "--collection", "notes", "--yes", "--json").json
+    assert deleted == {"source": "tea.txt", "collection": "notes", "chunks": 1}
+
+
+def test_what_vanished_is_named_and_goes_with_prune(ragistry: Run, tmp_path: Path, tea: Path) -> None:
+    folder = tmp_path / "in"
+    folder.mkdir()
+    for name in ("one", "two"):
+        (folder / f"{name}.txt").write_text(f"Text of {name}.", encoding="utf-8")
+    assert ragistry("ingest", folder, "--collection", "notes").code == 0
+    (folder / "one.txt").unlink()
+    assert "1 no longer in the folder: one.txt; --prune removes them" in ragistry("ingest", folder).err
+    pruned = ragistry("ingest", folder, "--prune", "--json").json
+    assert (pruned["deleted"], pruned["vanished"]) == (["one.txt"], ["one.txt"])
+    assert [s["source_file"] for s in ragistry("sources", "list", "--json").json["sources"]] == ["two.txt"]

@@ -1,0 +1,146 @@
+"""Edits of a YAML list in its own text: what is edited says what it should, and all the rest stays to the letter."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from ruamel.yaml import YAML
+
+from ragistry.config.yaml_edits import scalar, with_entry, with_fields, without_entry
+from ragistry.errors import ConfigError
+
+BLOCK = """\
+# our library
+n_results: 7        # not too many
+collections:
+  # one for each subject
+  - name: mba       # the oldest
+    display_name: 'MBA "Textbooks"'
+    description: >  # folded
+      MBA textbooks
+      and more
+
+  # ask Anna about this one
+  - name: econ
+    description: plain text
+      over two lines   # with a remark
+  # the last of them
+  -
+    name: law # nothing in it yet
+# end of the list
+
+language: english
+"""
+STYLES = {
+    "block": BLOCK,
+    "flush": "collections:\n- name: mba\n  description: x # y\n- description: z\n  name: econ\n- name: law\n",
+    "flow": "collections: [{name: mba, description: x}, {name: econ}, {name: law}]   # in one line\nn_results: 7\n",
+    "mixed": 'collections:\n  - {name: mba, description: "x"}  # one\n  - {name: econ}\n  - name: law\n',
+    "windows": BLOCK.replace("\n", "\r\n"),
+    "no newline at the end": "n_results: 3\ncollections:\n  - name: mba\n  - name: econ\n  - name: law",
+    "a mark at the beginning": "\ufeffcollections:\n  - name: mba\n  - name: econ\n  - name: law\n",
+    "a document mark": "---\ncollections:\n  - name: mba\n  - name: econ\n  - name: law\n",
+    "no values": "collections:\n- name: mba\n  description:\n- name: econ\n  description:   # none\n- name: law\n",
+}
+EMPTY = {
+    "no file": "",
+    "no key": "n_results: 3  # three\n",
+    "no value": "collections:   # none yet\nn_results: 3\n",
+    "no value at the end": "collections:",
+    "brackets": "collections: []   # none yet\nn_results: 3\n",
+    "null": "collections: null\n",
+    "comments only": "# nothing but this\n",
+}
+TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
+
+
+def entries(text: str) -> list[dict[str, str]]:
+    return [dict(entry) for entry in YAML(typ="safe", pure=True).load(text)["collections"] or []]
+
+
+def comments(text: str) -> list[str]:
+    return re.findall(r"#.*", text)
+
+
+@pytest.fixture(params=STYLES.values(), ids=STYLES)
+def text(request: pytest.FixtureRequest) -> str:
+    return request.param
+
+
+def test_an_entry_is_added_after_the_others(text: str) -> None:
+    changed = with_entry(text, {"name": "tea", "description": "Tea: green & black"})
+    assert entries(changed) == [*entries(text), {"name": "tea", "description": "Tea: green & black"}]
+    assert lines(text) <= lines(changed) or "[{" in text
+
+
+@pytest.mark.parametrize("text", EMPTY.values(), ids=EMPTY)
+def test_an_entry_is_added_where_there_is_none(text: str) -> None:
+    changed = with_entry(text, {"name": "tea", "description": "Green"})
+    assert entries(changed) == [{"name": "tea", "description": "Green"}]
+    assert comments(changed) == comments(text)
+    assert entries(with_entry(changed, {"name": "rain"})) == [*entries(changed), {"name": "rain"}]
+
+
+@pytest.mark.parametrize("index", [0, 1, 2])
+def test_a_field_is_set_and_only_its_line_changes(text: str, index: int) -> None:
+    before = entries(text)
+    changed = with_fields(text, index, {"name": "renamed", "description": "yes: no"})
+    before[index] |= {"name": "renamed", "description": "yes: no"}
+    assert entries(changed) == before
+    assert [comment for comment in comments(changed) if comment != '# no comment"'] == comments(text) or "[{" in text
+    assert len(lines(text) - lines(changed)) <= 4
+    added = with_fields(changed, index, {"formerly": "old"})
+    assert with_fields(added, index, {"formerly": None}) == changed
+
+
+@pytest.mark.parametrize("index", [0, 1, 2])
+def test_an_entry_goes_and_the_comments_around_it_stay(text: str, index: int) -> None:
+    changed = without_entry(text, index)
+    assert entries(changed) == [entry for place, entry in enumerate(entries(text)) if place != index]
+    own = {"the oldest", "folded", "with a remark", "nothing in it yet", "y", "one", "none"}
+    kept = [comment for comment in comments(text) if comment.strip("# \r") not in own]
+    assert [comment for comment in comments(changed) if comment.strip("# \r") not in own] == kept
+
+
+def test_comments_of_the_others_stay_with_them() -> None:
+    changed = without_entry(BLOCK, 0)
+    assert changed == BLOCK.replace(BLOCK[BLOCK.index("  - name: mba") : BLOCK.index("\n  # ask Anna")], "")
+    assert "# ask Anna about this one\n  - name: econ\n" in changed
+    assert with_fields(BLOCK, 1, {"name": "economy"}) == BLOCK.replace("name: econ", "name: economy")
+
+
+def test_the_last_entry_leaves_an_empty_list(text: str) -> None:
+    for _ in range(3):
+        text = without_entry(text, 0)
+    assert entries(text) == []
+    assert entries(with_entry(text, {"name": "again"})) == [{"name": "again"}]
+
+
+def test_what_cannot_be_edited_in_place_is_left_to_its_owner() -> None:
+    with pytest.raises(ConfigError, match="nothing was changed: edit it by hand"):
+        with_fields("collections:\n  - &one {name: mba}\n  - *one\n", 1, {"description": "new"})
+    with pytest.raises(ConfigError, match="nothing was changed: edit it by hand"):
+        with_entry("{n_results: 3}", {"name": "tea"})
+
+
+@settings(max_examples=150, deadline=None)
+@given(TEXT)
+def test_every_text_is_read_back_as_it_was(text: str) -> None:
+    assert YAML(typ="rt", pure=True).load(f"x: {scalar(text)}")["x"] == text
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.sampled_from(sorted(STYLES)), st.integers(0, 2), TEXT, TEXT)
+def test_any_description_fits_into_any_style(style: str, index: int, description: str, other: str) -> None:
+    before = entries(STYLES[style])
+    changed = with_fields(STYLES[style], index, {"description": description})
+    changed = with_fields(changed, index, {"description": other, "display_name": description})
+    before[index] |= {"description": other, "display_name": description}
+    assert [dict(entry) for entry in YAML(typ="rt", pure=True).load(changed)["collections"]] == before
+
+
+def lines(text: str) -> set[str]:
+    return set(text.splitlines())
