@@ -1,0 +1,210 @@
+"""``ragistry repo``: documentation repositories, each a Git clone's Markdown in a store of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ragistry.cli.confirm import YesOption, confirm
+from ragistry.cli.options import DebugOption, JsonOption, WorkspaceOption
+from ragistry.cli.output import console, counted, error_line, print_json, progress_bar
+
+if TYPE_CHECKING:
+    from ragistry.library.contract import CollectionInfo
+    from ragistry.library.repository import Repositories, RepositoryReport
+    from ragistry.protocols import SourceStore, Technique
+    from ragistry.types import Document
+    from ragistry.workspace import Workspace
+
+FOLDER = "repositories"
+"""In the workspace's data directory."""
+SHOWN = 5
+"""Warnings of one repository that are printed; a section page without text is common, and each is one."""
+
+app = typer.Typer(help="Documentation repositories: Git clones of Markdown trees.", no_args_is_help=True)
+NameArgument = Annotated[str, typer.Argument(help="Name of the repository.")]
+
+
+@app.command()
+def add(
+    path: Annotated[Path, typer.Argument(help="Folder of a Git clone, or a folder in one.")],
+    name: Annotated[
+        str | None, typer.Option("--name", "-n", help="Small letters, digits, '-'; else the folder's.")
+    ] = None,
+    description: Annotated[
+        str | None, typer.Option("--description", help="What it is about; else its front page's.")
+    ] = None,
+    workspace: WorkspaceOption = Path(),
+    as_json: JsonOption = False,
+    debug: DebugOption = False,  # noqa: ARG001, read from the command line by `run`
+) -> None:
+    """Index the Markdown of a clone, as it is committed at the commit that is checked out.
+
+    Exit code 1 where a file could not be taken in.
+    """
+    with _opened(workspace) as (_, repositories), progress_bar(not as_json) as progress:
+        report = repositories.add(path, name, description, progress)
+    _tell([report], as_json)
+
+
+@app.command("list")
+def list_(
+    workspace: WorkspaceOption = Path(),
+    as_json: JsonOption = False,
+    debug: DebugOption = False,  # noqa: ARG001, read from the command line by `run`
+) -> None:
+    """Show every repository with its commit and totals."""
+    with _opened(workspace) as (_, repositories):
+        infos = repositories.infos()
+    if as_json:
+        print_json({"repositories": [_as_json(info) for info in infos]})
+        return
+    for info in infos:
+        console().print(_line(info))
+    if not infos:
+        error_line("there are none; `ragistry repo add PATH` makes one", label="note")
+
+
+@app.command()
+def update(
+    names: Annotated[list[str] | None, typer.Argument(help="Names; none: all.", show_default=False)] = None,
+    workspace: WorkspaceOption = Path(),
+    as_json: JsonOption = False,
+    debug: DebugOption = False,  # noqa: ARG001, read from the command line by `run`
+) -> None:
+    """Index what changed since the commit on record. Run `git pull` in the clone first: nothing is fetched.
+
+    What was there is searched until all is done. Exit code 1 where a file or a repository failed.
+    """
+    from ragistry.errors import RagistryError
+
+    reports, failed = [], {}
+    with _opened(workspace) as (_, repositories):
+        for name in names or [info.name for info in repositories.infos()]:
+            try:
+                with progress_bar(not as_json) as progress:
+                    reports.append(repositories.update(name, progress))
+            except RagistryError as error:
+                if names is not None and len(names) == 1:
+                    raise
+                failed[name] = str(error)
+    _tell(reports, as_json, failed)
+
+
+@app.command()
+def remove(
+    name: NameArgument,
+    yes: YesOption = False,
+    workspace: WorkspaceOption = Path(),
+    as_json: JsonOption = False,
+    debug: DebugOption = False,  # noqa: ARG001, read from the command line by `run`
+) -> None:
+    """Remove a repository from the workspace; the clone stays as it is."""
+    with _opened(workspace) as (_, repositories):
+        count = repositories.collection(name).count()
+        confirm(f"repository {name!r} with {counted(count, 'chunk')}", yes)
+        chunks = repositories.remove(name)
+    if as_json:
+        print_json({"removed": name, "chunks": chunks})
+    else:
+        console().print(f"{name}: removed, {counted(chunks, 'chunk')}")
+
+
+@app.command()
+def search(
+    name: NameArgument,
+    query: Annotated[str, typer.Argument(help="What to look for.")],
+    technique: Annotated[str | None, typer.Option("--technique", "-t", help="A name of techniques.yaml.")] = None,
+    top_k: Annotated[int | None, typer.Option("--top-k", "-k", help="How many passages, 1 to 1,000.")] = None,
+    workspace: WorkspaceOption = Path(),
+    as_json: JsonOption = False,
+    debug: DebugOption = False,  # noqa: ARG001, read from the command line by `run`
+) -> None:
+    """Search one repository and print the best passages."""
+    from ragistry.cli.search import as_mapping
+    from ragistry.library.repository_search import repository_technique, search_repository
+
+    with _opened(workspace) as (opened, repositories):
+        chosen = repository_technique(repositories.collection(name), partial(_build, opened, technique))
+        result = search_repository(chosen, query, opened.settings.n_results if top_k is None else top_k)
+    if as_json:
+        print_json(as_mapping(result))
+    else:
+        _print_found(result.documents)
+
+
+def _print_found(documents: list[Document]) -> None:
+    from ragistry.cli.search import EXCERPT, place, score
+
+    for number, document in enumerate(documents, start=1):
+        console().print(f"{number}. {place(document)}  {score(document)}")
+        console().print(f"   {' '.join(document.content.split())[:EXCERPT]}")
+    if not documents:
+        error_line("nothing found", label="note")
+
+
+def _build(opened: Workspace, technique: str | None, store: SourceStore) -> Technique:
+    """A technique of the workspace's techniques.yaml, over the store of a repository."""
+    from ragistry.techniques.registry import TechniqueRegistry
+
+    registry = TechniqueRegistry.load(opened.registry.file.path, {"store": store, "embedder": opened.embedder})
+    return registry.get(technique or registry.default)
+
+
+@contextmanager
+def _opened(workspace: Path) -> Iterator[tuple[Workspace, Repositories]]:
+    from ragistry.library.repository import Repositories
+    from ragistry.workspace import open_workspace
+
+    with open_workspace(workspace) as opened:
+        folder = opened.path_of(opened.settings.data_dir) / FOLDER
+        yield opened, Repositories(folder, opened.embedder, opened.reading)
+
+
+def _tell(reports: list[RepositoryReport], as_json: bool, failed: dict[str, str] | None = None) -> None:
+    failed = failed or {}
+    if as_json:
+        print_json({"repositories": [_report_as_json(report) for report in reports], "failed": failed})
+    else:
+        for report in reports:
+            _print(report)
+        for name, reason in failed.items():
+            error_line(f"{name}: {reason}", label="failed")
+    if failed or any(report.files.failed for report in reports):
+        raise typer.Exit(1)
+
+
+def _report_as_json(report: RepositoryReport) -> dict[str, Any]:
+    files = asdict(report.files)
+    files["failed"] = [{"source": failure.source, "error": failure.error} for failure in report.files.failed]
+    return _as_json(report.info) | files | {"renamed": report.renamed}
+
+
+def _as_json(info: CollectionInfo) -> dict[str, Any]:
+    return {"name": info.name, "chunk_count": info.chunk_count, "metadata": info.metadata}
+
+
+def _print(report: RepositoryReport) -> None:
+    files = report.files
+    for warning in files.warnings[:SHOWN]:
+        error_line(warning, label="warning")
+    if len(files.warnings) > SHOWN:
+        error_line(f"and {len(files.warnings) - SHOWN} more; --json has all", label="warning")
+    for failure in files.failed:
+        error_line(failure.error, label="failed")
+    words = ("added", "updated", "skipped", "deleted", "failed")
+    counts = ", ".join(f"{len(getattr(files, word))} {word}" for word in words)
+    console().print(f"{_line(report.info)}: {counts}, {len(report.renamed)} renamed ({files.embedded} embedded)")
+
+
+def _line(info: CollectionInfo) -> str:
+    said = info.metadata
+    pages = counted(int(said.get("total_documents", 0)), "page")
+    commit = str(said.get("commit_hash", ""))[:12]
+    return f"{info.name}  {commit}  {pages}, {counted(info.chunk_count, 'chunk')}  {said.get('repository_url', '')}"

@@ -1,0 +1,232 @@
+"""The storage contract for documentation repositories: seven operations on named collections in a folder.
+
+Each collection is a `LocalStore` of its own, not a ChromaDB collection beside others in one directory. ChromaDB's
+files do not survive every kill of their writer, and two processes on one directory lose each other's vectors without
+an error; here SQLite is the truth, a version that is being made stands beside the one that is searched, and takes its
+place in one step. A collection is small enough (20,000 chunks) to be searched exactly, faster than ChromaDB answers
+with a condition. What the contract promises of ChromaDB (cosine space, conditions, errors by name) holds.
+
+Every function takes ``path``, the folder of the collections (default ``./chroma_data``); ``embedder`` is
+all-MiniLM-L6-v2 unless another is given, and a collection is bound to the one that it was filled with. A folder that
+cannot be opened or written raises `ChromaDBConnectionError`.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+from ragistry.errors import CollectionAlreadyExistsError, ConfigError, StoreCorruptError
+from ragistry.library.contract_chunks import (
+    OnDuplicate,
+    OnEmpty,
+    OnError,
+    as_given,
+    as_stored,
+    check_choice,
+    check_metadata,
+    check_storable,
+    not_stored,
+    now,
+    once,
+    with_content,
+)
+from ragistry.library.contract_collection import Collection, not_found
+from ragistry.library.contract_embedding import embedded, retried
+from ragistry.library.contract_entries import Entry, check_name, drop_entry, entries, locked, put_entry, read_entry
+from ragistry.library.contract_types import CollectionInfo, DocumentChunk, RetrievalMatch, RetrievalResult
+from ragistry.library.contract_versions import count_chunks
+from ragistry.protocols import Embedder
+from ragistry.stores.local import LocalStore
+from ragistry.trace import collect, stage
+from ragistry.types import Document, EmbeddedChunk, Where
+from ragistry.utils.limits import check_query, check_top_k
+from ragistry.utils.where import normalise
+
+log = logging.getLogger(__name__)
+
+__all__ = [
+    "Collection",
+    "CollectionInfo",
+    "DocumentChunk",
+    "RetrievalMatch",
+    "RetrievalResult",
+    "add_chunks",
+    "create_collection",
+    "delete_collection",
+    "get_collection",
+    "list_collections",
+    "search_chunks",
+    "update_collection_metadata",
+]
+
+DEFAULT_PATH = "./chroma_data"
+LIMIT = 100
+"""The largest ``limit`` of `search_chunks`."""
+LARGEST_BATCH = 1_000
+
+FolderPath = str | os.PathLike[str]
+
+
+def create_collection(
+    repository_name: str,
+    metadata: Mapping[str, Any],
+    *,
+    path: FolderPath = DEFAULT_PATH,
+    embedder: Embedder | None = None,
+    recreate: bool = True,
+) -> Collection:
+    """Make a collection, or begin to make one again: what is returned is empty.
+
+    ``repository_name``: small letters, digits and '-', at most 63. ``metadata``: ``repository_url``, ``commit_hash``,
+    ``last_updated``, ``total_documents``, ``total_chunks``, or whatever else JSON can hold. Where the collection has
+    chunks, the old ones are served until the first `add_chunks` to the new one is done, or the end of a ``with``
+    block around several; if that fails, they stay. Raises `InvalidCollectionNameError`, `ConfigError` for metadata,
+    and `CollectionAlreadyExistsError` where there is one and ``recreate`` is False.
+    """
+    root, given = Path(path).absolute(), check_metadata(metadata)
+    with locked(root, check_name(repository_name)):
+        entry = read_entry(root, repository_name)
+        if entry is not None and not recreate:
+            raise CollectionAlreadyExistsError(
+                f"collection {repository_name!r} exists in {str(root)!r}; choose another name, or let recreate be True"
+            )
+        is_filled = entry is not None and _count(root, entry) > 0
+        if not is_filled:
+            put_entry(root, Entry(repository_name, "", given))
+    return Collection(root, repository_name, embedder, rebuilding=given if is_filled else None)
+
+
+def add_chunks(
+    collection: Collection,
+    chunks: Sequence[DocumentChunk],
+    batch_size: int = 100,
+    *,
+    on_duplicate: OnDuplicate = "raise",
+    on_empty: OnEmpty = "raise",
+    on_error: OnError = "raise",
+) -> int:
+    """Embed chunks, ``batch_size`` (1 to 1,000) at once, write them all or none, and return how many were written.
+
+    Raises `DuplicateChunkIDError` (``on_duplicate``: leave those out, or put them in the place of what is stored),
+    `InvalidChunkError`, a `ValueError`, for a chunk without text (``on_empty``) or with metadata that cannot be
+    stored, `EmbeddingGenerationError` after three attempts (``on_error``), `StoreLockedError`, `ConfigError` for
+    another batch size. What is skipped is logged.
+    """
+    if isinstance(batch_size, bool) or not isinstance(batch_size, int) or not 1 <= batch_size <= LARGEST_BATCH:
+        raise ConfigError(f"batch_size must be a whole number from 1 to {LARGEST_BATCH:,}, got {batch_size!r}")
+    check_choice("on_duplicate", on_duplicate, ("raise", "skip", "upsert"))
+    check_choice("on_empty", on_empty, ("raise", "skip"))
+    check_choice("on_error", on_error, ("raise", "skip"))
+    wanted = once(with_content(chunks, on_empty), on_duplicate)
+    wanted = collection.read(lambda store: not_stored(store, wanted, on_duplicate), wanted)
+    ids, processed_at = [chunk.chunk_id for chunk in wanted], now()
+    stored = [as_stored(chunk, collection.name, processed_at) for chunk in wanted]
+    check_storable(stored, ids)
+    if not wanted:
+        return 0
+    with_vectors, kept = embedded(stored, ids, collection.embedder, batch_size, on_error)
+    by_id = {chunk.chunk_id: chunk for chunk in wanted}
+    return retried(partial(_write, collection, dict(zip(kept, with_vectors, strict=True)), by_id, on_duplicate))
+
+
+def _write(
+    collection: Collection,
+    chunks: Mapping[str, EmbeddedChunk],
+    given: Mapping[str, DocumentChunk],
+    on_duplicate: OnDuplicate,
+) -> int:
+    """Write what is still not stored: while its vectors were made, somebody may have been faster."""
+    with collection.writing() as store:
+        left = [chunk.chunk_id for chunk in not_stored(store, [given[id] for id in chunks], on_duplicate)]
+        store.use_embedder(collection.embedder.fingerprint)
+        return store.add_documents([chunks[id] for id in left], ids=left)
+
+
+def search_chunks(
+    collection: Collection,
+    query: str,
+    limit: int = 10,
+    where: Where | None = None,
+    *,
+    min_score: float = 0.0,
+) -> RetrievalResult:
+    """The chunks that are most similar to ``query``, best first, by cosine similarity clipped to [0, 1].
+
+    ``limit``: 1 to 100. ``where``: a condition on metadata (`utils.where`). A collection with chunks always has a
+    most similar one; ``min_score`` leaves out what is less. Raises `EmptyQueryError`, `InvalidLimitError`,
+    `InvalidFilterError`, `EmbeddingMismatchError`, `ModelError`.
+    """
+    check_query(query)
+    check_top_k(limit, LIMIT)
+    condition = None if where is None else normalise(where)
+    start = perf_counter()
+    with collect() as trace:
+        with stage("embed"):
+            vector = retried(lambda: collection.embedder.embed([query], role="query"))[0]
+
+        def search(store: LocalStore) -> list[Document]:
+            store.check_embedder(collection.embedder.fingerprint)
+            return store.search(vector, limit, where=condition)
+
+        with stage("search") as this:
+            nothing: list[Document] = []
+            found = collection.read(search, nothing)
+            documents = [as_given(document) for document in found if document.score >= min_score]
+            this.documents_out = len(documents)
+    elapsed = (perf_counter() - start) * 1000
+    return RetrievalResult(query, documents, len(documents), elapsed, trace.stages())
+
+
+def get_collection(
+    repository_name: str, *, path: FolderPath = DEFAULT_PATH, embedder: Embedder | None = None
+) -> Collection:
+    """A collection by its name. Raises `CollectionNotFoundError`, `InvalidCollectionNameError`."""
+    root = Path(path).absolute()
+    if read_entry(root, repository_name) is None:
+        raise not_found(root, repository_name)
+    return Collection(root, repository_name, embedder)
+
+
+def list_collections(*, path: FolderPath = DEFAULT_PATH) -> list[CollectionInfo]:
+    """Every collection with its metadata and number of chunks, by name; none where there is no such folder."""
+    root = Path(path).absolute()
+    return [CollectionInfo(entry.name, _count(root, entry), entry.metadata) for entry in entries(root)]
+
+
+def delete_collection(repository_name: str, *, path: FolderPath = DEFAULT_PATH) -> int:
+    """Remove a collection with all its data, and return how many chunks it had. Raises `CollectionNotFoundError`."""
+    root = Path(path).absolute()
+    if read_entry(root, repository_name) is None:  # asked first, so that no folder is made for nothing
+        raise not_found(root, repository_name)
+    with locked(root, repository_name):
+        entry = read_entry(root, repository_name)
+        if entry is None:  # deleted meanwhile
+            raise not_found(root, repository_name)
+        chunks = _count(root, entry)
+        drop_entry(root, repository_name)
+    return chunks
+
+
+def update_collection_metadata(collection: Collection, metadata: Mapping[str, Any]) -> None:
+    """Put new values over those on record; ``last_updated`` becomes the present time unless it is given."""
+    collection.update_metadata({"last_updated": now(), **check_metadata(metadata)})
+
+
+def _count(root: Path, entry: Entry) -> int:
+    """How many chunks there are; a damaged store has none that could be had, and must not be in the way of its end."""
+    if not entry.folder:
+        return 0
+    try:
+        return count_chunks(root / entry.folder)
+    except StoreCorruptError as error:
+        present = read_entry(root, entry.name)
+        if present is not None and present.folder != entry.folder:  # it was replaced meanwhile
+            return _count(root, present)
+        log.warning("collection %r: %s", entry.name, error)
+        return 0

@@ -1,0 +1,216 @@
+"""Documentation repositories: each the Markdown of a Git clone, in a store of its own under its name.
+
+They are collections of the storage contract (`library.contract`), so that its functions read them too. What is indexed
+is what is committed, at the commit that is checked out. An update compares the ids that Git gives to the content of
+files, which is what ``git diff`` does between two commits: a file that moved or changed is read, and only text that the
+repository did not hold before is embedded. It works on a copy of the store and swaps when all is done; an update that
+fails or is killed leaves what was there.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ragistry.errors import (
+    CollectionAlreadyExistsError,
+    EmbeddingMismatchError,
+    ExtractionError,
+    InvalidCollectionNameError,
+    SourceError,
+)
+from ragistry.library.contract import CollectionInfo, delete_collection, get_collection, list_collections
+from ragistry.library.contract_chunks import now
+from ragistry.library.contract_collection import Collection, not_found
+from ragistry.library.contract_entries import NAME_RULE, Entry, check_name, locked, new_folder, put_entry, read_entry
+from ragistry.library.contract_versions import copy_store
+from ragistry.library.ingest import Ingest, Progress
+from ragistry.library.report import IngestReport
+from ragistry.library.repository_git import Blob, Commit, content, head, markdown_files
+from ragistry.library.repository_page import Page, read_page
+from ragistry.library.repository_search import Build, RepositoryTarget, targets
+from ragistry.library.source import Reading
+from ragistry.protocols import Embedder
+from ragistry.stores.local import LocalStore
+
+_FRONT_PAGE = re.compile(r"(?:_index|index|readme)\.(?:md|markdown)", re.IGNORECASE)
+
+
+@dataclass(slots=True)
+class RepositoryReport:
+    """What an `add` or an `update` did: the collection as it is now, every file in a list, and old to new names."""
+
+    info: CollectionInfo
+    files: IngestReport
+    renamed: dict[str, str] = field(default_factory=dict)
+
+
+class Repositories:
+    """The documentation repositories in a folder; `embedder` and `reading` are what they are indexed with."""
+
+    def __init__(self, root: str | os.PathLike[str], embedder: Embedder, reading: Reading) -> None:
+        self.root = Path(root).absolute()
+        self.embedder = embedder
+        self.reading = reading
+
+    def add(
+        self,
+        path: str | os.PathLike[str],
+        name: str | None = None,
+        description: str | None = None,
+        progress: Progress | None = None,
+    ) -> RepositoryReport:
+        """Index the clone at ``path``, or a folder in one. ``name``: else made of the folder's.
+
+        Raises `SourceError` where it is no clone or holds no Markdown, `CollectionAlreadyExistsError`,
+        `InvalidCollectionNameError`, `ModelError`, `StoreError`.
+        """
+        commit = head(path)
+        chosen = name_of(commit.folder) if name is None else check_name(name)
+        with locked(self.root, chosen):
+            if read_entry(self.root, chosen) is not None:
+                raise CollectionAlreadyExistsError(
+                    f"there is a repository {chosen!r} already; bring it up to date with `ragistry repo update "
+                    f"{chosen}`, or give this one another --name"
+                )
+            blobs = _pages(commit)
+            about = _description(commit, blobs, chosen) if description is None else description
+            return self._index(Entry(chosen, "", {"description": about}), commit, blobs, progress)
+
+    def update(self, name: str, progress: Progress | None = None) -> RepositoryReport:
+        """Index what changed in the clone since the commit on record; the clone itself is not pulled.
+
+        Raises `CollectionNotFoundError`, and what `add` raises; then what was there stays.
+        """
+        if read_entry(self.root, name) is None:  # asked first, so that no folder is made for nothing
+            raise not_found(self.root, name)
+        with locked(self.root, name):
+            entry = read_entry(self.root, name)
+            if entry is None:
+                raise not_found(self.root, name)
+            folder = str(entry.metadata.get("path", ""))
+            if not folder:
+                raise SourceError(f"{name!r} is no repository of a clone; remove it, and add the clone's folder")
+            commit = head(folder)
+            return self._index(entry, commit, _pages(commit), progress)
+
+    def infos(self) -> list[CollectionInfo]:
+        """Every repository with its metadata and number of chunks, by name."""
+        return list_collections(path=self.root)
+
+    def remove(self, name: str) -> int:
+        """Remove a repository's store and return how many chunks it had; the clone is not touched."""
+        return delete_collection(name, path=self.root)
+
+    def collection(self, name: str) -> Collection:
+        """The repository as a collection of the contract. Raises `CollectionNotFoundError`."""
+        return get_collection(name, path=self.root, embedder=self.embedder)
+
+    def targets(self, build: Build) -> list[RepositoryTarget]:
+        """Every repository as a target of a router, searched by the technique that ``build`` makes over its store."""
+        return targets([self.collection(info.name) for info in self.infos()], build)
+
+    def _index(self, entry: Entry, commit: Commit, blobs: list[Blob], progress: Progress | None) -> RepositoryReport:
+        """Make the next version beside the one on record, and put it in its place. Call it `locked`."""
+        folder = new_folder(self.root, entry.name)
+        try:
+            store = self._beginning(entry, folder)
+            try:
+                report = self._fill(store, entry.name, commit, blobs, progress)
+                totals = {"total_documents": len(store.sources(entry.name)), "total_chunks": store.count()}
+            finally:
+                store.close()
+            is_new = bool(report.files.added or report.files.updated or report.files.deleted) or not entry.folder
+            if is_new or entry.metadata.get("commit_hash") != commit.id:
+                metadata = {**entry.metadata, **_origin(commit), **totals}
+                entry = Entry(entry.name, folder.name if is_new else entry.folder, metadata)
+                put_entry(self.root, entry)
+        except BaseException:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
+        if entry.folder != folder.name:
+            shutil.rmtree(folder, ignore_errors=True)
+        report.info = CollectionInfo(entry.name, totals["total_chunks"], entry.metadata)
+        return report
+
+    def _beginning(self, entry: Entry, folder: Path) -> LocalStore:
+        """The store to work on: a copy of the present one, or an empty one where that was made by another model."""
+        if entry.folder:
+            copy_store(self.root / entry.folder, folder)
+        store = LocalStore(folder, exclusive=True)
+        try:
+            store.check_embedder(self.embedder.fingerprint)
+        except EmbeddingMismatchError:
+            store.clear_collection()
+        except BaseException:
+            store.close()
+            raise
+        return store
+
+    def _fill(
+        self, store: LocalStore, name: str, commit: Commit, blobs: list[Blob], progress: Progress | None
+    ) -> RepositoryReport:
+        earlier = {info.source_file: info.source_hash for info in store.sources(name)}
+        processed_at = now()
+        pages = [
+            Page("", blob.path, commit=commit, blob=blob, repository=name, processed_at=processed_at) for blob in blobs
+        ]
+        report = Ingest(store, self.embedder, self.reading, name).run(pages, progress)
+        if not store.count():
+            reasons = "; ".join(failure.error for failure in report.failed[:3]) or "the files are empty"
+            raise SourceError(f"nothing of {str(commit.folder)!r} could be indexed: {reasons}")
+        present = {page.source_file: page.content_hash(self.reading) for page in pages}
+        gone = [path for path in earlier if path not in present]
+        for path in gone:
+            store.replace_source(name, path, [])
+        report.deleted.extend(gone)
+        moved = {hash: path for path, hash in present.items() if path not in earlier}
+        renamed = {path: moved[earlier[path]] for path in gone if earlier[path] in moved}
+        return RepositoryReport(CollectionInfo(name, 0, {}), report, renamed)
+
+
+def name_of(folder: Path) -> str:
+    """A repository's name from that of its folder: ``Istio.io`` is ``istio-io``."""
+    name = re.sub(r"[^a-z0-9]+", "-", folder.name.removesuffix(".git").lower()).strip("-")[:63].rstrip("-")
+    if not name:
+        raise InvalidCollectionNameError(f"no name can be made of {folder.name!r}; give --name: {NAME_RULE}")
+    return name
+
+
+def _pages(commit: Commit) -> list[Blob]:
+    blobs = markdown_files(commit)
+    if not blobs:
+        raise SourceError(
+            f"there is no Markdown in {str(commit.folder)!r} at commit {commit.id[:12]}; commit some, or add another "
+            "folder of the clone"
+        )
+    return blobs
+
+
+def _description(commit: Commit, blobs: list[Blob], name: str) -> str:
+    """What the front page says of itself: that nearest to the root, ``_index.md`` before the others."""
+    pages = [blob for blob in blobs if _FRONT_PAGE.fullmatch(blob.path.rpartition("/")[2]) and blob.size < 1_000_000]
+    front = min(
+        pages, key=lambda blob: (blob.path.count("/"), not blob.path.endswith("_index.md"), blob.path), default=None
+    )
+    about: Mapping[str, Any] = {}
+    if front is not None:
+        with suppress(ExtractionError):  # the report tells it, like that of any other file
+            about = read_page(content(commit, front), front.path).metadata
+    said = [str(about[key]) for key in ("title", "description") if key in about]
+    return ": ".join(said) or f"Documentation of {name}"
+
+
+def _origin(commit: Commit) -> dict[str, Any]:
+    return {
+        "repository_url": commit.url,
+        "commit_hash": commit.id,
+        "last_updated": now(),
+        "path": str(commit.folder),
+    }

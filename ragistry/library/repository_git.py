@@ -1,0 +1,117 @@
+"""What a Git clone holds at a commit, read from its objects.
+
+The `git` program does it, through commands that only look things up: whoever has a clone has the program, it knows
+every format of packs and hashes, and nothing needs to be installed; the price is some 4 ms a file that is read. No file
+of the working tree is opened and no name of a file is given to the operating system, so that links, submodules and
+strange names lead nowhere, and nothing half edited is indexed. What is read is committed.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from ragistry.errors import SourceError, SourceNotFoundError
+from ragistry.utils.extract import MARKDOWN_EXTS
+
+GIT_SECONDS = 60.0
+"""The longest that one command may take."""
+
+_COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
+_USER = re.compile(r"^(\w[\w+.-]*://)[^/@]*@")
+_REGULAR = (b"100644", b"100755", b"100664")
+"""Modes of files; 120000 is a symbolic link, 160000 a submodule."""
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """A commit of a clone. ``folder``: the clone, or the folder in it that is meant. ``url``: the remote's address."""
+
+    folder: Path
+    id: str
+    url: str
+
+
+@dataclass(frozen=True, slots=True)
+class Blob:
+    """A file at a commit: its path in the repository, the id of its content, and its size in bytes."""
+
+    path: str
+    id: str
+    size: int
+
+
+def head(folder: str | os.PathLike[str]) -> Commit:
+    """The commit that is checked out. Raises `SourceNotFoundError` for no folder, `SourceError` for no clone."""
+    path = Path(folder).resolve()
+    if not path.is_dir():
+        raise SourceNotFoundError(f"no such folder: {os.fspath(folder)!r}; give the folder of a Git clone")
+    commit = _git(path, "rev-parse", "--verify", "--quiet", "HEAD^{commit}").decode().strip()
+    if not _COMMIT.fullmatch(commit):
+        raise SourceError(f"{str(path)!r}: Git names no commit, but {commit!r:.80}; check out a branch that has one")
+    return Commit(path, commit, _url(path))
+
+
+def _url(path: Path) -> str:
+    """The address of the remote ``origin`` without a password; of a clone that has none, the path."""
+    try:
+        url = _git(path, "config", "--get", "remote.origin.url").decode("utf-8", "backslashreplace").strip()
+    except SourceError:
+        url = ""
+    return _USER.sub(r"\1", url) or str(path)
+
+
+def markdown_files(commit: Commit) -> list[Blob]:
+    """The Markdown files of a commit, in the order of their paths; hidden folders, links and submodules left out."""
+    listing = _git(commit.folder, "ls-tree", "-r", "-z", "-l", "--full-name", commit.id)
+    blobs = []
+    for line in filter(None, listing.split(b"\0")):
+        head, _, name = line.partition(b"\t")
+        mode, kind, identity, size = head.split()
+        path = name.decode("utf-8", "backslashreplace")
+        if kind == b"blob" and mode in _REGULAR and _is_page(path):
+            blobs.append(Blob(path, identity.decode(), int(size)))
+    return sorted(blobs, key=lambda blob: blob.path)
+
+
+def content(commit: Commit, blob: Blob) -> bytes:
+    """The bytes of a file."""
+    return _git(commit.folder, "cat-file", "blob", blob.id)
+
+
+def _is_page(path: str) -> bool:
+    pure = PurePosixPath(path)
+    return pure.suffix.lower() in MARKDOWN_EXTS and not any(part.startswith(".") for part in pure.parts)
+
+
+def _git(folder: Path, *words: str) -> bytes:
+    command = ["git", "-c", "core.fsmonitor=false", *words]
+    try:
+        done = subprocess.run(
+            command, cwd=folder, env=_environment(), stdin=subprocess.DEVNULL, capture_output=True, check=False,
+            timeout=GIT_SECONDS,
+        )  # fmt: skip
+    except FileNotFoundError as error:
+        raise SourceError(
+            "the program `git` is not installed; install it, or ingest the folder with `ragistry ingest`"
+        ) from error
+    except subprocess.TimeoutExpired as error:
+        raise SourceError(f"{str(folder)!r}: `git {words[0]}` took over {GIT_SECONDS:.0f} s; check the disk") from error
+    except OSError as error:
+        raise SourceError(f"{str(folder)!r}: `git` cannot be run there: {error.strerror}; check its rights") from error
+    if done.returncode:
+        said = " ".join(done.stderr.decode("utf-8", "backslashreplace").split())[:300] or f"exit code {done.returncode}"
+        raise SourceError(
+            f"{str(folder)!r}: `git {words[0]}` failed ({said}); give the folder of a Git clone that has a commit"
+        )
+    return done.stdout
+
+
+def _environment() -> dict[str, str]:
+    """Whatever repository the caller is in does not matter, nobody is asked anything, and nothing is fetched."""
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    fixed = ("GIT_OPTIONAL_LOCKS", "GIT_TERMINAL_PROMPT")
+    return inherited | dict.fromkeys(fixed, "0") | {"GIT_NO_LAZY_FETCH": "1", "GIT_NO_REPLACE_OBJECTS": "1"}

@@ -1,0 +1,78 @@
+"""Retrieval over one documentation repository, and the repositories as targets of a router."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from time import perf_counter
+
+from ragistry.library.contract_collection import Collection
+from ragistry.protocols import SourceStore, Technique
+from ragistry.trace import collect
+from ragistry.types import Document, RetrievalResult, Where
+
+Build = Callable[[SourceStore], Technique]
+"""Makes a technique over a store, such as one of a `TechniqueRegistry` that is given it."""
+
+
+class RepositoryTechnique:
+    """A technique over the present version of a repository: after an update the next search sees the new one."""
+
+    def __init__(self, collection: Collection, build: Build) -> None:
+        self.collection = collection
+        self._build = build
+        self._over: tuple[SourceStore, Technique] | None = None
+        self._lock = threading.Lock()
+
+    def retrieve(self, query: str, *, top_k: int | None = None, where: Where | None = None) -> list[Document]:
+        """As every technique; nothing where the repository has no chunks. Raises `CollectionNotFoundError` too."""
+        nothing: list[Document] = []
+        return self.collection.read(
+            lambda store: self._technique(store).retrieve(query, top_k=top_k, where=where), nothing
+        )
+
+    def _technique(self, store: SourceStore) -> Technique:
+        with self._lock:
+            if self._over is None or self._over[0] is not store:
+                self._over = store, self._build(store)
+            return self._over[1]
+
+
+@dataclass(frozen=True, slots=True)
+class RepositoryTarget:
+    """A repository as a router sees it: what it is called, what it is about, and how it is searched."""
+
+    name: str
+    description: str
+    technique: RepositoryTechnique
+
+    def retrieve(self, query: str, *, top_k: int | None = None, where: Where | None = None) -> list[Document]:
+        """Search the repository, as its technique does."""
+        return self.technique.retrieve(query, top_k=top_k, where=where)
+
+
+def repository_technique(collection: Collection, build: Build) -> RepositoryTechnique:
+    """The technique that ``build`` makes, over a repository."""
+    return RepositoryTechnique(collection, build)
+
+
+def targets(collections: Iterable[Collection], build: Build) -> list[RepositoryTarget]:
+    """The repositories as targets, each searched by the technique that ``build`` makes over its store."""
+    return [
+        RepositoryTarget(
+            collection.name,
+            str(collection.metadata.get("description", "")) or f"Documentation of {collection.name}",
+            repository_technique(collection, build),
+        )
+        for collection in collections
+    ]
+
+
+def search_repository(technique: Technique, query: str, top_k: int) -> RetrievalResult:
+    """What a technique finds, with its trace. Raises `QueryError` and what the technique raises."""
+    start = perf_counter()
+    with collect() as trace:
+        documents = technique.retrieve(query, top_k=top_k)
+    elapsed = (perf_counter() - start) * 1000
+    return RetrievalResult(query, documents, len(documents), elapsed, trace.stages())
