@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property, partial
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ragistry.embedders.rows import prefixed, prefixes_of, unit_rows
@@ -60,20 +60,26 @@ class OpenAICompatibleEmbedder:
         self._batch_size = batch_size
         self._own_prefixes = (query_prefix, document_prefix)
         self._on_long = on_long
+        # Not `cached_property`: that of Python 3.11 has one lock for all objects of the class, so that a server which
+        # hangs would hold up the others.
+        self._told: Served | None = None
+        self._fingerprint: EmbedderFingerprint | None = None
 
-    @cached_property
+    @property
     def fingerprint(self) -> EmbedderFingerprint:
         """Asked of the server once; raises `ModelError`."""
-        served = self._served
-        return EmbedderFingerprint(
-            provider="openai-compatible",
-            model=served.model,
-            digest=served.digest,
-            dimension=len(self._embed(["dimension"])[0]),
-            query_prefix=self._prefixes["query"],
-            document_prefix=self._prefixes["document"],
-            max_tokens=served.max_tokens,
-        )
+        if self._fingerprint is None:
+            served = self._served
+            self._fingerprint = EmbedderFingerprint(
+                provider="openai-compatible",
+                model=served.model,
+                digest=served.digest,
+                dimension=len(self._embed(["dimension"])[0]),
+                query_prefix=self._prefixes["query"],
+                document_prefix=self._prefixes["document"],
+                max_tokens=served.max_tokens,
+            )
+        return self._fingerprint
 
     def embed(self, texts: Sequence[str], *, role: Role = "document") -> Vectors:
         """See `ragistry.protocols.Embedder`."""
@@ -83,11 +89,13 @@ class OpenAICompatibleEmbedder:
         """Close the connections."""
         self._server.close()
 
-    @cached_property
+    @property
     def _served(self) -> Served:
-        return ask_served(self._server, self._asked_for)
+        if self._told is None:
+            self._told = ask_served(self._server, self._asked_for)
+        return self._told
 
-    @cached_property
+    @property
     def _prefixes(self) -> dict[Role, str]:
         return prefixes_of(self._served.model, *self._own_prefixes)
 

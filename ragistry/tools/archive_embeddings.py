@@ -1,0 +1,28 @@
+"""A query as a vector, by Text Embeddings Inference or another server of OpenAI's protocol."""
+
+from __future__ import annotations
+
+from contextlib import closing
+
+from ragistry.embedders.openai_compatible import OpenAICompatibleEmbedder
+from ragistry.tools.archive_settings import archive_settings
+
+
+def embed_query(
+    text: str, embedding_model: str, tei_url: str | None = None, timeout: float | None = None
+) -> list[float]:
+    """The vector of a query: ``(d,)`` floats of unit length, by ``POST {tei_url}/v1/embeddings``.
+
+    ``tei_url`` None: ``DOCPROC_TEI_EMBEDDINGS_URL``; ``timeout``, in seconds for each request, None:
+    ``RAG_EMBED_TIMEOUT_SECONDS``. Raises `ModelConnectionError`, `ModelNotFoundError` where another model is served,
+    `EmbeddingGenerationError`, `ModelError`.
+    """
+    settings = archive_settings()
+    seconds = settings.embed_timeout if timeout is None else timeout
+    with closing(query_embedder(embedding_model, tei_url or settings.tei_url, seconds)) as embedder:
+        return [float(value) for value in embedder.embed([text], role="query")[0]]
+
+
+def query_embedder(embedding_model: str, tei_url: str, timeout: float) -> OpenAICompatibleEmbedder:
+    """An embedder that asks once: whoever waits for it can ask again, and must not wait for ``timeout`` four times."""
+    return OpenAICompatibleEmbedder(embedding_model, base_url=tei_url, timeout=timeout, attempts=1)

@@ -1,0 +1,117 @@
+"""A query to several archives at once: what they found, and which of them did not answer."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from functools import partial
+from threading import Lock
+from typing import TYPE_CHECKING, NamedTuple
+
+from ragistry.errors import RagistryError
+from ragistry.tools.archive_clients import Clients
+from ragistry.tools.archive_collection import Archive
+from ragistry.tools.archive_config import ChromaRagConfig
+from ragistry.tools.archive_embeddings import query_embedder
+from ragistry.tools.archive_merge import Found, merged
+from ragistry.tools.archive_settings import ArchiveSettings, clamped
+from ragistry.tools.concurrently import concurrently
+from ragistry.types import Document, EmbedderFingerprint
+from ragistry.utils.limits import check_query
+
+if TYPE_CHECKING:
+    from ragistry.embedders.openai_compatible import OpenAICompatibleEmbedder
+    from ragistry.protocols import Vectors
+
+log = logging.getLogger(__name__)
+
+
+class Model(NamedTuple):
+    """An embedding model and the address of its server."""
+
+    name: str
+    url: str
+
+
+class Embedded(NamedTuple):
+    """A query's vector, ``(d,)``, and the model that it comes from."""
+
+    vector: Vectors
+    fingerprint: EmbedderFingerprint
+
+
+@dataclass(frozen=True, slots=True)
+class ArchiveAnswer:
+    """Passages, best first; the archives that were searched, and the error of each that could not be."""
+
+    documents: list[Document]
+    searched: tuple[str, ...]
+    failed: tuple[tuple[str, RagistryError], ...]
+
+
+class ArchiveSearch:
+    """The archives of a configuration. Servers are connected to on first use and kept; `close` lets go of them.
+
+    Threads may share it.
+    """
+
+    def __init__(self, config: ChromaRagConfig, settings: ArchiveSettings) -> None:
+        self.settings = settings
+        self.clients = Clients(settings.query_timeout)
+        self.archives = [Archive(archive, settings, self.clients) for archive in config.archives]
+        self._embedders: dict[Model, OpenAICompatibleEmbedder] = {}
+        self._lock = Lock()
+
+    def search(self, query: str, top_k: int | None = None) -> ArchiveAnswer:
+        """The best ``top_k`` passages of all archives, clamped to 1 to 20; None: as many as the environment says.
+
+        An archive or a model that fails, or does not answer in time, is reported, and the others are served. Raises
+        `EmptyQueryError`.
+        """
+        check_query(query)
+        limit = clamped(self.settings.top_k if top_k is None else top_k)
+        models = {archive: Model(archive.config.embedding_model, archive.tei_url) for archive in self.archives}
+        embedded = concurrently(
+            {model: partial(self._embed, model, query) for model in models.values()}, self.settings.embed_timeout
+        )
+        found = concurrently(
+            {
+                archive: partial(_found, archive, embedded.values[model], limit)
+                for archive, model in models.items()
+                if model in embedded.values
+            },
+            self.settings.query_timeout,
+        )
+        errors = {
+            archive: embedded.errors.get(model) or found.errors[archive]
+            for archive, model in models.items()
+            if archive not in found.values
+        }
+        for archive, error in errors.items():
+            log.warning("%s was not searched: %s", archive.place, error)
+        return ArchiveAnswer(
+            merged(found.values.values(), limit),
+            tuple(archive.name for archive in found.values),
+            tuple((archive.name, error) for archive, error in errors.items()),
+        )
+
+    def close(self) -> None:
+        """Close all connections; nothing can be searched afterwards."""
+        with self._lock:
+            embedders, self._embedders = self._embedders, {}
+        self.clients.close()
+        for embedder in embedders.values():
+            embedder.close()
+
+    def _embed(self, model: Model, query: str) -> Embedded:
+        with self._lock:
+            embedder = self._embedders.get(model)
+            if embedder is None:
+                embedder = query_embedder(model.name, model.url, self.settings.embed_timeout)
+                self._embedders[model] = embedder
+        return Embedded(embedder.embed([query], role="query")[0], embedder.fingerprint)
+
+
+def _found(archive: Archive, query: Embedded, top_k: int) -> Found:
+    space, hits = archive.nearest(query.vector, top_k)
+    return Found((query.fingerprint, space), hits)

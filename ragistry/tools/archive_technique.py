@@ -1,0 +1,55 @@
+"""An archive as a technique, so that a router can choose it as it chooses a collection."""
+
+from __future__ import annotations
+
+from ragistry.techniques.routing.target import Target
+from ragistry.tools.archive_clients import Clients
+from ragistry.tools.archive_collection import Archive
+from ragistry.tools.archive_config import RagArchiveConfig
+from ragistry.tools.archive_embeddings import query_embedder
+from ragistry.tools.archive_settings import ArchiveSettings, archive_settings, clamped
+from ragistry.trace import stage
+from ragistry.types import Document, Where, ranked
+from ragistry.utils.limits import check_query, check_top_k
+
+
+class ArchiveTechnique:
+    """Dense retrieval from one archive. ``name`` and ``description`` are what a router goes by."""
+
+    def __init__(self, archive: RagArchiveConfig, settings: ArchiveSettings) -> None:
+        self.name = archive.name
+        self.description = archive.description
+        self._settings = settings
+        self._clients = Clients(settings.query_timeout)
+        self._archive = Archive(archive, settings, self._clients)
+        self._embedder = query_embedder(archive.embedding_model, self._archive.tei_url, settings.embed_timeout)
+
+    def retrieve(self, query: str, *, top_k: int | None = None, where: Where | None = None) -> list[Document]:
+        """At most 20 passages, each with the ``archive`` in its metadata; see `ragistry.protocols.Technique`.
+
+        Raises `ModelError`, `StoreError`.
+        """
+        check_query(query)
+        limit = self._settings.top_k if top_k is None else clamped(check_top_k(top_k))
+        with stage("embed"):
+            vector = self._embedder.embed([query], role="query")[0]
+        with stage("search", archive=self.name) as search:
+            _, hits = self._archive.nearest(vector, limit, where)
+            search.documents_out = len(hits)
+        return ranked(hit.document for hit in hits if hit.document.content.strip())
+
+    def close(self) -> None:
+        """Let go of the connections; the technique cannot be used afterwards."""
+        self._clients.close()
+        self._embedder.close()
+
+
+def archive_technique(archive: RagArchiveConfig, settings: ArchiveSettings | None = None) -> ArchiveTechnique:
+    """A technique that searches ``archive``; ``settings`` None: those of the environment."""
+    return ArchiveTechnique(archive, settings or archive_settings())
+
+
+def archive_target(archive: RagArchiveConfig, settings: ArchiveSettings | None = None) -> Target:
+    """The archive as something that a query can be routed to."""
+    technique = archive_technique(archive, settings)
+    return Target(archive.name, archive.description, kind="archive", technique=technique)

@@ -1,0 +1,32 @@
+"""Text of documents as data: what a passage says can never look like a part of the answer around it."""
+
+from __future__ import annotations
+
+import re
+
+INDENT = "   "
+_UNSEEN = re.compile(
+    "[\x00-\x08\x0e-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\U000e0000-\U000e007f]"  # \t, \n … \r are blanks
+)
+"""Control characters, marks that change the direction of writing, and the tag characters, which models read and
+people do not see."""
+
+
+def visible(text: str) -> str:
+    """The text without unseen characters, its lines parted by ``\\n`` alone, nothing blank at its end.
+
+    Every separator that `str.splitlines` knows is a line end here, so that none can hide the start of a line.
+    """
+    lines = (_UNSEEN.sub("", line) for line in text.splitlines())
+    return "\n".join(lines).rstrip().encode("utf-8", errors="replace").decode("utf-8")
+
+
+def one_line(value: object, limit: int = 200) -> str:
+    """A value as one line of ``limit`` characters at most, for names, headings and messages."""
+    text = " ".join(visible(str(value)).split())
+    return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def indented(text: str) -> str:
+    """A visible text with every line set in."""
+    return "\n".join(INDENT + line for line in text.split("\n"))

@@ -1,0 +1,170 @@
+"""``search_library``: the document library as a tool of a language model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Any
+
+from ragistry.errors import ConfigError, QueryError
+from ragistry.library.service import DocumentService
+from ragistry.tools.arguments import SearchArguments, parse_arguments
+from ragistry.tools.bus import SCHEMA, Message, ToolBus, activity_subject, request_subject, result_subject
+from ragistry.tools.cursor import Position, fingerprint, read_cursor, write_cursor
+from ragistry.tools.failures import failure_text
+from ragistry.tools.quoting import one_line
+from ragistry.tools.reach import Reach
+from ragistry.tools.result_text import QUOTED, header, results_page
+from ragistry.tools.schema import NAME, search_schema
+from ragistry.tools.texts import TextsFile
+from ragistry.types import Document, RetrievalResult
+from ragistry.utils.limits import check_top_k
+from ragistry.utils.suggest import listed
+
+FEWEST_TOKENS = 1_500
+ROUND_ABOUT = 800
+"""Tokens of an answer at most that are not of its results."""
+NOTHING = SearchArguments("")
+
+
+@dataclass(frozen=True, slots=True)
+class SearchAnswer:
+    """What the tool answers: ``text`` for the model, and the documents that are quoted in it.
+
+    ``asked``: the arguments, as they were understood. ``error``: the text says what was wrong with the call.
+    ``cursor``: how to go on; empty where nothing is left.
+    """
+
+    text: str
+    asked: SearchArguments
+    documents: tuple[Document, ...] = ()
+    error: bool = False
+    cursor: str = ""
+
+
+class SearchLibraryTool:
+    """Searches the collections of a library, or those of them that are ``allowed``.
+
+    ``bus``: calls are taken from it and answered on it, and the schema is announced there, now and when it changes.
+    ``technique``: of techniques.yaml; None: its default. ``n``: how many documents a search finds; None: what the
+    technique or documents.yaml says. ``strict``: the schema in the form of OpenAI's strict mode. ``max_tokens``: of one
+    answer, as `tokens.estimated_tokens` counts; 1,500 or more.
+
+    Raises `CollectionNotFoundError`, `UnknownTechniqueError`, `InvalidLimitError`, `ConfigError`.
+    """
+
+    name = NAME
+
+    def __init__(
+        self,
+        library: DocumentService,
+        bus: ToolBus | None = None,
+        allowed: Sequence[str] | None = None,
+        technique: str | None = None,
+        *,
+        n: int | None = None,
+        strict: bool = False,
+        max_tokens: int = 8_000,
+    ) -> None:
+        if max_tokens < FEWEST_TOKENS:
+            raise ConfigError(f"max_tokens must be {FEWEST_TOKENS} or more, got {max_tokens!r}; raise it")
+        if technique is not None:
+            library.registry.entry(technique)
+        self.library = library
+        self.reach = Reach(library, allowed)
+        self.technique = technique
+        self.n = None if n is None else check_top_k(n)
+        self.strict = strict
+        self.max_tokens = max_tokens
+        self.bus = bus
+        self._texts = TextsFile(library.collections.path)
+        self._announced: dict[str, Any] | None = None
+        self._unsubscribe = bus.subscribe(request_subject(NAME), self.handle_request) if bus else None
+        self.announce()
+
+    def schema(self) -> dict[str, Any]:
+        """The function schema as documents.yaml now has it."""
+        return search_schema(self.reach.entries(), self._texts.texts(), strict=self.strict)
+
+    def announce(self) -> bool:
+        """Publish the schema where it is not the one that was published last, and say whether it was."""
+        schema = self.schema()
+        if self.bus is None or schema == self._announced:
+            return False
+        self._announced = schema
+        self.bus.publish(SCHEMA, schema)
+        return True
+
+    def close(self) -> None:
+        """Take no more calls from the bus."""
+        if self._unsubscribe is not None:
+            self._unsubscribe()
+
+    def handle(self, arguments: Mapping[str, Any] | str) -> str:
+        """The answer to a call, as text. Never raises: what goes wrong is told to the model."""
+        return self.answer(arguments).text
+
+    def handle_request(self, message: Message) -> None:
+        """A call that came over the bus: the answer, and what was done, are published. Never raises."""
+        if self.bus is None:
+            raise ConfigError("the tool has no bus to answer on; give it one: SearchLibraryTool(library, bus)")
+        self.announce()
+        start = perf_counter()
+        answer = self.answer(message.get("arguments"))
+        elapsed = (perf_counter() - start) * 1000
+        of = {"id": message.get("id"), "name": NAME}
+        self.bus.publish(result_subject(NAME), of | {"content": answer.text, "error": answer.error})
+        asked = {"query": answer.asked.query, "collection": answer.asked.collection}
+        done = {"results": len(answer.documents), "error": answer.text if answer.error else "", "ms": elapsed}
+        self.bus.publish(activity_subject(NAME), of | asked | done)
+
+    def answer(self, arguments: Any) -> SearchAnswer:
+        """The answer to a call whose arguments are a mapping or its JSON. Never raises."""
+        asked = NOTHING
+        try:
+            asked = parse_arguments(arguments, self.reach.names())
+            return self._answer(asked)
+        except Exception as error:  # noqa: BLE001, a technique of the user's may raise anything, and a model waits
+            return SearchAnswer(failure_text(error, NAME), asked, error=True)
+
+    def find(self, query: str, collection: str | None = None) -> RetrievalResult:
+        """What a search in reach of the tool finds. ``collection``: one of `Reach.names`, else `QueryError`."""
+        if collection is not None and collection not in self.reach.names():
+            raise QueryError(f"no collection {collection!r}; there are {listed(self.reach.names())}")
+        # The library refuses what a technique returns against the condition, so nothing needs to be sorted out here.
+        where = None if collection else self.reach.where()
+        return self.library.search(query, collection, self.n, technique=self.technique, where=where)
+
+    def _answer(self, asked: SearchArguments) -> SearchAnswer:
+        title = header(asked.query, asked.collection)
+        found = self.find(asked.query, asked.collection)
+        documents = found.documents
+        if not documents:
+            return SearchAnswer(f"{title}\n\n{_notes(found)}{self._nothing(asked.collection)}", asked)
+        mark = fingerprint(asked.query, asked.collection, documents)
+        start = read_cursor(asked.cursor, mark, documents) if asked.cursor else Position()
+        labelled = asked.collection is None and len(self.reach.entries()) > 1
+        page = results_page(documents, start, self.max_tokens - ROUND_ABOUT, labelled=labelled)
+        text = f"{title}\n\n{_notes(found)}{page.text}\n\n{QUOTED}"
+        if page.next is None:
+            return SearchAnswer(text, asked, page.shown)
+        cursor = write_cursor(page.next, mark)
+        text += (
+            f"\n[Cut at result {page.next.rank + 1} of {len(documents)}. To go on, call {NAME} again with the same "
+            f'arguments and cursor "{cursor}".]'
+        )
+        return SearchAnswer(text, asked, page.shown, cursor=cursor)
+
+    def _nothing(self, collection: str | None) -> str:
+        """Why nothing was found."""
+        if self.reach.sources(collection):
+            return "No passage matches. Try other words."
+        if collection is not None:
+            return f'The collection "{collection}" is empty: no documents have been added to it yet.'
+        return "The knowledge base is empty: no documents have been added yet. Tell the user; do not search again."
+
+
+def _notes(found: RetrievalResult) -> str:
+    """What the search could not do as asked."""
+    return "".join(f"[Note: {one_line(reason)}]\n\n" for reason in found.degraded[:2])

@@ -1,0 +1,145 @@
+"""What is not allowed cannot be reached: not by name, query or cursor, and not told of either."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ragistry import Workspace, open_workspace
+from ragistry.tools.search_library import SearchLibraryTool
+from tests.tools.conftest import documents_yaml
+
+MARK = "Xylophage"
+"""A word that only the closed collection holds; no query has it."""
+
+
+@pytest.fixture(scope="module")
+def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workspace]:
+    """A collection that is open, one that is open too, and one that is closed and fits every query best."""
+    with open_workspace(tmp_path_factory.mktemp("guarded")) as opened:
+        library = opened.library
+        library.create_collection("open", "Submarines in general")
+        library.create_collection("also", "More submarines")
+        library.create_collection("vault7", f"Secret plans of {MARK}")
+        library.ingest_text("A boat may dive.", "boats.txt", "open")
+        library.ingest_text("Boats of iron sink, and rise again.", "iron.txt", "also")
+        for number in range(8):
+            plan = f"{MARK} submarine plans, page {number}: the submarine dives at noon with all hands."
+            library.ingest_text(plan, f"{MARK}-{number}.txt", "vault7")
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def cursors(guarded: Workspace) -> list[str]:
+    """Cursors of searches that reach everything."""
+    tool = SearchLibraryTool(guarded.library, technique="bm25", n=50, max_tokens=1_500)
+    tool.max_tokens = 860  # far too little, so that every answer is cut
+    calls = [{"query": "submarine"}, {"query": "submarine", "collection": "vault7"}, {"query": "boats"}]
+    return [cursor for call in calls if (cursor := tool.answer(call).cursor)]
+
+
+def closed(text: str) -> bool:
+    """Whether nothing of the closed collection is in a text, apart from what the caller said itself."""
+    return MARK.lower() not in text.lower() and "vault7" not in text
+
+
+QUERIES = st.sampled_from(["submarine", "plans", "dives at noon", "boats", "collection:vault", "where 1=1"]) | st.text(
+    min_size=1, max_size=30
+)
+NAMES = st.sampled_from(["open", "also", "vault", "*", "", "open,vault", "../vault", "{'$ne': 'open'}", "all"])
+ANY = st.none() | st.text(max_size=8) | st.integers() | st.lists(NAMES, max_size=2)
+CONDITIONS = ANY | st.dictionaries(st.sampled_from(["$ne", "$in", "$or"]), NAMES, max_size=2)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.data())
+def test_no_argument_reaches_a_collection_that_is_not_allowed(
+    guarded: Workspace, cursors: list[str], data: st.DataObject
+) -> None:
+    assert cursors, "there is something to forge with"
+    allowed = data.draw(st.sampled_from([["open"], ["open", "also"], []]))
+    tool = SearchLibraryTool(guarded.library, allowed=allowed, technique=data.draw(st.sampled_from(["bm25", "hybrid"])))
+    call = data.draw(
+        st.fixed_dictionaries(
+            {"query": QUERIES},
+            optional={
+                "collection": NAMES | CONDITIONS,
+                "cursor": st.sampled_from(cursors) | st.from_regex(r"[0-9]{1,3}\.[0-9]{1,3}\.[0-9a-f]{16}") | ANY,
+                "where": CONDITIONS,
+                "allowed": CONDITIONS,
+                "technique": ANY,
+            },
+        )
+    )
+    answer = tool.answer(json.dumps(call) if data.draw(st.booleans()) else call)
+    assert closed(answer.text)
+    assert {document.metadata["collection"] for document in answer.documents} <= set(allowed)
+
+
+def test_its_very_name_is_refused_like_one_that_nobody_knows(guarded: Workspace) -> None:
+    tool = SearchLibraryTool(guarded.library, allowed=["open", "also"])
+    for name in ("vault7", "vault9"):
+        answer = tool.answer({"query": "submarine", "collection": name})
+        assert answer.text == (
+            f"Error: no collection {name!r}; there are 'also', 'open'; choose one, or leave it out to search all"
+        )
+
+
+def test_a_search_of_everything_is_limited_before_it_ranks(guarded: Workspace) -> None:
+    """The closed collection's eight passages fit better; a filter after the search would leave nothing of five."""
+    for technique in ("naive", "bm25", "hybrid"):
+        tool = SearchLibraryTool(guarded.library, allowed=["open", "also"], technique=technique, n=5)
+        found = tool.answer({"query": "submarine plans: it dives at noon"}).documents
+        assert {document.metadata["collection"] for document in found} > set()
+        assert {document.metadata["collection"] for document in found} <= {"open", "also"}
+
+
+def test_a_technique_that_ignores_its_limits_gets_nothing_out(
+    guarded: Workspace, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    naive = guarded.technique("naive").technique
+    retrieve = naive.retrieve
+    monkeypatch.setattr(naive, "retrieve", lambda query, **_: retrieve(query))
+    answer = SearchLibraryTool(guarded.library, allowed=["open"], technique="naive").answer({"query": "submarine"})
+    assert answer.error
+    assert answer.text == (
+        "Error: search_library does not work at the moment (TechniqueError); the owner's log says why"
+    )
+    assert "ignored where" in caplog.text
+
+
+def test_the_schema_tells_only_of_what_is_allowed(guarded: Workspace) -> None:
+    for allowed in ([], ["open"], ["open", "also"]):
+        assert closed(json.dumps(SearchLibraryTool(guarded.library, allowed=allowed).schema()))
+    assert not closed(json.dumps(SearchLibraryTool(guarded.library).schema()))
+
+
+def test_a_collection_that_is_being_renamed_is_reached_by_its_new_name_alone(workspace: Workspace) -> None:
+    workspace.library.create_collection("a", "a")
+    workspace.library.ingest_text("A boat.", "boat.txt", "a")
+    before = SearchLibraryTool(workspace.library, allowed=["a"], technique="bm25")
+    documents_yaml(workspace).write_text("collections: [{name: b, formerly: a}, {name: c}]\n", encoding="utf-8")
+    assert before.answer({"query": "boat"}).documents == ()
+    after = SearchLibraryTool(workspace.library, allowed=["b"], technique="bm25")
+    for call in ({"query": "boat"}, {"query": "boat", "collection": "b"}):
+        assert len(after.answer(call).documents) == 1
+    assert (
+        SearchLibraryTool(workspace.library, allowed=["c"], technique="bm25").answer({"query": "boat"}).documents == ()
+    )
+
+
+def test_an_allowed_collection_that_is_taken_away_is_no_longer_reached(workspace: Workspace) -> None:
+    for name in ("a", "b"):
+        workspace.library.create_collection(name, name)
+        workspace.library.ingest_text(f"A boat called {name}.", f"{name}.txt", name)
+    tool = SearchLibraryTool(workspace.library, allowed=["a"], technique="bm25")
+    assert len(tool.answer({"query": "boat"}).documents) == 1
+    documents_yaml(workspace).write_text("collections: [{name: b}]\n", encoding="utf-8")
+    answer: Any = tool.answer({"query": "boat"})
+    assert answer.documents == ()
+    assert "The knowledge base is empty" in answer.text

@@ -1,0 +1,165 @@
+"""The library in LangChain's words, over a real workspace."""
+
+from __future__ import annotations
+
+import asyncio
+import warnings
+from typing import Any
+
+import pytest
+from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
+from langchain_core.messages import AIMessage
+from langchain_tests.integration_tests import RetrieversIntegrationTests
+from langgraph.prebuilt import create_react_agent
+
+from ragistry import open_workspace
+from ragistry.errors import CollectionNotFoundError, EmptyQueryError, InvalidLimitError
+from ragistry.tools.langchain import LibraryRetriever, library_retriever, library_tool
+from ragistry.tools.search_library import SearchLibraryTool
+
+TEXTS = {
+    "tea": ["Steep green tea for two minutes.", "Black tea wants boiling water.", "Oolong is half oxidised.", "Mate"],
+    "weather": ["A cold front brings rain.", "Behind the front the skies are clear."],
+}
+
+
+@pytest.fixture(scope="module")
+def house(tmp_path_factory):
+    with open_workspace(tmp_path_factory.mktemp("house")) as workspace:
+        for collection, texts in TEXTS.items():
+            workspace.library.create_collection(collection, f"All about {collection}")
+            for number, text in enumerate(texts):
+                workspace.library.ingest_text(text, f"{number}.txt", collection)
+        yield workspace
+
+
+@pytest.mark.anyio
+class TestRetriever(RetrieversIntegrationTests):
+    """LangChain's own tests of a retriever."""
+
+    @pytest.fixture(autouse=True)
+    def _library(self, house: Any) -> None:
+        self.library = house.library
+
+    @property
+    def retriever_constructor(self) -> type[LibraryRetriever]:
+        return LibraryRetriever
+
+    @property
+    def retriever_constructor_params(self) -> dict[str, Any]:
+        return {"library": self.library}
+
+    @property
+    def retriever_query_example(self) -> str:
+        return "how long to steep tea"
+
+    @pytest.fixture
+    def anyio_backend(self) -> str:
+        return "asyncio"
+
+
+class TestRetrieverOfOneCollection(TestRetriever):
+    """The same of one collection by one technique."""
+
+    @property
+    def retriever_constructor_params(self) -> dict[str, Any]:
+        return {"library": self.library, "technique": "naive", "collection": "tea", "k": 4}
+
+
+def test_documents_carry_id_metadata_and_score(house):
+    found = house.search("steep tea", top_k=3).documents
+    documents = library_retriever(house, top_k=3).invoke("steep tea")
+    assert [document.page_content for document in documents] == [document.content for document in found]
+    assert [document.id for document in documents] == [document.id for document in found]
+    assert [document.metadata for document in documents] == [d.metadata | {"score": d.score} for d in found]
+
+
+def test_a_retriever_is_made_of_a_workspace_or_of_its_library(house):
+    one, other = library_retriever(house, "bm25", "tea", 2), library_retriever(house.library, "bm25", "tea", 2)
+    assert one == other
+    assert [document.page_content for document in one.invoke("green tea")] == [
+        d.content for d in house.search("green tea", "bm25", "tea", 2).documents
+    ]
+
+
+def test_no_argument_of_a_call_leads_to_another_collection(house):
+    retriever = library_retriever(house, collection="tea", top_k=10)
+    for option in ({}, {"k": 10}):
+        assert {d.metadata["collection"] for d in retriever.invoke("rain of a cold front", None, **option)} == {"tea"}
+    for name in ("collection", "where", "library", "technique"):
+        with pytest.raises(TypeError, match=name):
+            retriever.invoke("rain", None, **{name: "weather"})
+
+
+def test_errors_reach_the_caller(house):
+    with pytest.raises(EmptyQueryError):
+        library_retriever(house).invoke(" ")
+    with pytest.raises(InvalidLimitError):
+        library_retriever(house).invoke("tea", None, k=0)
+    with pytest.raises(CollectionNotFoundError):
+        library_retriever(house, collection="coffee").invoke("tea")
+
+
+def test_a_retriever_stands_in_a_chain(house):
+    chain = library_retriever(house, top_k=1) | (lambda documents: documents[0].page_content)
+    assert chain.invoke("how long to steep green tea") == TEXTS["tea"][0]
+
+
+def call(**arguments):
+    return {"type": "tool_call", "id": "1", "name": "search_library", "args": arguments}
+
+
+def test_the_tool_has_the_schema_and_the_answers_of_search_library(house):
+    original = SearchLibraryTool(house.library)
+    tool = library_tool(original)
+    function = original.schema()["function"]
+    assert (tool.name, tool.description) == ("search_library", function["description"])
+    assert tool.tool_call_schema["properties"] == function["parameters"]["properties"]
+    text = original.handle({"query": "steep green tea"})
+    assert tool.invoke({"query": "steep green tea"}) == tool.invoke("steep green tea") == text
+    assert asyncio.run(tool.ainvoke({"query": "steep green tea"})) == text
+
+
+def test_the_artifact_is_the_documents_that_are_quoted(house):
+    message = library_tool(SearchLibraryTool(house.library)).invoke(call(query="steep tea", collection="tea"))
+    assert {document.metadata["collection"] for document in message.artifact} == {"tea"}
+    assert all(document.page_content in message.content for document in message.artifact)
+    assert all(0 <= document.metadata["score"] <= 1 for document in message.artifact)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [{"collection": "tea"}, {"query": ""}, {"query": "tea", "collection": "coffee"}, {"query": "tea", "x": 1}],
+)
+def test_what_is_wrong_with_a_call_is_told_to_the_model(house, arguments):
+    message = library_tool(SearchLibraryTool(house.library)).invoke(call(**arguments))
+    assert message.content == SearchLibraryTool(house.library).handle(arguments)
+    assert message.artifact == []
+
+
+@pytest.mark.parametrize("name", ["config", "run_manager", "callbacks", "allowed", "where", "self", "arguments"])
+@pytest.mark.parametrize("value", ["weather", ["weather"], {"collection": "weather"}])
+def test_no_argument_of_the_tool_leads_to_a_collection_that_is_not_allowed(house, name, value):
+    tool = library_tool(SearchLibraryTool(house.library, allowed=["tea"]))
+    for arguments in ({"query": "rain", name: value}, {"query": "rain", "collection": "weather", name: value}):
+        message = tool.invoke(call() | {"args": arguments})
+        assert "cold front" not in message.content
+        assert all(document.metadata["collection"] == "tea" for document in message.artifact)
+
+
+class ScriptedModel(GenericFakeChatModel):
+    """Says what it was given to say."""
+
+    def bind_tools(self, tools: Any, **_: Any) -> ScriptedModel:
+        return self
+
+
+def test_an_agent_of_langgraph_calls_the_tool(house):
+    asked = {"name": "search_library", "args": {"query": "how long to steep green tea"}, "id": "1"}
+    model = ScriptedModel(messages=iter([AIMessage("", tool_calls=[asked]), AIMessage("Two minutes.")]))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # it is about to move to the package `langchain`
+        agent = create_react_agent(model, [library_tool(SearchLibraryTool(house.library))])
+    messages = agent.invoke({"messages": [("user", "How long?")]})["messages"]
+    assert TEXTS["tea"][0] in messages[2].content
+    assert messages[-1].content == "Two minutes."
