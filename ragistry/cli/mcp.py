@@ -1,0 +1,76 @@
+"""``ragistry mcp``: the library for agents."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from contextlib import ExitStack, redirect_stdout
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ragistry.cli.options import DebugOption, WorkspaceOption
+from ragistry.cli.output import error_line
+
+if TYPE_CHECKING:
+    from ragistry.tools.search_library import SearchLibraryTool
+
+
+def mcp(
+    collection: Annotated[
+        list[str] | None, typer.Option("--collection", "-c", help="Serve this collection; repeat for more [all].")
+    ] = None,
+    technique: Annotated[str | None, typer.Option("--technique", "-t", help="A name of techniques.yaml.")] = None,
+    http: Annotated[bool, typer.Option("--http", help="Serve over HTTP, not to the process that starts this.")] = False,
+    host: Annotated[str, typer.Option("--host", help="Address to listen on, with --http.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option("--port", help="Port, with --http; 0: a free one.", min=0, max=65_535)] = 8765,
+    name: Annotated[
+        list[str] | None, typer.Option("--name", help="A name that clients call this machine by; repeat for more.")
+    ] = None,
+    workspace: WorkspaceOption = Path(),
+    debug: DebugOption = False,  # noqa: ARG001, read from the command line by `run`
+) -> None:
+    """Serve the library to agents over the Model Context Protocol: search, fetch, and collections as resources.
+
+    Other machines are let in with --host, and need the token that RAGISTRY_MCP_TOKEN holds.
+    """
+    from ragistry.errors import ConfigError
+    from ragistry.workspace import open_workspace
+
+    try:
+        import mcp as sdk  # noqa: F401, asked for before anything is opened
+    except ModuleNotFoundError as error:
+        raise ConfigError("`ragistry mcp` needs the package 'mcp'; pip install 'ragistry[mcp]'") from error
+    from ragistry.tools.search_library import SearchLibraryTool
+
+    names, token = name or [], None
+    if http:
+        from ragistry.mcp.http import TOKEN_VARIABLE, check_exposure
+
+        token = os.environ.get(TOKEN_VARIABLE) or None
+        check_exposure(host, token, names)
+    with ExitStack() as stack:
+        # Standard output is for messages alone; a technique of the workspace's may print when it is loaded.
+        with redirect_stdout(sys.stderr):
+            opened = stack.enter_context(open_workspace(workspace))
+            tool = SearchLibraryTool(opened.library, allowed=collection or None, technique=technique)
+        if http:
+            _serve_http(tool, host, port, token, names)
+        else:
+            from ragistry.mcp.server import serve_stdio
+
+            serve_stdio(tool)
+
+
+def _serve_http(tool: SearchLibraryTool, host: str, port: int, token: str | None, names: list[str]) -> None:
+    from ragistry.mcp.http import PATH, http_server, listening_socket
+
+    with listening_socket(host, port) as bound:
+        bound_port = bound.getsockname()[1]
+        server = http_server(tool, host, bound_port, token=token, names=names)
+        error_line(f"http://{f'[{host}]' if ':' in host else host}:{bound_port}{PATH}", label="serving")
+        # When the server has stopped, uvicorn sends the signal on, and by default that would end us with no farewell.
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+        server.run(sockets=[bound])

@@ -1,0 +1,93 @@
+"""The tools of the server: ``search_library``, and ``search`` and ``fetch`` as research connectors call them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from mcp import types
+
+from ragistry.errors import QueryError
+from ragistry.mcp.addresses import url_of
+from ragistry.mcp.passages import fetch, title_of
+from ragistry.tools.arguments import parse_arguments, read_object
+from ragistry.tools.failures import failure_text
+from ragistry.tools.quoting import one_line
+from ragistry.tools.search_library import SearchLibraryTool
+
+CONNECTOR_RESULTS = 10
+"""Results of ``search`` at most; a caller fetches those that it wants to read."""
+ID_CHARACTERS = 200
+_READS = types.ToolAnnotations(read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False)
+
+
+def listed(tool: SearchLibraryTool) -> list[types.Tool]:
+    """The tools, as documents.yaml now has them."""
+    function = tool.schema()["function"]
+    return [
+        _tool(tool.name, "Search the library", function["description"], function["parameters"]),
+        _tool(
+            "search",
+            "Find passages",
+            "Search the document library and list passages by id, title and url. Read one with fetch.",
+            _one_text("query", "What to look for."),
+        ),
+        _tool(
+            "fetch",
+            "Read a passage",
+            "Read one passage of the document library, with the text around it, by an id that search gave.",
+            _one_text("id", "An id from the results of search."),
+        ),
+    ]
+
+
+def _tool(name: str, title: str, description: str, schema: Mapping[str, Any]) -> types.Tool:
+    return types.Tool(
+        name=name,
+        title=title,
+        description=description,
+        input_schema={**schema, "additionalProperties": False},
+        annotations=_READS,
+    )
+
+
+def _one_text(name: str, description: str) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": {name: {"type": "string", "description": description}},
+        "required": [name],
+    }
+
+
+def call(tool: SearchLibraryTool, name: str, arguments: Mapping[str, Any]) -> types.CallToolResult:
+    """The answer of a tool: one text. What goes wrong is in it, for the model. Raises `KeyError` for another name."""
+    if name == tool.name:
+        answer = tool.answer(arguments)
+        return _text(answer.text, answer.error)
+    connector = CONNECTOR[name]
+    try:
+        return _text(json.dumps(connector(tool, arguments), ensure_ascii=False))
+    except Exception as error:  # noqa: BLE001, a technique of the user's may raise anything, and a model waits
+        return _text(failure_text(error, name), True)
+
+
+def _search(tool: SearchLibraryTool, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    asked = parse_arguments(read_object(arguments, ["query"]), [])
+    documents = tool.find(asked.query).documents[:CONNECTOR_RESULTS]
+    results = [{"id": document.id, "title": title_of(document), "url": url_of(document)} for document in documents]
+    return {"results": results}
+
+
+def _fetch(tool: SearchLibraryTool, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    chunk = read_object(arguments, ["id"]).get("id")
+    if not isinstance(chunk, str) or not 0 < len(chunk) <= ID_CHARACTERS:
+        raise QueryError(f"id must be text of 1 to {ID_CHARACTERS} characters, got {one_line(repr(chunk), 100)}")
+    return fetch(tool.reach, chunk)
+
+
+CONNECTOR = {"search": _search, "fetch": _fetch}
+
+
+def _text(text: str, error: bool = False) -> types.CallToolResult:
+    return types.CallToolResult(content=[types.TextContent(type="text", text=text)], is_error=error)

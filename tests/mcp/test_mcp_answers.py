@@ -1,0 +1,177 @@
+"""What the server's tools and resources answer: never too much, and never from a collection that is not served."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ragistry import Workspace, open_workspace
+from ragistry.errors import QueryError
+from ragistry.mcp import collections, tools
+from ragistry.mcp.addresses import Address, read_address, url_of, write_address
+from ragistry.tools.search_library import SearchLibraryTool
+from ragistry.tools.tokens import estimated_tokens
+from ragistry.types import Document
+from ragistry.utils.ids import chunk_id
+
+MARK = "Xylophage"
+
+
+@pytest.fixture(scope="module")
+def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workspace]:
+    with open_workspace(tmp_path_factory.mktemp("guarded")) as opened:
+        library = opened.library
+        library.create_collection("open", "Boats")
+        library.create_collection("vault7", f"Plans of {MARK}")
+        library.ingest_text("A boat may dive. " * 200, "boats.txt", "open")
+        library.ingest_text(f"{MARK} submarine plans: it dives at noon. " * 200, "boats.txt", "vault7")
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def tool(guarded: Workspace) -> SearchLibraryTool:
+    return SearchLibraryTool(guarded.library, allowed=["open"], technique="bm25")
+
+
+def asked(tool: SearchLibraryTool, name: str, arguments: Any) -> str:
+    [content] = tools.call(tool, name, arguments).content
+    return content.text
+
+
+def read(tool: SearchLibraryTool, uri: str) -> str:
+    try:
+        [content] = collections.read(tool.reach, uri).contents
+    except QueryError as error:
+        return str(error)
+    return content.text
+
+
+CLOSED = [chunk_id("vault7", "boats.txt", index) for index in range(10)]
+OPEN = [chunk_id("open", "boats.txt", index) for index in range(5)]
+IDS = (
+    st.sampled_from([*CLOSED, *OPEN]) | st.text(max_size=20) | st.none() | st.lists(st.sampled_from(CLOSED), max_size=2)
+)
+SEGMENTS = ["open", "vault%37", quote("vault7"), "..", ".", "", "boats.txt", "%2e%2e", "%2F", "vault7%2Fboats.txt"]
+URIS = st.builds(
+    lambda root, path, tail: root + "/".join(path) + tail,
+    st.sampled_from(["ragistry://collections/", "ragistry://collections", "file:///", "RAGISTRY://collections/"]),
+    st.lists(st.sampled_from(SEGMENTS), max_size=4),
+    st.sampled_from(["", "#chunk=0", "#chunk=1", "#chunk=-1", "?collection=vault7", "#chunk=99"]),
+)
+
+
+@settings(max_examples=120, deadline=None)
+@given(st.data())
+def test_no_argument_reaches_a_collection_that_is_not_served(tool: SearchLibraryTool, data: st.DataObject) -> None:
+    queries = st.sampled_from(["submarine", "dives at noon", "plans"]) | st.text(max_size=10)
+    names = st.sampled_from(["open", "all", "*"]) | st.none()
+    call = data.draw(
+        st.one_of(
+            st.tuples(st.just("fetch"), st.fixed_dictionaries({"id": IDS}, optional={"collection": names})),
+            st.tuples(st.just("search"), st.fixed_dictionaries({"query": queries}, optional={"where": names})),
+            st.tuples(st.just("search_library"), st.fixed_dictionaries({"query": queries, "collection": names})),
+        )
+    )
+    assert MARK.lower() not in asked(tool, *call).lower()
+    assert MARK.lower() not in read(tool, data.draw(URIS)).lower()
+
+
+def test_ids_and_addresses_out_of_reach_are_answered_as_if_they_did_not_exist(tool: SearchLibraryTool) -> None:
+    missing = chunk_id("vault8", "boats.txt", 0)
+    for chunk in (CLOSED[0], missing):
+        assert asked(tool, "fetch", {"id": chunk}) == (
+            f"Error: no document '{chunk}'; take an id from the results of search"
+        )
+    for uri in ("ragistry://collections/vault7", "ragistry://collections/vault7/boats.txt#chunk=0"):
+        assert read(tool, uri) == f"no resource '{uri}'; list the resources, or take the url of a result"
+        assert read(tool, uri.replace("vault7", "vault8")) == read(tool, uri).replace("vault7", "vault8")
+    everything = SearchLibraryTool(tool.library)
+    assert MARK in asked(everything, "fetch", {"id": CLOSED[0]}), "the collection holds it"
+    assert MARK in read(everything, "ragistry://collections/vault%37/boats.txt#chunk=0")
+
+
+def test_a_collection_removed_by_hand_is_no_longer_fetched_from(tmp_path: Path) -> None:
+    with open_workspace(tmp_path) as workspace:
+        workspace.library.create_collection("tea", "Tea")
+        workspace.library.ingest_text("Steep green tea.", "green.txt", "tea")
+        tool, arguments = SearchLibraryTool(workspace.library), {"id": chunk_id("tea", "green.txt", 0)}
+        assert "Steep" in asked(tool, "fetch", arguments)
+        (tmp_path / "config" / "documents.yaml").write_text("collections: []\n", encoding="utf-8")
+        assert "no document" in asked(tool, "fetch", arguments)
+
+
+def test_a_passage_is_fetched_with_its_neighbours(guarded: Workspace, tool: SearchLibraryTool) -> None:
+    chunks = guarded.store.count({"collection": "open"})
+    assert chunks > 2
+    fetched = json.loads(asked(tool, "fetch", {"id": OPEN[1]}))
+    assert fetched["text"] == ("A boat may dive. " * 200).strip()
+    assert fetched["title"] == "boats.txt (chunk 1)"
+    assert fetched["url"] == "ragistry://collections/open/boats.txt#chunk=1"
+    assert "source" not in fetched["metadata"], "paths of the machine stay here"
+
+
+@pytest.mark.parametrize("size", [700, 200_000])
+@pytest.mark.parametrize("words", ["Plain words about tea. ", "茶の淹れ方。", '"\\\n{tea}\t'])
+def test_every_answer_is_below_ten_thousand_tokens(tmp_path: Path, size: int, words: str) -> None:
+    with open_workspace(tmp_path, chunk_size=size, n_results=30) as workspace:
+        workspace.library.create_collection("tea", "Tea " * 5_000)
+        workspace.library.create_collection("more", "Tea " * 5_000)
+        workspace.library.ingest_text(f"tea {words}" * (60_000 // len(words)), "tea.txt", "tea")
+        chunks = [document.id for document in workspace.store.scan() if document.metadata["chunk_index"] in (0, 1, 30)]
+        tool = SearchLibraryTool(workspace.library, technique="bm25")
+        answer = asked(tool, "search_library", {"query": "tea"})
+        assert 4_000 < estimated_tokens(answer) < 10_000
+        assert estimated_tokens(asked(tool, "search", {"query": "tea"})) < 10_000
+        for chunk in chunks:
+            assert 3_000 < estimated_tokens(asked(tool, "fetch", {"id": chunk})) < 10_000
+        assert estimated_tokens(read(tool, "ragistry://collections/tea")) < 10_000
+        assert estimated_tokens(str(tool.schema())) < 10_000
+
+
+def test_many_sources_of_a_collection_are_listed_in_part(tmp_path: Path) -> None:
+    with open_workspace(tmp_path) as workspace:
+        workspace.library.create_collection("tea", "Tea")
+        for number in range(40):
+            workspace.library.ingest_text("Tea.", f"{number:03}{'-a' * 95}.txt", "tea")
+        text = read(SearchLibraryTool(workspace.library), "ragistry://collections/tea")
+        content = json.loads(text)
+    assert content["source_count"] == 40
+    assert 0 < len(content["sources"]) < 40
+    assert len(content["sources"]) + content["sources_left_out"] == 40
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "message"),
+    [
+        ("search", {}, "the query is empty"),
+        ("search", {"query": 1}, "query must be text"),
+        ("search", {"query": "x", "top_k": 3}, "unknown argument 'top_k'; there are query"),
+        ("fetch", {}, "id must be text of 1 to 200 characters, got None"),
+        ("fetch", {"id": "x" * 201}, "id must be text"),
+        ("fetch", {"id": "\ud800"}, "no document '?'"),
+        ("fetch", {"id": "../../etc/passwd"}, "no document '../../etc/passwd'"),
+    ],
+)
+def test_wrong_arguments_are_answered(tool: SearchLibraryTool, name: str, arguments: Any, message: str) -> None:
+    answer = tools.call(tool, name, arguments)
+    assert answer.is_error
+    assert message in answer.content[0].text
+
+
+@settings(max_examples=80, deadline=None)
+@given(st.text(min_size=1, max_size=20), st.text(min_size=1, max_size=30), st.integers(0, 999))
+def test_an_address_is_read_as_it_was_written(collection: str, source: str, index: int) -> None:
+    address = Address(collection.encode(errors="replace").decode(), source.encode(errors="replace").decode(), index)
+    assert read_address(write_address(address)) == address
+
+
+def test_a_passage_of_the_web_is_cited_there() -> None:
+    assert url_of(Document("x", {"url": "https://example.org/a"}, 1.0)) == "https://example.org/a"
+    assert url_of(Document("x", {"url": "javascript:alert(1)", "collection": "c"}, 1.0)) == "ragistry://collections/c"

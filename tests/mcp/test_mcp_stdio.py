@@ -1,0 +1,153 @@
+"""``ragistry mcp`` in a process of its own, asked by the official client over its standard input and output."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from mcp import Client, MCPError
+from mcp.server.subscriptions import ResourcesListChanged, ToolsListChanged
+
+from tests.mcp.conftest import MODES, json_of, over_stdio, text_of
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_client_searches_fetches_and_looks_through_collections(folder: Path, mode: str) -> None:
+    async def talk(client: Client) -> None:
+        listed = {tool.name: tool for tool in (await client.list_tools()).tools}
+        assert list(listed) == ["search_library", "search", "fetch"]
+        assert all(tool.annotations.read_only_hint for tool in listed.values())
+        assert listed["search_library"].input_schema["properties"]["collection"]["enum"] == ["tea", "weather"]
+
+        answer = await text_of(client, "search_library", query="how hot is green tea?", collection="tea")
+        assert answer.startswith(
+            '[Knowledge base results for "how hot is green tea?" in collection "tea"]\n\n'
+            "1. green leaf.txt (chunk 0)\n   Steep green tea in water of eighty degrees.\n"
+        )
+        results = (await json_of(client, "search", query="how hot is green tea?"))["results"]
+        assert [sorted(result) for result in results] == [["id", "title", "url"]] * 2
+        assert results[0]["title"] == "green leaf.txt (chunk 0)"
+        fetched = await json_of(client, "fetch", id=results[0]["id"])
+        assert sorted(fetched) == ["id", "metadata", "text", "title", "url"]
+        assert fetched["text"] == "Steep green tea in water of eighty degrees."
+        assert fetched["metadata"]["collection"] == "tea"
+
+        resources = (await client.list_resources()).resources
+        assert [(resource.uri, resource.title) for resource in resources] == [
+            ("ragistry://collections/tea", "Tea books"),
+            ("ragistry://collections/weather", "weather"),
+        ]
+        [content] = (await client.read_resource("ragistry://collections/tea")).contents
+        assert json.loads(content.text)["sources"] == ["green leaf.txt"]
+        assert results[0]["url"] == "ragistry://collections/tea/green%20leaf.txt#chunk=0"
+        [passage] = (await client.read_resource(results[0]["url"])).contents
+        assert json.loads(passage.text) == fetched
+
+        wrong = await client.call_tool("search_library", {"query": ""})
+        assert wrong.is_error
+        assert wrong.content[0].text == "Error: the query is empty: ''; give at least one word"
+        with pytest.raises(MCPError, match="no tool 'serach'; there are search_library, search, fetch"):
+            await client.call_tool("serach", {})
+        with pytest.raises(MCPError, match="no resource 'ragistry://collections/nothing'"):
+            await client.read_resource("ragistry://collections/nothing")
+
+    over_stdio(folder, talk, mode=mode)
+    assert (folder / "stderr.txt").read_text(encoding="utf-8") == ""
+
+
+def add_by_hand(folder: Path) -> None:
+    path = folder / "config" / "documents.yaml"
+    path.write_text(path.read_text(encoding="utf-8") + "  - name: soil\n", encoding="utf-8")
+
+
+def test_clients_that_subscribe_hear_of_changes(folder: Path) -> None:
+    async def talk(client: Client) -> list[str]:
+        heard = set()
+        async with client.listen(tools_list_changed=True, resources_list_changed=True) as changes:
+            add_by_hand(folder)
+            async for event in changes:
+                heard.add(event)
+                if heard == {ToolsListChanged(), ResourcesListChanged()}:
+                    break
+        [tool, *_] = (await client.list_tools()).tools
+        return tool.input_schema["properties"]["collection"]["enum"]
+
+    assert over_stdio(folder, talk) == ["tea", "weather", "soil"]
+
+
+def test_clients_of_the_older_protocol_are_told_of_changes(folder: Path) -> None:
+    heard: list[str] = []
+
+    async def talk(client: Client) -> Any:
+        capabilities = client.server_capabilities
+        assert capabilities.tools.list_changed
+        assert capabilities.resources.list_changed
+        await client.list_tools()
+        add_by_hand(folder)
+        while len(heard) < 2:
+            await anyio.sleep(0.05)
+        return [resource.name for resource in (await client.list_resources()).resources]
+
+    async def note(message: Any) -> None:
+        heard.append(message.method)
+
+    assert over_stdio(folder, talk, mode="legacy", message_handler=note) == ["tea", "weather", "soil"]
+    assert sorted(heard) == ["notifications/resources/list_changed", "notifications/tools/list_changed"]
+
+
+NOISY = '''\
+print("noise when it is loaded")
+class Noisy:
+    """Says what it does, where it should not."""
+    def __init__(self, config, *, base):
+        self.base = base
+    def retrieve(self, query, **options):
+        print("noise when it searches")
+        return self.base.retrieve(query, **options)
+'''
+
+
+def test_nothing_but_messages_is_written_to_standard_output(folder: Path) -> None:
+    (folder / "noisy.py").write_text(NOISY, encoding="utf-8")
+    (folder / "config" / "techniques.yaml").write_text(
+        'techniques:\n  naive: {use: naive}\n  noisy: {use: "noisy:Noisy", base: naive}\n', encoding="utf-8"
+    )
+    hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
+    messages: list[dict[str, Any]] = [
+        {"id": 1, "method": "initialize", "params": hello},
+        {"method": "notifications/initialized"},
+        {"id": 2, "method": "tools/call", "params": {"name": "search_library", "arguments": {"query": "tea"}}},
+    ]
+    with subprocess.Popen(
+        [sys.executable, "-m", "ragistry", "mcp", "--technique", "noisy"],
+        cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    ) as process:  # fmt: skip
+        assert process.stdin is not None
+        assert process.stdout is not None
+        for message in messages:
+            process.stdin.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
+        process.stdin.flush()
+        answers = [json.loads(process.stdout.readline()) for _ in range(2)]
+        rest, noise = process.communicate(timeout=60)
+    assert [answer["id"] for answer in answers] == [1, 2]
+    assert "Steep green tea" in answers[1]["result"]["content"][0]["text"]
+    assert rest == ""
+    assert "noise when it searches" in noise
+    assert process.returncode == 0
+
+
+def test_only_the_given_collections_are_served(folder: Path) -> None:
+    async def talk(client: Client) -> None:
+        [tool, *_] = (await client.list_tools()).tools
+        assert tool.description == "Search Tea books: How tea is brewed"
+        assert "collection" not in tool.input_schema["properties"]
+        assert [resource.name for resource in (await client.list_resources()).resources] == ["tea"]
+        assert "rain" not in await text_of(client, "search_library", query="cold front")
+        assert "no collection 'weather'" in await text_of(client, "search_library", query="x", collection="weather")
+
+    over_stdio(folder, talk, "--collection", "tea")
