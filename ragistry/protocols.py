@@ -24,8 +24,8 @@ class Technique(Protocol):
 
     The constructor takes ``config`` (the mapping of the entry in techniques.yaml, without ``use``, ``base`` and
     ``bases``) and asks by parameter name for what else it needs: ``store``, ``embedder``, ``generator``,
-    ``reranker``, ``base``, ``bases``, ``library``, ``registry``. A nested pydantic model ``Config`` is optional;
-    where there is one, the entry is checked against it when the file is loaded.
+    ``reranker``, ``base``, ``bases``, ``library``, ``targets`` (what a query can be routed to), ``registry``. A nested
+    pydantic model ``Config`` is optional; where there is one, the entry is checked against it when the file is loaded.
     """
 
     def retrieve(self, query: str, *, top_k: int | None = None, where: Where | None = None) -> list[Document]:

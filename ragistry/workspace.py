@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from threading import RLock
 from types import TracebackType
-from typing import Any, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
 from ragistry.config.collections import CollectionsFile
 from ragistry.config.problems import Problems
@@ -16,12 +16,17 @@ from ragistry.embedders.choose import choose_embedder, chunking_of
 from ragistry.errors import ConfigError, InvalidConfigError, SourceNotFoundError, StoreError
 from ragistry.library.service import DocumentService
 from ragistry.library.source import Reading
-from ragistry.protocols import Embedder, SourceStore
+from ragistry.protocols import Embedder, Generator, Reranker, SourceStore, Technique
 from ragistry.techniques.agreement import check_agreement
 from ragistry.techniques.registered import RegisteredTechnique
-from ragistry.techniques.registry import TechniqueRegistry
+from ragistry.techniques.registry import DEFAULT_TECHNIQUE, TechniqueRegistry
+from ragistry.techniques.shape import wanted_resources
 from ragistry.types import RetrievalResult, Where
 from ragistry.utils.extracted import ExtractLimits
+
+if TYPE_CHECKING:
+    from ragistry.library.repository import Repositories
+    from ragistry.library.targets import WorkspaceTargets
 
 Part = TypeVar("Part")
 
@@ -95,6 +100,26 @@ class Workspace:
     def reading(self) -> Reading:
         """How sources are read and cut."""
         return self._part("reading", self._make_reading)
+
+    @property
+    def repositories(self) -> Repositories:
+        """The documentation repositories, each a store of its own."""
+        return self._part("repositories", self._make_repositories)
+
+    @property
+    def generator(self) -> Generator | None:
+        """The model that ``generate_model`` names, if one is named."""
+        return self._part("generator", self._make_generator)
+
+    @property
+    def reranker(self) -> Reranker | None:
+        """The server that ``rerank_url`` names, if one is named."""
+        return self._part("reranker", self._make_reranker)
+
+    @property
+    def targets(self) -> WorkspaceTargets:
+        """What a query can be routed to: collections, repositories, and what its ``add`` is given, such as archives."""
+        return self._part("targets", self._make_targets)
 
     def technique(self, name: str) -> RegisteredTechnique:
         """A technique by its name in techniques.yaml. Raises `UnknownTechniqueError`."""
@@ -174,6 +199,39 @@ class Workspace:
             collection=settings.collection,
         )
 
+    def _make_repositories(self) -> Repositories:
+        from ragistry.library.repository import Repositories
+
+        return Repositories(self.path_of(self.settings.data_dir) / "repositories", self.embedder, self.reading)
+
+    def _make_targets(self) -> WorkspaceTargets:
+        from ragistry.library.targets import WorkspaceTargets
+
+        return WorkspaceTargets(self.library, self.repositories, self._over)
+
+    def _over(self, store: SourceStore) -> Technique:
+        """What searches a repository: the default technique, or what that stands on where it only chooses."""
+        registry = TechniqueRegistry.load(self.registry.file.path, {"store": store, "embedder": self.embedder})
+        name = registry.default
+        while "targets" in wanted_resources(registry.technique_class(name)):
+            name = registry.entry(name).base or DEFAULT_TECHNIQUE
+        return registry.get(name)
+
+    def _make_generator(self) -> Generator | None:
+        if self.settings.generate_model is None:
+            return None
+        from ragistry.ollama.client import OllamaClient
+        from ragistry.ollama.generator import OllamaGenerator
+
+        return OllamaGenerator(self.settings.generate_model, OllamaClient(self.settings.ollama_host))
+
+    def _make_reranker(self) -> Reranker | None:
+        if self.settings.rerank_url is None:
+            return None
+        from ragistry.embedders.tei_reranker import TEIReranker
+
+        return TEIReranker(base_url=self.settings.rerank_url)
+
     def _make_library(self) -> DocumentService:
         return DocumentService(
             CollectionsFile(self.root), self.store, self.embedder, self.registry, self.reading, self.settings.n_results
@@ -205,14 +263,15 @@ class Workspace:
 class _Resources(Mapping[str, Any]):
     """What a workspace gives to techniques, built when the first one asks."""
 
-    names = ("store", "embedder", "library")
+    names = ("store", "embedder", "library", "targets", "generator", "reranker")
 
     workspace: Workspace
 
     def __getitem__(self, name: str) -> Any:
-        if name not in self.names:
+        part = getattr(self.workspace, name) if name in self.names else None
+        if part is None:  # no such resource, or none that is configured
             raise KeyError(name)
-        return getattr(self.workspace, name)
+        return part
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.names)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -38,6 +37,7 @@ def techniques(
 
 
 def _configured(workspace: Path, broken: dict[str, str]) -> list[dict[str, Any]]:
+    from ragistry.techniques.schema import first_sentence
     from ragistry.workspace import open_workspace
 
     with open_workspace(workspace) as opened:
@@ -58,18 +58,13 @@ def _configured(workspace: Path, broken: dict[str, str]) -> list[dict[str, Any]]
 
 def _available(broken: dict[str, str]) -> list[dict[str, Any]]:
     from ragistry.techniques.catalogue import find_class, offers
+    from ragistry.techniques.schema import first_sentence
 
     return [
         {"name": name, "from": offer.distribution, "description": first_sentence(find_class(name))}
         for name, offer in offers().items()
         if name not in broken
     ]
-
-
-def first_sentence(cls: type[Any]) -> str:
-    """The first sentence of a class's docstring as plain text: what it does."""
-    paragraph = " ".join(re.split(r"\n\s*\n", (cls.__doc__ or "").strip())[0].split())
-    return re.split(r"(?<=\.)\s", paragraph)[0].rstrip(":").replace("`", "")
 
 
 def _print(rows: list[dict[str, Any]]) -> None:

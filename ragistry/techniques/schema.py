@@ -1,7 +1,8 @@
-"""JSON Schema of techniques.yaml, from the classes that are installed."""
+"""What techniques say about themselves: their first sentence, and the JSON Schema of techniques.yaml."""
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from pydantic import BaseModel
@@ -15,6 +16,12 @@ def config_schema(cls: type[Any]) -> dict[str, Any] | None:
     """The schema of a technique's own configuration; None where the class publishes none."""
     model = getattr(cls, "Config", None)
     return model.model_json_schema() if isinstance(model, type) and issubclass(model, BaseModel) else None
+
+
+def first_sentence(cls: type[Any]) -> str:
+    """The first sentence of a class's docstring as plain text: what it does."""
+    paragraph = " ".join(re.split(r"\n\s*\n", (cls.__doc__ or "").strip())[0].split())
+    return re.split(r"(?<=\.)\s", paragraph)[0].rstrip(":").replace("`", "")
 
 
 def techniques_schema() -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
-RESOURCES = ("name", "store", "embedder", "generator", "reranker", "base", "bases", "library", "registry")
+RESOURCES = ("name", "store", "embedder", "generator", "reranker", "base", "bases", "library", "targets", "registry")
 
 
 def takes_everything(cls: type[Any]) -> bool:

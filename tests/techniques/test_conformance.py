@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
@@ -53,6 +54,9 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 class TestEveryEntry(TechniqueConformance):
+    # One that cuts across collections: what searches only the collection that fits must find both sorts of documents.
+    where: ClassVar = {"$or": [{"source_file": "backup-1.txt"}, {"collection": "garden"}]}
+
     @pytest.fixture
     def technique(self, workspace: Workspace, name: str) -> RegisteredTechnique:
         return workspace.technique(name)

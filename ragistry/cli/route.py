@@ -1,0 +1,142 @@
+"""``ragistry route``: where a query would be searched and why, how often that is right, and values that suit."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ragistry.cli.options import DebugOption, JsonOption, WorkspaceOption
+from ragistry.cli.output import console, print_json
+
+if TYPE_CHECKING:
+    from ragistry.techniques.routing.evaluate import RoutingReport
+    from ragistry.techniques.routing.fit import FittedLimits
+    from ragistry.techniques.routing.route import Route
+    from ragistry.techniques.routing.technique import CollectionRoutedTechnique
+    from ragistry.workspace import Workspace
+
+
+def route(
+    query: Annotated[str | None, typer.Argument(help="What somebody would look for.")] = None,
+    technique: Annotated[
+        str | None, typer.Option("--technique", "-t", help="A name of techniques.yaml that uses collection_routed.")
+    ] = None,
+    evaluate: Annotated[
+        Path | None, typer.Option("--evaluate", help='Score the router on lines {"text": …, "collection": … or null}.')
+    ] = None,
+    fit: Annotated[
+        bool, typer.Option("--fit", help="Find margin and threshold from the collections themselves, and print them.")
+    ] = False,
+    workspace: WorkspaceOption = Path(),
+    as_json: JsonOption = False,
+    debug: DebugOption = False,  # noqa: ARG001, read from the command line by `run`
+) -> None:
+    """Print which collections a query would be routed to, with every score and the rule that decided.
+
+    `--fit` asks the router queries made of titles, headings and sentences of the collections, and prints the line for
+    config/techniques.yaml: nothing is changed.
+    """
+    from ragistry.workspace import open_workspace
+
+    if sum((query is not None, evaluate is not None, fit)) != 1:
+        raise typer.BadParameter("give one of QUERY, --evaluate FILE and --fit")
+    with open_workspace(workspace) as opened:
+        name = _routed(opened, technique)
+        routed: CollectionRoutedTechnique = opened.technique(name).technique  # type: ignore[assignment]
+        if query is not None:
+            chosen = routed.route(query)
+            print_json({"query": query} | chosen.detail()) if as_json else _print_route(chosen)
+        elif evaluate is not None:
+            report = _evaluated(routed, evaluate)
+            print_json(report.as_mapping()) if as_json else _print_report(report)
+        else:
+            found = _fitted(routed, opened)
+            print_json({"technique": name} | asdict(found)) if as_json else console().print(_entry(opened, name, found))
+
+
+def _routed(workspace: Workspace, technique: str | None) -> str:
+    """The technique that was named, or the first that routes."""
+    from ragistry.errors import ConfigError
+    from ragistry.techniques.routing.technique import CollectionRoutedTechnique
+
+    registry = workspace.registry
+    if technique is not None:
+        if not issubclass(registry.technique_class(technique), CollectionRoutedTechnique):
+            raise ConfigError(f"technique {technique!r} does not route; name one that uses collection_routed")
+        return technique
+    for name in registry.names():
+        if issubclass(registry.technique_class(name), CollectionRoutedTechnique):
+            return name
+    raise ConfigError(
+        f"no technique of {registry.file.path} routes; add `routed: {{use: collection_routed, base: hybrid}}`"
+    )
+
+
+def _evaluated(routed: CollectionRoutedTechnique, path: Path) -> RoutingReport:
+    from ragistry.techniques.routing.evaluate import evaluate_router, read_labelled
+
+    queries = read_labelled(path, [target.name for target in routed.targets()])
+    config = routed.config
+    return evaluate_router(routed.route, queries, threshold=config.threshold, margin=config.margin)
+
+
+def _fitted(routed: CollectionRoutedTechnique, workspace: Workspace) -> FittedLimits:
+    from ragistry.errors import ConfigError
+    from ragistry.techniques.routing.fit import fit_limits, made_queries
+
+    if routed.config.router not in ("evidence", "embedding"):
+        raise ConfigError(f"router {routed.config.router!r} has nothing to fit; fit 'evidence' or 'embedding'")
+    return fit_limits(routed.route, made_queries(routed.targets(), workspace.store))
+
+
+def _entry(workspace: Workspace, name: str, fit: FittedLimits) -> str:
+    """The technique's line of techniques.yaml with the values that were found."""
+    import json
+
+    entry = workspace.registry.entry(name)
+    values = {"use": entry.use, "base": entry.base} | entry.config | {"margin": fit.margin, "threshold": fit.threshold}
+    parts = [f"{key}: {value if isinstance(value, str) else json.dumps(value)}" for key, value in values.items()]
+    return f"  {name}: {{{', '.join(parts)}}}"
+
+
+def _print_route(route: Route) -> None:
+    from rich import box
+    from rich.table import Table
+
+    table = Table("target", "score", "rule", box=box.SIMPLE_HEAD)
+    for name, score in route.scores.items():
+        table.add_row(name, f"{score:.3f}", route.rule if name in route.chosen else "")
+    out = console()
+    if route.scores:
+        out.print(table)
+    numbers = [
+        f"{label} {value:.3f}" for label, value in (("margin", route.margin), ("fit", route.fit)) if value is not None
+    ]
+    out.print(f"{route.router}: {', '.join([route.rule, *numbers])}{f' ({route.note})' if route.note else ''}")
+
+
+def _print_report(report: RoutingReport) -> None:
+    from rich import box
+    from rich.table import Table
+
+    out = console()
+    columns = sorted({column for row in report.confusion.values() for column in row})
+    table = Table("belongs to \\ best", *columns, box=box.SIMPLE_HEAD)
+    for label, row in report.confusion.items():
+        table.add_row(label, *[str(row.get(column, "")) for column in columns])
+    out.print(table)
+    shares = (
+        ("accuracy", report.accuracy, "the best target is the right one"),
+        ("reached", report.reached, f"the right target is searched (margin {report.margin})"),
+        ("kept", report.kept, f"searched at all (threshold {report.threshold})"),
+        ("detected", report.detected, f"out-of-scope queries turned away (threshold {report.threshold})"),
+    )
+    for name, share, meaning in shares:
+        if share is not None:
+            out.print(f"{name:9} {share:6.1%}  {meaning}")
+    out.print(
+        f"{report.queries} labelled and {report.out_of_scope} out-of-scope queries, {report.searched:.2f} targets each"
+    )

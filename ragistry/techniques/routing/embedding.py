@@ -1,0 +1,87 @@
+"""The query's vector against those of descriptions and of a sample of what each target holds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import exp, isnan
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ragistry.protocols import Embedder
+from ragistry.techniques.routing.route import Limits, Route, decide
+from ragistry.techniques.routing.samples import Samples
+from ragistry.techniques.routing.target import Reachable, Target
+from ragistry.types import Where
+
+if TYPE_CHECKING:
+    from ragistry.protocols import Vectors
+
+NEIGHBOURS = 3
+"""The nearest of a sample whose mean counts: one alone may be there by chance."""
+TEMPERATURE = 0.05
+"""A difference of cosines that makes one target e times as likely as another."""
+
+
+class EmbeddingRouter:
+    """Nearest neighbours: a target scores by the nearest of what it holds, or by its description.
+
+    The samples have the same size for every target, so that the largest has not more chances than others. Scores are
+    shares of 1, the ``fit`` is the best target's cosine similarity.
+    """
+
+    def __init__(self, neighbours: Neighbours, limits: Limits) -> None:
+        self.neighbours = neighbours
+        self.limits = limits
+
+    def route(self, query: str, within: Sequence[Reachable], where: Where | None) -> Route:  # noqa: ARG002
+        """See `Router`. Raises `ModelError`, `StoreError`, `TechniqueError`."""
+        nearness = self.neighbours.of(query, within)
+        return decide("embedding", shares(nearness), max(nearness.values()), self.limits)
+
+
+class Neighbours:
+    """How near a query is to each target, as cosine similarity, 0 to 1; 0 for a target that is empty.
+
+    Where nothing can be known of what a target holds, its description has to do alone.
+    """
+
+    def __init__(self, embedder: Embedder, samples: Samples) -> None:
+        self.embedder = embedder
+        self.samples = samples
+        self._descriptions: dict[str, Vectors] = {}
+
+    def of(self, query: str, within: Sequence[Reachable]) -> dict[str, float]:
+        vector = self.embedder.embed([query], role="query")[0]
+        held = self.samples.of(within).cosines(vector)
+        return {
+            item.target.name: self._nearness(vector, item.target, cosines)
+            for item, cosines in zip(within, held, strict=True)
+        }
+
+    def _nearness(self, query: Vectors, target: Target, held: Vectors | None) -> float:
+        if held is not None and not len(held):
+            return 0.0
+        near = [] if held is None else [_mean_of_best(held)]
+        if target.description.strip():
+            near.append(float(self._description(target.description) @ query))
+        return next((value for value in near if isnan(value)), max(0.0, *near)) if near else 0.0
+
+    def _description(self, text: str) -> Vectors:
+        if text not in self._descriptions:
+            self._descriptions[text] = self.embedder.embed([text])[0]
+        return self._descriptions[text]
+
+
+def _mean_of_best(similarities: Vectors) -> float:
+    count = min(NEIGHBOURS, len(similarities))
+    best = np.partition(similarities, len(similarities) - count)[-count:]
+    return float(best.sum()) / count
+
+
+def shares(nearness: Mapping[str, float]) -> dict[str, float]:
+    """Similarities as shares of 1 (softmax); 0 for what is not near at all."""
+    best = max(nearness.values(), default=0.0)
+    weights = {name: exp((value - best) / TEMPERATURE) if value else 0.0 for name, value in nearness.items()}
+    total = sum(weights.values()) or 1.0
+    return {name: float(weight / total) for name, weight in weights.items()}

@@ -1,0 +1,33 @@
+"""Routers that look at nothing: the caller names the target, or every target is searched."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ragistry.errors import QueryError
+from ragistry.techniques.routing.route import Route
+from ragistry.techniques.routing.target import Reachable
+from ragistry.types import Where
+
+
+class ExplicitRouter:
+    """The caller names the targets, by a condition on ``collection``."""
+
+    def route(self, query: str, within: Sequence[Reachable], where: Where | None) -> Route:  # noqa: ARG002
+        """See `Router`. Raises `QueryError` unless the condition says which targets."""
+        names = tuple(item.target.name for item in within)
+        if where is None:
+            raise QueryError(
+                f"no collection is named, and router 'explicit' does not choose; name one of {', '.join(names)}, "
+                'as in where={"collection": …}'
+            )
+        return Route("explicit", "named", names, dict.fromkeys(names, 1.0))
+
+
+class AllRouter:
+    """Every target."""
+
+    def route(self, query: str, within: Sequence[Reachable], where: Where | None) -> Route:  # noqa: ARG002
+        """See `Router`."""
+        names = tuple(item.target.name for item in within)
+        return Route("all", "all", names, dict.fromkeys(names, 1.0))

@@ -1,0 +1,113 @@
+"""Margin and threshold from the collections alone: on queries made of their titles, headings and sentences."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import ceil, floor
+from typing import NamedTuple
+
+import numpy as np
+
+from ragistry.errors import ConfigError
+from ragistry.protocols import DocumentStore
+from ragistry.techniques.routing.evaluate import best
+from ragistry.techniques.routing.route import Route
+from ragistry.techniques.routing.sampling import sample_documents
+from ragistry.techniques.routing.target import Target
+from ragistry.types import Document, Where
+
+PER_TARGET = 50
+"""Chunks of each target that a query is made of."""
+FEWEST = 20
+"""Queries below which nothing is said."""
+WORDS = (3, 16)
+"""A query has at least and at most so many words."""
+KEPT = 0.95
+"""Of the queries, the share that the threshold keeps, and for which the margin reaches the right target."""
+SENTENCES = re.compile(r"(?<=[.!?])\s+|\n+")
+MARKS = "#*->|=_` "
+"""What Markdown puts around headings, items and cells."""
+WIDEST = 0.5
+"""The margin that is never gone beyond."""
+
+Choose = Callable[[str, Where | None], Route]
+
+
+class MadeQuery(NamedTuple):
+    """A query that a chunk of a target must answer; ``others``: every chunk but this."""
+
+    text: str
+    target: str
+    others: Where
+
+
+@dataclass(frozen=True, slots=True)
+class FittedLimits:
+    """Found values, and on how many made queries: ``accuracy`` is the share whose best target is their own."""
+
+    margin: float
+    threshold: float
+    queries: int
+    accuracy: float
+
+
+def made_queries(targets: Sequence[Target], store: DocumentStore, per_target: int = PER_TARGET) -> list[MadeQuery]:
+    """Queries made of what targets hold: the title and the last heading of a chunk, and the beginning of a sentence.
+
+    Only of targets whose documents can be read, in ``store`` or one of their own.
+    """
+    made = []
+    for target in targets:
+        place = target.store or (store if target.technique is None else None)
+        for document in sample_documents(place, target.condition, per_target) if place is not None else []:
+            others = _others(document)
+            made += [MadeQuery(text, target.name, others) for text in _texts(document) if others]
+    return made
+
+
+def _texts(document: Document) -> list[str]:
+    """What somebody might ask to find the chunk."""
+    title, headings = str(document.metadata.get("title", "")), str(document.metadata.get("heading_context", ""))
+    sentences = SENTENCES.split(document.content)
+    texts = dict.fromkeys((title, headings.rpartition(" > ")[2], sentences[len(sentences) // 2]))
+    found = [text.strip(MARKS).split() for text in texts]
+    return [" ".join(words[: WORDS[1]]) for words in found if len(words) >= WORDS[0]]
+
+
+def _others(document: Document) -> Where | None:
+    name, index = document.metadata.get("source_file"), document.metadata.get("chunk_index")
+    if name is None or index is None:
+        return None
+    return {"$or": [{"source_file": {"$ne": name}}, {"chunk_index": {"$ne": index}}]}
+
+
+def fit_limits(choose: Choose, queries: Sequence[MadeQuery]) -> FittedLimits:
+    """Margin and threshold by which `KEPT` of the queries are kept, and reach the target that they come from.
+
+    The chunk that a query is made of is hidden from the router, so that what is fitted is on the safe side.
+    Raises `ConfigError` where there are too few queries.
+    """
+    if len(queries) < FEWEST:
+        raise ConfigError(
+            f"{len(queries)} queries can be made of titles, headings and sentences, and a fit needs {FEWEST}; "
+            "ingest more, or set margin and threshold by hand"
+        )
+    routes = [(query.target, choose(query.text, query.others)) for query in queries]
+    fits = [route.fit for _, route in routes if route.fit is not None]
+    if not fits:
+        raise ConfigError("this router has no margin and no threshold; fit `embedding` or `evidence`")
+    behind = [_behind(route, target) for target, route in routes]
+    margin = float(np.quantile(behind, KEPT, method="higher"))
+    threshold = float(np.quantile(fits, 1 - KEPT, method="lower"))
+    right = sum(best(route) == target for target, route in routes)
+    # Rounded to the safe side: a target as far behind as the margin says has to join.
+    return FittedLimits(
+        min(WIDEST, ceil(margin * 1000 + 1) / 1000), floor(threshold * 1000) / 1000, len(queries), right / len(queries)
+    )
+
+
+def _behind(route: Route, target: str) -> float:
+    """By how much a target scores below the best."""
+    return max(route.scores.values()) - route.scores.get(target, 0.0)

@@ -1,0 +1,51 @@
+"""The router that a configuration names, made of what is there."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from ragistry.errors import ConfigError
+from ragistry.protocols import DocumentStore, Embedder, Generator, TextSearch
+from ragistry.techniques.routing.config import RoutingConfig
+from ragistry.techniques.routing.embedding import EmbeddingRouter, Neighbours
+from ragistry.techniques.routing.evidence import EvidenceRouter
+from ragistry.techniques.routing.explicit import AllRouter, ExplicitRouter
+from ragistry.techniques.routing.llm import LLMRouter
+from ragistry.techniques.routing.route import Limits, Router
+from ragistry.techniques.routing.samples import Samples
+
+Resource = TypeVar("Resource")
+
+
+def make_router(
+    config: RoutingConfig, store: DocumentStore | None, embedder: Embedder | None, generator: Generator | None
+) -> Router:
+    """Raises `ConfigError`, which names what the router needs and is not there."""
+    limits = Limits(config.margin, config.threshold, config.most)
+    if config.router == "explicit":
+        return ExplicitRouter()
+    if config.router == "all":
+        return AllRouter()
+    if config.router == "llm":
+        return LLMRouter(_given(generator, "generator", config), config.on_error)
+    known = _given(store, "store", config)
+    if config.router == "embedding":
+        return EmbeddingRouter(Neighbours(_given(embedder, "embedder", config), Samples(known, config.sample)), limits)
+    words = known if "words" in config.evidence and isinstance(known, TextSearch) else None
+    if words is not None and "vectors" not in config.evidence:
+        return EvidenceRouter(words, None, limits)
+    if "vectors" not in config.evidence:
+        raise ConfigError(
+            f"evidence: {config.evidence!r}, but the store {type(known).__name__!r} does not search words; "
+            "add 'vectors', or use the local store"
+        )
+    neighbours = Neighbours(_given(embedder, "embedder", config), Samples(known, config.sample))
+    return EvidenceRouter(words, neighbours, limits)
+
+
+def _given(resource: Resource | None, name: str, config: RoutingConfig) -> Resource:
+    if resource is None:
+        raise ConfigError(
+            f"router {config.router!r} needs `{name}`, and none is configured here; configure one, or change the router"
+        )
+    return resource
