@@ -1,0 +1,159 @@
+"""``ragistry testset make`` and ``check``: queries and judgements from one's own documents."""
+
+from __future__ import annotations
+
+from collections import Counter
+from contextlib import closing, nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ragistry.cli.options import DebugOption, JsonOption, WorkspaceOption
+from ragistry.cli.output import console, counted, error_line, print_json
+
+if TYPE_CHECKING:
+    from ragistry.evaluation.testset import Candidate, Kind
+    from ragistry.evaluation.testset_sources import Source
+    from ragistry.ollama.generator import OllamaGenerator
+
+app = typer.Typer(invoke_without_command=True)
+
+KindOption = Annotated[
+    list[str] | None,
+    typer.Option("--kind", "-k", help="Queries from: description, title, heading (all three by default), question."),
+]
+ModelOption = Annotated[
+    str | None, typer.Option("--model", help="A model of Ollama that asks questions, or judges the answers.")
+]
+
+
+@app.callback()
+def testset(context: typer.Context) -> None:
+    """Make a test set from your own documents, or look one over."""
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+        raise typer.Exit(2)
+
+
+@app.command()
+def make(
+    out: Annotated[
+        Path, typer.Argument(metavar="FOLDER", help="New folder for corpus.jsonl, queries.jsonl and qrels/.")
+    ],
+    source: Annotated[
+        Path | None, typer.Option("--from", help="A folder of documents, in place of the workspace's library.")
+    ] = None,
+    collection: Annotated[str | None, typer.Option("--collection", "-c", help="One collection of the library.")] = None,
+    kind: KindOption = None,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="Queries at most.")] = 200,
+    model: ModelOption = None,
+    seed: Annotated[int, typer.Option("--seed", help="What the drawing of queries starts from.")] = 0,
+    workspace: WorkspaceOption = Path(),
+    as_json: JsonOption = False,
+    debug: DebugOption = False,  # noqa: ARG001, read from the command line by `run`
+) -> None:
+    """Write queries that have one right source: descriptions, titles and headings, or a model's questions.
+
+    What becomes a query is taken out of the text that must be found; `ragistry compare --dataset FOLDER` uses the set.
+    """
+    from ragistry.evaluation.beir import write_beir
+    from ragistry.evaluation.questions import ask_questions
+    from ragistry.evaluation.testset import known_items, make_testset
+
+    kinds = _kinds(kind, model)
+    _check_target(out)
+    sources = _sources(source, collection, workspace)
+    left_out: Counter[str] = Counter()
+    candidates: list[Candidate] = list(known_items(sources, kinds))
+    if "question" in kinds and model:
+        with closing(_generator(model, workspace)) as generator:
+            candidates += ask_questions(sources, generator, limit, left_out, seed=seed)
+    made = make_testset(out.resolve().name, sources, candidates, limit=limit, seed=seed)
+    write_beir(made.dataset, out, metadata=made.metadata)
+    left_out.update(made.left_out)
+    by_kind = Counter(known["kind"] for known in made.metadata.values())
+    if as_json:
+        print_json(
+            {"folder": str(out), "documents": len(sources), "queries": len(made.metadata)}
+            | {"kinds": dict(by_kind), "left_out": dict(left_out)}
+        )
+        return
+    shares = ", ".join(counted(count, name) for name, count in by_kind.items())
+    documents = counted(len(sources), "document")
+    console().print(f"{out}: {len(made.metadata)} queries ({shares}) over {documents}, marked as synthetic")
+    for reason, count in left_out.items():
+        error_line(f"{count} queries left out {reason}", label="note")
+
+
+@app.command()
+def check(
+    dataset: Annotated[Path, typer.Argument(metavar="FOLDER", help="A test set in BEIR's layout.")],
+    split: Annotated[str, typer.Option("--split", help="Which of its qrels.")] = "test",
+    model: ModelOption = None,
+    workspace: WorkspaceOption = Path(),
+    as_json: JsonOption = False,
+    debug: DebugOption = False,  # noqa: ARG001, read from the command line by `run`
+) -> None:
+    """Find queries that come twice, that nothing answers, that give their document away. Exit code 1 where any do."""
+    from ragistry.evaluation.beir import read_beir
+    from ragistry.evaluation.testset_check import check_testset
+
+    read = read_beir(dataset, split)
+    with closing(_generator(model, workspace)) if model else nullcontext() as generator:
+        found = check_testset(read, generator)
+    if as_json:
+        findings = [finding._asdict() for finding in found]
+        print_json({"queries": len(read.judged), "problems": read.problems, "findings": findings})
+    else:
+        for problem in read.problems:
+            error_line(problem, label="warning")
+        for finding in found:
+            console().print(f"{finding.kind}: {' '.join(finding.queries)}: {finding.message}")
+        console().print(f"{len(read.judged)} judged queries, {counted(len(found), 'finding')}")
+    if found:
+        raise typer.Exit(1)
+
+
+def _kinds(given: list[str] | None, model: str | None) -> list[Kind]:
+    """The kinds asked for, in their fixed order; a model alone asks questions."""
+    from ragistry.evaluation.testset import KINDS
+
+    known: tuple[Kind, ...] = (*KINDS, "question")
+    wanted = given or (["question"] if model else list(KINDS))
+    unknown = [name for name in wanted if name not in known]
+    if unknown:
+        raise typer.BadParameter(f"unknown kind {unknown[0]!r}; there are {', '.join(known)}")
+    if "question" in wanted and not model:
+        raise typer.BadParameter("questions need a model: add --model NAME, a model of your Ollama")
+    return [name for name in known if name in wanted]
+
+
+def _check_target(folder: Path) -> None:
+    from ragistry.errors import DatasetError
+
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise DatasetError(f"{str(folder)!r} exists and is not empty; give a new folder")
+
+
+def _sources(folder: Path | None, collection: str | None, workspace: Path) -> list[Source]:
+    from ragistry.errors import DatasetError
+    from ragistry.evaluation.testset_sources import folder_sources, library_sources
+    from ragistry.workspace import open_workspace
+
+    if folder is not None:
+        return folder_sources(folder)
+    with open_workspace(workspace) as opened:
+        sources = library_sources(opened, collection)
+    if not sources:
+        where = f"the collection {collection!r}" if collection else "the library"
+        raise DatasetError(f"{where} has no sources; run `ragistry ingest` first, or name a folder with --from")
+    return sources
+
+
+def _generator(model: str, workspace: Path) -> OllamaGenerator:
+    from ragistry.config.settings import resolve
+    from ragistry.ollama.client import OllamaClient
+    from ragistry.ollama.generator import OllamaGenerator
+
+    return OllamaGenerator(model, OllamaClient(resolve(workspace, {}).settings.ollama_host))

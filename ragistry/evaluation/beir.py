@@ -1,0 +1,165 @@
+"""Test sets in BEIR's layout: ``corpus.jsonl``, ``queries.jsonl`` and ``qrels/SPLIT.tsv``, each plain or ``.gz``."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ragistry.errors import DatasetError
+from ragistry.evaluation.dataset import Dataset, Qrels, Text, raise_together
+from ragistry.evaluation.dataset_checks import faults
+
+HEADER = ("query-id", "corpus-id", "score")
+SHOWN = 20
+"""Problems of single lines that are listed; of more only the count is said."""
+
+
+def read_beir(folder: str | Path, split: str = "test") -> Dataset:
+    """The test set in a folder, named after it. Raises `DatasetError` with every problem of every file."""
+    root, names = Path(folder), ("corpus.jsonl", "queries.jsonl", f"qrels/{split}.tsv")
+    paths = [_present(root / name) for name in names]
+    missing = [name for name, path in zip(names, paths, strict=True) if path is None]
+    if missing:
+        raise DatasetError(
+            f"{str(folder)!r} has no {', '.join(missing)}{_splits(root)}; a test set in BEIR's layout is "
+            "corpus.jsonl, queries.jsonl and qrels/SPLIT.tsv, each plain or with .gz"
+        )
+    reading = _Reading()
+    corpus_file, queries_file, qrels_file = (path for path in paths if path)
+    corpus = [Text(*row) for row in reading.jsonl(corpus_file, ("_id", "title", "text"))]
+    queries = reading.unique(queries_file, reading.jsonl(queries_file, ("_id", "text")))
+    qrels = reading.qrels(qrels_file)
+    name = root.resolve().name
+    if reading.problems:
+        raise_together(name, [*reading.listed(), *faults(corpus, queries, qrels)])
+    return Dataset(name, corpus, queries, qrels, reading.notes)
+
+
+def write_beir(
+    dataset: Dataset,
+    folder: str | Path,
+    split: str = "test",
+    *,
+    metadata: Mapping[str, Mapping[str, Any]] | None = None,
+) -> None:
+    """Write a test set, in the order that it has. ``metadata``: query id → what else its line says, as in BEIR."""
+    root = Path(folder)
+    (root / "qrels").mkdir(parents=True, exist_ok=True)
+    told = metadata or {}
+    write_lines(
+        root / "corpus.jsonl",
+        (_line({"_id": document.id, "title": document.title, "text": document.text}) for document in dataset.corpus),
+    )
+    write_lines(
+        root / "queries.jsonl",
+        (
+            _line({"_id": query, "text": text} | ({"metadata": told[query]} if query in told else {}))
+            for query, text in dataset.queries.items()
+        ),
+    )
+    judgements = (
+        f"{query}\t{document}\t{grade}" for query, grades in dataset.qrels.items() for document, grade in grades.items()
+    )
+    write_lines(root / "qrels" / f"{split}.tsv", ("\t".join(HEADER), *judgements))
+
+
+def lines_of(path: Path) -> Iterator[tuple[str, str]]:
+    """Each line of a text file, plain or gzip, that is not blank, and its place ``file:line``."""
+    opened: Callable[..., Any] = gzip.open if path.suffix == ".gz" else open
+    try:
+        with opened(path, "rt", encoding="utf-8-sig") as stream:
+            for number, line in enumerate(stream, 1):
+                if line.strip():
+                    yield f"{path.name}:{number}", line.rstrip("\r\n")
+    except (OSError, EOFError, UnicodeDecodeError) as error:
+        raise DatasetError(f"{str(path)!r} cannot be read: {error}; it must be UTF-8 text, plain or gzip") from error
+
+
+@dataclass(slots=True)
+class _Reading:
+    """``problems`` make the files useless; ``notes`` do not."""
+
+    problems: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    def listed(self) -> list[str]:
+        rest = len(self.problems) - SHOWN
+        return self.problems[:SHOWN] + ([f"… and {rest} more lines"] if rest > 0 else [])
+
+    def jsonl(self, path: Path, keys: tuple[str, ...]) -> Iterator[list[str]]:
+        """The values of the keys of each line; a title may be missing, an id may be a whole number."""
+        for place, line in lines_of(path):
+            try:
+                row = json.loads(line)
+                values = [row.get(key, "" if key == "title" else None) for key in keys]
+            except (ValueError, AttributeError):
+                self.problems.append(f"{place}: no JSON object: {line!r:.80}")
+                continue
+            values = [str(value) if type(value) is int else value or "" for value in values]
+            wrong = [key for key, value in zip(keys, values, strict=True) if not isinstance(value, str)]
+            if wrong or not values[0]:
+                self.problems.append(f"{place}: {wrong[0] if wrong else '_id'!r} must be text: {line!r:.80}")
+                continue
+            yield values
+
+    def unique(self, path: Path, rows: Iterable[list[str]]) -> dict[str, str]:
+        found: dict[str, str] = {}
+        for query, text in rows:
+            if query in found:
+                self.problems.append(f"{path.name}: the id {query!r} comes twice; give each query its own")
+            found[query] = text
+        return found
+
+    def qrels(self, path: Path) -> Qrels:
+        found: Qrels = {}
+        for index, (place, line) in enumerate(lines_of(path)):
+            fields = line.split("\t")
+            if index == 0 and fields[-1].strip() == HEADER[-1]:
+                continue
+            grade = _whole(fields[2]) if len(fields) == 3 else None
+            if grade is None:
+                self.problems.append(
+                    f"{place}: {line!r:.80} is not query, document and a whole number, with tabs between"
+                )
+                continue
+            self.judge(found, fields[0], fields[1], grade, place)
+        return found
+
+    def judge(self, qrels: Qrels, query: str, document: str, grade: int, place: str) -> None:
+        """Take a judgement in; the same one twice is a note, two that differ are a problem."""
+        before = qrels.setdefault(query, {}).setdefault(document, grade)
+        if before != grade:
+            self.problems.append(f"{place}: {document!r} has grade {before} and {grade} for query {query!r}; keep one")
+
+
+def _whole(text: str) -> int | None:
+    """A grade; some sets write ``1.0``."""
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    return int(number) if number.is_integer() else None
+
+
+def _present(path: Path) -> Path | None:
+    zipped = path.with_name(f"{path.name}.gz")
+    return path if path.is_file() else zipped if zipped.is_file() else None
+
+
+def _splits(root: Path) -> str:
+    names = sorted({path.name.split(".tsv")[0] for path in (root / "qrels").glob("*.tsv*")})
+    return f" (splits there: {', '.join(names)})" if names else ""
+
+
+def _line(row: Mapping[str, Any]) -> str:
+    return json.dumps(row, ensure_ascii=False)
+
+
+def write_lines(path: Path, lines: Iterable[str]) -> None:
+    """Write lines as UTF-8, each ended by a line feed on every system."""
+    with path.open("w", encoding="utf-8", newline="\n") as stream:
+        stream.writelines(f"{line}\n" for line in lines)

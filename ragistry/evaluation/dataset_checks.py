@@ -1,0 +1,62 @@
+"""What can be wrong with a test set, each kind said once with how many and the first of them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+
+from ragistry.evaluation.dataset import Qrels, Text
+
+NAMED = 3
+"""Ids that a problem names; of more it says how many."""
+
+
+def faults(corpus: Sequence[Text], queries: Mapping[str, str], qrels: Qrels) -> list[str]:
+    """What makes a test set useless, one line each."""
+    if not corpus:
+        return ["the corpus is empty; give at least one document"]
+    known = {document.id for document in corpus}
+    counts = Counter(document.id for document in corpus)
+    problems = [
+        *_said("documents have an id that another one has", (name for name, count in counts.items() if count > 1)),
+        *_said("documents are judged relevant but are not in the corpus", _relevant(qrels) - known),
+        *_said("queries have judgements but no text", qrels.keys() - queries.keys()),
+        *_said("queries are empty", (query for query, text in queries.items() if not text.strip())),
+        *_said("ids are empty or hold a tab or a line end", filter(_unwritable, chain(known, queries))),
+        *_said("queries have a grade that is no whole number", (q for q, grades in qrels.items() if _uneven(grades))),
+    ]
+    if not any(qrels.get(query) for query in queries):
+        problems.append("no query has judgements; say in the qrels which documents answer it")
+    return problems
+
+
+def cautions(corpus: Sequence[Text], queries: Mapping[str, str], qrels: Qrels) -> list[str]:
+    """What a reader of the results must know, one line each."""
+    known = {document.id for document in corpus}
+    hopeless = (q for q, grades in qrels.items() if grades and max(grades.values()) <= 0)
+    return [
+        *_said("queries have no judgements: no mean counts them", (q for q in queries if not qrels.get(q))),
+        *_said("queries have judgements but no relevant document: everybody scores 0 on them", hopeless),
+        *_said("documents have neither title nor text: they cannot be found", (d.id for d in corpus if not d.whole)),
+        *_said("documents are judged not relevant and are not in the corpus", set().union(*qrels.values()) - known),
+    ]
+
+
+def _said(what: str, ids: Iterable[str]) -> Iterator[str]:
+    names = sorted(set(ids))
+    rest = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    if names:
+        yield f"{len(names)} {what}: {', '.join(map(repr, names[:NAMED]))}{rest}"
+
+
+def _relevant(qrels: Qrels) -> set[str]:
+    return {document for grades in qrels.values() for document, grade in grades.items() if grade > 0}
+
+
+def _unwritable(name: str) -> bool:
+    return not name or not {"\t", "\n", "\r"}.isdisjoint(name)
+
+
+def _uneven(grades: Mapping[str, object]) -> bool:
+    return any(type(grade) is not int for grade in grades.values())

@@ -1,0 +1,82 @@
+"""A workspace's own library as a test set: its sources are the documents, a file of queries says what they answer."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ragistry.evaluation.beir import lines_of
+from ragistry.evaluation.dataset import Dataset, Qrels, Text, raise_together
+from ragistry.types import Document
+from ragistry.utils.joined import joined_text
+from ragistry.utils.suggest import did_you_mean
+
+if TYPE_CHECKING:
+    from ragistry.workspace import Workspace
+
+
+def library_dataset(workspace: Workspace, queries_file: str | Path) -> Dataset:
+    """The library's sources, and queries from JSON lines ``{"text": …, "sources": [SOURCE, …], "_id": …}``.
+
+    A source is named as in the library, with its collection before it (``notes/tea.md``) where two collections have
+    one of that name; a mapping from source to grade says how well each answers. ``_id`` is the line's number where it
+    is missing, and a query without ``sources`` is not measured. Raises `DatasetError` with every problem.
+    """
+    corpus = library_texts(workspace)
+    by_name: dict[str, list[str]] = {document.id: [document.id] for document in corpus}
+    for document in corpus:
+        by_name.setdefault(document.id.partition("/")[2], []).append(document.id)
+    queries: dict[str, str] = {}
+    qrels: Qrels = {}
+    problems = []
+    for number, (place, line) in enumerate(lines_of(Path(queries_file)), 1):
+        try:
+            query, text, sources = _fields(json.loads(line), number)
+            if query in queries:
+                raise ValueError(f"the id {query!r} comes twice; give each query its own")
+            queries[query] = text
+            qrels[query] = {_known(source, by_name): grade for source, grade in sources.items()}
+        except ValueError as error:
+            problems.append(f"{place}: {error}")
+    raise_together(str(queries_file), problems)
+    return Dataset(workspace.root.resolve().name, corpus, queries, qrels)
+
+
+def library_texts(workspace: Workspace) -> list[Text]:
+    """Every source of the library, whole, ordered by id. It has no title but what its text says: so it is indexed."""
+    return [Text(name, "", joined_text(chunks)) for name, chunks in sources_of(workspace)]
+
+
+def sources_of(workspace: Workspace) -> Iterator[tuple[str, list[Document]]]:
+    """Every source's id and its chunks in their order, ordered by id."""
+    found: dict[str, list[Document]] = {}
+    for chunk in workspace.store.scan():
+        found.setdefault(source_id(chunk.metadata), []).append(chunk)
+    for name in sorted(found):
+        yield name, sorted(found[name], key=lambda chunk: int(chunk.metadata.get("chunk_index", 0)))
+
+
+def source_id(metadata: Mapping[str, Any]) -> str:
+    """The id, in a test set, of the source that a chunk comes from: ``COLLECTION/SOURCE_FILE``."""
+    return f"{metadata.get('collection', '')}/{metadata.get('source_file', '')}"
+
+
+def _fields(row: Any, number: int) -> tuple[str, str, Mapping[str, int]]:
+    if not isinstance(row, dict) or not isinstance(row.get("text"), str) or not row["text"].strip():
+        raise ValueError(f'no query: {row!r:.80}; write {{"text": "…", "sources": ["…"]}}')
+    sources = row.get("sources") or []
+    graded = sources if isinstance(sources, dict) else dict.fromkeys(sources, 1) if isinstance(sources, list) else None
+    if graded is None or any(type(grade) is not int for grade in graded.values()):
+        raise ValueError(f"'sources' must be a list of names, or names with whole grades, got {sources!r:.80}")
+    return str(row.get("_id", number)), row["text"], graded
+
+
+def _known(source: Any, by_name: Mapping[str, list[str]]) -> str:
+    ids = by_name.get(str(source), [])
+    if not ids:
+        raise ValueError(f"no source {source!r} in the library{did_you_mean(source, by_name)}")
+    if len(ids) > 1:
+        raise ValueError(f"{len(ids)} collections have a source {source!r}; write one of {', '.join(map(repr, ids))}")
+    return ids[0]

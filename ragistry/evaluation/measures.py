@@ -1,0 +1,137 @@
+"""Measures of a ranking as it is shown, spelled as ir-measures spells them and computed as trec_eval computes them.
+
+The order of a run is taken as it stands; scores are not looked at. The gain of nDCG is the grade itself, discounted by
+``log2(rank + 1)`` (Järvelin and Kekäläinen, Cumulated gain-based evaluation of IR techniques, 2002, in the form of
+trec_eval). A grade of ``rel`` (1 unless said otherwise) or more is relevant to every other measure.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from math import log2
+
+from ragistry.errors import EvaluationError
+from ragistry.evaluation.dataset import Run
+from ragistry.utils.suggest import did_you_mean
+
+Grades = Mapping[str, int]
+
+_SPELLING = re.compile(r"([A-Za-z]+)(?:\(rel=([1-9]\d*)\))?(?:@([1-9]\d*))?")
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """A measure of one ranking, 0 to 1. ``cutoff``: how many of the ranking count, None for all."""
+
+    kind: str
+    cutoff: int | None = None
+    rel: int = 1
+
+    def __str__(self) -> str:
+        rel = f"(rel={self.rel})" if self.rel != 1 else ""
+        return f"{self.kind}{rel}" + (f"@{self.cutoff}" if self.cutoff else "")
+
+    def value(self, grades: Grades, ranking: Iterable[str]) -> float:
+        """The measure of document ids, best first; one that comes again counts where it came first."""
+        shown = list(dict.fromkeys(ranking))[: self.cutoff]
+        return _FORMULAS[self.kind](self, grades, shown)
+
+    def relevant(self, grades: Grades) -> set[str]:
+        return {document for document, grade in grades.items() if grade >= self.rel}
+
+
+def parse_measures(names: Iterable[str]) -> list[Measure]:
+    """``["nDCG@10", "AP", "R(rel=2)@100"]`` as measures, each once. Raises `EvaluationError` naming every bad one."""
+    given = [str(name).strip() for name in names]
+    problems = [f"{name!r} is no measure{reason}" for name in given if (reason := _problem(name)) is not None]
+    if problems or not given:
+        said = "; ".join(problems) or "no measure is named"
+        raise EvaluationError(f"{said}; there are nDCG@k AP AP@k RR RR@k R@k P@k Success@k Judged@k, k = 1, 2, …")
+    return list(dict.fromkeys(_measure(*found.groups()) for name in given if (found := _SPELLING.fullmatch(name))))
+
+
+def per_query(
+    measures: Iterable[Measure], qrels: Mapping[str, Grades], run: Mapping[str, Sequence[tuple[str, float]]]
+) -> dict[str, dict[str, float]]:
+    """Measure → query id → value, of every query with judgements; one that the run lacks has 0."""
+    rankings = {query: [document for document, _ in run.get(query, ())] for query, grades in qrels.items() if grades}
+    return {
+        str(measure): {query: measure.value(qrels[query], ranking) for query, ranking in rankings.items()}
+        for measure in measures
+    }
+
+
+def without_query(run: Mapping[str, Sequence[tuple[str, float]]]) -> Run:
+    """The run without hits whose id is the query's own, as ArguAna is scored: there each query is also a document."""
+    return {query: [hit for hit in hits if hit[0] != query] for query, hits in run.items()}
+
+
+def _problem(name: str) -> str | None:
+    """What is wrong with a spelling, to follow "is no measure"; None where nothing is."""
+    found = _SPELLING.fullmatch(name)
+    if found is None:
+        return did_you_mean(name, _EXAMPLES)
+    kind, rel, cutoff = found.groups()
+    if kind not in _FORMULAS:
+        return did_you_mean(name, [f"{known}@{cutoff or 10}" for known in _FORMULAS])
+    if cutoff is None and kind in _CUT:
+        return f": it needs a cutoff, as in '{kind}@10'"
+    return f": {kind} takes no rel" if rel and kind in _UNGRADED else None
+
+
+def _measure(kind: str, rel: str | None, cutoff: str | None) -> Measure:
+    return Measure(kind, int(cutoff) if cutoff else None, int(rel or 1))
+
+
+def _ndcg(measure: Measure, grades: Grades, shown: Sequence[str]) -> float:
+    ideal = sorted((grade for grade in grades.values() if grade > 0), reverse=True)[: measure.cutoff]
+    return _dcg(max(0, grades.get(document, 0)) for document in shown) / _dcg(ideal) if ideal else 0.0
+
+
+def _dcg(gains: Iterable[int]) -> float:
+    return sum(gain / log2(rank + 1) for rank, gain in enumerate(gains, 1) if gain)
+
+
+def _average_precision(measure: Measure, grades: Grades, shown: Sequence[str]) -> float:
+    relevant = measure.relevant(grades)
+    ranks = [rank for rank, document in enumerate(shown, 1) if document in relevant]
+    return sum(found / rank for found, rank in enumerate(ranks, 1)) / len(relevant) if relevant else 0.0
+
+
+def _reciprocal_rank(measure: Measure, grades: Grades, shown: Sequence[str]) -> float:
+    relevant = measure.relevant(grades)
+    return next((1 / rank for rank, document in enumerate(shown, 1) if document in relevant), 0.0)
+
+
+def _recall(measure: Measure, grades: Grades, shown: Sequence[str]) -> float:
+    relevant = measure.relevant(grades)
+    return len(relevant.intersection(shown)) / len(relevant) if relevant else 0.0
+
+
+def _precision(measure: Measure, grades: Grades, shown: Sequence[str]) -> float:
+    return len(measure.relevant(grades).intersection(shown)) / (measure.cutoff or 1)
+
+
+def _success(measure: Measure, grades: Grades, shown: Sequence[str]) -> float:
+    return float(not measure.relevant(grades).isdisjoint(shown))
+
+
+def _judged(_: Measure, grades: Grades, shown: Sequence[str]) -> float:
+    """The share of what is shown that has a judgement; a ranking that is shorter than the cutoff is not padded."""
+    return sum(document in grades for document in shown) / len(shown) if shown else 0.0
+
+
+_FORMULAS: dict[str, Callable[[Measure, Grades, Sequence[str]], float]] = {
+    "nDCG": _ndcg,
+    "AP": _average_precision,
+    "RR": _reciprocal_rank,
+    "R": _recall,
+    "P": _precision,
+    "Success": _success,
+    "Judged": _judged,
+}
+_CUT = ("R", "P", "Success", "Judged")
+_UNGRADED = ("nDCG", "Judged")
+_EXAMPLES = [f"{kind}@10" for kind in _FORMULAS]

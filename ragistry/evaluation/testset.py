@@ -1,0 +1,165 @@
+"""A test set from one's own documents: known-item queries, each with the one source that it must find.
+
+A query is what an author wrote about a source: its title, a heading, the description in its front matter. That would
+be found too easily where the same words are indexed, so
+
+- a title or heading that becomes a query is taken out of the text that is written to the corpus;
+- a query whose words still stand there, in their order, is left out: one cannot take prose out of a text;
+- a query that fits several sources is left out: the same words as another one's, a heading that names a part of a
+  page ("Example: …", "Step 2") or has no word that is rare in the corpus, too few words that tell anything.
+
+What is made is marked as synthetic: authors name things better than those who look for them.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple
+
+from ragistry.errors import DatasetError
+from ragistry.evaluation.dataset import Dataset, Text
+from ragistry.evaluation.similar_queries import near_duplicates, plain_words, stands_in
+from ragistry.evaluation.testset_sources import Source
+from ragistry.utils.analysis import analyse, query_terms
+from ragistry.utils.markdown import outline
+
+Kind = Literal["description", "title", "heading", "question"]
+KINDS: tuple[Kind, ...] = ("description", "title", "heading")
+"""The kinds that need no model, the most like a person's question first."""
+
+TELLING: dict[Kind, int] = {"description": 4, "title": 2, "heading": 3, "question": 3}
+"""Words, without stop words, that a query must have."""
+
+RARE = 0.1
+"""Share of the sources that one word of a heading may stand in, at most; without such a word it fits too many."""
+
+_STRUCTURE = re.compile(r"(?:examples?|methods?|steps?|options?|parts?|notes?|case|appendix|figure|table|\d+)\b", re.I)
+_MARKUP = re.compile(r"[`*]|\{\{[<%].*?[%>]\}\}|<[^<>]*>")
+_LINK = re.compile(r"!?\[([^\[\]]*)\](?:\([^()]*\)|\[[^\[\]]*\])")
+
+
+class Candidate(NamedTuple):
+    """A query, the source that it must find, and the parts of its text (start, end) that would give it away."""
+
+    text: str
+    kind: Kind
+    source: str
+    cuts: tuple[tuple[int, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TestSet:
+    """A dataset, what is known of each of its queries, and how many candidates were left out, by reason."""
+
+    __test__ = False  # no test of pytest's
+
+    dataset: Dataset
+    metadata: dict[str, dict[str, Any]]
+    left_out: Counter[str] = field(default_factory=Counter)
+
+
+def known_items(sources: Iterable[Source], kinds: Sequence[Kind] = KINDS) -> Iterator[Candidate]:
+    """Every query that the sources' titles, headings and descriptions give."""
+    for source in sources:
+        headings = [section for section in outline(source.text).sections if section.title]
+        if "description" in kinds and source.description:
+            yield Candidate(_plain(source.description), "description", source.id)
+        if "title" in kinds and source.title:
+            named = [section for section in headings if plain_words(section.title) == plain_words(source.title)]
+            cuts = tuple((section.start, section.body) for section in named)
+            yield Candidate(_plain(source.title), "title", source.id, cuts)
+        for section in headings if "heading" in kinds else ():
+            if plain_words(section.title) != plain_words(source.title):
+                yield Candidate(_plain(section.title), "heading", source.id, ((section.start, section.body),))
+
+
+def make_testset(
+    name: str, sources: Sequence[Source], candidates: Iterable[Candidate], *, limit: int | None = None, seed: int = 0
+) -> TestSet:
+    """The candidates that hold, at most ``limit`` of them drawn at random, over all the sources.
+
+    Raises `DatasetError` where none holds.
+    """
+    left_out: Counter[str] = Counter()
+    texts = {source.id: source.text for source in sources}
+    found = _telling(candidates, texts, left_out)
+    kept = list(_without_ambiguous(_specific(found, list(texts.values()), left_out), left_out))
+    if limit is not None and len(kept) > limit:
+        left_out["over the limit"] = len(kept) - limit
+        drawn = set(random.Random(seed).sample(range(len(kept)), limit))
+        kept = [candidate for number, candidate in enumerate(kept) if number in drawn]
+    if not kept:
+        reasons = ", ".join(f"{count} {reason}" for reason, count in left_out.items()) or "there was none"
+        raise DatasetError(f"no query can be made from {len(sources)} sources: {reasons}; try other kinds or a model")
+    cuts: defaultdict[str, set[tuple[int, int]]] = defaultdict(set)
+    for candidate in kept:
+        cuts[candidate.source].update(candidate.cuts)
+    corpus = [Text(source, "", without(text, cuts[source])) for source, text in texts.items()]
+    ids = {f"{candidate.kind[0]}{number}": candidate for number, candidate in enumerate(kept, 1)}
+    return TestSet(
+        Dataset(
+            name,
+            corpus,
+            {query: candidate.text for query, candidate in ids.items()},
+            {query: {candidate.source: 1} for query, candidate in ids.items()},
+        ),
+        {query: {"synthetic": True, "kind": candidate.kind, "seed": seed} for query, candidate in ids.items()},
+        left_out,
+    )
+
+
+def without(text: str, cuts: Iterable[tuple[int, int]]) -> str:
+    """The text without these parts."""
+    for start, end in sorted(cuts, reverse=True):
+        text = text[:start] + text[end:]
+    return text
+
+
+def _telling(candidates: Iterable[Candidate], texts: dict[str, str], left_out: Counter[str]) -> Iterator[Candidate]:
+    for candidate in candidates:
+        text = without(texts[candidate.source], candidate.cuts)
+        if len(query_terms(candidate.text)) < TELLING[candidate.kind]:
+            left_out["with too few telling words"] += 1
+        elif not text.strip():
+            left_out["of a source with nothing else in it"] += 1
+        elif stands_in(candidate.text, text):
+            left_out["that stand in the text they must find"] += 1
+        elif candidate.kind != "question" and not set(query_terms(candidate.text)) & set(analyse(text)):
+            left_out["that share no word with the text they must find"] += 1
+        else:
+            yield candidate
+
+
+def _specific(candidates: Iterable[Candidate], texts: Sequence[str], left_out: Counter[str]) -> Iterator[Candidate]:
+    """Descriptions, titles and questions, and the headings that say which source they are of."""
+    spread = Counter(term for text in texts for term in set(analyse(text)))
+    most = max(2, int(RARE * len(texts)))
+    for candidate in candidates:
+        rare = any(spread[term] <= most for term in query_terms(candidate.text))
+        if candidate.kind == "heading" and (not rare or _STRUCTURE.match(candidate.text)):
+            left_out["that are headings of many a page"] += 1
+        else:
+            yield candidate
+
+
+def _without_ambiguous(candidates: Iterable[Candidate], left_out: Counter[str]) -> Iterator[Candidate]:
+    """Of near-duplicates that ask for one source the first is kept, of those that ask for several none."""
+    listed = list(candidates)
+    dropped: set[int] = set()
+    for first, second, _ in near_duplicates([candidate.text for candidate in listed]):
+        if listed[first].source == listed[second].source:
+            dropped.add(second)
+        else:
+            dropped |= {first, second}
+    if dropped:
+        left_out["that ask for what another one asks for"] = len(dropped)
+    yield from (candidate for number, candidate in enumerate(listed) if number not in dropped)
+
+
+def _plain(text: str) -> str:
+    """The words without Markdown's marks."""
+    return " ".join(_MARKUP.sub("", _LINK.sub(r"\1", text)).split())

@@ -1,0 +1,136 @@
+"""TREC's files: topics, qrels (``query 0 document grade``) and runs (``query Q0 document rank score tag``).
+
+A field ends at a blank, so a blank in an id is written as ``%20`` and read back as a blank.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from math import isfinite
+from pathlib import Path
+
+from ragistry.errors import DatasetError
+from ragistry.evaluation.beir import lines_of, write_lines
+from ragistry.evaluation.dataset import Qrels, Run, raise_together
+
+_TOPIC = re.compile(r"<top>(.*?)</top>", re.DOTALL)
+_NUMBER = re.compile(r"<num>\s*(?:Number:)?\s*([^\s<]+)")
+_TITLE = re.compile(r"<title>\s*(?:Topic:)?\s*(.*?)\s*(?=<|\Z)", re.DOTALL)
+_TAG = "ragistry"
+
+
+def read_topics(path: str | Path) -> dict[str, str]:
+    """Query id → text, of ``id<tab>text`` lines or of ``<top>`` blocks, whose title is the query; plain or gzip.
+
+    Raises `DatasetError` with every problem.
+    """
+    lines = list(lines_of(Path(path)))
+    text = "\n".join(line for _, line in lines)
+    if "<top>" in text:
+        found = [(_NUMBER.search(block), _TITLE.search(block)) for block in _TOPIC.findall(text)]
+        pairs = [(number[1], " ".join(title[1].split())) for number, title in found if number and title]
+        problems = [f"{len(found) - len(pairs)} topics have no <num> or no <title>"] if len(pairs) < len(found) else []
+    else:
+        pairs = [(query, topic.strip()) for query, tab, topic in (line.partition("\t") for _, line in lines) if tab]
+        problems = [f"{place}: no tab between id and text: {line!r:.80}" for place, line in lines if "\t" not in line]
+    repeated = sorted({query for query, _ in pairs if sum(query == other for other, _ in pairs) > 1})
+    problems += [f"the id {query!r} comes twice; give each query its own" for query in repeated]
+    raise_together(str(path), problems)
+    return dict(pairs)
+
+
+def write_topics(queries: Mapping[str, str], path: str | Path) -> None:
+    """Write ``id<tab>text`` lines; white space within a text becomes single blanks."""
+    write_lines(Path(path), (f"{query}\t{' '.join(text.split())}" for query, text in queries.items()))
+
+
+def read_qrels(path: str | Path) -> Qrels:
+    """Query id → document id → grade. Raises `DatasetError` with every problem."""
+    qrels: Qrels = {}
+
+    def take(query: str, _: str, document: str, grade: str) -> None:
+        before = qrels.setdefault(query, {}).setdefault(document, int(grade))
+        if before != int(grade):
+            raise ValueError(f"{document!r} has grade {before} too; keep one")
+
+    _read(path, take, "query 0 document grade")
+    return qrels
+
+
+def write_qrels(qrels: Qrels, path: str | Path) -> None:
+    """Write judgements in the order that they have."""
+    judgements = ((query, *judged) for query, grades in qrels.items() for judged in grades.items())
+    write_lines(
+        Path(path), (f"{_escaped(query)} 0 {_escaped(document)} {grade}" for query, document, grade in judgements)
+    )
+
+
+def read_run(path: str | Path) -> Run:
+    """Query id → ranking in trec_eval's order: by score, then by document id, both descending; ranks do not count.
+
+    Raises `DatasetError` with every problem: a score that is no finite number, a document that comes twice.
+    """
+    found: dict[str, dict[str, float]] = {}
+
+    def take(query: str, _: str, document: str, __: str, score: str, ___: str) -> None:
+        hits = found.setdefault(query, {})
+        if not isfinite(float(score)):
+            raise ValueError("the score is no finite number")
+        if document in hits:
+            raise ValueError(f"{document!r} comes twice for this query; keep one")
+        hits[document] = float(score)
+
+    _read(path, take, "query Q0 document rank score tag")
+    return {
+        query: sorted(hits.items(), key=lambda hit: (hit[1], hit[0]), reverse=True) for query, hits in found.items()
+    }
+
+
+def write_run(run: Mapping[str, Sequence[tuple[str, float]]], path: str | Path, tag: str = _TAG) -> None:
+    """Write rankings as they stand, with scores that make trec_eval see the same order (`decreasing`)."""
+    rows = (
+        f"{_escaped(query)} Q0 {_escaped(document)} {rank} {score:.9g} {_escaped(tag)}"
+        for query, hits in run.items()
+        for rank, (document, score) in enumerate(decreasing(hits), 1)
+    )
+    write_lines(Path(path), rows)
+
+
+def decreasing(hits: Sequence[tuple[str, float]]) -> list[tuple[str, float]]:
+    """The hits with scores that fall strictly, also where trec_eval keeps them in 32 bits.
+
+    A score that is not below the one before becomes the next smaller number. Raises `DatasetError` for a score that is
+    not finite.
+    """
+    import numpy as np
+
+    lowest, least = np.float32("inf"), np.float32("-inf")
+    falling = []
+    for document, score in hits:
+        if not isfinite(score):
+            raise DatasetError(f"the score of {document!r} is {score!r}; a run needs finite numbers")
+        lowest = min(np.float32(score), np.nextafter(lowest, least))
+        falling.append((document, float(lowest)))
+    return falling
+
+
+def _read(path: str | Path, take: Callable[..., None], shape: str) -> None:
+    """Hand the fields of each line on, and raise all that is wrong together."""
+    problems = []
+    for place, line in lines_of(Path(path)):
+        try:
+            take(*map(_plain, line.split()))
+        except TypeError:
+            problems.append(f"{place}: {line!r:.80} is not {shape!r}")
+        except ValueError as error:
+            problems.append(f"{place}: {line!r:.80}: {error}")
+    raise_together(str(path), problems)
+
+
+def _escaped(name: str) -> str:
+    return re.sub("%(?=20|25)", "%25", name).replace(" ", "%20")
+
+
+def _plain(field: str) -> str:
+    return re.sub("%(20|25)", lambda code: " " if code[1] == "20" else "%", field)

@@ -1,0 +1,105 @@
+"""``ragistry compare`` as a user runs it, on a small test set with the real model."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from ragistry.evaluation import read_run, write_beir
+from tests.evaluation.small_sets import topics
+
+
+@pytest.fixture
+def dataset(tmp_path: Path) -> Path:
+    write_beir(topics(), tmp_path / "topics")
+    return tmp_path / "topics"
+
+
+def test_compare_prints_tables_and_writes_every_report(ragistry: Callable, dataset: Path, tmp_path: Path) -> None:
+    done = ragistry(
+        "compare", "--dataset", dataset, "--technique", "naive", "--technique", "bm25", "--baseline", "bm25",
+        "--measure", "nDCG@10", "--measure", "Success@1", "--json", "out/result.json", "--html", "out/result.html",
+        "--markdown", "out/result.md", "--runs", "runs",
+    )  # fmt: skip
+    assert done.code == 0, done.err
+    for said in ("Quality", "Differences", "Cost of a query", "bm25 (baseline)", "against bm25", "n = 10"):
+        assert said in done.out
+    found = json.loads((tmp_path / "out" / "result.json").read_text(encoding="utf-8"))
+    assert set(found["techniques"]) == {"naive", "bm25"}
+    assert set(found["techniques"]["naive"]["measures"]["Success@1"]) == {"mean", "low", "high"}
+    assert {"p50", "p95"} <= set(found["techniques"]["naive"]["latency_ms"])
+    assert [pair["measure"] for pair in found["pairs"]] == ["nDCG@10", "Success@1"]
+    assert found["provenance"]["dataset"]["documents"] == 10
+    assert (tmp_path / "out" / "result.html").read_text(encoding="utf-8").startswith("<!doctype html>")
+    assert (tmp_path / "out" / "result.md").read_text(encoding="utf-8").startswith("# topics")
+    assert len(read_run(tmp_path / "runs" / "naive.run")) == 10
+
+
+def test_a_second_comparison_goes_on_from_the_first(ragistry: Callable, dataset: Path, tmp_path: Path) -> None:
+    words = ("compare", "--dataset", dataset, "-t", "bm25", "--runs", "runs", "--json", "-")
+    first, second = ragistry(*words), ragistry(*words)
+    assert first.code == second.code == 0
+    assert first.json["provenance"]["asking"]["resumed_answers"] == 0
+    assert second.json["provenance"]["asking"]["resumed_answers"] == 10
+    assert first.json["techniques"] == second.json["techniques"]
+
+
+def test_a_grid_and_chunk_sizes_from_the_shell(ragistry: Callable, dataset: Path) -> None:
+    done = ragistry("compare", "--dataset", dataset, "-t", "bm25", "--grid", "chunk_size=document,40", "--json", "-")
+    assert list(done.json["techniques"]) == ["bm25[chunk_size=document]", "bm25[chunk_size=40/6]"]
+
+
+def test_a_technique_that_fails_gives_exit_code_1(ragistry: Callable, dataset: Path, tmp_path: Path) -> None:
+    (tmp_path / "config").mkdir()
+    (tmp_path / "broken_technique.py").write_text(
+        "class Broken:\n"
+        "    def __init__(self, config): pass\n"
+        "    def retrieve(self, query, **options): raise OSError('disk gone')\n"
+    )
+    (tmp_path / "config" / "techniques.yaml").write_text(
+        "techniques:\n  bm25: {use: bm25}\n  broken: {use: 'broken_technique:Broken'}\n"
+    )
+    done = ragistry("compare", "--dataset", dataset)
+    assert done.code == 1
+    assert "failed: broken failed on query 'q-tea': OSError: disk gone" in done.err
+    assert "bm25" in done.out
+
+
+def test_without_a_name_all_that_can_search_the_test_set_are_compared(ragistry: Callable, dataset: Path) -> None:
+    done = ragistry("compare", "--dataset", dataset, "--json", "-")
+    assert done.code == 0, done.err
+    assert set(done.json["techniques"]) >= {"naive", "bm25", "hybrid", "mmr", "parent_document"}
+    assert "routed left out: it chooses between collections" in done.err
+
+
+def test_a_library_is_compared_by_its_own_queries(ragistry: Callable, tmp_path: Path) -> None:
+    (tmp_path / "tea.md").write_text("# Tea\n\nTea is steeped for two minutes.\n")
+    (tmp_path / "bread.md").write_text("# Bread\n\nBread is baked for an hour.\n")
+    (tmp_path / "queries.jsonl").write_text('{"text": "how long is tea steeped", "sources": ["tea.md"]}\n')
+    assert ragistry("ingest", "tea.md", "bread.md", "--collection", "kitchen", "--create", "Food").code == 0
+    done = ragistry("compare", "--queries", "queries.jsonl", "-t", "naive", "-t", "bm25", "-m", "RR@10", "--json", "-")
+    assert done.code == 0, done.err
+    assert done.json["techniques"]["bm25"]["measures"]["RR@10"]["mean"] == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        ((), 2, "give --dataset FOLDER, or --queries FILE"),
+        (("--dataset", "nowhere"), 1, "'nowhere'"),
+        (("--dataset", "topics", "--test", "wilcoxon"), 2, "'wilcoxon' is not one of"),
+        (("--dataset", "topics", "-t", "bm52"), 1, "did you mean 'bm25'?"),
+        (("--dataset", "topics", "-t", "bm25", "--grid", "bm25.k"), 1, "TECHNIQUE.PARAMETER=VALUE"),
+        (("--dataset", "topics", "-m", "ndcg"), 1, "is no measure"),
+    ],
+)
+def test_what_cannot_be_done_is_said_in_a_line(
+    ragistry: Callable, dataset: Path, words: tuple[str, ...], code: int, message: str
+) -> None:
+    done = ragistry("compare", *words)
+    assert done.code == code
+    assert message in done.err
+    assert done.err.splitlines()[-1].startswith("error: ")

@@ -1,0 +1,107 @@
+"""``ragistry testset``: a test set from one's own documents, made and looked over in a shell."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from ragistry.evaluation.beir import read_beir
+from ragistry.testing.ollama_server import OllamaServer
+from tests.cli.conftest import Done
+
+Run = Callable[..., Done]
+
+TEA = "---\ndescription: How to keep sencha from turning sour in water.\n---\n# Tea\n\n" + (
+    "Leaves get bitter in boiling water. Eighty degrees are enough for them, and a minute is enough time. " * 3
+)
+
+
+@pytest.fixture
+def docs(tmp_path: Path) -> Path:
+    folder = tmp_path / "docs"
+    folder.mkdir()
+    (folder / "tea.md").write_text(TEA, encoding="utf-8")
+    (folder / "rain.md").write_text("# Rain\n\n## When the afternoon clouds gather\n\nIt falls.\n", encoding="utf-8")
+    return folder
+
+
+def test_a_set_is_made_from_a_library_and_found_sound(ragistry: Run, docs: Path, tmp_path: Path) -> None:
+    assert ragistry("ingest", docs, "--collection", "notes").code == 0
+    done = ragistry("testset", "make", "set", "--collection", "notes", "--json")
+    assert done.code == 0, done.err
+    assert done.json["queries"] == 1
+    assert done.json["kinds"] == {"description": 1}
+    dataset = read_beir(tmp_path / "set")
+    assert dataset.qrels == {"d1": {"notes/tea.md": 1}}
+    row = json.loads((tmp_path / "set" / "queries.jsonl").read_text(encoding="utf-8"))
+    assert row["metadata"]["synthetic"] is True
+    checked = ragistry("testset", "check", "set")
+    assert (checked.code, checked.out) == (0, "1 judged queries, 0 findings\n")
+
+
+def test_a_set_is_made_from_a_folder_and_told_in_words(ragistry: Run, docs: Path) -> None:
+    done = ragistry("testset", "make", "set", "--from", docs, "--kind", "description", "--limit", "5")
+    assert done.code == 0
+    assert done.out == "set: 1 queries (1 description) over 2 documents, marked as synthetic\n"
+
+
+def test_what_is_wrong_with_a_set_is_listed(ragistry: Run, docs: Path, tmp_path: Path) -> None:
+    ragistry("testset", "make", "set", "--from", docs)
+    with (tmp_path / "set" / "queries.jsonl").open("a", encoding="utf-8") as stream:
+        stream.write('{"_id": "x", "text": "Sencha from turning sour in water, how to keep"}\n')
+    with (tmp_path / "set" / "qrels" / "test.tsv").open("a", encoding="utf-8") as stream:
+        stream.write("x\train.md\t1\n")
+    done = ragistry("testset", "check", "set", "--json")
+    assert done.code == 1
+    assert [finding["kind"] for finding in done.json["findings"]] == ["near-duplicate", "unanswerable"]
+    told = ragistry("testset", "check", "set")
+    assert told.code == 1
+    assert "unanswerable: x:" in told.out
+
+
+def test_a_model_asks_and_its_questions_are_checked(
+    ragistry: Run, docs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    question, quote = "How hot should the kettle be for sencha?", "Eighty degrees are enough"
+    with OllamaServer() as server:
+        monkeypatch.setenv("OLLAMA_HOST", server.url)
+        server.answers.append(json.dumps({"question": question}))
+        server.answers.append(json.dumps({"answered": True, "quote": quote}))
+        done = ragistry("testset", "make", "set", "--from", docs, "--model", "llama3.2", "--json")
+        assert done.code == 0, done.err
+        assert done.json["kinds"] == {"question": 1}
+        server.answers.append(json.dumps({"answered": False}))
+        judged = ragistry("testset", "check", "set", "--model", "llama3.2", "--json")
+        assert judged.code == 1
+        assert judged.json["findings"][0]["queries"] == ["q1"]
+    assert read_beir(tmp_path / "set").queries == {"q1": question}
+
+
+@pytest.mark.parametrize(
+    ("words", "said", "code"),
+    [
+        (
+            ("make", "set", "--kind", "titel"),
+            "unknown kind 'titel'; there are description, title, heading, question",
+            2,
+        ),
+        (("make", "set", "--kind", "question"), "add --model NAME", 2),
+        (("make", "docs"), "is not empty; give a new folder", 1),
+        (("make", "set"), "run `ragistry ingest` first", 1),
+        (("make", "set", "--from", "nowhere"), "nowhere", 1),
+        (("check", "docs"), "has no corpus.jsonl", 1),
+        (("make",), "testset make --help", 2),
+        (("check",), "testset check --help", 2),
+    ],
+)
+def test_what_cannot_be_done_is_said_in_a_line(
+    ragistry: Run, docs: Path, words: tuple[str, ...], said: str, code: int
+) -> None:
+    assert docs.is_dir()
+    done = ragistry("testset", *words)
+    assert done.code == code
+    assert said in done.err
+    assert len(done.err.strip().splitlines()) == 1

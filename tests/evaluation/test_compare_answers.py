@@ -1,0 +1,93 @@
+"""From what a technique returns to a ranking of documents, and where its time went."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ragistry.errors import EvaluationError, TechniqueError
+from ragistry.evaluation.answers import Answer, AnswerFile, charged, document_of, ranking_of, stage_times
+from ragistry.evaluation.vectors import CHARGED
+from ragistry.types import Document, Stage
+
+KNOWN = {"a", "b", "notes/tea.md", "tea.md"}
+
+
+def chunk(source: str, score: float, **metadata: str) -> Document:
+    return Document("", {"source_file": source, **metadata}, score, f"chunk of {source}")
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.sampled_from("abcdef"), max_size=30))
+def test_a_document_stands_where_its_first_chunk_stands(sources: list[str]) -> None:
+    chunks = [chunk(source, -at) for at, source in enumerate(sources)]
+    ranking = ranking_of("t", chunks, set("abcdef"))
+    assert list(ranking) == sorted(set(sources), key=sources.index)
+    assert all(ranking[source].score == -sources.index(source) for source in ranking)
+
+
+@pytest.mark.parametrize("score", [float("nan"), float("inf"), float("-inf")])
+def test_a_score_that_is_not_finite_is_refused(score: float) -> None:
+    with pytest.raises(TechniqueError, match="'t' gave 'a' the score"):
+        ranking_of("t", [chunk("a", score)], KNOWN)
+
+
+def test_a_result_belongs_to_the_document_that_its_metadata_or_id_names() -> None:
+    assert document_of(chunk("tea.md", 1, collection="notes"), KNOWN) == "notes/tea.md"
+    assert document_of(chunk("tea.md", 1, collection="other"), KNOWN) == "tea.md"
+    assert document_of(Document("", {}, 1, "b"), KNOWN) == "b"
+    assert document_of(Document("", {"source_file": "elsewhere"}, 1, "b"), KNOWN) == "b"
+    assert document_of(chunk("unknown", 1), KNOWN) == "unknown"
+
+
+def test_each_stage_has_the_time_that_is_its_own() -> None:
+    stages = [
+        Stage("hybrid", 20.0),
+        Stage("naive", 12.0, depth=1),
+        Stage("embed", 5.0, depth=2),
+        Stage("kept vectors", 4.0, depth=3, detail={CHARGED: 6.0}),
+        Stage("search", 4.0, depth=2),
+        Stage("bm25", 3.0, depth=1),
+    ]
+    found = stage_times(stages)
+    assert found == {"itself": 5.0, "naive": 3.0, "naive > embed": 11.0, "naive > search": 4.0, "bm25": 3.0}
+    assert sum(found.values()) == 20 + charged(stages)
+
+
+def test_a_stage_that_runs_twice_is_summed() -> None:
+    stages = [Stage("multi", 10.0), Stage("search", 3.0, depth=1), Stage("search", 4.0, depth=1)]
+    assert stage_times(stages) == {"itself": 3.0, "search": 7.0}
+
+
+def test_answers_are_read_back_as_they_were(tmp_path: Path) -> None:
+    file = AnswerFile(tmp_path / "new" / "a.jsonl", {"dataset": "x"})
+    assert file.read() == {}
+    answers = [
+        Answer("q1", [("a", 1.0), ("b", 0.1)], 2.5, 1, 7, {"embed": 2.0}, {"a": {"bm25": 1.0}}, [{"chosen": []}])
+    ]
+    file.append(answers)
+    file.append([])
+    assert list(file.read().values()) == answers
+    with pytest.raises(EvaluationError, match="another test set, configuration, embedder or depth"):
+        AnswerFile(file.path, {"dataset": "y"}).read()
+
+
+@pytest.mark.parametrize("cut", [1, 5, 40])
+def test_a_file_that_was_cut_anywhere_is_read_as_far_as_it_is_whole(tmp_path: Path, cut: int) -> None:
+    file = AnswerFile(tmp_path / "a.jsonl", {})
+    file.append([Answer(f"q{number}", [], 1.0, 0, 0) for number in range(3)])
+    file.path.write_bytes(file.path.read_bytes()[:-cut])
+    assert list(file.read()) == ["q0", "q1"]
+    file.append([Answer("q2", [], 1.0, 0, 0)])
+    assert list(file.read()) == ["q0", "q1", "q2"]
+
+
+def test_a_file_without_a_whole_line_is_begun_anew(tmp_path: Path) -> None:
+    file = AnswerFile(tmp_path / "a.jsonl", {})
+    file.path.write_text('{"of": "12')
+    assert file.read() == {}
+    file.append([Answer("q", [], 1.0, 0, 0)])
+    assert list(file.read()) == ["q"]

@@ -1,0 +1,169 @@
+"""A test set is checked when it is made, and its content has a name."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import replace
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import ragistry
+from ragistry.errors import DatasetError, EvaluationError
+from ragistry.evaluation.dataset import Dataset, Qrels, Text
+from ragistry.evaluation.from_ir_datasets import read_ir_datasets
+from ragistry.evaluation.library_dataset import library_dataset, source_id
+
+CORPUS = [Text("d1", "Tea", "Steep it."), Text("d2", "", "Rain falls.")]
+QUERIES = {"q1": "how to make tea", "q2": "weather"}
+QRELS = {"q1": {"d1": 2}, "q2": {"d2": 1, "d1": 0}}
+
+
+def made(
+    corpus: list[Text] = CORPUS, queries: dict[str, str] = QUERIES, qrels: Qrels = QRELS, name: str = "tea"
+) -> Dataset:
+    return Dataset(name, corpus, queries, qrels)
+
+
+def test_the_hash_is_of_the_content_whatever_its_order_and_name() -> None:
+    content = made().content_hash()
+    turned = {query: dict(reversed(grades.items())) for query, grades in reversed(QRELS.items())}
+    assert made(CORPUS[::-1], dict(reversed(QUERIES.items())), turned, "other").content_hash() == content
+    assert len(content) == 64
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        made([Text("d1", "Tea", "Steep it!"), CORPUS[1]]),
+        made([Text("d1", "", "Tea Steep it."), CORPUS[1]]),
+        made([*CORPUS, Text("d3", "", "More.")]),
+        made(queries=QUERIES | {"q1": "how to make coffee"}),
+        made(queries=QUERIES | {"q3": "unjudged"}),
+        made(qrels={"q1": {"d1": 1}, "q2": QRELS["q2"]}),
+        made(qrels={"q1": QRELS["q1"], "q2": {"d2": 1}}),
+    ],
+)
+def test_any_other_content_has_another_hash(other: Dataset) -> None:
+    assert other.content_hash() != made().content_hash()
+
+
+def test_a_document_is_searched_by_title_and_text() -> None:
+    assert made().texts == {"d1": "Tea Steep it.", "d2": "Rain falls."}
+    assert made(queries=QUERIES | {"q3": "unjudged"}).judged == QUERIES
+
+
+def test_every_fault_is_told_at_once() -> None:
+    corpus = [*CORPUS, Text("d1", "", "again"), Text("d\t9", "", "tab")]
+    qrels = {"q1": {"d1": 1, "gone1": 1, "gone2": 1, "gone3": 1, "gone4": 1}, "q9": {"d1": 1}, "q2": {"d1": 0.5}}
+    with pytest.raises(DatasetError) as caught:
+        made(corpus, QUERIES | {"q7": "  "}, qrels)  # type: ignore[arg-type]
+    message = str(caught.value)
+    assert "test set 'tea': 6 problems:" in message
+    assert "1 documents have an id that another one has: 'd1'" in message
+    assert "4 documents are judged relevant but are not in the corpus: 'gone1', 'gone2', 'gone3' and 1 more" in message
+    assert "1 queries have judgements but no text: 'q9'" in message
+    assert "1 queries are empty: 'q7'" in message
+    assert r"a tab or a line end: 'd\t9'" in message
+    assert "a grade that is no whole number: 'q2'" in message
+
+
+def test_nothing_to_search_or_to_measure_is_a_fault() -> None:
+    with pytest.raises(DatasetError, match="the corpus is empty"):
+        made(corpus=[])
+    with pytest.raises(DatasetError, match="no query has judgements"):
+        made(qrels={})
+
+
+def test_what_has_only_to_be_known_stops_nothing() -> None:
+    corpus = [*CORPUS, Text("d3", "", " ")]
+    qrels = {"q1": {"d1": 1, "gone": 0}, "q2": {"d2": 0}}
+    problems = "\n".join(made(corpus, QUERIES | {"q3": "unjudged"}, qrels).problems)
+    assert "no judgements: no mean counts them: 'q3'" in problems
+    assert "no relevant document: everybody scores 0 on them: 'q2'" in problems
+    assert "cannot be found: 'd3'" in problems
+    assert "not relevant and are not in the corpus: 'gone'" in problems
+    assert made().problems == []
+    with_caution = made(queries=QUERIES | {"q3": "unjudged"})
+    assert replace(with_caution, name="copy").problems == with_caution.problems, "a copy says nothing twice"
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    tmp_path = tmp_path_factory.mktemp("library")
+    with ragistry.open_workspace(tmp_path, embed_model="minilm") as workspace:
+        for name in ("notes", "weather"):
+            workspace.library.create_collection(name)
+        workspace.library.ingest_text("# Tea\n\nSteep green tea in hot water. " * 80, "tea.md", "notes")
+        workspace.library.ingest_text("Rain falls in the afternoon.", "rain.txt", "notes")
+        workspace.library.ingest_text("Rain falls at night.", "rain.txt", "weather")
+    return tmp_path
+
+
+def queries_file(folder: Path, *rows: object) -> Path:
+    path = folder / "queries.jsonl"
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
+    return path
+
+
+def test_a_library_is_a_test_set_with_a_file_of_queries(library: Path) -> None:
+    asked = queries_file(
+        library,
+        {"text": "how hot is the water", "sources": ["tea.md"]},
+        {"_id": "wet", "text": "when does it rain", "sources": {"notes/rain.txt": 2, "weather/rain.txt": 1}},
+        {"text": "nobody knows"},
+    )
+    with ragistry.open_workspace(library) as workspace:
+        dataset = library_dataset(workspace, asked)
+        found = {source_id(chunk.metadata) for chunk in workspace.search("rain").documents}
+    assert dataset.qrels["1"] == {"notes/tea.md": 1}
+    assert dataset.qrels["wet"] == {"notes/rain.txt": 2, "weather/rain.txt": 1}
+    assert dataset.judged.keys() == {"1", "wet"}
+    assert dataset.texts["notes/tea.md"].strip() == ("# Tea\n\nSteep green tea in hot water. " * 80).strip()
+    assert found <= dataset.texts.keys(), "a hit is told by the same id"
+
+
+def test_every_wrong_line_of_a_file_of_queries_is_told(library: Path) -> None:
+    asked = queries_file(
+        library,
+        {"text": "a", "sources": ["te.md"]},
+        {"text": "b", "sources": ["rain.txt"]},
+        {"sources": []},
+        {"text": "c", "sources": {"tea.md": "very"}},
+        {"_id": "1", "text": "d"},
+    )
+    with ragistry.open_workspace(library) as workspace, pytest.raises(DatasetError) as caught:
+        library_dataset(workspace, asked)
+    message = str(caught.value)
+    assert "queries.jsonl:1: no source 'te.md' in the library; did you mean 'tea.md'?" in message
+    assert "'notes/rain.txt', 'weather/rain.txt'" in message
+    assert "queries.jsonl:3: no query" in message
+    assert "'very'" in message
+    assert "queries.jsonl:5: the id '1' comes twice" in message
+
+
+def test_ir_datasets_is_asked_for_where_it_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ir_datasets", None)  # type: ignore[arg-type]
+    with pytest.raises(EvaluationError, match="pip install ir_datasets"):
+        read_ir_datasets("beir/scifact/test")
+
+
+def test_ir_datasets_gives_a_test_set(tmp_path: Path) -> None:
+    ir_datasets: ModuleType = pytest.importorskip("ir_datasets")
+    (tmp_path / "docs.tsv").write_text("d1\tSteep green tea.\nd2\tRain falls.\n")
+    (tmp_path / "queries.tsv").write_text("q1\thow to make tea\n")
+    (tmp_path / "qrels.txt").write_text("q1 0 d1 1\nq1 0 d2 0\n")
+    local = ir_datasets.create_dataset(
+        docs_tsv=str(tmp_path / "docs.tsv"),
+        queries_tsv=str(tmp_path / "queries.tsv"),
+        qrels_trec=str(tmp_path / "qrels.txt"),
+    )
+    ir_datasets.registry.register("ragistry-test", local)
+    dataset = read_ir_datasets("ragistry-test")
+    assert dataset.texts == {"d1": "Steep green tea.", "d2": "Rain falls."}
+    assert dataset.queries == {"q1": "how to make tea"}
+    assert dataset.qrels == {"q1": {"d1": 1, "d2": 0}}
+    with pytest.raises(DatasetError, match="no 'no/such'"):
+        read_ir_datasets("no/such")

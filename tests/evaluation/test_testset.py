@@ -1,0 +1,245 @@
+"""Test sets from one's own documents: what is asked, what is left out, what is taken out of the text."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import BaseModel
+
+import ragistry
+from ragistry.errors import DatasetError, ModelError
+from ragistry.evaluation.beir import read_beir, write_beir
+from ragistry.evaluation.dataset import Dataset, Text
+from ragistry.evaluation.questions import ask_questions
+from ragistry.evaluation.similar_queries import near_duplicates, plain_words, stands_in
+from ragistry.evaluation.testset import known_items, make_testset
+from ragistry.evaluation.testset_check import check_testset
+from ragistry.evaluation.testset_sources import Source, folder_sources, library_sources
+from ragistry.utils.analysis import query_terms
+
+TEA = """\
+# Brewing green tea
+
+Leaves turn bitter where they are brewed in boiling water. Eighty degrees are enough.
+
+## Choosing a fitting kettle
+
+One with a thermometer. A kettle of iron keeps the warmth.
+
+## Example: a Sunday morning kettle
+
+Half past nine.
+"""
+RAIN = "# Rain\n\nIt falls in the afternoon, when the water of the morning has risen.\n"
+
+
+def source(name: str, text: str, title: str = "", description: str = "") -> Source:
+    return Source(name, title, description, text, [text])
+
+
+def made(*sources: Source, limit: int | None = None) -> dict[str, str]:
+    """Query → the source that it must find."""
+    dataset = make_testset("mine", sources, known_items(sources), limit=limit).dataset
+    return {dataset.queries[query]: next(iter(found)) for query, found in dataset.qrels.items()}
+
+
+def test_titles_headings_and_descriptions_become_queries() -> None:
+    tea = source("tea.md", TEA, "Brewing green tea", "How to keep `sencha` from [turning sour](x.md) in water.")
+    assert made(tea, source("rain.md", RAIN, "Rain")) == {
+        "How to keep sencha from turning sour in water.": "tea.md",
+        "Brewing green tea": "tea.md",
+        "Choosing a fitting kettle": "tea.md",
+    }
+
+
+def test_what_becomes_a_query_is_taken_out_of_the_text_that_it_must_find() -> None:
+    tea = source("tea.md", TEA, "Brewing green tea")
+    testset = make_testset("mine", [tea], known_items([tea], ("title", "heading")))
+    assert list(testset.dataset.queries.values()) == ["Brewing green tea", "Choosing a fitting kettle"]
+    [document] = testset.dataset.corpus
+    assert document.title == ""
+    assert "Brewing" not in document.text
+    assert "Choosing" not in document.text
+    assert "Example: a Sunday morning kettle" in document.text, "what is no query stays"
+    assert "Leaves turn bitter" in document.text
+    assert all(known["synthetic"] for known in testset.metadata.values())
+    assert [known["kind"] for known in testset.metadata.values()] == ["title", "heading"]
+
+
+def test_a_query_that_stands_in_the_prose_is_left_out() -> None:
+    description = "Leaves turn bitter where they are brewed"
+    tea = source("tea.md", TEA, "", description)
+    testset = make_testset("mine", [tea], known_items([tea]))
+    assert description not in testset.dataset.queries.values()
+    assert testset.left_out["that stand in the text they must find"] == 1
+
+
+def test_queries_that_fit_several_sources_are_left_out() -> None:
+    one = source("one.md", "Clay and glaze.", "Potters of the valley", "Who shaped the clay of the valley?")
+    other = source("two.md", "Shards and clay.", "The valley's potters", "How shards are dated by their clay")
+    assert made(one, other) == {
+        "Who shaped the clay of the valley?": "one.md",
+        "How shards are dated by their clay": "two.md",
+    }
+
+
+def test_a_heading_that_many_sources_could_have_is_left_out() -> None:
+    sources = [
+        source(f"{n}.md", f"# S{n}\n\nDefault values override.\n\n## Override every default value\n\nMore")
+        for n in range(9)
+    ]
+    sources[0] = source("0.md", sources[0].text.replace("More", "More.\n\n## Tune the zither by override\n\nA zither."))
+    assert made(*sources) == {"Tune the zither by override": "0.md"}
+
+
+def test_the_limit_draws_the_same_queries_every_time() -> None:
+    tea = source("tea.md", TEA, "Brewing green tea", "How to keep sencha from turning sour in water.")
+    assert len(made(tea, limit=2)) == 2
+    assert made(tea, limit=2) == made(tea, limit=2)
+    assert made(tea, limit=99) == made(tea)
+
+
+def test_where_nothing_holds_the_reasons_are_told() -> None:
+    with pytest.raises(DatasetError, match="from 1 sources: 1 with too few telling words"):
+        made(source("rain.md", RAIN, "Rain"))
+    with pytest.raises(DatasetError, match="there was none"):
+        made(source("a.txt", "No heading at all."))
+
+
+def test_a_library_and_a_folder_give_the_same_queries(tmp_path: Path) -> None:
+    folder = tmp_path / "docs"
+    folder.mkdir()
+    front = "---\ntitle: Brewing green tea\ndescription: How to keep sencha from turning sour in water.\n---\n"
+    (folder / "tea.md").write_text(front + TEA)
+    (folder / "rain.md").write_text(RAIN)
+    (folder / "empty.md").write_text("---\ntitle: Nothing below it\n---\n")
+    with ragistry.open_workspace(tmp_path) as workspace:
+        workspace.library.create_collection("notes")
+        workspace.library.ingest_folder(folder, "notes")
+        ours = library_sources(workspace, "notes")
+        assert library_sources(workspace, "other") == []
+    theirs = folder_sources(folder)
+    assert [known.id for known in ours] == ["notes/rain.md", "notes/tea.md"]
+    assert {query: f"notes/{name}" for query, name in made(*theirs).items()} == made(*ours)
+    assert len(made(*ours)) == 3
+
+
+def test_queries_of_real_documentation_do_not_give_their_pages_away(data: Path, tmp_path: Path) -> None:
+    sources = folder_sources(data / "docs-hugo")
+    testset = make_testset("hugo", sources, known_items(sources), limit=120)
+    write_beir(testset.dataset, tmp_path, metadata=testset.metadata)
+    dataset = read_beir(tmp_path)
+    assert dataset.content_hash() == testset.dataset.content_hash()
+    assert len(dataset.judged) == 120
+    for query, text in dataset.judged.items():
+        [relevant] = dataset.qrels[query]
+        assert not stands_in(text, dataset.texts[relevant])
+    assert check_testset(dataset) == []
+    assert {known["kind"] for known in testset.metadata.values()} == {"title", "heading", "description"}
+
+
+class Scripted:
+    """A generator whose every question and verdict the test decides."""
+
+    def __init__(self, question: str, answered: bool = True, quote: str = "Eighty degrees are enough") -> None:
+        self.said = {"Question": {"question": question}, "Verdict": {"answered": answered, "quote": quote}}
+
+    def generate(self, prompt: str, *, schema: type[BaseModel] | None = None) -> str:
+        assert schema is not None
+        assert TEA.strip() in prompt, "it is shown the passage"
+        return json.dumps(self.said[schema.__name__])
+
+
+ASKED = "How hot should the kettle be for sencha?"
+
+
+def questions(
+    generator: Scripted, sources: Sequence[Source] = (source("tea.md", TEA),)
+) -> tuple[list[str], Counter[str]]:
+    left_out: Counter[str] = Counter()
+    return [asked.text for asked in ask_questions(sources, generator, 5, left_out)], left_out
+
+
+def test_a_question_is_kept_where_its_chunk_answers_it() -> None:
+    assert questions(Scripted(ASKED)) == ([ASKED], Counter())
+    sources = [source("tea.md", TEA)]
+    testset = make_testset("mine", sources, ask_questions(sources, Scripted(ASKED), 5, Counter()))
+    assert testset.dataset.qrels == {"q1": {"tea.md": 1}}
+    assert testset.metadata["q1"]["kind"] == "question"
+
+
+@pytest.mark.parametrize(
+    ("generator", "reason"),
+    [
+        (Scripted(ASKED, answered=False), "that their chunk does not answer"),
+        (Scripted(ASKED, quote="Ninety degrees are needed"), "that their chunk does not answer"),
+        (Scripted(ASKED, quote=""), "that their chunk does not answer"),
+        (Scripted("Is it true that leaves turn bitter where they are brewed?"), "that copy their chunk"),
+        (Scripted(""), "that the generator failed on"),
+    ],
+)
+def test_a_question_that_is_no_use_is_left_out_with_its_reason(generator: Scripted, reason: str) -> None:
+    assert questions(generator) == ([], Counter({reason: 1}))
+
+
+def test_a_generator_that_always_fails_is_told() -> None:
+    with pytest.raises(ModelError, match="failed on the first 3 chunks"):
+        questions(Scripted(""), [source(f"{n}.md", TEA) for n in range(5)])
+
+
+def test_check_finds_what_is_wrong_with_a_test_set() -> None:
+    corpus = [Text("tea", "", "Steep the leaves in hot water for a minute."), Text("rain", "", "It falls at noon.")]
+    queries = {
+        "same1": "how long do leaves steep", "same2": "How long do leaves steep?",
+        "near": "how long do the leaves steep in hot water", "near2": "how long do the leaves steep in hot cold water",
+        "lost": "painting with oil", "copied": "steep the leaves in hot water", "none": "falling at noon", "ok": "noon",
+    }  # fmt: skip
+    qrels = {query: {"tea": 1} for query in queries} | {"none": {"rain": 0}, "ok": {"rain": 1}}
+    dataset = Dataset("bad", corpus, queries, qrels)
+    found = {(finding.kind, finding.queries) for finding in check_testset(dataset)}
+    assert found == {
+        ("duplicate", ("same1", "same2")),
+        ("near-duplicate", ("near", "near2")),
+        ("unanswerable", ("lost",)),
+        ("unanswerable", ("none",)),
+        ("given away", ("copied",)),
+    }
+    assert "none of its words" in next(f.message for f in check_testset(dataset) if f.queries == ("lost",))
+
+
+def test_a_generator_judges_what_shares_no_word() -> None:
+    dataset = Dataset("de", [Text("tea", "", TEA)], {"q": "Wie heiß wird der Kessel (kettle)?"}, {"q": {"tea": 1}})
+    assert check_testset(dataset, Scripted(ASKED)) == []
+    [finding] = check_testset(dataset, Scripted(ASKED, answered=False))
+    assert (finding.kind, finding.queries) == ("unanswerable", ("q",))
+
+
+VOCABULARY = ("tea", "rain", "kettle", "water", "steep", "leaf", "noon", "green")
+words = st.lists(st.sampled_from(VOCABULARY), min_size=1, max_size=8)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(words.map(" ".join), max_size=12))
+def test_near_duplicates_are_those_that_comparing_all_pairs_finds(texts: list[str]) -> None:
+    terms = [set(query_terms(text)) for text in texts]
+    slow = {
+        (first, second): len(terms[first] & terms[second]) / len(terms[first] | terms[second])
+        for second in range(len(texts))
+        for first in range(second)
+    }
+    found = {(first, second): shared for first, second, shared in near_duplicates(texts)}
+    assert found == {pair: shared for pair, shared in slow.items() if shared >= 0.8}
+
+
+def test_words_stand_in_a_text_in_their_order_whatever_their_endings() -> None:
+    assert stands_in("Brewing **Green** teas", "On brewing green tea.")
+    assert not stands_in("green brewing", "On brewing green tea.")
+    assert not stands_in("tea", "steal")
+    assert not stands_in("?", "?")
+    assert plain_words("Green-Tea, 2") == plain_words("green tea 2")
