@@ -10,7 +10,23 @@ from typing import Annotated
 
 import typer
 
-from ragistry.cli import config, doctor, ingest, init, maintenance, search, techniques
+from ragistry.cli import (
+    collections,
+    compare,
+    config,
+    doctor,
+    ingest,
+    init,
+    maintenance,
+    mcp,
+    repo,
+    route,
+    search,
+    sources,
+    techniques,
+    testset,
+    ui,
+)
 from ragistry.cli.options import DebugOption
 from ragistry.cli.output import error_line
 from ragistry.errors import RagistryError
@@ -24,13 +40,21 @@ app = typer.Typer(
 )
 app.command()(init.init)
 app.command()(ingest.ingest)
+app.add_typer(collections.app, name="collections")
+app.add_typer(sources.app, name="sources")
+app.add_typer(repo.app, name="repo")
 app.command()(search.search)
+app.command()(route.route)
 app.command()(techniques.techniques)
 app.command()(config.config)
 app.command()(doctor.doctor)
 app.command()(maintenance.verify)
 app.command()(maintenance.repair)
 app.command()(maintenance.reembed)
+app.command()(mcp.mcp)
+app.command()(ui.ui)
+app.command()(compare.compare)
+app.add_typer(testset.app, name="testset")
 
 
 def _version(wanted: bool) -> None:
@@ -58,7 +82,9 @@ def options(
         typer.echo(context.get_help())
         raise typer.Exit(2)
     defaults = {"workspace": workspace, "folder": workspace, "debug": debug}
-    context.default_map = {context.invoked_subcommand: defaults}
+    command = context.command.get_command(context, context.invoked_subcommand)  # type: ignore[attr-defined] # a group
+    below = dict.fromkeys(getattr(command, "commands", {}), defaults)
+    context.default_map = {context.invoked_subcommand: defaults | below}
 
 
 def run() -> None:

@@ -1,0 +1,68 @@
+"""What all pages share: the bar at the top, light and dark, and a place for the content."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from nicegui import ui
+
+STYLE = Path(__file__).with_name("style.css")
+PLACES = {"Collections": "/", "Search": "/search", "Compare": "/compare", "Techniques": "/techniques"}
+THEMES = {"auto": None, "light": False, "dark": True}
+THEME_ICONS = {"auto": "brightness_auto", "light": "light_mode", "dark": "dark_mode"}
+COOKIE = "ragistry_theme"
+
+
+@contextmanager
+def frame(title: str, here: str) -> Iterator[None]:
+    """A page titled ``title``; ``here``: which of `PLACES` it belongs to."""
+    ui.page_title(f"{title} · Ragistry")
+    ui.add_css(STYLE)
+    ui.colors(primary="#2457c5", negative="#b3261e", positive="#1b6e3a", warning="#8a5a00")
+    dark = ui.dark_mode(THEMES[_theme()])
+    with ui.header().classes("rg-header"):
+        ui.link("Ragistry", "/").classes("rg-brand")
+        with ui.element("nav").props('aria-label="Main"'):
+            for name, target in PLACES.items():
+                link = ui.link(name, target)
+                if name == here:
+                    link.props('aria-current="page"')
+        _theme_button(dark)
+    content = ui.element("div").classes("rg-main")  # NiceGUI puts a <main> around it
+    ui.skip_link(target=content)
+    with content:
+        yield
+
+
+def _theme() -> str:
+    request = ui.context.client.request
+    name = request.cookies.get(COOKIE, "auto") if request is not None else "auto"
+    return name if name in THEMES else "auto"
+
+
+def _theme_button(dark: ui.dark_mode) -> None:
+    theme = [_theme()]
+    button = ui.button(icon=THEME_ICONS[theme[0]], color=None).props(f'flat round dense aria-label="Theme: {theme[0]}"')
+
+    def turn() -> None:
+        names = list(THEMES)
+        theme[0] = names[(names.index(theme[0]) + 1) % len(names)]
+        dark.value = THEMES[theme[0]]
+        button.props(f'icon={THEME_ICONS[theme[0]]} aria-label="Theme: {theme[0]}"')
+        ui.run_javascript(f'document.cookie = "{COOKIE}={theme[0]}; path=/; max-age=31536000; samesite=strict"')
+
+    button.on_click(turn)
+
+
+def heading(text: str) -> ui.label:
+    """The page's one first-order heading."""
+    return ui.label(text).props("role=heading aria-level=1").classes("rg-title")
+
+
+def empty(text: str, remedy: str) -> None:
+    """What is shown where there is nothing: what is missing, and what to do next."""
+    with ui.element("div").classes("rg-empty"):
+        ui.label(text).classes("rg-empty-text")
+        ui.label(remedy)

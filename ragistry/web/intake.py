@@ -1,0 +1,151 @@
+"""Files that are dropped on the page, folders that are named, and how far each is."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from functools import partial
+from pathlib import Path, PurePosixPath, PureWindowsPath
+
+from nicegui import events, ui
+
+from ragistry.errors import RagistryError, SourceError
+from ragistry.utils.extract import SUPPORTED_FORMATS
+from ragistry.web.controls import button, icon_button
+from ragistry.web.jobs import Job
+from ragistry.web.site import UPLOAD_MEGABYTES, Site, complain
+
+
+def intake(site: Site, collection: str) -> None:
+    """Where to drop files and to name a folder."""
+    with ui.element("div").classes("rg-intake"):
+        _files(site, collection)
+        _folder(site, collection)
+
+
+def _files(site: Site, collection: str) -> None:
+    with ui.element("section").classes("rg-drop").props('aria-label="Add files"') as zone:
+
+        async def upload(event: events.MultiUploadEventArguments) -> None:
+            await _take_in(site, collection, event, replace=bool(replace.value))
+            uploader.reset()
+
+        uploader = ui.upload(
+            multiple=True,
+            auto_upload=True,
+            max_file_size=UPLOAD_MEGABYTES * 1_000_000,
+            on_multi_upload=upload,
+            on_rejected=lambda: complain(
+                f"a file was refused: it has more than {UPLOAD_MEGABYTES} MB, or its format is none of "
+                f"{', '.join(SUPPORTED_FORMATS)}"
+            ),
+        )
+        # Its own looks cannot be used with a keyboard alone; it still sends the files.
+        uploader.classes("rg-hidden").props["accept"] = ",".join(SUPPORTED_FORMATS)
+        sender = f"getElement({uploader.id}).$refs.qRef"
+        button("Choose files", icon="upload_file", kind="main").on("click", js_handler=f"() => {sender}.pickFiles()")
+        ui.label("or drop them here: PDF, Markdown, text, CSV, code").classes("rg-dim")
+        replace = ui.checkbox("Replace sources of the same name")
+    zone.on("dragover", js_handler="(e) => { e.preventDefault(); e.currentTarget.classList.add('rg-over'); }")
+    zone.on("dragleave", js_handler="(e) => e.currentTarget.classList.remove('rg-over')")
+    zone.on(
+        "drop",
+        js_handler="(e) => { e.preventDefault(); e.currentTarget.classList.remove('rg-over'); "
+        f"{sender}.addFiles(e.dataTransfer.files); }}",
+    )
+
+
+def _folder(site: Site, collection: str) -> None:
+    with ui.element("section").classes("rg-folder").props('aria-label="Add a folder"'):
+        folder = ui.input("Folder on this machine", placeholder=str(site.roots[0])).props("dense outlined")
+        prune = ui.checkbox("Remove what is no longer in it")
+
+        def add() -> None:
+            try:
+                path = site.folder((folder.value or "").strip())
+            except RagistryError as error:
+                complain(str(error))
+                return
+            site.jobs.add(collection, [path], str(path), prune=bool(prune.value))
+
+        folder.on("keydown.enter", add)
+        button("Add folder", add, icon="create_new_folder")
+
+
+async def _take_in(site: Site, collection: str, event: events.MultiUploadEventArguments, *, replace: bool) -> None:
+    """Keep the files in the workspace and queue them."""
+    folder, kept = site.uploads / collection, []
+    known = {info.source_file: info.source_path for info in site.workspace.library.list_sources_detail(collection)}
+    for file in event.files:
+        try:
+            name = safe_name(file.name)
+            if name in known and not replace:
+                raise SourceError(f"{name!r} is in this collection already; tick Replace, or give it another name")
+        except SourceError as error:
+            complain(str(error))
+            continue
+        await file.save(folder / name)
+        earlier = Path(known[name]) if known.get(name) else None
+        if (
+            earlier is not None
+            and earlier != (folder / name).resolve()
+            and earlier.is_relative_to(site.uploads.resolve())
+        ):
+            earlier.unlink(missing_ok=True)  # the same upload, from before its collection had this name
+        kept.append(folder / name)
+    if kept:
+        label = kept[0].name if len(kept) == 1 else f"{len(kept)} files"
+        site.jobs.add(collection, kept, label)
+
+
+def safe_name(name: str) -> str:
+    """The bare name of an uploaded file, whatever its sender wrote before it. Raises `SourceError` for none."""
+    bare = PurePosixPath(PureWindowsPath(name).name).name.strip()
+    if not bare or bare.startswith(".") or any(ord(character) < 32 for character in bare):
+        raise SourceError(f"{name!r} cannot name a source; rename the file")
+    if len(bare.encode()) > 200:
+        raise SourceError(f"the name {bare[:40]!r}… is too long; give the file one of at most 200 bytes")
+    return bare
+
+
+def job_list(site: Site, collection: str) -> None:
+    """What is on its way into the collection, kept current."""
+    seen: list[str] = [""]
+
+    @ui.refreshable
+    def jobs() -> None:
+        for job in site.jobs.of(collection):
+            _job(job, partial(_forget, job.number))
+
+    def _forget(number: int) -> None:
+        site.jobs.forget(number)
+        jobs.refresh()
+
+    def check() -> None:
+        now = repr(site.jobs.of(collection))
+        if now != seen[0]:
+            seen[0] = now
+            jobs.refresh()
+
+    with ui.element("div").classes("rg-jobs").props('role=status aria-live=polite aria-label="Taking in"'):
+        jobs()
+    ui.timer(0.5, check)
+
+
+def _job(job: Job, forget: Callable[[], Awaitable[None] | None]) -> None:
+    with ui.element("div").classes(f"rg-job rg-job-{job.state}"):
+        with ui.element("div").classes("rg-bar"):
+            ui.label(job.label).classes("rg-job-label")
+            ui.label(_state(job)).classes("rg-dim")
+            if job.ended:
+                icon_button("close", f"Dismiss {job.label}", forget)
+        if job.state == "running":
+            bar = ui.linear_progress(job.done / job.total if job.total else 0, show_value=False)
+            bar.props["aria-label"] = f"Progress of {job.label}"
+        for line in [job.error] if job.error else job.failures[:100]:
+            ui.label(line).classes("rg-failure")
+
+
+def _state(job: Job) -> str:
+    if job.state == "running":
+        return f"{job.done} of {job.total} {job.current}".strip()
+    return {"waiting": "waiting", "failed": "failed", "done": job.summary}[job.state]

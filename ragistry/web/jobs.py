@@ -1,0 +1,102 @@
+"""What is being taken in: one after the other in the background, seen by every window, and after a reload."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from itertools import count
+from pathlib import Path
+from threading import Lock
+from typing import Literal
+
+from ragistry.errors import RagistryError
+from ragistry.library.report import IngestReport
+from ragistry.library.service import DocumentService
+
+State = Literal["waiting", "running", "done", "failed"]
+KEPT = 20
+"""Jobs that are remembered after they ended."""
+
+
+@dataclass(slots=True)
+class Job:
+    """Files or folders on their way into a collection.
+
+    ``error``: why it ended early; ``failures``: of single files.
+    """
+
+    number: int
+    collection: str
+    label: str
+    paths: list[Path]
+    prune: bool = False
+    state: State = "waiting"
+    current: str = ""
+    done: int = 0
+    total: int = 0
+    error: str = ""
+    summary: str = ""
+    failures: list[str] = field(default_factory=list)
+
+    @property
+    def ended(self) -> bool:
+        return self.state in ("done", "failed")
+
+    def progress(self, name: str, done: int, total: int) -> None:
+        self.current, self.done, self.total = name, done, total
+
+
+class Jobs:
+    """Takes in, one job at a time: the library has one writer."""
+
+    def __init__(self, library: Callable[[], DocumentService]) -> None:
+        self._library = library
+        self._numbers = count(1)
+        self._jobs: list[Job] = []
+        self._lock = Lock()
+        self._worker = ThreadPoolExecutor(1, thread_name_prefix="ingest")
+
+    def add(self, collection: str, paths: list[Path], label: str, *, prune: bool = False) -> Job:
+        """Take in files and folders as soon as what was added before has ended."""
+        job = Job(next(self._numbers), collection, label, paths, prune, total=len(paths))
+        with self._lock:
+            ended = [known for known in self._jobs if known.ended]
+            forgotten = {known.number for known in ended[: max(0, len(ended) - KEPT)]}
+            self._jobs = [known for known in self._jobs if known.number not in forgotten] + [job]
+        self._worker.submit(self._run, job)
+        return job
+
+    def of(self, collection: str) -> list[Job]:
+        """The jobs of a collection, the newest first."""
+        with self._lock:
+            return [job for job in reversed(self._jobs) if job.collection == collection]
+
+    def forget(self, number: int) -> None:
+        """No longer show a job that has ended."""
+        with self._lock:
+            self._jobs = [job for job in self._jobs if job.number != number or not job.ended]
+
+    def close(self) -> None:
+        """Finish the job that runs, and start no other."""
+        self._worker.shutdown(wait=True, cancel_futures=True)
+
+    def _run(self, job: Job) -> None:
+        job.state = "running"
+        try:
+            report = self._library().ingest_paths(job.paths, job.collection, prune=job.prune, progress=job.progress)
+        except RagistryError as error:
+            job.error, job.state = str(error), "failed"
+        except Exception as error:  # noqa: BLE001, the page reports what nobody foresaw, and the next job still runs
+            job.error, job.state = f"{type(error).__name__}: {error}", "failed"
+        else:
+            job.failures = [failure.error for failure in report.failed] + report.warnings
+            job.summary, job.state = summary(report), "done"
+        job.current = ""
+
+
+def summary(report: IngestReport) -> str:
+    """What came of it, in one line."""
+    kinds = ("added", "updated", "skipped", "deleted", "failed")
+    counts = [f"{len(getattr(report, kind))} {kind}" for kind in kinds if getattr(report, kind)]
+    return ", ".join(counts) or "nothing to take in"

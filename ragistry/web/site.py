@@ -1,0 +1,95 @@
+"""What every page stands on: one workspace, its background jobs, and the folders that may be taken in."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Hashable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import ParamSpec, TypeVar
+
+from nicegui import ui
+
+from ragistry.errors import RagistryError, SourceError
+from ragistry.web.jobs import Jobs
+from ragistry.workspace import Workspace
+
+P = ParamSpec("P")
+Result = TypeVar("Result")
+
+UPLOAD_MEGABYTES = 200
+
+
+@dataclass(slots=True)
+class Site:
+    """One served workspace. ``roots``: folders below which "add folder" may read."""
+
+    workspace: Workspace
+    roots: tuple[Path, ...]
+    jobs: Jobs = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.roots = tuple(root.resolve() for root in self.roots)
+        self.jobs = Jobs(lambda: self.workspace.library)
+
+    @property
+    def uploads(self) -> Path:
+        """Where files that were dropped on the page are kept."""
+        return self.workspace.path_of(self.workspace.settings.data_dir) / "uploads"
+
+    @property
+    def reports(self) -> Path:
+        """Where ``ragistry compare`` keeps what it found."""
+        return self.workspace.path_of(self.workspace.settings.data_dir) / "evaluation" / "reports"
+
+    def folder(self, name: str) -> Path:
+        """A folder that a visitor named. Raises `SourceError` where it lies outside the allowed roots."""
+        path = Path(name).expanduser()
+        path = (path if path.is_absolute() else self.workspace.root / path).resolve()
+        if not any(path.is_relative_to(root) for root in self.roots):
+            allowed = ", ".join(map(str, self.roots))
+            raise SourceError(f"{name!r} is outside of {allowed}; start `ragistry ui` with --root {name!r} to allow it")
+        if not path.is_dir():
+            raise SourceError(f"no such folder: {name!r}; check the path")
+        return path
+
+    def close(self) -> None:
+        self.jobs.close()
+        self.workspace.close()
+
+
+async def in_thread(work: Callable[P, Result], *args: P.args, **options: P.kwargs) -> Result:
+    """Run what reads files or calls a model beside the event loop."""
+    return await asyncio.to_thread(work, *args, **options)
+
+
+async def attempt(work: Callable[P, Result], *args: P.args, **options: P.kwargs) -> Result | None:
+    """The same; what goes wrong is shown as one line, and gives None."""
+    try:
+        return await in_thread(work, *args, **options)
+    except RagistryError as error:
+        complain(str(error))
+        return None
+
+
+def complain(message: str) -> None:
+    """One line that stays until it is dismissed."""
+    ui.notify(message, type="negative", multi_line=True, timeout=0, close_button="Dismiss")
+
+
+def on_change(look: Callable[[], Hashable], refresh: Callable[[], Awaitable[None] | None]) -> None:
+    """Refresh the page when what ``look`` sees is no longer what it saw, whoever changed it."""
+    seen: list[Hashable] = []
+
+    async def check() -> None:
+        try:
+            now = await in_thread(look)
+        except RagistryError as error:
+            now = str(error)
+        if seen and seen[0] != now:
+            result = refresh()
+            if result is not None:
+                await result
+        seen[:] = [now]
+
+    ui.timer(1.0, check)

@@ -1,0 +1,189 @@
+"""Collections and sources in a browser: every flow as a visitor goes through it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Page, expect
+
+from ragistry import open_workspace
+
+HOSTILE = "<img src=x onerror=alert(1)>.md"
+
+
+def add_collection(page: Page, address: str, name: str, description: str = "") -> None:
+    page.goto(address)
+    page.get_by_role("button", name="Add collection").click()
+    page.get_by_label("Name", exact=True).fill(name)
+    page.get_by_label("Description").fill(description)
+    page.get_by_role("button", name="Add", exact=True).click()
+    expect(page.get_by_role("link", name=name, exact=True)).to_be_visible()
+
+
+def upload(page: Page, *files: Path) -> None:
+    with page.expect_file_chooser() as chooser:
+        page.get_by_role("button", name="Choose files").click()
+    chooser.value.set_files(list(files))
+
+
+def test_the_first_page_shows_every_collection_with_its_counts(page: Page, address: str) -> None:
+    page.goto(address)
+    row = page.get_by_role("row", name="Handbook")
+    expect(row).to_contain_text("15")
+    expect(row).to_contain_text("Operations handbook")
+    expect(page.get_by_role("row")).to_have_count(3)
+
+
+def test_a_collection_is_added_filled_described_renamed_and_deleted(
+    page: Page, address: str, root: Path, tmp_path: Path
+) -> None:
+    add_collection(page, address, "lab", "Notes of the lab")
+    page.get_by_role("link", name="lab", exact=True).click()
+    expect(page.get_by_text("Nothing in this collection yet.")).to_be_visible()
+    (tmp_path / "rotor.md").write_text("# Rotor\n\nThe rotor spins at nine thousand turns.\n")
+    upload(page, tmp_path / "rotor.md")
+    expect(page.get_by_role("row", name="rotor.md")).to_be_visible()
+    page.get_by_label("Description", exact=True).fill("What the lab measured")
+    page.get_by_role("button", name="Save description").click()
+    expect(page.get_by_text("Description saved")).to_be_visible()
+    page.goto(address)
+    expect(page.get_by_role("row", name="lab")).to_contain_text("What the lab measured")
+    page.get_by_role("button", name="Edit lab").click()
+    page.get_by_label("Name", exact=True).fill("bench")
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_role("row", name="bench")).to_contain_text("What the lab measured")
+    with open_workspace(root) as workspace:
+        assert workspace.library.list_sources("bench") == ["rotor.md"]
+    page.get_by_role("button", name="Delete bench").click()
+    expect(page.get_by_role("dialog")).to_contain_text("1 sources with 1 chunks go with it")
+    page.get_by_role("button", name="Cancel").click()
+    expect(page.get_by_role("row", name="bench")).to_be_visible()
+    page.get_by_role("button", name="Delete bench").click()
+    page.get_by_role("button", name="Delete", exact=True).click()
+    expect(page.get_by_role("row", name="bench")).to_have_count(0)
+    with open_workspace(root) as workspace:
+        assert [item["name"] for item in workspace.library.list_collections()] == ["handbook", "garden"]
+
+
+def test_a_source_is_moved_and_deleted(page: Page, address: str, root: Path) -> None:
+    with open_workspace(root) as workspace:
+        workspace.library.ingest_text("Ladybirds eat aphids.", "ladybirds", "garden")
+    page.goto(f"{address}/collection/garden")
+    page.get_by_role("button", name="Move ladybirds to another collection").click()
+    page.get_by_role("button", name="Handbook", exact=True).click()
+    expect(page.get_by_text("1 chunks moved to Handbook")).to_be_visible()
+    expect(page.get_by_role("row", name="ladybirds")).to_have_count(0)
+    page.goto(f"{address}/collection/handbook")
+    page.get_by_role("button", name="Delete ladybirds").click()
+    page.get_by_role("button", name="Delete", exact=True).click()
+    expect(page.get_by_role("row", name="ladybirds")).to_have_count(0)
+    with open_workspace(root) as workspace:
+        assert "ladybirds" not in workspace.library.list_sources()
+
+
+def test_bad_files_each_have_their_line_and_the_good_ones_go_in(page: Page, address: str, tmp_path: Path) -> None:
+    add_collection(page, address, "mixed")
+    page.goto(f"{address}/collection/mixed")
+    (tmp_path / "broken.pdf").write_bytes(b"%PDF-1.4 nothing")
+    (tmp_path / "good.md").write_text("Good.\n")
+    (tmp_path / HOSTILE).write_text("# <script>alert(1)</script>\n\nHostile <b>rotor</b>.\n")
+    upload(page, tmp_path / "broken.pdf", tmp_path / "good.md", tmp_path / HOSTILE)
+    expect(page.get_by_text("broken.pdf' is damaged or no PDF")).to_be_visible()
+    expect(page.get_by_text("2 added, 1 failed")).to_be_visible()
+    expect(page.get_by_role("row", name=HOSTILE)).to_be_visible()
+    page.reload()
+    expect(page.get_by_text("2 added, 1 failed")).to_be_visible()
+    page.goto(f"{address}/search?q=hostile+rotor&collection=mixed")
+    expect(page.get_by_role("article").first).to_contain_text("<b>rotor</b>")
+
+
+def test_the_same_name_twice_says_what_to_do(page: Page, address: str, tmp_path: Path) -> None:
+    add_collection(page, address, "twice")
+    page.goto(f"{address}/collection/twice")
+    file = tmp_path / "note.md"
+    file.write_text("First version.\n")
+    upload(page, file)
+    expect(page.get_by_role("row", name="note.md")).to_be_visible()
+    file.write_text("Second version.\n")
+    upload(page, file)
+    expect(page.get_by_text("'note.md' is in this collection already; tick Replace")).to_be_visible()
+    page.get_by_text("Replace sources of the same name").click()
+    upload(page, file)
+    expect(page.get_by_text("1 updated")).to_be_visible()
+
+
+def test_a_file_of_another_format_is_refused(page: Page, address: str, tmp_path: Path) -> None:
+    page.goto(f"{address}/collection/garden")
+    (tmp_path / "program.exe").write_bytes(b"MZ")
+    upload(page, tmp_path / "program.exe")
+    expect(page.get_by_text("a file was refused")).to_be_visible()
+
+
+def test_a_folder_is_taken_in_by_its_path_inside_the_roots_only(
+    page: Page, address: str, tmp_path: Path, root: Path
+) -> None:
+    add_collection(page, address, "folder")
+    page.goto(f"{address}/collection/folder")
+    inside = root.parent / "papers"
+    inside.mkdir()
+    (inside / "one.md").write_text("One paper.\n")
+    box = page.get_by_label("Folder on this machine")
+    box.fill("/etc")
+    page.get_by_role("button", name="Add folder").click()
+    expect(page.get_by_text("'/etc' is outside of")).to_be_visible()
+    box.fill(str(inside))
+    page.get_by_role("button", name="Add folder").click()
+    expect(page.get_by_role("row", name="one.md")).to_be_visible()
+
+
+def test_another_window_sees_what_changed(page: Page, address: str, root: Path) -> None:
+    page.goto(address)
+    with open_workspace(root) as workspace:
+        workspace.library.create_collection("elsewhere", "Made by another process")
+    expect(page.get_by_role("row", name="elsewhere")).to_be_visible()
+    page.goto(f"{address}/collection/elsewhere")
+    with open_workspace(root) as workspace:
+        workspace.library.ingest_text("A text.", "text", "elsewhere")
+    expect(page.get_by_role("row", name="text")).to_be_visible()
+    with open_workspace(root) as workspace:
+        workspace.library.delete_collection("elsewhere")
+    expect(page.get_by_text("no collection 'elsewhere'").first).to_be_visible()
+    page.reload()
+    expect(page.get_by_text("There is no collection 'elsewhere' any more.")).to_be_visible()
+
+
+def test_a_dialog_can_be_used_by_keyboard_alone(page: Page, address: str) -> None:
+    page.goto(address)
+    page.get_by_role("button", name="Add collection").focus()
+    page.keyboard.press("Enter")
+    expect(page.get_by_label("Name", exact=True)).to_be_focused()
+    page.keyboard.type("typed")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("row", name="typed")).to_be_visible()
+    page.get_by_role("button", name="Delete typed").focus()
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("dialog")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    expect(page.get_by_role("row", name="typed")).to_be_visible()
+
+
+@pytest.mark.parametrize(
+    "path", ["/", "/collection/handbook", "/search?q=restore+a+backup&compare=bm25", "/techniques"]
+)
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_no_serious_violation(page: Page, address: str, path: str, scheme: str) -> None:
+    page.emulate_media(color_scheme=scheme)
+    page.goto(address + path)
+    page.wait_for_selector(".rg-main")
+    page.wait_for_timeout(500)
+    violations = Axe().run(page).response["violations"]
+    assert [(v["id"], v["nodes"][0]["html"]) for v in violations if v["impact"] in ("serious", "critical")] == []
+
+
+def test_screenshots(address: str, shoot: Callable[[str, str], None]) -> None:
+    for name, path in {"collections": "/", "sources": "/collection/handbook", "techniques": "/techniques"}.items():
+        shoot(address + path, name)

@@ -1,0 +1,82 @@
+"""Asking in a browser: passages, marks, stages, two techniques side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from ragistry import open_workspace
+from tests.web.conftest import served
+
+
+def test_a_question_is_answered_with_marked_passages_and_their_place(page: Page, address: str) -> None:
+    page.goto(f"{address}/search")
+    page.get_by_label("What to look for").fill("how do I restore yesterday's backup?")
+    page.get_by_role("button", name="Search").click()
+    first = page.get_by_role("article").first
+    expect(first).to_contain_text("handbook / operations/backups.md")
+    expect(first.locator("mark").first).to_be_visible()
+    expect(first).to_contain_text("cosine")
+    expect(page.get_by_role("article")).to_have_count(5)
+
+
+def test_a_passage_opens_in_its_source_with_the_text_around_it(page: Page, address: str) -> None:
+    page.goto(f"{address}/search?q=restore+a+backup")
+    page.get_by_role("article").first.get_by_role("button").click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog.locator(".rg-here mark").first).to_be_visible()
+    expect(dialog.locator(".rg-context").first).not_to_be_empty()
+
+
+def test_two_techniques_stand_side_by_side_and_say_what_they_share(page: Page, address: str) -> None:
+    page.goto(f"{address}/search?q=restore+a+backup&technique=naive&compare=bm25&k=8")
+    for technique in ("naive", "bm25"):
+        expect(page.get_by_role("region", name=f"Results by {technique}").get_by_role("article")).to_have_count(8)
+    expect(page.get_by_text("beside").first).to_be_visible()
+    expect(page.get_by_text("only here").first).to_be_visible()
+
+
+def test_a_search_keeps_to_the_chosen_collections(page: Page, address: str) -> None:
+    page.goto(f"{address}/search?q=restore+a+backup&collection=garden")
+    expect(page.get_by_role("article").first).to_contain_text("garden /")
+    assert page.get_by_text("handbook /").count() == 0
+
+
+def test_time_is_shown_by_stage(page: Page, address: str) -> None:
+    page.goto(f"{address}/search?q=frost&technique=hybrid")
+    page.get_by_text("Time by stage").click()
+    expect(page.get_by_text("fuse")).to_be_visible()
+
+
+def test_an_empty_question_and_a_bad_number_say_what_to_do(page: Page, address: str) -> None:
+    page.goto(f"{address}/search")
+    page.get_by_role("button", name="Search").click()
+    expect(page.get_by_text("type what to look for")).to_be_visible()
+
+
+def test_a_model_that_is_down_is_one_line_with_the_remedy(
+    page: Page, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OLLAMA_HOST", "127.0.0.1:9")
+    (tmp_path / "config").mkdir()
+    (tmp_path / "config" / "documents.yaml").write_text("embed_model: nomic-embed-text\ncollections: [{name: a}]\n")
+    with served(tmp_path) as address:
+        page.goto(f"{address}search?q=anything&technique=naive")
+        expect(page.get_by_text("ollama serve")).to_be_visible()
+
+
+def test_a_lock_that_another_process_holds_is_one_line_with_its_holder(page: Page, address: str, root: Path) -> None:
+    with open_workspace(root, exclusive=True) as other:
+        other.library.ingest_text("Held.", "held", "garden")
+        page.goto(f"{address}/collection/garden")
+        page.get_by_role("button", name="Delete held").click()
+        page.get_by_role("button", name="Delete", exact=True).click()
+        expect(page.get_by_text("process").first).to_be_visible(timeout=30_000)
+    assert "held" in page.content()
+
+
+def test_screenshots(address: str, shoot: Callable[[str, str], None]) -> None:
+    shoot(f"{address}/search?q=restore+a+backup&compare=bm25", "search")

@@ -1,0 +1,118 @@
+"""Who is let in, and who is not: the guard by itself, over a small application."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from starlette.applications import Starlette
+from starlette.responses import PlainTextResponse
+from starlette.routing import Route, WebSocketRoute
+from starlette.testclient import TestClient
+from starlette.websockets import WebSocket, WebSocketDisconnect
+
+from ragistry.errors import SourceError
+from ragistry.web.intake import safe_name
+from ragistry.web.passages import marked
+from ragistry.web.security import LOOPBACK, Guard
+from tests.web.conftest import served
+
+
+async def hello(request: object) -> PlainTextResponse:
+    return PlainTextResponse("hello")
+
+
+async def talk(socket: WebSocket) -> None:
+    await socket.accept()
+    await socket.send_text("hello")
+    await socket.close()
+
+
+def client(token: str | None = None, base: str = "http://127.0.0.1:8080") -> TestClient:
+    app = Starlette(routes=[Route("/", hello, methods=["GET", "POST"]), WebSocketRoute("/ws", talk)])
+    return TestClient(Guard(app, hosts=LOOPBACK, token=token), base_url=base, follow_redirects=False)
+
+
+@pytest.mark.parametrize("base", ["http://127.0.0.1:8080", "http://localhost:1", "http://[::1]:99"])
+def test_every_loopback_name_is_served(base: str) -> None:
+    assert client(base=base).get("/").text == "hello"
+
+
+@pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example", "", "localhost@evil.example"])
+def test_a_foreign_host_is_refused(host: str) -> None:
+    answer = client().get("/", headers={"host": host})
+    assert (answer.status_code, "is not served here" in answer.text) == (403, True)
+
+
+@pytest.mark.parametrize("origin", ["http://evil.example", "null", "http://127.0.0.1:9999", "http://127.0.0.1"])
+def test_a_foreign_origin_may_not_change_anything(origin: str) -> None:
+    assert client().post("/", headers={"origin": origin}).status_code == 403
+    with pytest.raises(WebSocketDisconnect), client().websocket_connect("/ws", headers={"origin": origin}):
+        pass
+
+
+def test_the_own_origin_may() -> None:
+    headers = {"origin": "http://127.0.0.1:8080"}
+    assert client().post("/", headers=headers).status_code == 200
+    url = "ws://127.0.0.1:8080/ws"
+    with client().websocket_connect(url, headers=headers | {"host": "127.0.0.1:8080"}) as socket:
+        assert socket.receive_text() == "hello"
+
+
+def test_a_form_of_another_site_is_refused_without_an_origin_too() -> None:
+    assert client().post("/", headers={"sec-fetch-site": "cross-site"}).status_code == 403
+    assert client().post("/").status_code == 200, "a program has neither"
+
+
+def test_with_a_token_nothing_is_answered_without_it() -> None:
+    window = client(token="secret")
+    assert window.get("/").status_code == 401
+    assert window.get("/?token=wrong").status_code == 401
+    with pytest.raises(WebSocketDisconnect), window.websocket_connect("/ws"):
+        pass
+
+
+def test_the_token_is_kept_in_a_cookie_and_leaves_the_address() -> None:
+    window = client(token="secret")
+    entered = window.get("/?q=frost&token=secret")
+    assert (entered.status_code, entered.headers["location"]) == (303, "/?q=frost")
+    assert "HttpOnly" in entered.headers["set-cookie"]
+    assert "SameSite=Strict" in entered.headers["set-cookie"]
+    assert window.get("/").text == "hello"
+
+
+def test_answers_may_not_be_framed() -> None:
+    assert client().get("/").headers["x-frame-options"] == "DENY"
+
+
+def test_any_other_address_than_loopback_needs_the_printed_token(root: Path) -> None:
+    import httpx
+
+    with served(root, "--host", "127.0.0.2") as address:
+        bare, token = address.split("?token=")
+        assert httpx.get(bare, timeout=10).status_code == 401
+        assert httpx.get(bare, cookies={"ragistry_token": token}, timeout=10).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("given", "name"),
+    [("a.md", "a.md"), ("../../etc/passwd.txt", "passwd.txt"), ("C:\\x\\b.pdf", "b.pdf"), ("/abs/c.md", "c.md")],
+)
+def test_an_uploaded_file_keeps_only_its_bare_name(given: str, name: str) -> None:
+    assert safe_name(given) == name
+
+
+@pytest.mark.parametrize("given", ["", "..", ".hidden.md", "a\nb.md", "x" * 300 + ".md", "folder/"])
+def test_a_name_that_cannot_name_a_source_is_refused(given: str) -> None:
+    if given == "folder/":
+        assert safe_name(given) == "folder"
+        return
+    with pytest.raises(SourceError):
+        safe_name(given)
+
+
+def test_passages_are_escaped_and_matching_words_marked() -> None:
+    html = marked('<script>alert("x")</script> Restoring backups & more', "restore a backup", "english")
+    assert html == (
+        "&lt;script&gt;alert(&quot;x&quot;)&lt;/script&gt; <mark>Restoring</mark> <mark>backups</mark> &amp; more"
+    )
