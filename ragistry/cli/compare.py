@@ -82,9 +82,11 @@ def compare(
             replay=replay,
             progress=progress,
         )
+        kept = _keep(opened, comparison)
     _write(comparison, json_file, html, markdown)
     if json_file != Path("-"):
         _print(comparison)
+        error_line(f"{kept} (`ragistry ui` shows it)", label="kept")
     if comparison.failures:
         raise typer.Exit(1)
 
@@ -112,13 +114,31 @@ def _test_set(workspace: Workspace, dataset: Path | None, queries: Path | None, 
     return read_beir(name, split)
 
 
-def _write(comparison: Comparison, json_file: Path | None, html: Path | None, markdown: Path | None) -> None:
+def _keep(workspace: Workspace, comparison: Comparison) -> Path:
+    """Keep the report in the workspace, for the page; named by when it was made, what was measured, and its hash."""
+    import re
+    from hashlib import sha256
+
+    text = _as_json(comparison)
+    made = re.sub(r"[^0-9T]", "", comparison.provenance["made"].split("+")[0])
+    name = re.sub(r"[^\w.-]+", "-", comparison.name)[:60]
+    folder = workspace.path_of(workspace.settings.data_dir) / "evaluation" / "reports"
+    path = folder / f"{made}-{name}-{sha256(text.encode()).hexdigest()[:8]}.json"
+    _save(path, text)
+    return path
+
+
+def _as_json(comparison: Comparison) -> str:
     import json
 
+    return json.dumps(comparison.to_json(), ensure_ascii=False, indent=2) + "\n"
+
+
+def _write(comparison: Comparison, json_file: Path | None, html: Path | None, markdown: Path | None) -> None:
     if json_file == Path("-"):
         print_json(comparison.to_json())
     elif json_file is not None:
-        _save(json_file, json.dumps(comparison.to_json(), ensure_ascii=False, indent=2) + "\n")
+        _save(json_file, _as_json(comparison))
     if html is not None:
         from ragistry.evaluation.report_html import page
 

@@ -61,7 +61,9 @@ def read_chunking_set(folder: str | Path) -> ChunkingSet:
         questions = [_question(row) for row in rows]
         texts = {path.name.partition(".md")[0]: _read(path) for path in sorted(root.glob("*.md*")) if _is_text(path)}
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise DatasetError(f"{str(root)!r} is no set of texts and questions: {error!r}; see read_chunking_set") from error
+        raise DatasetError(
+            f"{str(root)!r} is no set of texts and questions: {error!r}; see read_chunking_set"
+        ) from error
     return ChunkingSet(root.name, texts, questions)
 
 

@@ -36,6 +36,9 @@ def test_compare_prints_tables_and_writes_every_report(ragistry: Callable, datas
     assert (tmp_path / "out" / "result.html").read_text(encoding="utf-8").startswith("<!doctype html>")
     assert (tmp_path / "out" / "result.md").read_text(encoding="utf-8").startswith("# topics")
     assert len(read_run(tmp_path / "runs" / "naive.run")) == 10
+    [kept] = (tmp_path / ".ragistry" / "evaluation" / "reports").iterdir()
+    assert json.loads(kept.read_text(encoding="utf-8")) == found
+    assert kept.name in done.err
 
 
 def test_a_second_comparison_goes_on_from_the_first(ragistry: Callable, dataset: Path, tmp_path: Path) -> None:
