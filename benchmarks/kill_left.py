@@ -7,7 +7,7 @@ import logging
 import sys
 from typing import Any
 
-from ragistry.stores.local import EXACT_BELOW, LocalStore
+from ragistry.stores.local import GRAPH_ABOVE, LocalStore
 
 
 class Warnings(logging.Handler):
@@ -26,7 +26,7 @@ def look(folder: str, exclusive: bool) -> dict[str, Any]:
     """Versions by source, and how well each chunk is found."""
     warnings = Warnings()
     logging.getLogger("ragistry").addHandler(warnings)
-    store = LocalStore(folder, exclusive=exclusive, exact_below=0 if exclusive else EXACT_BELOW)
+    store = LocalStore(folder, exclusive=exclusive, graph_above=0 if exclusive else GRAPH_ABOVE)
     with store._state.read() as (connection, _):
         pending = store._indexes.lexical.pending(connection) > 0
     seen: dict[str, list[str]] = {}

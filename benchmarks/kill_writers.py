@@ -94,7 +94,7 @@ def started(arguments: list[str], folder: Path) -> subprocess.Popen[str]:
 
 def serve(folder: str, versions: dict[str, int]) -> None:
     """Write each source, and say so."""
-    store = LocalStore(folder, exclusive=True, exact_below=0)
+    store = LocalStore(folder, exclusive=True, graph_above=0)
     for source, version in versions.items():
         store.replace_source("c", source, page(source, version))
         print(source, flush=True)

@@ -17,7 +17,7 @@ from ragistry.stores.local import LocalStore
 SIZES = (1_000, 2_000, 5_000, 10_000, 20_000, 50_000, 100_000, 200_000)
 QUICK_SIZES = (1_000, 2_000, 4_000)
 SELECTED_AT = 100_000
-ROUNDS = 21
+ROUNDS, MEMORY = 21, 2**30
 Curves = dict[str, list[tuple[float, float]]]
 """Points by curve: chunks, or percent of them, and milliseconds."""
 
@@ -50,18 +50,20 @@ def times_at(folder: Path, size: int) -> dict[str, float]:
     queries, where = query_vectors(ROUNDS), {"collection": "tenth"}
     with (
         raw_collection(built.raw) as raw,
-        closing(LocalStore(built.ours, exact_below=2 * size)) as exact,
-        closing(LocalStore(built.ours, exclusive=True, exact_below=0)) as approximate,
+        closing(LocalStore(built.ours, exact_below=2 * size, memory=MEMORY)) as exact,
+        closing(LocalStore(built.ours, exact_below=0, memory=MEMORY)) as sketches,
+        closing(LocalStore(built.ours, exclusive=True, graph_above=0)) as graph,
     ):
         times = in_turn(
             ROUNDS,
             lambda n: exact.search(queries[n], TOP_K),
-            lambda n: approximate.search(queries[n], TOP_K),
+            lambda n: sketches.search(queries[n], TOP_K),
+            lambda n: graph.search(queries[n], TOP_K),
             lambda n: exact.search(queries[n], TOP_K, where=where),
             lambda n: ask(raw, queries[n]),
             lambda n: ask(raw, queries[n], where),
         )
-    names = ("exact", "approximate", "exact, 10 % selected", "raw ChromaDB", "raw ChromaDB, 10 % selected")
+    names = ("exact", "sketches", "a graph", "exact, 10 % selected", "raw ChromaDB", "raw ChromaDB, 10 % selected")
     return {name: median(taken) for name, taken in zip(names, times, strict=True)}
 
 

@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 from benchmarks.local_store_build import Built
 from benchmarks.local_store_data import Truth
 from benchmarks.local_store_row import Row, in_turn, milliseconds, ratio_row
-from ragistry.stores.local import EXACT_BELOW, LocalStore
+from ragistry.stores.local import EXACT_BELOW, GRAPH_ABOVE, LocalStore
 
 Queries = NDArray[np.float32]
 
-TOP_K = 10
+TOP_K, QUERY = 10, 0.8
 FILTERS = {"half": (1 / 5, 1 / 30), "p5": (1 / 6, 1 / 100), "p05": (1 / 50, 1 / 100)}
 """A collection each, and what a search of it may take of ChromaDB's time: the first, and those after it."""
 FILTER_ROUNDS = 15
@@ -36,14 +36,13 @@ def ids(store: LocalStore, query: Queries, where: Any = None) -> list[str]:
 
 
 def unfiltered_rows(built: Built, raw: Collection, queries: Queries, truth: Truth) -> list[Row]:
-    """By any process, and where there are more chunks than are compared one by one, also by a server."""
-    large = built.chunks > EXACT_BELOW
-    modes = [("exact, as any process", False, None if large else 0.8)]
-    if large:
-        modes.append(("approximate, as a server", True, 0.8))
+    """By any process, and where it makes a difference, by a server."""
+    modes = [(f"{'sketches' if built.chunks > EXACT_BELOW else 'exact'}, as any process", False)]
+    if built.chunks > GRAPH_ABOVE:
+        modes.append(("a graph, as a server", True))
     theirs = fmean(truth.recall(query, ask(raw, query)) for query in queries)
     rows = []
-    for mode, exclusive, bar in modes:
+    for mode, exclusive in modes:
         with closing(LocalStore(built.ours, exclusive=exclusive)) as store:
             times = in_turn(
                 len(queries),
@@ -51,7 +50,7 @@ def unfiltered_rows(built: Built, raw: Collection, queries: Queries, truth: Trut
                 lambda n: ask(raw, queries[n]),
             )
             ours = fmean(truth.recall(query, ids(store, query)) for query in queries)
-        row = ratio_row(f"{built.chunks:,}: query with documents, {mode}", times[0], times[1], bar)
+        row = ratio_row(f"{built.chunks:,}: query with documents, {mode}", times[0], times[1], QUERY)
         rows.append(row._replace(ours=f"{row.ours}, recall {ours:.4f}", raw=f"{row.raw}, recall {theirs:.4f}"))
     return rows
 

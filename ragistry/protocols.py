@@ -167,6 +167,15 @@ class TextSearch(Protocol):
 
 
 @runtime_checkable
+class GathersWrites(Protocol):
+    """A store that may keep what was written from its indexes for a while; what is searched there is never wrong."""
+
+    def flush(self) -> None:
+        """Let every index hear of everything that was written, so that other processes find it at once."""
+        ...
+
+
+@runtime_checkable
 class SourceStore(DocumentStore, Protocol):
     """A store that a library can stand on: it knows which source each chunk belongs to."""
 

@@ -16,7 +16,7 @@ from ragistry.embedders.choose import choose_embedder, chunking_of
 from ragistry.errors import ConfigError, InvalidConfigError, SourceNotFoundError, StoreError
 from ragistry.library.service import DocumentService
 from ragistry.library.source import Reading
-from ragistry.protocols import Embedder, Generator, Reranker, SourceStore, Technique
+from ragistry.protocols import Embedder, Generator, Reranker, SourceStore
 from ragistry.techniques.agreement import check_agreement
 from ragistry.techniques.registered import RegisteredTechnique
 from ragistry.techniques.registry import DEFAULT_TECHNIQUE, TechniqueRegistry
@@ -34,8 +34,9 @@ Part = TypeVar("Part")
 def open_workspace(path: str | Path = ".", *, exclusive: bool = False, **settings: Any) -> Workspace:
     """The workspace in a folder; where the folder has no ``config``, packaged defaults serve.
 
-    ``exclusive``: keep the right to write as long as the workspace is open, as a server does; large searches are then
-    faster. ``settings`` go before the environment and the files (`ragistry.config.settings.Settings` names them).
+    ``exclusive``: keep the right to write as long as the workspace is open, as a server does; libraries of more
+    than 200,000 chunks are then searched faster. ``settings`` go before the environment and the files
+    (`ragistry.config.settings.Settings` names them).
     Raises `InvalidConfigError` with every problem of the files, `SourceNotFoundError` where there is no folder.
     """
     root = Path(path)
@@ -122,7 +123,11 @@ class Workspace:
         return self._part("targets", self._make_targets)
 
     def technique(self, name: str) -> RegisteredTechnique:
-        """A technique by its name in techniques.yaml. Raises `UnknownTechniqueError`."""
+        """A technique by its name in techniques.yaml. Raises `UnknownTechniqueError`.
+
+        Its ``retrieve`` searches all that the store holds, also what belongs to no collection of documents.yaml any
+        more; `search` keeps to the collections that are defined.
+        """
         return self.registry.get(name)
 
     def search(
@@ -207,15 +212,21 @@ class Workspace:
     def _make_targets(self) -> WorkspaceTargets:
         from ragistry.library.targets import WorkspaceTargets
 
-        return WorkspaceTargets(self.library, self.repositories, self._over)
+        return WorkspaceTargets(self.library, self.repositories, self.technique_over)
 
-    def _over(self, store: SourceStore) -> Technique:
-        """What searches a repository: the default technique, or what that stands on where it only chooses."""
-        registry = TechniqueRegistry.load(self.registry.file.path, {"store": store, "embedder": self.embedder})
-        name = registry.default
-        while "targets" in wanted_resources(registry.technique_class(name)):
-            name = registry.entry(name).base or DEFAULT_TECHNIQUE
-        return registry.get(name)
+    def technique_over(self, store: SourceStore, name: str | None = None) -> RegisteredTechnique:
+        """A technique of techniques.yaml over another store, such as that of a repository.
+
+        ``name`` None: the default technique. For one that only chooses where to search, what it stands on. Raises
+        `UnknownTechniqueError`.
+        """
+        resources = {part: getattr(self, part) for part in ("embedder", "generator", "reranker")} | {"store": store}
+        known = {part: value for part, value in resources.items() if value is not None}
+        registry = TechniqueRegistry.load(self.registry.file.path, known)
+        chosen = registry.default if name is None else name
+        while "targets" in wanted_resources(registry.technique_class(chosen)):
+            chosen = registry.entry(chosen).base or DEFAULT_TECHNIQUE
+        return registry.get(chosen)
 
     def _make_generator(self) -> Generator | None:
         if self.settings.generate_model is None:

@@ -11,7 +11,7 @@ from typing import Any
 from ragistry.errors import EmbeddingGenerationError, InvalidChunkError, SourceError
 from ragistry.library.report import Failure, IngestReport
 from ragistry.library.source import Reading, SourceFile, SourceText, chunks_of
-from ragistry.protocols import Embedder, EmbedderRecord, SourceStore, VectorLookup, VectorsByText
+from ragistry.protocols import Embedder, EmbedderRecord, GathersWrites, SourceStore, VectorLookup, VectorsByText
 from ragistry.types import Chunk, EmbeddedChunk, SourceInfo
 
 Progress = Callable[[str, int, int], None]
@@ -69,6 +69,8 @@ class Ingest:
         stored = {info.source_file: info for info in self.store.sources(self.collection)}
         for group in _grouped(self._prepare_all(sources, stored, progress)):
             self._write(group)
+        if isinstance(self.store, GathersWrites) and (self.report.added or self.report.updated):
+            self.store.flush()
         if progress is not None:
             progress("", len(sources), len(sources))
         return self.report

@@ -12,16 +12,21 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from time import time
 from uuid import uuid4
 
 from ragistry.errors import InvalidChunkError, StoreCorruptError, StoreError, StoreLockedError
 from ragistry.stores import integrity
+from ragistry.stores.rights import is_writable
 
 log = logging.getLogger(__name__)
 
 VERSION = 1
 FILE, MARKER = "store.db", "store.version"
+WRITABLE = "mode=rw"
 BUSY_SECONDS = 5.0
+ABANDONED = 60.0
+"""Seconds after which the beginnings of a database are taken for those of a process that was killed."""
 ERASE_MS = 500
 """How long a deletion waits for readers that still see what it deleted."""
 
@@ -94,6 +99,7 @@ class Database:
         self._writers: dict[int, sqlite3.Connection] = {}
         self._guard = threading.RLock()
         self._closed = False
+        self._keeps = True  # connections to a file that stays as it is serve once: somebody else may write it
         with self.read() as connection:
             _check_version(connection, self.path)
 
@@ -116,7 +122,7 @@ class Database:
 
     def _give_back(self, connection: sqlite3.Connection) -> None:
         with self._guard:
-            if self._closed:
+            if self._closed or not self._keeps:
                 connection.close()
             else:
                 self._idle[os.getpid()].append(connection)
@@ -176,8 +182,10 @@ class Database:
     def _connect(self) -> sqlite3.Connection:
         if self._closed:
             raise StoreError(f"{str(self.path.parent)!r}: the store is closed; open it again")
+        mode = _mode(self.path)
+        self._keeps &= mode == WRITABLE
         connection = sqlite3.connect(
-            f"{self.path.as_uri()}?mode=rw", uri=True, isolation_level=None, check_same_thread=False,
+            f"{self.path.as_uri()}?{mode}", uri=True, isolation_level=None, check_same_thread=False,
             timeout=BUSY_SECONDS,
         )  # fmt: skip
         # secure_delete: what is deleted is overwritten, not only forgotten. synchronous=FULL: what was said to be
@@ -205,9 +213,12 @@ def _create(folder: Path) -> None:
     was_here = marker.exists()  # asked first, because it is made after the file
     size = path.stat().st_size if path.exists() else -1
     if size > 0:
-        with suppress(OSError):  # its maker was killed before it made the marker
-            if not marker.exists():
+        with suppress(OSError):
+            if not marker.exists():  # its maker was killed before it made the marker
                 _mark(marker)
+            for unfinished in folder.glob(f".{FILE}.*"):
+                if unfinished.stat().st_mtime < time() - ABANDONED:  # else another process may be at it
+                    unfinished.unlink(missing_ok=True)
         return
     if size == 0 or was_here:
         raise StoreCorruptError(
@@ -236,6 +247,17 @@ def _create(folder: Path) -> None:
             raise StoreError(
                 f"cannot make a store in {str(folder)!r}: {error.strerror}; choose a folder that can be written"
             ) from error
+
+
+def _mode(path: Path) -> str:
+    """How SQLite opens the file: to write, or where that is not allowed, to read.
+
+    A reader usually keeps a file of its own beside the database. Where it may not make one and nobody has a write
+    under way, the database is taken for one that stays as it is.
+    """
+    if is_writable(path.parent):
+        return WRITABLE
+    return "mode=ro" if path.with_name(f"{FILE}-wal").exists() else "mode=ro&immutable=1"
 
 
 def _mark(marker: Path) -> None:

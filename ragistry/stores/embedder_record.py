@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import sqlite3
 
+from ragistry.errors import EmbeddingMismatchError
 from ragistry.types import EmbedderFingerprint
-from ragistry.utils.fingerprints import from_json, to_json
+from ragistry.utils.fingerprints import check_same_embedder, from_json, to_json
 
 EMBEDDER, DIMENSION = "embedder", "dimension"
 
@@ -14,6 +15,18 @@ def recorded_embedder(connection: sqlite3.Connection) -> EmbedderFingerprint | N
     """The embedder, where one was recorded."""
     found = connection.execute("SELECT value FROM meta WHERE key = ?", (EMBEDDER,)).fetchone()
     return from_json(found[0]) if found else None
+
+
+def check_recorded(connection: sqlite3.Connection, fingerprint: EmbedderFingerprint) -> None:
+    """Raise `EmbeddingMismatchError` unless the vectors are of this embedder, as far as it is known."""
+    known, dimension = recorded_embedder(connection), recorded_dimension(connection)
+    if known is not None:
+        check_same_embedder(known, fingerprint)
+    elif dimension not in (None, fingerprint.dimension):
+        raise EmbeddingMismatchError(
+            f"the vectors of {fingerprint.model!r} have {fingerprint.dimension} numbers, those in the store have "
+            f"{dimension}; use the embedder that the store was filled with, or run `ragistry reembed`"
+        )
 
 
 def record_embedder(connection: sqlite3.Connection, fingerprint: EmbedderFingerprint) -> None:

@@ -41,10 +41,10 @@ class Indexes:
         return [f"{keeper.folder.name}: {problem}" for keeper in self._keepers() if (problem := keeper.problem())]
 
     def repair(self) -> list[str]:
-        """Make again what is broken, and return what was wrong."""
+        """Make again what is broken, or keeps what was deleted, and return what was wrong."""
         found = []
         for keeper in self._keepers():
-            if problem := keeper.problem():
+            if problem := keeper.problem() or keeper.remains():
                 keeper.rebuild(problem)
                 found.append(f"{keeper.folder.name}: {problem}")
         return found

@@ -13,9 +13,10 @@ from tantivy import Index, Query
 
 from ragistry.errors import StoreCorruptError, StoreError
 from ragistry.stores.lexical_errors import REBUILD, translated
-from ragistry.stores.lexical_files import META, check_record, damage, write_record
+from ragistry.stores.lexical_files import META, check_record, damage, place_to_open, write_record
 from ragistry.stores.lexical_query import Keys, Scores, all_keys, any_of, best, fetched
 from ragistry.stores.lexical_writing import schema, write
+from ragistry.stores.rights import is_writable
 from ragistry.utils.analysis import query_terms
 
 WRITE_MEMORY = 50_000_000
@@ -115,11 +116,12 @@ class LexicalIndex:
 
     def _opened(self) -> Index:
         check_record(self._folder, self._language)
-        index = Index.open(str(self._folder))
-        index.config_reader("manual")
-        # Some damage shows only when the dictionary and the column of keys are read.
-        for query in (any_of(index.schema, {"": 1}), Query.all_query()):
-            fetched(index.searcher(), query, 1)
+        with place_to_open(self._folder) as place:
+            index = Index.open(str(place))
+            index.config_reader("manual")
+            # Some damage shows only when the dictionary and the column of keys are read.
+            for query in (any_of(index.schema, {"": 1}), Query.all_query()):
+                fetched(index.searcher(), query, 1)
         return index
 
     def _current(self) -> Index:
@@ -128,8 +130,11 @@ class LexicalIndex:
             index = self._check_open()
             state = self._state()
             if state != self._seen:
-                check_record(self._folder, self._language)
-                index.reload()
+                if is_writable(self._folder):
+                    check_record(self._folder, self._language)
+                    index.reload()
+                else:
+                    index = self._index = self._opened()
                 self._seen = state
             return index
 

@@ -6,10 +6,14 @@ import json
 import os
 import struct
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from ragistry.errors import StoreCorruptError
 from ragistry.stores.lexical_errors import REBUILD
+from ragistry.stores.rights import is_writable
 from ragistry.utils.analysis import analysis_record
 
 META = "meta.json"
@@ -46,6 +50,22 @@ def check_record(folder: Path, language: str) -> None:
         raise StoreCorruptError(
             f"the lexical index at {str(folder)!r} was made with the analysis {found!r}, not {wanted!r}; {REBUILD}"
         )
+
+
+@contextmanager
+def place_to_open(folder: Path) -> Iterator[Path]:
+    """Where tantivy opens an index: it makes a lock even to read, so where it may not, links to the files will do.
+
+    What was opened stays open when the links are gone.
+    """
+    if is_writable(folder):
+        yield folder
+        return
+    with TemporaryDirectory(prefix="ragistry-") as name:
+        for path in folder.iterdir():
+            if not path.name.endswith(".lock"):
+                Path(name, path.name).symlink_to(path)
+        yield Path(name)
 
 
 def damage(folder: Path) -> str:

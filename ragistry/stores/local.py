@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import logging
 import os
-import sqlite3
 from collections.abc import Iterator, Sequence
+from math import inf
 from pathlib import Path
+from time import monotonic
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ragistry.errors import EmbeddingMismatchError, InvalidFilterError, InvalidLimitError, StoreError, StoreLockedError
+from ragistry.errors import InvalidFilterError, InvalidLimitError, StoreError, StoreLockedError
 from ragistry.stores import embedder_record as record
 from ragistry.stores import exact, groups, reading, reembedding
 from ragistry.stores.indexes import Indexes
@@ -19,7 +20,6 @@ from ragistry.stores.searching import Searching
 from ragistry.stores.state import State
 from ragistry.types import Document, EmbeddedChunk, EmbedderFingerprint, SourceInfo, Where
 from ragistry.utils.chunk_checks import check_chunks, check_source
-from ragistry.utils.fingerprints import check_same_embedder
 from ragistry.utils.limits import check_query, check_top_k
 from ragistry.utils.where import normalise
 
@@ -29,7 +29,12 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 EXACT_BELOW = 20_000
-"""Chunks up to which every vector is compared: exact, and as fast as an approximate index is."""
+"""Chunks up to which every vector is compared without a look at sketches: these save little where vectors are few, and
+nothing for a query that lies far from all of them."""
+GRAPH_ABOVE = 200_000
+"""Chunks above which an exclusive store searches a graph of the vectors, which takes 1.2 ms a chunk to make."""
+FLUSH_EVERY = 5.0
+"""Seconds after which an exclusive store brings the index of words up in the middle of its writes."""
 MEMORY = 256_000_000
 """Bytes of matrices of hot selections that are kept."""
 
@@ -38,10 +43,13 @@ class LocalStore:
     """A folder with everything in it. Meets every protocol of a store; safe for threads.
 
     Any number of processes may read; one at a time writes, and a second waits ``lock_timeout`` seconds before it
-    gets `StoreLockedError`. ``exclusive``: keep the right to write, as a server does; only then is the approximate
-    index used, for searches without a condition over more than ``exact_below`` chunks. ``memory``: bytes for
-    matrices of hot selections. ``language``: of the index of words (`utils.analysis`). ``vector_folder``: of the
-    approximate index, if not in ``folder``.
+    gets `StoreLockedError`. ``exclusive``: keep the right to write, as a server does.
+
+    A search with a condition compares every vector that meets it. One without does so up to ``exact_below`` chunks,
+    and above them compares those that a sketch shows to be near, which finds 99.9 % of the nearest or more. Above
+    ``graph_above``, or where the vectors do not fit in ``memory``, an exclusive store asks ChromaDB; others take tens
+    of milliseconds. ``memory``: bytes for matrices of hot selections. ``language``: of the index of words
+    (`utils.analysis`). ``vector_folder``: of ChromaDB's index, if not in ``folder``.
 
     A condition on what all chunks of a source share (``collection``, ``source_file``, ``type``, ``title``, ``tags`` …)
     is settled without reading any; ``page``, ``section`` and ``has_code`` have an index for equality; for other keys
@@ -54,16 +62,21 @@ class LocalStore:
         *,
         exclusive: bool = False,
         exact_below: int = EXACT_BELOW,
+        graph_above: int = GRAPH_ABOVE,
         memory: int = MEMORY,
         language: str = "english",
         vector_folder: str | os.PathLike[str] | None = None,
         lock_timeout: float = 2.0,
     ) -> None:
         self.folder = Path(os.path.realpath(folder))
+        self._exclusive, self._flushed = exclusive, -inf
         self._state = State(self.folder, exclusive=exclusive, lock_timeout=lock_timeout)
         vectors = Path(os.path.realpath(vector_folder), "ragistry") if vector_folder else self.folder / "chroma"
         self._indexes = Indexes(self._state.database, self.folder, vectors, language)
-        self._searching = Searching(self._state, self._indexes, memory, exact_below if exclusive else None)
+        self._searching = Searching(
+            self._state, self._indexes,
+            memory=memory, exact_below=exact_below, graph_above=graph_above if exclusive else None,
+        )  # fmt: skip
 
     def __repr__(self) -> str:
         return f"<LocalStore: {str(self.folder)!r}>"
@@ -71,7 +84,8 @@ class LocalStore:
     # What follows is the protocols; each method is documented there.
 
     def add_documents(self, chunks: Sequence[EmbeddedChunk], *, ids: Sequence[str] | None = None) -> int:
-        with self._state.write() as (connection, catalog):
+        with self._state.write() as connection:
+            catalog = self._state.catalog(connection)
             checked = check_chunks(chunks, ids, dimension=record.recorded_dimension(connection))
             if checked.ids:
                 record.record_dimension(connection, checked.vectors.shape[1])
@@ -79,7 +93,7 @@ class LocalStore:
         return len(checked.ids)
 
     def replace_source(self, collection: str, source_file: str, chunks: Sequence[EmbeddedChunk]) -> None:
-        with self._state.write() as (connection, _):
+        with self._state.write() as connection:
             checked = check_chunks(chunks, dimension=record.recorded_dimension(connection))
             check_source(collection, source_file, chunks)
             if checked.ids:
@@ -87,17 +101,20 @@ class LocalStore:
             groups.replace(connection, (collection, source_file), checked)
         if not checked.ids:
             self._state.database.erase()
+        if self._exclusive and monotonic() > self._flushed + FLUSH_EVERY:
+            self._flush_if_possible()  # others that search by words cannot
 
     def move_source(self, source_file: str, from_collection: str, to_collection: str) -> int:
         check_source(to_collection, source_file, ())
-        with self._state.write() as (connection, catalog):
-            return groups.move(connection, catalog, source_file, from_collection, to_collection)
+        with self._state.write() as connection:
+            return groups.move(connection, self._state.catalog(connection), source_file, from_collection, to_collection)
 
     def delete(self, *, ids: Sequence[str] | None = None, where: Where | None = None) -> int:
         if (ids is None) == (where is None):
             raise InvalidFilterError("delete takes ids or where, one of the two; clear_collection() removes everything")
         condition = None if where is None else normalise(where)
-        with self._state.write() as (connection, catalog):
+        with self._state.write() as connection:
+            catalog = self._state.catalog(connection)
             if condition is None:
                 keys = list(reading.keys_of(connection, list(ids or ())).values())
             else:
@@ -108,7 +125,8 @@ class LocalStore:
 
     def clear_collection(self) -> None:
         with self._state.locked():
-            with self._state.write() as (connection, catalog):
+            with self._state.write() as connection:
+                catalog = self._state.catalog(connection)
                 groups.remove(connection, catalog, reading.selected_keys(connection, catalog.select(None)).tolist())
                 record.forget_embedder(connection)
             self._state.database.erase()
@@ -116,26 +134,16 @@ class LocalStore:
 
     def use_embedder(self, fingerprint: EmbedderFingerprint) -> None:
         with self._state.read() as (connection, _):
-            self._check_embedder(connection, fingerprint)
+            record.check_recorded(connection, fingerprint)
             known = record.recorded_embedder(connection) is not None
         if not known:
-            with self._state.write() as (connection, _):
-                self._check_embedder(connection, fingerprint)  # another may have been faster
+            with self._state.write() as connection:
+                record.check_recorded(connection, fingerprint)  # another may have been faster
                 record.record_embedder(connection, fingerprint)
 
     def check_embedder(self, fingerprint: EmbedderFingerprint) -> None:
         with self._state.read() as (connection, _):
-            self._check_embedder(connection, fingerprint)
-
-    def _check_embedder(self, connection: sqlite3.Connection, fingerprint: EmbedderFingerprint) -> None:
-        known, dimension = record.recorded_embedder(connection), record.recorded_dimension(connection)
-        if known is not None:
-            check_same_embedder(known, fingerprint)
-        elif dimension not in (None, fingerprint.dimension):
-            raise EmbeddingMismatchError(
-                f"the vectors of {fingerprint.model!r} have {fingerprint.dimension} numbers, those in the store have "
-                f"{dimension}; use the embedder that the store was filled with, or run `ragistry reembed`"
-            )
+            record.check_recorded(connection, fingerprint)
 
     def search(self, query_vector: Sequence[float], top_k: int = 10, *, where: Where | None = None) -> list[Document]:
         check_top_k(top_k)
@@ -150,7 +158,10 @@ class LocalStore:
     def get(self, ids: Sequence[str]) -> list[Document]:
         with self._state.read() as (connection, _):
             keys = reading.keys_of(connection, ids)
-            found = reading.documents(connection, keys.values())
+            found = {
+                key: Document(text, metadata, 0.0, id)
+                for key, id, text, metadata in reading.contents(connection, keys.values())
+            }
         return [found[keys[id]] for id in ids if id in keys]
 
     def vectors(self, ids: Sequence[str]) -> Vectors:
@@ -188,7 +199,7 @@ class LocalStore:
 
     def begin_reembedding(self, fingerprint: EmbedderFingerprint) -> list[int]:
         """The groups of chunks that lack vectors of this embedder; what an interrupted attempt made is kept."""
-        with self._state.write() as (connection, _):
+        with self._state.write() as connection:
             reembedding.begin(connection, fingerprint)
             return reembedding.missing(connection)
 
@@ -199,12 +210,12 @@ class LocalStore:
 
     def put_reembedded(self, group: int, vectors: Vectors) -> None:
         """Keep the new vectors of a group, ``(n, d)``, beside those that are searched."""
-        with self._state.write() as (connection, _):
+        with self._state.write() as connection:
             reembedding.put(connection, group, vectors)
 
     def finish_reembedding(self, fingerprint: EmbedderFingerprint) -> bool:
         """Search the new vectors from now on; False where groups that came meanwhile have none yet."""
-        with self._state.write() as (connection, _):
+        with self._state.write() as connection:
             done = reembedding.finish(connection, fingerprint)
         if done:
             self._indexes.close()
@@ -215,6 +226,15 @@ class LocalStore:
         """Let the index of words hear of everything that was written; a search does so by itself."""
         with self._state.locked():
             self._indexes.lexical.brought_up()
+        self._flushed = monotonic()
+
+    def _flush_if_possible(self) -> None:
+        try:
+            self.flush()
+        except StoreLockedError:
+            pass  # whoever writes now does it
+        except StoreError as error:
+            log.warning("what was written is safe, but has still to be indexed, by whoever searches next: %s", error)
 
     def verify(self) -> list[str]:
         """What is wrong with the files of the store, one line each; nothing where all is well. Reads all of them."""
@@ -222,7 +242,7 @@ class LocalStore:
             return [*self._state.database.problems(), *self._indexes.problems()]
 
     def repair(self) -> list[str]:
-        """Make every index that is broken again, and return what was wrong with it."""
+        """Make every index again that is broken or keeps deleted vectors, and return what was wrong with it."""
         with self._state.locked():
             return self._indexes.repair()
 
@@ -231,11 +251,7 @@ class LocalStore:
             return
         try:
             if self._state.changed:
-                self.flush()  # so that the next process finds its index ready
-        except StoreLockedError:
-            pass  # whoever writes now does it
-        except StoreError as error:
-            log.warning("what was written is safe, but has still to be indexed, by whoever searches next: %s", error)
+                self._flush_if_possible()  # so that the next process finds its index ready
         finally:
             try:
                 self._indexes.close()

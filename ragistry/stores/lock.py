@@ -32,19 +32,24 @@ _holds: dict[Path, _Hold] = {}
 _guard = threading.Lock()
 
 
-def hold(directory: Path, wait: float) -> None:
+SERVER = "end that process, or wait until it is done, or let both use one ChromaDB server (`chroma run`)"
+
+
+def hold(directory: Path, wait: float, *, store: Path | None = None, remedy: str = SERVER, keep: bool = False) -> None:
     """Take the lock of a directory (its real path), waiting at most ``wait`` seconds.
 
+    ``store``: what errors call it, if not by the directory; ``remedy``: what they say to do about another holder.
+    ``keep``: it is not let go for a long time, which `is_kept` tells others.
     Raises `StoreLockedError` that names the holder, and `StoreError` in a child of a process that has it open.
     """
     with _guard:
         held = _holds.get(directory)
         if held is None:
-            _holds[directory] = _Hold(_acquire(directory, wait), os.getpid())
+            _holds[directory] = _Hold(_acquire(directory, wait, str(store or directory), remedy, keep), os.getpid())
             return
         if held.pid != os.getpid():
             raise StoreError(
-                f"the store at {str(directory)!r} was opened by process {held.pid} before it forked this one, "
+                f"the store at {str(store or directory)!r} was opened by process {held.pid} before it forked this one, "
                 "where it would hang; start the process with the 'spawn' method, or open the store after the fork"
             )
         held.users += 1
@@ -64,24 +69,29 @@ def release(directory: Path) -> None:
             held.lock.release()
 
 
-def _acquire(directory: Path, wait: float) -> FileLock:
+def _acquire(directory: Path, wait: float, name: str, remedy: str, keep: bool) -> FileLock:
     lock = FileLock(_beside(directory, ".lock"), thread_local=False)
     try:
         lock.acquire(timeout=wait, poll_interval=0.05)
     except Timeout as error:
-        raise StoreLockedError(
-            f"the store at {str(directory)!r} is in use by {_holder(directory)}; "
-            "end that process, or wait until it is done, or let both use one ChromaDB server (`chroma run`)"
-        ) from error
+        raise StoreLockedError(f"the store at {name!r} is in use by {_holder(directory)}; {remedy}") from error
     except OSError as error:
         raise StoreError(
-            f"the store at {str(directory)!r} cannot be locked for writing: {error.strerror!r}; nothing was changed; "
+            f"the store at {name!r} cannot be locked for writing: {error.strerror!r}; nothing was changed; "
             "make room on the disk, or make the folder writable"
         ) from error
-    holder = {"pid": os.getpid(), "host": socket.gethostname(), "command": shlex.join(sys.argv)[:200]}
+    holder = {"pid": os.getpid(), "host": socket.gethostname(), "command": shlex.join(sys.argv)[:200], "keep": keep}
     with suppress(OSError):  # on a full disk there is no note, but there is a lock
         _holder_file(directory).write_text(json.dumps(holder), encoding="utf-8")
     return lock
+
+
+def is_kept(directory: Path) -> bool:
+    """Whether somebody who holds the lock will not let it go soon."""
+    try:
+        return bool(json.loads(_holder_file(directory).read_text(encoding="utf-8"))["keep"])
+    except (OSError, ValueError, LookupError, TypeError):
+        return False
 
 
 def _holder(directory: Path) -> str:

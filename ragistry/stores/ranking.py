@@ -8,7 +8,7 @@ import sqlite3
 import numpy as np
 from numpy.typing import NDArray
 
-from ragistry.stores.reading import Keys, documents
+from ragistry.stores.reading import Keys, contents
 from ragistry.types import Document, ScoreKind, StageScore, ranked
 
 
@@ -26,16 +26,14 @@ def ranked_documents(
     """
     if len(keys) > top_k:
         keys, scores = _best(connection, keys, scores, top_k)
+    found = dict(zip(keys.tolist(), scores.tolist(), strict=True))
     if kind == "cosine":
         # Ranked by what is shown: what is clipped to 0 ties with all the rest that is.
-        scores = np.clip(scores, 0.0, 1.0)
-    found = documents(connection, keys.tolist())
-    shown = [
-        Document(document.content, document.metadata, score, document.id, (StageScore(stage, kind, score),))
-        for key, score in zip(keys.tolist(), scores.tolist(), strict=True)
-        if (document := found.get(key)) is not None
-    ]
-    return ranked(shown)
+        found = {key: min(1.0, max(0.0, score)) for key, score in found.items()}
+    return ranked(
+        Document(text, metadata, found[key], id, (StageScore(stage, kind, found[key]),))
+        for key, id, text, metadata in contents(connection, found)
+    )
 
 
 def _best(

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from ragistry.stores.catalog import Group, Selection
 from ragistry.stores.writing import COLUMNS, Rows, text_hash
-from ragistry.types import Document
 from ragistry.utils.where import matches
 
 if TYPE_CHECKING:
@@ -24,18 +23,22 @@ _parsed = json.JSONDecoder().raw_decode
 """`json.loads` without its search for blanks around: half the time, and twice a document."""
 
 
-def documents(connection: sqlite3.Connection, keys: Iterable[int]) -> dict[int, Document]:
-    """The chunks of these keys by their key, score 0; a key that is gone is left out."""
-    found: dict[int, Document] = {}
+def contents(connection: sqlite3.Connection, keys: Iterable[int]) -> Iterator[tuple[int, str, str, dict[str, Any]]]:
+    """Of each of these keys that is stored: the key, the chunk's id, its text, its metadata."""
     for page in _pages(list(keys)):
         rows = connection.execute(
             "SELECT c.key, c.id, c.text, c.own, s.common FROM json_each(?) AS wanted "
             "JOIN chunks AS c ON c.key = wanted.value JOIN sources AS s ON s.id = c.source",
             (json.dumps(page),),
         )
+        shared: dict[str, dict[str, Any]] = {}
         for key, id, text, own, common in rows:
-            found[key] = Document(text, _parsed(common)[0] | _parsed(own)[0], 0.0, id)
-    return found
+            metadata = shared.get(common)
+            if metadata is None:
+                metadata = _parsed(common)[0]
+                if "[" not in common:  # a list would be the same one in several documents
+                    shared[common] = metadata
+            yield key, id, text, metadata | _parsed(own)[0]
 
 
 def keys_of(connection: sqlite3.Connection, ids: Sequence[str]) -> dict[str, int]:

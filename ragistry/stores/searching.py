@@ -1,8 +1,7 @@
-"""Searches of a `LocalStore`: exact or approximate by vector, and by words."""
+"""Searches of a `LocalStore`: by vector, each compared or the nearest of a sketch or a graph, and by words."""
 
 from __future__ import annotations
 
-import json
 import logging
 import sqlite3
 from collections.abc import Callable, Sequence
@@ -18,6 +17,7 @@ from ragistry.stores.catalog import Catalog
 from ragistry.stores.embedder_record import recorded_dimension
 from ragistry.stores.indexes import Indexes
 from ragistry.stores.ranking import ranked_documents
+from ragistry.stores.sketch import Sketches, nearly_nearest
 from ragistry.stores.state import State
 from ragistry.stores.upkeep import I, Upkeep
 from ragistry.trace import degraded
@@ -32,6 +32,8 @@ log = logging.getLogger(__name__)
 
 Found = tuple[reading.Keys, NDArray[np.float32]]
 
+MANY = 4
+"""Of all vectors a quarter takes as long to pick out of memory as all take to be compared."""
 ATTEMPTS = 4
 """How often a search is made anew because the store was written to between its looks at the database and an index.
 After these it keeps writers out."""
@@ -42,13 +44,20 @@ class _Again(Exception):  # noqa: N818
 
 
 class Searching:
-    """Finds chunks. ``approximate_above``: chunks from which on the approximate index is used; None: never."""
+    """Finds chunks. Above ``exact_below`` of them it looks at sketches first, above ``graph_above`` in ChromaDB.
 
-    def __init__(self, state: State, indexes: Indexes, memory: int, approximate_above: int | None) -> None:
+    ``graph_above``: None: never.
+    """
+
+    def __init__(
+        self, state: State, indexes: Indexes, *, memory: int, exact_below: int, graph_above: int | None
+    ) -> None:
         self._state = state
         self._indexes = indexes
         self._matrices = exact.Matrices(memory)
-        self._approximate_above = approximate_above
+        self._sketches = Sketches()
+        self._exact_below = exact_below
+        self._graph_above = graph_above
 
     def by_vector(self, query: Sequence[float], top_k: int, where: Where | None) -> list[Document]:
         """The nearest chunks that meet a condition in its normal form."""
@@ -59,10 +68,12 @@ class Searching:
                 vector = unit_query(query, recorded_dimension(connection))
                 if not catalog.chunks:
                     return self._nothing()
-                if where is not None or self._approximate_above is None or catalog.chunks <= self._approximate_above:
-                    keys, scores = exact.nearest(self._matrix(connection, catalog, where), vector, top_k)
-                else:
+                if where is None and self._asks_graph(catalog.chunks, len(vector)):
                     keys, scores = _asked(vectors, index, lambda found: found.search(vector, top_k), connection, final)
+                elif where is None and catalog.chunks > self._exact_below:
+                    keys, scores = self._nearest(connection, catalog, vector, top_k)
+                else:
+                    keys, scores = exact.nearest(self._matrix(connection, catalog, where), vector, top_k)
                 return ranked_documents(connection, keys, scores, top_k, "dense", "cosine")
 
         return self._tried(vectors, vectors.present, search)
@@ -96,7 +107,7 @@ class Searching:
             except _Again as again:
                 broken = str(again)
             try:
-                with self._state.locked():
+                with self._state.locked(to_search=True):
                     index = keeper.mended(index, broken)
                     if attempt == ATTEMPTS:
                         return search(index, True)
@@ -105,8 +116,41 @@ class Searching:
                 return search(index, True)
         raise AssertionError
 
+    def _asks_graph(self, chunks: int, dimension: int) -> bool:
+        """Also where sketches are slow, because the vectors that they show would have to be read from the disk."""
+        if self._graph_above is None:
+            return False
+        return chunks > self._graph_above or (chunks > self._exact_below and not self._fits(chunks, dimension))
+
+    def _fits(self, chunks: int, dimension: int) -> bool:
+        """Whether all vectors and their keys may be kept in memory."""
+        return (4 * dimension + 8) * chunks <= self._matrices.memory
+
+    def _nearest(
+        self, connection: sqlite3.Connection, catalog: Catalog, vector: NDArray[np.float32], top_k: int
+    ) -> Found:
+        """The nearest of all chunks, by their sketches."""
+        everything = self._matrices.get(catalog.state, exact.EVERYTHING)
+        if everything is None and self._fits(catalog.chunks, len(vector)):
+            # The first search has to read all vectors anyway; it may be the only one.
+            return exact.nearest(self._matrix(connection, catalog, None), vector, top_k)
+
+        def vectors_of(keys: reading.Keys) -> exact.Matrix:
+            if everything is not None:
+                return everything.picked(keys)
+            return exact.load(connection, catalog.holding(keys.tolist()), keys)
+
+        def compared(keys: reading.Keys) -> exact.Matrix:
+            many = len(keys) > catalog.chunks // MANY
+            return everything if everything is not None and many else vectors_of(keys)
+
+        def stored() -> reading.Keys:
+            return reading.selected_keys(connection, catalog.select(None))
+
+        return nearly_nearest(self._sketches.of(catalog, stored, vectors_of), vector, top_k, compared)
+
     def _matrix(self, connection: sqlite3.Connection, catalog: Catalog, where: Where | None) -> exact.Matrix:
-        name = exact.EVERYTHING if where is None else json.dumps(where, sort_keys=True)
+        name = exact.EVERYTHING if where is None else repr(where)
         matrix = self._matrices.get(catalog.state, name)
         if matrix is None:
             selection = catalog.select(where)

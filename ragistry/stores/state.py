@@ -11,8 +11,10 @@ from pathlib import Path
 from ragistry.errors import StoreError, StoreLockedError
 from ragistry.stores.catalog import Catalog
 from ragistry.stores.database import Database
-from ragistry.stores.lock import hold, release
+from ragistry.stores.lock import hold, is_kept, release
 from ragistry.stores.writing import touch
+
+REMEDY = "end that process, or wait until it is done; meanwhile any number of others may search"
 
 _turns: dict[Path, threading.RLock] = {}
 """Stores of one process on one folder share the lock of the folder, so among themselves they take turns."""
@@ -48,31 +50,41 @@ class State:
                 f"the store at {str(self.folder)!r} is open in this process already, by one that alone may write; "
                 "use that one, several threads may share it, or close it first"
             )
-        hold(self._lock_file, self._lock_timeout)
+        self._hold(self._lock_timeout)
         _exclusive.add(self.folder)
+
+    def _hold(self, wait: float) -> None:
+        hold(self._lock_file, wait, store=self.folder, remedy=REMEDY, keep=self._exclusive)
 
     @contextmanager
     def read(self) -> Iterator[tuple[sqlite3.Connection, Catalog]]:
         """One state of the store, and the catalog of it."""
         self._check_open()
         with self.database.snapshot() as connection:
-            catalog = self._catalog = self._catalog.refreshed(connection)
-            yield connection, catalog
+            yield connection, self.catalog(connection)
 
     @contextmanager
-    def write(self) -> Iterator[tuple[sqlite3.Connection, Catalog]]:
+    def write(self) -> Iterator[sqlite3.Connection]:
         """A transaction, by the holder of the store's lock: all of it happens or nothing."""
         with self.locked(), self.database.write() as connection:
-            yield connection, self._catalog.refreshed(connection)
+            yield connection
             touch(connection)
             self.changed = True
 
+    def catalog(self, connection: sqlite3.Connection) -> Catalog:
+        """The catalog of what the connection sees; a transaction asks for it before it changes anything."""
+        self._catalog = self._catalog.refreshed(connection)
+        return self._catalog
+
     @contextmanager
-    def locked(self) -> Iterator[None]:
-        """The right to write, for one thread of one process; raises `StoreLockedError` where another has it."""
+    def locked(self, *, to_search: bool = False) -> Iterator[None]:
+        """The right to write, for one thread of one process; raises `StoreLockedError` where another has it.
+
+        ``to_search``: wait for no process that keeps it.
+        """
         self._check_open()
         with self._writing:
-            hold(self._lock_file, self._lock_timeout)
+            self._hold(0 if to_search and is_kept(self._lock_file) else self._lock_timeout)
             try:
                 yield
             finally:

@@ -77,6 +77,8 @@ class Upkeep(Generic[I]):
         self._pairs = pairs
         self._index: I | None = None
         self._pid = os.getpid()
+        self._stamp_file = folder / STAMP
+        self._stamp_seen: tuple[bytes, dict[str, Any]] = (b"", {})
 
     def pending(self, connection: sqlite3.Connection) -> int:
         """How many keys the index has yet to hear of."""
@@ -145,10 +147,10 @@ class Upkeep(Generic[I]):
 
     def _apply(self, index: I, keys: list[int]) -> None:
         with self.database.read() as connection:
-            mark = self._stamp(self.folder, connection)
             present = list(self._pairs(connection, keys))
-        there = {key for key, _ in present}
-        index.apply(present, [key for key in keys if key not in there])
+            gone = set(keys).difference(key for key, _ in present)
+            mark = self._stamp(self.folder, connection, forgotten=self._read_stamp().get("forgotten", 0) + len(gone))
+        index.apply(present, sorted(gone))
         with self.database.write() as connection:
             connection.executemany(f"DELETE FROM {self.outbox} WHERE key = ?", [(key,) for key in keys])
             self._mark(connection, mark)
@@ -210,17 +212,27 @@ class Upkeep(Generic[I]):
         except StoreCorruptError as error:
             return str(error)
 
-    def _stamp(self, folder: Path, connection: sqlite3.Connection) -> str:
+    def remains(self) -> str:
+        """What was deleted and is still in the index's files; empty where nothing is."""
+        forgotten = self._read_stamp().get("forgotten", 0) if self.of_vectors else 0
+        return f"keeping {forgotten:,} vectors in its files that were deleted" if forgotten else ""
+
+    def _stamp(self, folder: Path, connection: sqlite3.Connection, forgotten: int = 0) -> str:
         """Write into the folder what is about to be applied; the mark that the database is to get afterwards."""
         now = self._now(connection)
-        stamp = {**now, "mark": uuid4().hex, "before": now["mark"]}
+        stamp = {**now, "mark": uuid4().hex, "before": now["mark"], "forgotten": forgotten}
         (folder / STAMP).write_text(json.dumps(stamp), encoding="utf-8")
         return str(stamp["mark"])
 
     def _read_stamp(self) -> dict[str, Any]:
         """What the folder says of itself; nothing where it says nothing that can be read."""
         try:
-            stamp = json.loads((self.folder / STAMP).read_text(encoding="utf-8"))
+            with self._stamp_file.open("rb", buffering=0) as file:  # every search by words reads it
+                content = file.read()
+            seen, stamp = self._stamp_seen
+            if content != seen:
+                stamp = json.loads(content)
+                self._stamp_seen = content, stamp
         except (OSError, ValueError):
             return {}
         return stamp if isinstance(stamp, dict) else {}

@@ -106,7 +106,7 @@ def test_what_changes_meanwhile_is_embedded_too(store: LocalStore) -> None:
 
 
 def test_the_approximate_index_follows(tmp_path: Path) -> None:
-    store = LocalStore(tmp_path / "store", exclusive=True, exact_below=2)
+    store = LocalStore(tmp_path / "store", exclusive=True, graph_above=2)
     fill(store, Hashing(OLD), "a", "b", "c")
     assert finds_itself(store, Hashing(OLD), "b part 1")
     reembed(store, Hashing(NEW))

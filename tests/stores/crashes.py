@@ -142,7 +142,7 @@ SCENARIOS: dict[str, Callable[[local.LocalStore], Iterator[None]]] = {
 def open_store(scenario: str, folder: Path) -> local.LocalStore:
     """The store as the scenario uses it: those with vectors always search the approximate index."""
     vectors = scenario.endswith("vectors")
-    return local.LocalStore(folder, exclusive=vectors, exact_below=0 if vectors else local.EXACT_BELOW)
+    return local.LocalStore(folder, exclusive=vectors, graph_above=0 if vectors else local.GRAPH_ABOVE)
 
 
 def child(scenario: str, folder: Path, last: int, report: int) -> None:

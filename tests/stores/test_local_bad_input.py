@@ -123,7 +123,7 @@ def test_a_move_onto_an_id_that_is_taken_is_refused(store: LocalStore) -> None:
 
 
 def test_a_cleared_store_takes_another_dimension_even_after_a_search(quick_path: Path) -> None:
-    for number, options in enumerate(({}, {"exclusive": True, "exact_below": 0})):
+    for number, options in enumerate(({}, {"exclusive": True, "graph_above": 0})):
         with closing(LocalStore(quick_path / f"{number}", **options)) as store:
             for vector in (EAST, [1.0, 0.0], [0.0, 1.0, 0.0, 0.0]):
                 store.add_documents([chunk("text", vector), chunk("more", vector, page=1)])

@@ -33,6 +33,6 @@ class TestLocalStoreWithTheApproximateIndex(
 
     @pytest.fixture
     def store(self, tmp_path: Path) -> Iterator[LocalStore]:
-        store = LocalStore(tmp_path / "local", exclusive=True, exact_below=0)
+        store = LocalStore(tmp_path / "local", exclusive=True, graph_above=0)
         yield store
         store.close()

@@ -33,7 +33,7 @@ STATES: dict[str, list[Truth]] = {
 def base(quick_folder: Path) -> Path:
     """A closed store with two sources and both indexes."""
     folder = quick_folder / "base"
-    with closing(LocalStore(folder, exclusive=True, exact_below=0)) as store:
+    with closing(LocalStore(folder, exclusive=True, graph_above=0)) as store:
         put(store, A)
         put(store, B)
         check(store, truth_of(A, B))

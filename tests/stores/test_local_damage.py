@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from ragistry.errors import StoreCorruptError
-from ragistry.stores.local import EXACT_BELOW, LocalStore
+from ragistry.stores.local import GRAPH_ABOVE, LocalStore
 from tests.stores.local_stores import Truth, check, check_searches, held, put, same, truth_of, version_of
 
 A, B, A2, NEW = version_of("a.md", 1), version_of("b.md", 1), version_of("a.md", 2), version_of("new.md", 1)
@@ -22,7 +22,7 @@ LARGE = truth_of(version_of("a.md", 1, 600), version_of("b.md", 1, 500))
 
 def opened(folder: Path, *, both: bool = True) -> LocalStore:
     """A store that uses both indexes, or that of words alone."""
-    return LocalStore(folder, exclusive=both, exact_below=0 if both else EXACT_BELOW)
+    return LocalStore(folder, exclusive=both, graph_above=0 if both else GRAPH_ABOVE)
 
 
 def filled(folder: Path, truth: Truth) -> Path:
@@ -299,7 +299,7 @@ def test_a_vector_folder_with_other_files_is_not_removed(tmp_path: Path) -> None
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "notes.txt").write_text("precious")
     with closing(
-        LocalStore(tmp_path / "local", vector_folder=tmp_path / "mine", exclusive=True, exact_below=0)
+        LocalStore(tmp_path / "local", vector_folder=tmp_path / "mine", exclusive=True, graph_above=0)
     ) as store:
         put(store, A)
         check(store, truth_of(A))

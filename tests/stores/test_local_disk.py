@@ -14,7 +14,7 @@ import pytest
 
 from ragistry.errors import StoreError
 from ragistry.stores.local import LocalStore
-from tests.stores.local_stores import ALL, check, held, put, same, truth_of, version_of
+from tests.stores.local_stores import ALL, check, check_searches, held, put, same, truth_of, version_of
 
 A, B, BIG = version_of("a.md", 1), version_of("b.md", 1), version_of("big.md", 1, 900)
 NOBODY = 65534
@@ -169,11 +169,31 @@ def test_who_may_not_write_is_told_and_may_read(folder: Path) -> None:
         check(store, truth_of(A, B))
 
 
-def test_a_store_in_a_folder_that_may_not_be_written_does_not_open(folder: Path) -> None:
+def test_a_store_in_a_folder_that_may_not_be_written_is_opened_to_read(folder: Path) -> None:
     with read_only(folder):
-        with pytest.raises(StoreError, match="nothing was changed; check its rights"):
-            LocalStore(folder)
+        with closing(LocalStore(folder)) as store:
+            assert same(held(store), truth_of(A))
+            check_searches(store, truth_of(A))
+            for write in WRITES.values():
+                with pytest.raises(StoreError, match="nothing was changed"):
+                    write(store)
+        with pytest.raises(StoreError, match="nothing was changed.*make the folder writable"):
+            LocalStore(folder, exclusive=True)
         with pytest.raises(StoreError, match="choose a folder that can be written"):
             LocalStore(folder / "new")
     with closing(LocalStore(folder)) as store:
-        check(store, truth_of(A))
+        put(store, B)
+        check(store, truth_of(A, B))
+
+
+def test_who_reads_without_rights_sees_what_others_write(folder: Path) -> None:
+    with read_only(folder):
+        reader = LocalStore(folder)
+        check_searches(reader, truth_of(A))
+    with closing(reader):
+        for source in (B, version_of("a.md", 2)):
+            with closing(LocalStore(folder)) as writer:
+                put(writer, source)
+            with read_only(folder):
+                assert same(held(reader), truth_of(source, A if source is B else B))
+                check_searches(reader, truth_of(source, A if source is B else B))

@@ -10,7 +10,7 @@ import pytest
 
 from ragistry.stores.local import LocalStore
 from ragistry.testing.stores.chunks import chunk
-from tests.stores.local_stores import ALL, put, vector_of, version_of
+from tests.stores.local_stores import ALL, check, ids_of, put, truth_of, vector_of, version_of
 
 SECRETS = ("The codename is Heliotrope-77", "a title of confidence", "annex.md")
 
@@ -42,7 +42,7 @@ WAYS: dict[str, Callable[[LocalStore], object]] = {
 @pytest.mark.parametrize("reopened", [False, True])
 def test_deleted_text_is_in_no_file(quick_path: Path, way: str, reopened: bool) -> None:
     folder = quick_path / "local"
-    options = {"exclusive": True, "exact_below": 0}
+    options = {"exclusive": True, "graph_above": 0}
     store = LocalStore(folder, **options)
     for number in range(20):
         put(store, version_of(f"{number}.md", 1))
@@ -83,3 +83,25 @@ def test_a_reader_that_looks_on_delays_a_deletion_only_a_little(quick_path: Path
         assert found_in(folder) != set()
         store.delete(ids=[])
         assert found_in(folder) == set()
+
+
+def test_repair_takes_vectors_that_were_deleted_out_of_the_files(quick_path: Path) -> None:
+    kept, chunks = version_of("a.md", 1), version_of("gone.md", 1)
+    folder = quick_path / "local"
+    with closing(LocalStore(folder, exclusive=True, graph_above=0)) as store:
+        put(store, kept)
+        put(store, chunks)
+        [vector] = store.vectors(ids_of(chunks)[:1])
+        assert len(store.search(ALL)) == 6
+
+        def files() -> list[str]:
+            return [path.name for path in folder.rglob("*") if path.is_file() and vector.tobytes() in path.read_bytes()]
+
+        store.delete(where={"source_file": "gone.md"})
+        assert len(store.search(ALL)) == 3
+        assert files()
+        assert store.verify() == []
+        assert store.repair() == ["chroma: keeping 3 vectors in its files that were deleted"]
+        assert files() == []
+        assert store.repair() == []
+        check(store, truth_of(kept))

@@ -19,9 +19,11 @@ SETTINGS: tuple[dict[str, Any], ...] = (
     {},
     {"memory": 0},
     {"memory": 600},
+    {"exact_below": 0},
+    {"exact_below": 0, "memory": 600},
     {"exclusive": True},
-    {"exclusive": True, "exact_below": 0},
-    {"exclusive": True, "exact_below": 15, "memory": 600},
+    {"exclusive": True, "graph_above": 0},
+    {"exclusive": True, "exact_below": 5, "graph_above": 15, "memory": 600},
 )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Iterator
@@ -123,7 +124,7 @@ def test_an_index_that_another_process_made_again_is_read(store: LocalStore) -> 
     ("kind", "where"), [("words", None), ("words", {"collection": "c"}), ("vectors", None)], ids=repr
 )
 def test_a_search_that_meets_an_index_of_a_later_state_is_made_anew(tmp_path: Path, kind: str, where: Any) -> None:
-    options = {"exclusive": True, "exact_below": 0} if kind == "vectors" else {}
+    options = {"exclusive": True, "graph_above": 0} if kind == "vectors" else {}
     with closing(LocalStore(tmp_path / "local", **options)) as store, closing(LocalStore(store.folder)) as other:
         for name in ("a.md", "b.md"):
             put(store, version_of(name, 1))
@@ -200,17 +201,46 @@ def test_a_short_wait_is_enough_for_a_short_write(tmp_path: Path) -> None:
         assert holder.communicate(timeout=30)[0] == ""
 
 
-def test_words_are_searched_as_they_were_while_another_process_keeps_the_right_to_write(tmp_path: Path) -> None:
+def test_words_are_searched_while_another_process_keeps_the_right_to_write(tmp_path: Path) -> None:
+    """It indexes a write by itself at once, and those that follow on its heels later."""
     folder = tmp_path / "local"
+    old, first, second = (version_of(f"{name}.md", 1) for name in ("old", "a", "b"))
     with closing(LocalStore(folder)) as store:
-        put(store, version_of("old.md", 1))
+        put(store, old)
+    script = HOLDER.replace("print", 'put(store, version_of("b.md", 1))\nprint')
+    with start(script, folder) as holder, closing(LocalStore(folder, lock_timeout=30)) as store:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "open\n"
+        began = time.monotonic()
+        assert sorted(d.id for d in store.search_text("source")) == ids_of(old + first)
+        assert time.monotonic() - began < 10
+        assert sorted(d.id for d in store.search(ALL)) == ids_of(old + first + second)
+        holder.kill()
+        holder.wait()
+        check(store, truth_of(old, first, second))
+
+
+def test_who_is_kept_out_is_told_of_the_store_and_not_of_its_files(tmp_path: Path) -> None:
+    folder = tmp_path / "local"
     with start(HOLDER, folder) as holder, closing(LocalStore(folder, lock_timeout=0)) as store:
         assert holder.stdout is not None
         assert holder.stdout.readline() == "open\n"
-        assert sorted(d.id for d in store.search_text("source")) == ids_of(version_of("old.md", 1))
+        with pytest.raises(StoreLockedError) as caught:
+            put(store, version_of("b.md", 1))
+        assert str(caught.value).startswith(f"the store at {str(folder)!r} is in use by process {holder.pid}")
+        assert "chroma" not in str(caught.value)
         holder.kill()
-        holder.wait()
-        check(store, truth_of(version_of("old.md", 1), version_of("a.md", 1)))
+
+
+def test_what_was_left_of_making_a_store_is_removed_when_it_is_opened_later(tmp_path: Path) -> None:
+    folder = tmp_path / "local"
+    LocalStore(folder).close()
+    for name in ("old", "old-wal", "old-shm", "new"):
+        (folder / f".store.db.{name}").write_bytes(b"half")
+        if name != "new":
+            os.utime(folder / f".store.db.{name}", (0, time.time() - 100))
+    LocalStore(folder).close()
+    assert sorted(path.name for path in folder.iterdir()) == [".store.db.new", "store.db", "store.version"]
 
 
 def test_only_one_store_of_a_process_keeps_the_right_to_write(tmp_path: Path) -> None:
@@ -243,7 +273,7 @@ FORKED = """
 import os, sys
 from tests.stores.local_stores import *
 exclusive = sys.argv[2] == "exclusive"
-store = LocalStore(sys.argv[1], exclusive=exclusive, exact_below=0 if exclusive else 20_000)
+store = LocalStore(sys.argv[1], exclusive=exclusive, graph_above=0 if exclusive else 200_000)
 put(store, version_of("a.md", 1))
 check(store, truth_of(version_of("a.md", 1)))
 child = os.fork()
@@ -306,7 +336,7 @@ def test_many_may_make_the_store_at_once(quick_path: Path) -> None:
         assert not list(folder.glob(".store*"))
 
 
-@pytest.mark.parametrize("options", [{}, {"exclusive": True, "exact_below": 0}], ids=["exact", "approximate"])
+@pytest.mark.parametrize("options", [{}, {"exclusive": True, "graph_above": 0}], ids=["exact", "approximate"])
 def test_threads_may_share_stores_on_one_folder(tmp_path: Path, options: dict) -> None:
     """Where each has its own rights, by two stores."""
     one = LocalStore(tmp_path / "local", **options)
