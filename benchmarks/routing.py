@@ -119,10 +119,11 @@ def sides(name: str, opened: Workspace, fit: FittedLimits) -> dict[str, Side]:
 
 
 class Run(NamedTuple):
-    """By side, nDCG@10 and milliseconds of every query; and how well each query fitted where it was routed to."""
+    """By side, nDCG@10, milliseconds, and those of all cores of every query; and how well each fitted its route."""
 
     values: dict[str, list[float]]
     times: dict[str, list[float]]
+    work: dict[str, list[float]]
     fits: list[float]
 
 
@@ -130,6 +131,7 @@ def run(compared: dict[str, Side], asked: list[Query]) -> Run:
     """Search every query on every side, one after the other; the order changes from query to query."""
     rankings: dict[str, dict[str, dict[str, float]]] = {side: {} for side in compared}
     times: dict[str, list[float]] = {side: [] for side in compared}
+    work: dict[str, list[float]] = {side: [] for side in compared}
     fits = []
     for side in compared.values():
         for name in {query.collection: query for query in asked}.values():
@@ -138,10 +140,11 @@ def run(compared: dict[str, Side], asked: list[Query]) -> Run:
     for query in asked:
         order = [*order[1:], order[0]]
         for side in order:
-            start = time.perf_counter()
+            start, work_start = time.perf_counter(), time.process_time()
             with collect() as trace:
                 found = compared[side](query)
             times[side].append((time.perf_counter() - start) * 1e3)
+            work[side].append((time.process_time() - work_start) * 1e3)
             fits += [stage.detail["fit"] for stage in trace.stages() if stage.name == "route"]
             rankings[side][query.id] = {str(hit.metadata["doc"]): 1.0 / rank for rank, hit in enumerate(found, 1)}
     qrels = {query.id: query.judged for query in asked}
@@ -149,7 +152,7 @@ def run(compared: dict[str, Side], asked: list[Query]) -> Run:
     for side, ranking in rankings.items():
         measured = {one.query_id: one.value for one in ir_measures.iter_calc([nDCG @ 10], qrels, ranking)}
         values[side] = [measured.get(query.id, 0.0) for query in asked]
-    return Run(values, times, fits)
+    return Run(values, times, work, fits)
 
 
 def randomisation_test(one: list[float], other: list[float]) -> float:
@@ -166,18 +169,24 @@ def randomisation_test(one: list[float], other: list[float]) -> float:
 
 def compare(name: str, opened: Workspace, fit: FittedLimits, asked: list[Query]) -> None:
     """Print the rows of one base."""
-    values, times, fits = run(sides(name, opened, fit), asked)
+    values, times, work, fits = run(sides(name, opened, fit), asked)
     kept = [found >= fit.threshold for found in fits]
     values["routed, abstaining"] = [value * keep for value, keep in zip(values["routed"], kept, strict=True)]
     whole = "everything in one"
-    p50 = {side: statistics.median(ms) for side, ms in times.items()}
+    p50, cpu = ({side: statistics.median(ms) for side, ms in by.items()} for by in (times, work))
     for side, of_side in values.items():
         p = "" if side == whole else f"{randomisation_test(of_side, values[whole]):.3f}"
         difference = statistics.fmean(of_side) - statistics.fmean(values[whole])
-        speed = f"{p50[side]:.2f} | {p50[side] / p50[whole]:.2f}" if side in p50 else " | "
+        speed = " | | | "
+        if side in p50:
+            speed = f"{p50[side]:.2f} | {p50[side] / p50[whole]:.2f} | {cpu[side]:.2f} | {cpu[side] / cpu[whole]:.2f}"
         print(f"| {name} | {side} | {statistics.fmean(of_side):.4f} | {difference:+.4f} | {p} | {speed} |")
-    cost = statistics.median(np.subtract(times["routed"], times["perfect routing"]))
-    print(f"| {name} | routing itself | | | | {cost:.2f} | {cost / p50[whole]:.2f} |", flush=True)
+    cost, of_cpu = (statistics.median(np.subtract(by["routed"], by["perfect routing"])) for by in (times, work))
+    print(
+        f"| {name} | routing itself | | | | {cost:.2f} | {cost / p50[whole]:.2f} "
+        f"| {of_cpu:.2f} | {of_cpu / cpu[whole]:.2f} |",
+        flush=True,
+    )
 
 
 def main() -> None:
@@ -191,7 +200,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as temporary, workspace(given.keep or Path(temporary), given.quick) as opened:
         print(f"{opened.store.count():,} chunks in 8 collections; {len(asked)} queries\n")
         fits = routers(opened, asked)
-        print("\n| base | searched | nDCG@10 | difference | p | p50, ms | ratio |\n|---|---|--:|--:|--:|--:|--:|")
+        print("\n| base | searched | nDCG@10 | difference | p | p50, ms | ratio | p50 of CPU, ms | ratio |")
+        print("|---|---|--:|--:|--:|--:|--:|--:|--:|")
         for name in BASES:
             compare(name, opened, fits[OF_BASE[name]], [query for query in asked if query.collection])
 

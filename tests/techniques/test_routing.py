@@ -322,3 +322,13 @@ def test_hits_of_words_that_a_base_would_find_again_are_kept(opened: Workspace) 
             assert hits == base.retrieve(question, top_k=top_k, where={"collection": name})
             if top_k == 1:
                 assert [stage.name for stage in trace.stages()] == ["route"], "the base is not asked again"
+
+
+def test_words_divide_only_what_vectors_give_to_their_store(opened: Workspace) -> None:
+    archive = Target("chess", "History of chess championships.", "archive", None, Archive("Fischer"))
+    technique = with_archives(opened, archive)
+    route = technique.route("tomato sauce, tomato seeds, chess")
+    assert route.note == "by vectors and words"
+    alone = with_archives(opened, archive, evidence=["vectors"]).route("tomato sauce, tomato seeds, chess")
+    assert route.scores["chess"] == pytest.approx(alone.scores["chess"])
+    assert sum(route.scores.values()) == pytest.approx(1)

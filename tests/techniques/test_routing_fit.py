@@ -26,10 +26,12 @@ def opened(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workspace]:
 def test_queries_are_made_of_headings_and_sentences_each_without_its_own_chunk(tmp_path: Path) -> None:
     with library(tmp_path) as opened:
         page = tmp_path / "bees.md"
-        page.write_text("# Bees\n\n## Keeping a hive warm\n\nWrap the hive in winter and feed the bees with syrup.\n")
+        page.write_text(
+            "# Bees\n\n## Keeping the hive warm in winter\n\nWrap the hive in winter and feed the bees with syrup.\n"
+        )
         opened.library.ingest_file(page, "garden")
         made = [query for query in made_queries(routed(opened).targets(), opened.store) if "hive" in query.text]
-    assert "Keeping a hive warm" in [query.text for query in made]
+    assert "Keeping the hive warm in winter" in [query.text for query in made]
     own = {"source_file": "bees.md", "chunk_index": 0}
     assert not any(matches(normalise(query.others), own) for query in made)
     assert all(matches(normalise(query.others), own | {"chunk_index": 1}) for query in made)
@@ -39,7 +41,7 @@ def test_queries_are_made_of_headings_and_sentences_each_without_its_own_chunk(t
 def test_a_query_is_made_of_every_chunk_that_says_enough(opened: Workspace) -> None:
     made = made_queries(routed(opened).targets(), opened.store)
     assert {query.target for query in made} == set(TEXTS)
-    assert all(3 <= len(query.text.split()) <= 16 for query in made)
+    assert all(5 <= len(query.text.split()) <= 16 for query in made)
 
 
 def answers(routes: dict[str, Route]) -> object:
@@ -49,16 +51,16 @@ def answers(routes: dict[str, Route]) -> object:
     return choose
 
 
-def test_the_limits_keep_95_of_100_and_reach_their_target() -> None:
+def test_the_limits_keep_95_of_100_and_reach_the_target_of_98() -> None:
     scores = [{"a": 0.5 + n / 200, "b": 0.5 - n / 200} for n in range(100)]  # "b" is behind by n / 100
     routes = {str(n): decide("evidence", given, n / 100, Limits()) for n, given in enumerate(scores)}
     fit = fit_limits(answers(routes), [MadeQuery(name, "b", {}) for name in routes])  # type: ignore[arg-type]
     assert sum(n / 100 < fit.threshold for n in range(100)) <= 5
     assert fit.margin == 0.5, "never wider than this"
-    near = {name: decide("evidence", {"a": 0.5, "b": 0.5 - int(name) / 1000}, 1, Limits()) for name in routes}
+    near = {name: decide("evidence", {"a": 0.5, "b": 0.5 - int(name) / 250}, 1, Limits()) for name in routes}
     fit = fit_limits(answers(near), [MadeQuery(name, "b", {}) for name in near])  # type: ignore[arg-type]
     reached = [decide("evidence", route.scores, 1, Limits(fit.margin)).chosen for route in near.values()]
-    assert sum("b" in chosen for chosen in reached) in range(95, 98)
+    assert sum("b" in chosen for chosen in reached) in range(98, 100)
 
 
 def test_too_few_queries_are_told() -> None:

@@ -22,10 +22,13 @@ PER_TARGET = 50
 """Chunks of each target that a query is made of."""
 FEWEST = 20
 """Queries below which nothing is said."""
-WORDS = (3, 16)
-"""A query has at least and at most so many words."""
+WORDS = (5, 16)
+"""A query has at least so many words, since what is shorter is rather a label than a question, and at most so many."""
 KEPT = 0.95
-"""Of the queries, the share that the threshold keeps, and for which the margin reaches the right target."""
+"""Of the queries, the share that the threshold keeps."""
+REACHED = 0.98
+"""And the share for which the margin takes in the right target: without that nothing is found, while one target more
+costs a little time."""
 SENTENCES = re.compile(r"(?<=[.!?])\s+|\n+")
 MARKS = "#*->|=_` "
 """What Markdown puts around headings, items and cells."""
@@ -84,7 +87,7 @@ def _others(document: Document) -> Where | None:
 
 
 def fit_limits(choose: Choose, queries: Sequence[MadeQuery]) -> FittedLimits:
-    """Margin and threshold by which `KEPT` of the queries are kept, and reach the target that they come from.
+    """Threshold and margin by which `KEPT` of the queries are kept, and `REACHED` reach the target they come from.
 
     The chunk that a query is made of is hidden from the router, so that what is fitted is on the safe side.
     Raises `ConfigError` where there are too few queries.
@@ -99,7 +102,7 @@ def fit_limits(choose: Choose, queries: Sequence[MadeQuery]) -> FittedLimits:
     if not fits:
         raise ConfigError("this router has no margin and no threshold; fit `embedding` or `evidence`")
     behind = [_behind(route, target) for target, route in routes]
-    margin = float(np.quantile(behind, KEPT, method="higher"))
+    margin = float(np.quantile(behind, REACHED, method="higher"))
     threshold = float(np.quantile(fits, 1 - KEPT, method="lower"))
     right = sum(best(route) == target for target, route in routes)
     # Rounded to the safe side: a target as far behind as the margin says has to join.

@@ -54,12 +54,13 @@ class Samples:
 
     def _of(self, target: Target) -> Sample | None:
         store = target.store or (self.store if target.technique is None else None)
-        if not gives_vectors(store):
+        if store is None:
             return None
         state = self._state(store)
         known = self._kept.get(target.name)
         if known is None or known[0] is not state:
-            known = self._kept[target.name] = (state, read_sample(store, target.condition, self.size))
+            sample = read_sample(store, target.condition, self.size) if gives_vectors(store) else None
+            known = self._kept[target.name] = (state, sample)
         return known[1]
 
     def _state(self, store: DocumentStore) -> State:

@@ -36,7 +36,8 @@ class Sample(NamedTuple):
         return self.vectors[[matches(where, metadata) for metadata in self.metadatas]]
 
 
-def gives_vectors(store: DocumentStore | None) -> TypeGuard[VectorStore]:
+def gives_vectors(store: DocumentStore) -> TypeGuard[VectorStore]:
+    """Whether the store can be asked for vectors."""
     return isinstance(store, VectorLookup)
 
 
