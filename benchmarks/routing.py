@@ -105,13 +105,15 @@ def _print_matrix(confusion: dict[str, dict[str, int]]) -> None:
 Side = Callable[[Query], list[Document]]
 
 
-def sides(name: str, opened: Workspace, fit: FittedLimits) -> dict[str, Side]:
+def sides(name: str, opened: Workspace, fits: dict[str, FittedLimits]) -> dict[str, Side]:
     """What is compared: by side, a search."""
     everything, perfect = base(name, opened), base(name, opened)
-    routes = routed(name, OF_BASE[name], opened, margin=fit.margin)
+    routes = routed(name, OF_BASE[name], opened, margin=fits[OF_BASE[name]].margin)
+    by_embedding = routed(name, "embedding", opened, margin=fits["embedding"].margin)
     return {
         "everything in one": lambda query: everything.retrieve(query.text, top_k=DEPTH),
         "routed": lambda query: routes.retrieve(query.text, top_k=DEPTH),
+        "routed by embedding": lambda query: by_embedding.retrieve(query.text, top_k=DEPTH),
         "perfect routing": lambda query: perfect.retrieve(
             query.text, top_k=DEPTH, where={"collection": query.collection}
         ),
@@ -145,7 +147,8 @@ def run(compared: dict[str, Side], asked: list[Query]) -> Run:
                 found = compared[side](query)
             times[side].append((time.perf_counter() - start) * 1e3)
             work[side].append((time.process_time() - work_start) * 1e3)
-            fits += [stage.detail["fit"] for stage in trace.stages() if stage.name == "route"]
+            if side == "routed":
+                fits += [stage.detail["fit"] for stage in trace.stages() if stage.name == "route"]
             rankings[side][query.id] = {str(hit.metadata["doc"]): 1.0 / rank for rank, hit in enumerate(found, 1)}
     qrels = {query.id: query.judged for query in asked}
     values = {}
@@ -167,10 +170,10 @@ def randomisation_test(one: list[float], other: list[float]) -> float:
     return float((np.sum(means >= abs(differences.mean()) - 1e-12) + 1) / (PERMUTATIONS + 1))
 
 
-def compare(name: str, opened: Workspace, fit: FittedLimits, asked: list[Query]) -> None:
+def compare(name: str, opened: Workspace, fits: dict[str, FittedLimits], asked: list[Query]) -> None:
     """Print the rows of one base."""
-    values, times, work, fits = run(sides(name, opened, fit), asked)
-    kept = [found >= fit.threshold for found in fits]
+    values, times, work, found = run(sides(name, opened, fits), asked)
+    kept = [fit >= fits[OF_BASE[name]].threshold for fit in found]
     values["routed, abstaining"] = [value * keep for value, keep in zip(values["routed"], kept, strict=True)]
     whole = "everything in one"
     p50, cpu = ({side: statistics.median(ms) for side, ms in by.items()} for by in (times, work))
@@ -203,7 +206,7 @@ def main() -> None:
         print("\n| base | searched | nDCG@10 | difference | p | p50, ms | ratio | p50 of CPU, ms | ratio |")
         print("|---|---|--:|--:|--:|--:|--:|--:|--:|")
         for name in BASES:
-            compare(name, opened, fits[OF_BASE[name]], [query for query in asked if query.collection])
+            compare(name, opened, fits, [query for query in asked if query.collection])
 
 
 if __name__ == "__main__":

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from ragistry.pipelines.technique import PipelineTechnique
 from ragistry.techniques.registry import TechniqueRegistry
 
 
 def drawn(registry: TechniqueRegistry, name: str) -> str:
-    """The chart of one technique of the registry. Names of techniques are checked when the file is loaded."""
+    """The chart of one technique of the registry; raises `ConfigError` where a pipeline cannot be built here."""
+    if issubclass(registry.technique_class(name), PipelineTechnique):
+        chart: str = registry.get(name).pipeline.mermaid()
+        return chart
     ids: dict[str, str] = {}
     lines = ["flowchart LR", '    query(["query"])']
     _draw(registry, name, ids, lines)
@@ -19,7 +23,9 @@ def _draw(registry: TechniqueRegistry, name: str, ids: dict[str, str], lines: li
     if name in ids:
         return
     ids[name] = f"t{len(ids)}"
-    lines.append(f'    {ids[name]}["{_text(name)}<br/>{_text(registry.entry(name).use)}"]')
+    use = registry.entry(name).use
+    label = _text(name) if use == name else f"{_text(name)}<br/>{_text(use)}"
+    lines.append(f'    {ids[name]}["{label}"]')
     for below in _below(registry, name):
         _draw(registry, below, ids, lines)
         lines.append(f"    {ids[below]} --> {ids[name]}")
@@ -28,9 +34,7 @@ def _draw(registry: TechniqueRegistry, name: str, ids: dict[str, str], lines: li
 def _below(registry: TechniqueRegistry, name: str) -> list[str]:
     """The techniques that this one calls."""
     entry = registry.entry(name)
-    references = getattr(registry.technique_class(name), "references", None)
-    steps = references(entry.config) if references is not None else []
-    return [below for below in dict.fromkeys((entry.base, *entry.bases, *steps)) if below]
+    return [below for below in dict.fromkeys((entry.base, *entry.bases)) if below]
 
 
 def _text(text: str) -> str:

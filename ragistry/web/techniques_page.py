@@ -7,6 +7,7 @@ from typing import Any
 
 from nicegui import ui
 
+from ragistry.errors import ConfigError
 from ragistry.techniques.registry import TechniqueRegistry
 from ragistry.techniques.schema import config_schema, first_sentence
 from ragistry.web.drawing import drawn
@@ -40,7 +41,10 @@ def _technique(registry: TechniqueRegistry, name: str) -> None:
         ui.label(first_sentence(cls))
         _parameters(name, config_schema(cls), entry.config)
         with ui.expansion("What it is made of").classes("rg-stages"):
-            ui.mermaid(drawn(registry, name))
+            try:
+                ui.mermaid(drawn(registry, name))
+            except ConfigError as error:
+                ui.label(str(error)).classes("rg-failure")
 
 
 def _parameters(name: str, schema: dict[str, Any] | None, config: dict[str, Any]) -> None:
