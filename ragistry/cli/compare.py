@@ -150,8 +150,13 @@ def _write(comparison: Comparison, json_file: Path | None, html: Path | None, ma
 
 
 def _save(path: Path, text: str) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text, encoding="utf-8")
+    from ragistry.errors import EvaluationError
+
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise EvaluationError(f"cannot write {str(path)!r}: {error.strerror}; name another file") from error
 
 
 def _print(comparison: Comparison) -> None:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from ragistry.evaluation.dataset import Dataset as Dataset
     from ragistry.evaluation.dataset import Text as Text
     from ragistry.evaluation.from_ir_datasets import read_ir_datasets as read_ir_datasets
-    from ragistry.evaluation.library_dataset import library_dataset as read_library
+    from ragistry.evaluation.from_library import read_library as read_library
     from ragistry.evaluation.record import recording as recording
     from ragistry.evaluation.record import replaying as replaying
     from ragistry.evaluation.report_html import page as page
@@ -36,7 +36,7 @@ _HOMES = {
     "page": "report_html",
     "read_beir": "beir",
     "read_ir_datasets": "from_ir_datasets",
-    "read_library": "library_dataset:library_dataset",
+    "read_library": "from_library",
     "read_qrels": "trec",
     "read_run": "trec",
     "read_topics": "trec",
@@ -75,8 +75,7 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
-    module, _, attribute = _HOMES[name].partition(":")
-    return getattr(import_module(f"{__name__}.{module}"), attribute or name)
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
 
 
 def __dir__() -> list[str]:

@@ -122,12 +122,15 @@ class AnswerFile:
             self.path.write_bytes(b"".join(whole))
         if not whole:
             return {}
-        if json.loads(whole[0]) != self.head:
+        try:
+            head, *rows = [json.loads(line) for line in whole]
+        except ValueError as error:
+            raise EvaluationError(f"{self.path} holds no answers of a comparison: {error}; delete that file") from error
+        if head != self.head:
             raise EvaluationError(
-                f"{self.path} holds answers of another test set, configuration, embedder or depth; "
+                f"{self.path} holds answers of another test set, configuration, model, depth or version of Ragistry; "
                 "give another folder, or delete that file"
             )
-        rows = [json.loads(line) for line in whole[1:]]
         return {
             row["query"]: Answer(**{**row, "ranking": [(id, score) for id, score in row["ranking"]]}) for row in rows
         }

@@ -45,17 +45,21 @@ def write_beir(
     split: str = "test",
     *,
     metadata: Mapping[str, Mapping[str, Any]] | None = None,
+    compressed: bool = False,
 ) -> None:
-    """Write a test set, in the order that it has. ``metadata``: query id → what else its line says, as in BEIR."""
-    root = Path(folder)
+    """Write a test set, in the order that it has; the same set gives the same bytes.
+
+    ``metadata``: query id → what else its line says, as in BEIR. ``compressed``: with gzip.
+    """
+    root, ending = Path(folder), ".gz" if compressed else ""
     (root / "qrels").mkdir(parents=True, exist_ok=True)
     told = metadata or {}
     write_lines(
-        root / "corpus.jsonl",
+        root / f"corpus.jsonl{ending}",
         (_line({"_id": document.id, "title": document.title, "text": document.text}) for document in dataset.corpus),
     )
     write_lines(
-        root / "queries.jsonl",
+        root / f"queries.jsonl{ending}",
         (
             _line({"_id": query, "text": text} | ({"metadata": told[query]} if query in told else {}))
             for query, text in dataset.queries.items()
@@ -64,7 +68,9 @@ def write_beir(
     judgements = (
         f"{query}\t{document}\t{grade}" for query, grades in dataset.qrels.items() for document, grade in grades.items()
     )
-    write_lines(root / "qrels" / f"{split}.tsv", ("\t".join(HEADER), *judgements))
+    write_lines(root / "qrels" / f"{split}.tsv{ending}", ("\t".join(HEADER), *judgements))
+    for name in ("corpus.jsonl", "queries.jsonl", f"qrels/{split}.tsv"):  # of an earlier set, that would be read
+        (root / f"{name}{'' if compressed else '.gz'}").unlink(missing_ok=True)
 
 
 def lines_of(path: Path) -> Iterator[tuple[str, str]]:
@@ -160,6 +166,11 @@ def _line(row: Mapping[str, Any]) -> str:
 
 
 def write_lines(path: Path, lines: Iterable[str]) -> None:
-    """Write lines as UTF-8, each ended by a line feed on every system."""
-    with path.open("w", encoding="utf-8", newline="\n") as stream:
-        stream.writelines(f"{line}\n" for line in lines)
+    """Write lines as UTF-8, each ended by a line feed on every system, with gzip where the name ends in ``.gz``."""
+    whole = (f"{line}\n".encode() for line in lines)
+    with path.open("wb") as file:
+        if path.suffix != ".gz":
+            file.writelines(whole)
+            return
+        with gzip.GzipFile("", "wb", fileobj=file, mtime=0) as stream:  # no name and no time: the same bytes again
+            stream.writelines(whole)

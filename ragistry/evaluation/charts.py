@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from ragistry.evaluation.axes import Scale, linear, logarithmic, shown
 from ragistry.evaluation.html import Html, tag
+from ragistry.evaluation.labels import beside
 
 COLOURS = 8
 """Colours that the style sheet has; more techniques than that begin anew."""
@@ -72,8 +73,10 @@ def quality_and_latency(points: Sequence[Point], measure: str, *, width: int = 9
     x = logarithmic([max(v, 0.001) for point in points for v in (point.p50, point.p95)], 60, width - 20)
     y = linear([v for point in points for v in (point.low, point.high)], height - 44, 12)
     drawn = [_grid(x, 12, height - 44), _rows(y, 60, width - 20)]
-    for point in points:
-        at, far, up = x(max(point.p50, 0.001)), x(max(point.p95, 0.001)), y(point.value)
+    dots = [(x(max(point.p50, 0.001)), y(point.value)) for point in points]
+    places = beside([point.label for point in points], dots, width, height - 44)
+    for point, (at, up), name in zip(points, dots, places, strict=True):
+        far = x(max(point.p95, 0.001))
         said = f"{point.label}: {measure} {point.value:.4f}, p50 {point.p50:.1f} ms, p95 {point.p95:.1f} ms"
         drawn.append(
             tag(
@@ -83,7 +86,7 @@ def quality_and_latency(points: Sequence[Point], measure: str, *, width: int = 9
                 tag("line", x1=at, x2=far, y1=up, y2=up, class_="range dashed"),
                 tag("line", x1=far, x2=far, y1=up - 4, y2=up + 4, class_="range"),
                 tag("circle", cx=at, cy=up, r=5, class_="dot"),
-                tag("text", point.label, x=at + 9, y=up - 8, class_="name"),
+                tag("text", point.label, x=name.x, y=name.y, text_anchor=name.anchor, class_="name"),
                 class_=colour(point.colour),
             )
         )

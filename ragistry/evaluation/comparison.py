@@ -17,7 +17,7 @@ from ragistry.evaluation.measures import Measure, parse_measures
 from ragistry.evaluation.preparing import Kept, prepare
 from ragistry.evaluation.provenance import identity, provenance
 from ragistry.evaluation.result import Comparison
-from ragistry.evaluation.run_files import answer_file, write_runs
+from ragistry.evaluation.run_files import answer_files, write_runs
 from ragistry.evaluation.running import Asking, run
 from ragistry.evaluation.summary import summarised
 from ragistry.types import TOP_K_LIMIT
@@ -77,21 +77,20 @@ def compare(
         raise EvaluationError(f"unknown test {test!r}; there are {' and '.join(TESTS)}")
     columns = variants(list(given), parse_chunking(chunk_size), grid or {})
     _check_baseline(baseline, columns)
+    _check_record(record, runs)
     looked_at = _depth(depth, parsed)
     where = Kept(*(None if path is None else Path(path) for path in (cache, record, replay)))
     with ExitStack() as stack:
         contenders, vectors = prepare(stack, columns, given, tested, workspace, where, progress)
         asking = Asking(tested, looked_at, vectors, drop_query, seed)
         content, fingerprint = tested.content_hash(), vectors.fingerprint if vectors else None
-        files = {
-            contender.name: answer_file(Path(runs), contender.name, identity(contender, asking, content, fingerprint))
-            for contender in contenders
-            if runs is not None
-        }
+        identities = {one.name: identity(one, asking, content, fingerprint) for one in contenders}
+        files = {} if runs is None else answer_files(Path(runs), identities)
         outcome = run(contenders, asking, files, progress)
         origin = provenance(
             contenders, asking, content, fingerprint,
             measures=[str(measure) for measure in parsed], baseline=baseline, test=test, resumed=outcome.resumed,
+            replayed=None if where.replay is None else where.replay.name,
         )  # fmt: skip
         result = summarised(contenders, asking, outcome, parsed, baseline, test, origin)
     if runs is not None:
@@ -105,8 +104,17 @@ def _check_baseline(baseline: str | None, columns: Sequence[Variant]) -> None:
         raise EvaluationError("no technique is named; give two or more to compare them")
     if baseline is not None and baseline not in names:
         raise EvaluationError(
-            f"the baseline {baseline!r} is not compared{did_you_mean(baseline, names)}; there are {', '.join(names)}"
+            f"the baseline {baseline!r} is not compared{did_you_mean(baseline, names)}; "
+            f"add it to the techniques, or take one of {', '.join(names)}"
         )
+
+
+def _check_record(record: str | Path | None, runs: str | Path | None) -> None:
+    """What is resumed asks no model, so that a recording that begins with it could not be replayed."""
+    if record is None or runs is None or Path(record).exists():
+        return
+    if any(Path(runs).glob("*.answers.jsonl")):
+        raise EvaluationError(f"{str(runs)!r} has answers that were not recorded; give a new folder for runs")
 
 
 def _depth(depth: int | None, measures: Sequence[Measure]) -> int:

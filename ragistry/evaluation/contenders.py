@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,14 +14,18 @@ from ragistry.config.yaml_file import YamlFile
 from ragistry.errors import ConfigError, EvaluationError
 from ragistry.evaluation.grid import Variant
 from ragistry.evaluation.indexing import DatasetIndex
+from ragistry.evaluation.record import model_of
 from ragistry.protocols import Technique
 from ragistry.techniques.check import Checked, check_entries
 from ragistry.techniques.entry import read_entries
 from ragistry.techniques.registered import RegisteredTechnique
 from ragistry.techniques.registry import TechniqueRegistry
+from ragistry.techniques.shape import takes_everything, wanted_resources
 from ragistry.types import Document
 from ragistry.workspace import Workspace
 
+JUDGES = ("generator", "reranker")
+"""Models that a technique may ask beside the embedder, which all have in common."""
 NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
 
@@ -93,10 +97,10 @@ def from_workspace(
     if index.store is workspace.store:
         resources["library"] = workspace.library
     registry = TechniqueRegistry(entries.file, entries.checked, resources)
-    return [_named(registry, variant, index) for variant in variants]
+    return [_named(registry, variant, index, models) for variant in variants]
 
 
-def _named(registry: TechniqueRegistry, variant: Variant, index: DatasetIndex) -> Contender:
+def _named(registry: TechniqueRegistry, variant: Variant, index: DatasetIndex, models: Mapping[str, Any]) -> Contender:
     entry = variant.name if variant.changes else variant.technique
     technique: Technique
     try:
@@ -106,28 +110,35 @@ def _named(registry: TechniqueRegistry, variant: Variant, index: DatasetIndex) -
     return Contender(
         variant.name,
         RegisteredTechnique(variant.name, technique),
-        {**resolved(registry, entry), **index.configuration},
+        {**resolved(registry, entry, models), **index.configuration},
         index,
         own_top_k="top_k" in variant.changes,
     )
 
 
-def resolved(registry: TechniqueRegistry, name: str) -> dict[str, Any]:
-    """An entry with the defaults that it leaves out, and with what it stands on."""
+def resolved(registry: TechniqueRegistry, name: str, models: Mapping[str, Any]) -> dict[str, Any]:
+    """An entry with the defaults that it leaves out, the models that it asks, and what it stands on."""
     entry, cls = registry.entry(name), registry.technique_class(name)
     model = getattr(cls, "Config", None)
     config = entry.config
     if isinstance(model, type) and issubclass(model, BaseModel):
         config = model.model_validate(config).model_dump(mode="json")
     found: dict[str, Any] = {"use": entry.use, "config": config}
+    found |= _asked(JUDGES if takes_everything(cls) else wanted_resources(cls), models)
     if entry.base is not None:
-        found["base"] = {entry.base: resolved(registry, entry.base)}
+        found["base"] = {entry.base: resolved(registry, entry.base, models)}
     if entry.bases:
-        found["bases"] = {base: resolved(registry, base) for base in entry.bases}
+        found["bases"] = {base: resolved(registry, base, models) for base in entry.bases}
     references = getattr(cls, "references", None)  # a pipeline names its steps in its own configuration
     if callable(references):
-        found["references"] = {other: resolved(registry, other) for other in references(entry.config)}
+        found["references"] = {other: resolved(registry, other, models) for other in references(entry.config)}
     return found
+
+
+def _asked(wanted: Container[str], models: Mapping[str, Any]) -> dict[str, Any]:
+    """The models that a constructor wants, where there are any: another one gives other rankings."""
+    found = {name: model_of(models[name]) for name in JUDGES if name in wanted and name in models}
+    return {"models": found} if found else {}
 
 
 def is_ready(given: Any) -> bool:
@@ -155,7 +166,8 @@ def from_factory(given: Any, variant: Variant, index: DatasetIndex, models: Mapp
     if variant.changes and not isinstance(given, type):
         raise EvaluationError(f"the grid changes {variant.technique!r}, which is no class; give its class")
     made = _made(given, variant, {"store": index.store, **models})
-    configuration = {**_described(made), "changes": dict(variant.changes), **index.configuration}
+    asked = _asked(inspect.signature(given).parameters, models)
+    configuration = {**_described(made), **asked, "changes": dict(variant.changes), **index.configuration}
     technique = RegisteredTechnique(variant.name, made)
     return Contender(variant.name, technique, configuration, index, own_top_k="top_k" in variant.changes)
 

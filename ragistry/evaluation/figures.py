@@ -49,14 +49,23 @@ def pairs_of(
     columns = {name: [values[name][query] for query in sorted(values[name])] for pair in names for name in pair}
     ps = [paired_test(columns[a], columns[b], method=test, seed=seed) for a, b in names]
     return [
-        _pair(a, b, measure, columns[a], columns[b], p, corrected, seed)
+        _pair(a, b, measure, columns[a], columns[b], p, corrected, seed, ALPHA / len(names))
         for (a, b), p, corrected in zip(names, ps, holm(ps), strict=True)
     ]
 
 
 def _pair(
-    a: str, b: str, measure: str, left: list[float], right: list[float], p: float, p_holm: float, seed: int
+    a: str,
+    b: str,
+    measure: str,
+    left: list[float],
+    right: list[float],
+    p: float,
+    p_holm: float,
+    seed: int,
+    alpha: float,
 ) -> Pair:
+    """``alpha``: what the smallest p of the family must be below, so that a pair is found whatever the others are."""
     differences = [x - y for x, y in zip(left, right, strict=True)]
     low, high = bootstrap_interval(differences, seed=seed)
     wins, ties, losses = wins_ties_losses(left, right)
@@ -74,5 +83,5 @@ def _pair(
         losses=losses,
         significant=p_holm < ALPHA,
         effect_size=effect_size(left, right),
-        detectable=detectable_difference(differences),
+        detectable=detectable_difference(differences, alpha=alpha),
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import shutil
+import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -31,6 +32,10 @@ Progress = Callable[[str, int, int], None]
 
 WRITTEN_AT_ONCE = 1_000
 RUIN_SECONDS = 86_400
+FOLDER = "evaluation"
+"""Where vectors and indexes are kept in the data of a workspace."""
+NOT_OF_THE_LIBRARY = (FOLDER, "repositories")
+"""What else is kept there, beside the library's own store."""
 _CARD = "index.json"
 _LAYOUT = 1
 """Of what a chunk carries: another number, and every index is made anew."""
@@ -74,11 +79,12 @@ class IndexCost:
 
 @dataclass(frozen=True)
 class DatasetIndex:
-    """A corpus that can be searched."""
+    """A corpus that can be searched; ``exact``: every search by vector compares every vector, at any size."""
 
     store: SourceStore
     cost: IndexCost
     language: str
+    exact: bool = True
 
     @property
     def configuration(self) -> dict[str, str]:
@@ -120,8 +126,7 @@ def open_index(
         finally:
             shutil.rmtree(building, ignore_errors=True)
     cost = IndexCost(**json.loads((home / _CARD).read_text(encoding="utf-8")))
-    # A store that is not held exclusively compares every vector, whatever their number.
-    return DatasetIndex(LocalStore(home, language=language), cost, language)
+    return DatasetIndex(LocalStore(home, exact_below=sys.maxsize, language=language), cost, language)
 
 
 def _clear_ruins(folder: Path) -> None:
@@ -136,8 +141,9 @@ def library_index(dataset: Dataset, workspace: Workspace) -> DatasetIndex:
     folder = workspace.path_of(workspace.settings.data_dir)
     reading = workspace.reading
     chunking = f"library {reading.chunk_size}/{reading.chunk_overlap}"
-    cost = IndexCost(chunking, len(dataset.corpus), workspace.store.count(), 0, 0.0, 0, 0.0, _bytes_below(folder))
-    return DatasetIndex(workspace.store, cost, workspace.settings.language)
+    disk = _bytes_below(folder) - sum(_bytes_below(folder / other) for other in NOT_OF_THE_LIBRARY)
+    cost = IndexCost(chunking, len(dataset.corpus), workspace.store.count(), 0, 0.0, 0, 0.0, disk)
+    return DatasetIndex(workspace.store, cost, workspace.settings.language, exact=False)
 
 
 @contextmanager

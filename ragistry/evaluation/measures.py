@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from math import log2
 
 from ragistry.errors import EvaluationError
-from ragistry.evaluation.dataset import Run
 from ragistry.utils.suggest import did_you_mean
 
 Grades = Mapping[str, int]
@@ -61,11 +60,6 @@ def per_query(
         str(measure): {query: measure.value(qrels[query], ranking) for query, ranking in rankings.items()}
         for measure in measures
     }
-
-
-def without_query(run: Mapping[str, Sequence[tuple[str, float]]]) -> Run:
-    """The run without hits whose id is the query's own, as ArguAna is scored: there each query is also a document."""
-    return {query: [hit for hit in hits if hit[0] != query] for query, hits in run.items()}
 
 
 def _problem(name: str) -> str | None:

@@ -15,13 +15,11 @@ from ragistry.evaluation import contenders as make
 from ragistry.evaluation.contenders import Contender
 from ragistry.evaluation.dataset import Dataset
 from ragistry.evaluation.grid import Variant
-from ragistry.evaluation.indexing import DatasetIndex, Progress, library_index, open_index
+from ragistry.evaluation.indexing import FOLDER, DatasetIndex, Progress, library_index, open_index
 from ragistry.evaluation.record import recording, replaying
 from ragistry.evaluation.vectors import KeptVectors, kept
 from ragistry.workspace import Workspace, open_workspace
 
-FOLDER = "evaluation"
-"""Where vectors and indexes are kept in the data of a workspace."""
 MODELS = ("embedder", "generator", "reranker")
 
 
@@ -41,6 +39,10 @@ class Kept:
     def __post_init__(self) -> None:
         if self.record is not None and self.replay is not None:
             raise EvaluationError("record and replay are both given; record first, then replay")
+        if self.cache is not None and self.cache.is_file():
+            raise EvaluationError(f"the cache {str(self.cache)!r} is a file; give a folder")
+        if self.record is not None and self.record.is_dir():
+            raise EvaluationError(f"the record {str(self.record)!r} is a folder; give a file")
 
 
 def prepare(
@@ -84,7 +86,12 @@ def prepare(
 def _models(workspace: Workspace, where: Kept) -> dict[str, Any]:
     """The models that the workspace has, recorded or replayed where that is asked."""
     if where.replay is not None:
-        return replaying(where.replay)
+        models = replaying(where.replay)
+        if "embedder" not in models:
+            raise EvaluationError(
+                f"{str(where.replay)!r} has no answer of an embedder; record with --record FILE first"
+            )
+        return models
     parts = {name: part for name in MODELS if (part := getattr(workspace, name, None)) is not None}
     return parts if where.record is None else recording(parts, where.record)
 

@@ -31,6 +31,7 @@ def identity(
         "embedder": None if embedder is None or contender.index is None else asdict(embedder),
         "depth": asking.depth,
         "drop_query": asking.drop_query,
+        "ragistry": versions()["ragistry"],
     }
 
 
@@ -44,8 +45,9 @@ def provenance(
     baseline: str | None,
     test: str,
     resumed: int,
+    replayed: str | None,
 ) -> dict[str, Any]:
-    """The record of a comparison, as plain values."""
+    """The record of a comparison, as plain values. ``replayed``: the file that models' answers were taken from."""
     return {
         "dataset": described(asking.dataset, dataset_hash),
         "techniques": {contender.name: contender.configuration for contender in contenders},
@@ -56,7 +58,8 @@ def provenance(
             "drop_query": asking.drop_query,
             "warm_up_queries": asking.warm_up,
             "order": "techniques in turn, in an order drawn anew for each query",
-            "search": "exact: every vector is compared",
+            "search": _search(contenders),
+            "replayed": replayed,
             "ranking": "a document stands where the first of its chunks stands",
             "resumed_answers": resumed,
             "answers_written_every": BATCH,
@@ -80,6 +83,14 @@ def provenance(
         },
         "made": datetime.now(UTC).isoformat(timespec="seconds"),
     }
+
+
+def _search(contenders: Sequence[Contender]) -> str:
+    others = [one.name for one in contenders if one.index is None or not one.index.exact]
+    if not others:
+        return "exact: every vector is compared"
+    exact = "" if len(others) == len(contenders) else "exact, except of "
+    return f"{exact}{', '.join(others)}: as their own store searches"
 
 
 def described(dataset: Dataset, content_hash: str) -> dict[str, Any]:

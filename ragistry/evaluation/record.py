@@ -34,7 +34,7 @@ def recording(parts: Mapping[str, Any], file: str | Path) -> dict[str, Any]:
         kind = next((kind for kind, (protocol, _) in _KINDS.items() if isinstance(part, protocol)), None)
         if kind is not None:
             counts = isinstance(part, TokenCounter)
-            records.use_model(name, {"kind": kind, "model": _model_of(part), "counts_tokens": counts})
+            records.use_model(name, {"kind": kind, "model": model_of(part), "counts_tokens": counts})
             wrapped[name] = _recorded(kind, records, name, counts, part)
     return wrapped
 
@@ -56,7 +56,8 @@ def _recorded(kind: str, records: RecordFile, name: str, counts_tokens: bool, li
     return cls(records, name, live)
 
 
-def _model_of(part: Any) -> Any:
+def model_of(part: Any) -> Any:
+    """By what to tell a model from another one, as plain values: an embedder's fingerprint, else its name."""
     if isinstance(part, Embedder):
         return asdict(part.fingerprint)
     return str(getattr(part, "model", type(part).__qualname__))

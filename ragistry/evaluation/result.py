@@ -55,8 +55,9 @@ class TechniqueResult:
 class Pair:
     """Two techniques on one measure: ``difference`` is the mean of a minus that of b, in ``low`` to ``high``.
 
-    ``p_holm``: corrected over the pairs of this measure. ``effect_size``: Cohen's d_z, None where the differences
-    do not vary. ``detectable``: the smallest true difference that this many queries show in four of five cases.
+    ``p_holm``: corrected over the pairs of this measure. ``effect_size``: Cohen's d_z. ``detectable``: the smallest
+    true difference that this many queries show after that correction in four of five cases. Both are None where the
+    differences do not vary.
     """
 
     a: str
@@ -87,7 +88,7 @@ class Pair:
         if self.better is None:
             smallest = (
                 f"; smallest difference that this many queries could show: {self.detectable:.3f}"
-                if self.detectable
+                if self.detectable is not None
                 else ""
             )
             return (

@@ -43,7 +43,10 @@ class Failure:
 
 @dataclass(frozen=True)
 class Asking:
-    """What is asked, and how: for ``depth`` documents, without the one whose id is the query's if ``drop_query``."""
+    """What is asked, and how: for ``depth`` documents, without the one whose id is the query's if ``drop_query``.
+
+    ArguAna is measured so: there each query is a document, too.
+    """
 
     dataset: Dataset
     depth: int
@@ -106,7 +109,8 @@ def ask(contender: Contender, query: str, asking: Asking) -> Answer:
 
     Time, calls and tokens are those of the retrieval that gave the ranking.
     """
-    wanted = min(TOP_K_LIMIT, math.ceil(asking.depth * contender.chunks_per_document))
+    documents = asking.depth + asking.drop_query  # the one that is dropped comes on top
+    wanted = min(TOP_K_LIMIT, math.ceil(documents * contender.chunks_per_document))
     while True:
         if asking.vectors is not None:
             asking.vectors.begin()
@@ -137,7 +141,8 @@ def _answer(
         tokens=sum(stage.tokens for stage in stages),
         stages=stage_times(stages),
         scores={
-            id: {stage_name(score): float(score.value) for score in best[id].scores} for id in dict.fromkeys(explained)
+            id: {stage_name(score): float(score.value) for score in best[id].scores if math.isfinite(score.value)}
+            for id in dict.fromkeys(explained)
         },
         route=routes(stages),
         degraded=[stage.degraded for stage in stages if stage.degraded],

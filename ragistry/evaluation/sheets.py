@@ -57,7 +57,7 @@ def differences(comparison: Comparison) -> Sheet:
     note = (
         f"{statistics['test'].capitalize()}; Holm's correction over {statistics['family']}. w / t / l: queries won, "
         "tied, lost by the first. d: Cohen's d_z. Detectable: the smallest true difference that this many queries "
-        "show in four of five cases."
+        "show in four of five cases, after Holm's correction."
     )
     return Sheet("Differences", headers, rows, note, labels=2, strong=strong, narrow=(0, 1, 2, 4, 8))
 
@@ -78,6 +78,8 @@ def cost(comparison: Comparison) -> Sheet:
         "queries of warm-up. The vector of a query is computed once, and its time charged to each technique that asks "
         "for it. Stages: means, without the stages inside them."
     )
+    if asking["replayed"]:
+        note += f" The models' answers come from {asking['replayed']}: their own time is in none of these figures."
     headers = ["technique", "p50 ms", "p95 ms", "model calls", "tokens", "slowest stages (mean ms)"]
     return Sheet("Cost of a query", headers, rows, note)
 

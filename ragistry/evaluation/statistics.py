@@ -49,8 +49,8 @@ def paired_test(
     ``"randomisation"`` (Fisher 1935; Smucker, Allan and Carterette, A comparison of statistical significance tests for
     information retrieval evaluation, 2007): how often the difference is as large when the two values of each query
     change places at random. All arrangements are tried where there are no more than ``rounds``; else the observed
-    one is counted in (Phipson and Smyth, 2010). ``"t"``: Student's paired test. Raises `EvaluationError` for values
-    that are not paired or not finite.
+    one is counted in (Phipson and Smyth, 2010). ``"t"``: Student's paired test; where all differences are the same,
+    the randomisation test. Raises `EvaluationError` for values that are not paired or not finite.
     """
     differences = paired(a, b)
     if method == "t":
@@ -112,14 +112,14 @@ def detectable_difference(differences: Sequence[float], *, power: float = 0.8, a
     """The smallest true mean difference that a test of this many queries finds with probability ``power``.
 
     ``(t(1 - alpha / 2) + t(power)) s / sqrt(n)``, s the standard deviation of the differences (Bloom, Minimum
-    detectable effects, 1995). None for fewer than two queries.
+    detectable effects, 1995). None where the differences do not vary: of fewer than two queries, or all the same.
     """
     given = finite(differences)
-    if len(given) < 2:
+    deviation, freedom = _deviation(given), len(given) - 1
+    if deviation == 0:
         return None
-    freedom = len(given) - 1
     quantiles = student_quantile(1 - alpha / 2, freedom) + student_quantile(power, freedom)
-    return quantiles * _deviation(given) / float(np.sqrt(len(given)))
+    return quantiles * deviation / float(np.sqrt(len(given)))
 
 
 def paired(a: Sequence[float], b: Sequence[float]) -> Values:
@@ -150,8 +150,8 @@ def _t_test(differences: Values) -> float:
     mean, deviation = float(differences.mean()), _deviation(differences)
     if mean == 0 or len(differences) < 2:
         return 1.0
-    if deviation == 0:
-        return 0.0
+    if deviation == 0:  # t is infinite, of two queries as of a thousand; their number is what tells
+        return 2.0 ** (1 - len(differences))
     return student_p(mean / deviation * float(np.sqrt(len(differences))), len(differences) - 1)
 
 

@@ -95,7 +95,7 @@ def _technique(
     collections = contender.index.collection_of if contender.index else {}
     return TechniqueResult(
         configuration=contender.configuration,
-        measures={measure: _estimate(list(found.values()), asking.seed) for measure, found in values.items()},
+        measures={measure: _estimate(found, asking.seed) for measure, found in values.items()},
         latency_ms=latency(all_answers),
         calls=sum(answer.calls for answer in all_answers),
         tokens=sum(answer.tokens for answer in all_answers),
@@ -107,5 +107,6 @@ def _technique(
     )
 
 
-def _estimate(values: Sequence[float], seed: int) -> Estimate:
+def _estimate(found: Mapping[str, float], seed: int) -> Estimate:
+    values = [found[query] for query in sorted(found)]  # the order of the files must not decide what is drawn
     return Estimate(sum(values) / len(values), *bootstrap_interval(values, seed=seed))

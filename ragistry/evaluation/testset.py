@@ -16,7 +16,7 @@ from __future__ import annotations
 import random
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
@@ -87,7 +87,8 @@ def make_testset(
     left_out: Counter[str] = Counter()
     texts = {source.id: source.text for source in sources}
     found = _telling(candidates, texts, left_out)
-    kept = list(_without_ambiguous(_specific(found, list(texts.values()), left_out), left_out))
+    specific = _specific(found, list(texts.values()), left_out)
+    kept = list(_answered(list(_without_ambiguous(specific, left_out)), texts, left_out))
     if limit is not None and len(kept) > limit:
         left_out["over the limit"] = len(kept) - limit
         drawn = set(random.Random(seed).sample(range(len(kept)), limit))
@@ -95,10 +96,7 @@ def make_testset(
     if not kept:
         reasons = ", ".join(f"{count} {reason}" for reason, count in left_out.items()) or "there was none"
         raise DatasetError(f"no query can be made from {len(sources)} sources: {reasons}; try other kinds or a model")
-    cuts: defaultdict[str, set[tuple[int, int]]] = defaultdict(set)
-    for candidate in kept:
-        cuts[candidate.source].update(candidate.cuts)
-    corpus = [Text(source, "", without(text, cuts[source])) for source, text in texts.items()]
+    corpus = [Text(source, "", text) for source, text in _cut(texts, kept).items()]
     ids = {f"{candidate.kind[0]}{number}": candidate for number, candidate in enumerate(kept, 1)}
     return TestSet(
         Dataset(
@@ -119,17 +117,20 @@ def without(text: str, cuts: Iterable[tuple[int, int]]) -> str:
     return text
 
 
-def _telling(candidates: Iterable[Candidate], texts: dict[str, str], left_out: Counter[str]) -> Iterator[Candidate]:
+def _cut(texts: Mapping[str, str], candidates: Iterable[Candidate]) -> dict[str, str]:
+    """The texts without what would give any of the candidates away."""
+    cuts: defaultdict[str, set[tuple[int, int]]] = defaultdict(set)
     for candidate in candidates:
-        text = without(texts[candidate.source], candidate.cuts)
+        cuts[candidate.source].update(candidate.cuts)
+    return {source: without(text, cuts[source]) for source, text in texts.items()}
+
+
+def _telling(candidates: Iterable[Candidate], texts: Mapping[str, str], left_out: Counter[str]) -> Iterator[Candidate]:
+    for candidate in candidates:
         if len(query_terms(candidate.text)) < TELLING[candidate.kind]:
             left_out["with too few telling words"] += 1
-        elif not text.strip():
-            left_out["of a source with nothing else in it"] += 1
-        elif stands_in(candidate.text, text):
+        elif stands_in(candidate.text, without(texts[candidate.source], candidate.cuts)):
             left_out["that stand in the text they must find"] += 1
-        elif candidate.kind != "question" and not set(query_terms(candidate.text)) & set(analyse(text)):
-            left_out["that share no word with the text they must find"] += 1
         else:
             yield candidate
 
@@ -158,6 +159,19 @@ def _without_ambiguous(candidates: Iterable[Candidate], left_out: Counter[str]) 
     if dropped:
         left_out["that ask for what another one asks for"] = len(dropped)
     yield from (candidate for number, candidate in enumerate(listed) if number not in dropped)
+
+
+def _answered(candidates: Sequence[Candidate], texts: Mapping[str, str], left_out: Counter[str]) -> Iterator[Candidate]:
+    """Those that can be found in what is left of their source when all that gives any query away is taken out."""
+    remaining = _cut(texts, candidates)
+    for candidate in candidates:
+        text = remaining[candidate.source]
+        if not text.strip():
+            left_out["of a source with nothing else in it"] += 1
+        elif candidate.kind != "question" and not set(query_terms(candidate.text)) & set(analyse(text)):
+            left_out["that share no word with the text they must find"] += 1
+        else:
+            yield candidate
 
 
 def _plain(text: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from ragistry.evaluation.library_dataset import sources_of
+from ragistry.evaluation.from_library import sources_of
 from ragistry.library.source import files_of
 from ragistry.utils.chunker import chunk_extracted
 from ragistry.utils.extract import extract

@@ -6,6 +6,7 @@ A field ends at a blank, so a blank in an id is written as ``%20`` and read back
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from math import isfinite
 from pathlib import Path
@@ -34,7 +35,7 @@ def read_topics(path: str | Path) -> dict[str, str]:
     else:
         pairs = [(query, topic.strip()) for query, tab, topic in (line.partition("\t") for _, line in lines) if tab]
         problems = [f"{place}: no tab between id and text: {line!r:.80}" for place, line in lines if "\t" not in line]
-    repeated = sorted({query for query, _ in pairs if sum(query == other for other, _ in pairs) > 1})
+    repeated = sorted(query for query, count in Counter(query for query, _ in pairs).items() if count > 1)
     problems += [f"the id {query!r} comes twice; give each query its own" for query in repeated]
     raise_together(str(path), problems)
     return dict(pairs)

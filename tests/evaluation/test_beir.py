@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -31,14 +32,27 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
 
 
 def test_gzip_and_other_splits_are_read(tmp_path: Path) -> None:
-    write_beir(DATASET, tmp_path, "dev")
-    for name in ("corpus.jsonl", "queries.jsonl", "qrels/dev.tsv"):
-        plain = tmp_path / name
-        plain.with_name(f"{plain.name}.gz").write_bytes(gzip.compress(plain.read_bytes()))
-        plain.unlink()
-    assert read_beir(tmp_path, "dev").qrels == DATASET.qrels
+    write_beir(DATASET, tmp_path / "plain" / "small", "dev")
+    write_beir(DATASET, tmp_path / "small", "dev", compressed=True)
+    names = ("corpus.jsonl", "queries.jsonl", "qrels/dev.tsv")
+    assert sorted(p.name for p in (tmp_path / "small").rglob("*.gz")) == [
+        "corpus.jsonl.gz",
+        "dev.tsv.gz",
+        "queries.jsonl.gz",
+    ]
+    packed = [(tmp_path / "small" / f"{name}.gz").read_bytes() for name in names]
+    assert [gzip.decompress(data) for data in packed] == [
+        (tmp_path / "plain" / "small" / name).read_bytes() for name in names
+    ]
+    write_beir(DATASET, tmp_path / "small", "dev", compressed=True)
+    assert packed == [(tmp_path / "small" / f"{name}.gz").read_bytes() for name in names]
+    assert read_beir(tmp_path / "small", "dev") == DATASET
+    for compressed in (False, True):
+        other = replace(DATASET, queries=DATASET.queries | {"q1": f"tea {compressed}"})
+        write_beir(other, tmp_path / "small", "dev", compressed=compressed)
+        assert read_beir(tmp_path / "small", "dev") == other
     with pytest.raises(DatasetError, match=r"has no qrels/test.tsv \(splits there: dev\)"):
-        read_beir(tmp_path)
+        read_beir(tmp_path / "small")
 
 
 def test_what_else_is_known_of_a_query_goes_with_it(tmp_path: Path) -> None:

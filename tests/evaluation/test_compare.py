@@ -5,18 +5,24 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 import ragistry.evaluation
 from ragistry import Workspace, open_workspace
-from ragistry.errors import EvaluationError, InvalidConfigError, UnknownTechniqueError
+from ragistry.errors import EvaluationError, InvalidConfigError, MissingRecordError, UnknownTechniqueError
 from ragistry.evaluation import Comparison, Dataset, Text, compare, read_library
+from ragistry.evaluation.contenders import resolved
 from ragistry.evaluation.running import BATCH, WARM_UP
-from ragistry.evaluation.sheets import conclusion
+from ragistry.evaluation.sheets import conclusion, cost
+from ragistry.evaluation.statistics import detectable_difference
+from ragistry.protocols import Generator
+from ragistry.stores.local import LocalStore
 from ragistry.trace import stage
-from ragistry.types import Document
+from ragistry.types import Document, StageScore
 from tests.evaluation.small_sets import Answers, Failing, numbered, topics
 
 
@@ -160,6 +166,17 @@ def test_a_score_that_is_no_number_is_a_failure() -> None:
     assert "'strange' gave 'd1' the score nan" in result.failures["strange"].error
 
 
+def test_a_stage_score_that_is_no_number_is_not_in_the_report() -> None:
+    class Strange(Answers):
+        def retrieve(self, query: str, **options: object) -> list[Document]:
+            scores = (StageScore("odd", "cosine", float("nan")), StageScore("even", "cosine", 0.5))
+            return [Document("", {}, 1.0, "d1", scores=scores)]
+
+    result = compare({"strange": Strange(lambda _: 1), "right": Answers(lambda _: 1)}, numbered(3))
+    text = json.dumps(result.to_json(), allow_nan=False)
+    assert '"even cosine": 0.5' in text
+
+
 def test_results_that_name_no_document_of_the_corpus_are_a_failure() -> None:
     result = compare({"lost": Answers(lambda _: 0)}, numbered(3))
     assert "none of the 100 documents that it returned is in the corpus, such as 'x0'" in result.failures["lost"].error
@@ -202,19 +219,51 @@ def test_pairs_of_one_measure_are_one_family() -> None:
     assert len(compare(techniques, numbered(30), ["RR@10"], "a").main_pairs) == 3
     smallest = min(result.main_pairs, key=lambda pair: pair.p)
     assert smallest.p_holm == pytest.approx(6 * smallest.p)
+    a, b = (result.techniques[name].per_query["RR@10"] for name in (smallest.a, smallest.b))
+    differences = [a[query] - b[query] for query in a]
+    assert smallest.detectable == pytest.approx(detectable_difference(differences, alpha=0.05 / 6))
+
+
+def test_the_order_of_the_files_decides_no_figure() -> None:
+    straight = numbered(25)
+    turned = replace(
+        straight, queries=dict(reversed(straight.queries.items())), qrels=dict(reversed(straight.qrels.items()))
+    )
+    techniques = {"a": Answers(lambda number: 1 + number % 4), "b": Answers(lambda number: 1 + number % 3)}
+    one, other = (compare(techniques, dataset, ["RR@10"]) for dataset in (straight, turned))
+    assert one.provenance["dataset"]["content_hash"] == other.provenance["dataset"]["content_hash"]
+    assert one.pairs == other.pairs
+    assert [r.measures for r in one.techniques.values()] == [r.measures for r in other.techniques.values()]
 
 
 def test_techniques_take_turns_in_an_order_that_changes() -> None:
-    order: list[str] = []
+    asked: list[tuple[str, str]] = []
 
     class Noted(Answers):
+        def __init__(self, name: str) -> None:
+            super().__init__(lambda _: 1)
+            self.name = name
+
         def retrieve(self, query: str, **options: object) -> list[Document]:
-            order.append(query)
+            asked.append((query, self.name))
             return super().retrieve(query, **options)
 
-    compare({name: Noted(lambda _: 1) for name in "abc"}, numbered(20))
-    measured = order[3 * WARM_UP :]
-    assert measured == [f"query {number}" for number in range(20) for _ in range(3)]
+    compare({name: Noted(name) for name in "abc"}, numbered(20))
+    measured = asked[3 * WARM_UP :]
+    assert [query for query, _ in measured] == [f"query {number}" for number in range(20) for _ in range(3)]
+    turns = ["".join(name for _, name in measured[start : start + 3]) for start in range(0, 60, 3)]
+    assert all(sorted(turn) == ["a", "b", "c"] for turn in turns)
+    assert {turn[0] for turn in turns} == {"a", "b", "c"}, "each is first at times"
+
+
+def test_progress_counts_what_is_done_of_all(workspace: Workspace, tmp_path: Path) -> None:
+    told: list[tuple[str, int, int]] = []
+    compare(
+        ["naive", "bm25"], topics(), workspace=workspace, cache=tmp_path, progress=lambda *state: told.append(state)
+    )
+    assert list(dict.fromkeys(name for name, _, _ in told)) == ["embedding", "writing the index", "asking"]
+    asking = [(done, total) for name, done, total in told if name == "asking"]
+    assert asking == [(done, 20) for done in range(21)]
 
 
 def test_what_a_run_folder_holds_is_not_asked_again(tmp_path: Path) -> None:
@@ -255,6 +304,21 @@ def test_the_hit_with_the_querys_own_id_can_be_left_out() -> None:
 
     assert compare({"t": Itself()}, same, ["RR@10"]).techniques["t"].measures["RR@10"].mean == 0.5
     assert compare({"t": Itself()}, same, ["RR@10"], drop_query=True).techniques["t"].measures["RR@10"].mean == 1
+
+
+def test_the_hit_that_is_left_out_is_asked_for_on_top() -> None:
+    corpus = [Text(name, "", name) for name in ("7", "8", "9", "10")]
+    asked: list[int] = []
+
+    class Ordered:
+        def retrieve(self, query: str, *, top_k: int, where: object = None) -> list[Document]:
+            asked.append(top_k)
+            return [Document("", {}, -at, text.id) for at, text in enumerate(corpus)][:top_k]
+
+    dataset = Dataset("same", corpus, {"7": "query 7"}, {"7": {"8": 1}})
+    result = compare({"t": Ordered()}, dataset, ["RR@2"], depth=2, drop_query=True)
+    assert [name for name, _ in result.runs["t"]["7"]] == ["8", "9"]
+    assert asked == [3, 3]  # once to warm up
 
 
 def test_objects_alone_need_no_workspace_and_leave_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -302,9 +366,14 @@ def test_a_library_is_searched_as_it_is(tmp_path: Path) -> None:
         workspace.library.ingest_text("Tea is steeped for two minutes.", "tea.md", "drinks")
         workspace.library.ingest_text("Bread is baked for an hour.", "bread.md", "food")
         dataset = read_library(workspace, tmp_path / "queries.jsonl")
-        result = compare(["bm25", "naive"], dataset, ["RR@10"], workspace=workspace, chunk_size="library")
+        options = {"workspace": workspace, "chunk_size": "library"}
+        result = compare(["bm25", "naive"], dataset, ["RR@10"], **options)
+        again = compare(["bm25"], dataset, ["RR@10"], **options)
     assert result.runs["bm25"]["1"][0][0] == "drinks/tea.md"
+    assert result.provenance["asking"]["search"] == "bm25, naive: as their own store searches"
     assert result.techniques["naive"].measures["RR@10"].mean == 1
+    [size], [after] = ([index.disk_bytes for index in one.indexes.values()] for one in (result, again))
+    assert 0 < after == size, "what comparisons keep is no part of the library"
 
 
 def test_a_recorded_comparison_repeats_without_a_model(
@@ -313,8 +382,77 @@ def test_a_recorded_comparison_repeats_without_a_model(
     record = tmp_path / "models.jsonl"
     compare(["naive"], topics(), workspace=workspace, record=record, runs=tmp_path / "live")
     monkeypatch.setattr("ragistry.embedders.minilm.MiniLMEmbedder.embed", lambda *_, **__: pytest.fail("asked"))
-    compare(["naive"], topics(), workspace=workspace, replay=record, runs=tmp_path / "replayed")
+    again = compare(["naive"], topics(), workspace=workspace, replay=record, runs=tmp_path / "replayed")
     assert (tmp_path / "live" / "naive.run").read_bytes() == (tmp_path / "replayed" / "naive.run").read_bytes()
+    assert again.provenance["asking"]["replayed"] == "models.jsonl"
+    assert "come from models.jsonl: their own time is in none of these figures" in cost(again).note
+
+
+def test_a_recording_does_not_begin_in_the_middle(workspace: Workspace, tmp_path: Path) -> None:
+    options = {"dataset": topics(), "workspace": workspace, "runs": tmp_path / "runs", "cache": tmp_path / "cache"}
+    compare(["bm25"], **options)
+    with pytest.raises(EvaluationError, match="has answers that were not recorded; give a new folder for runs"):
+        compare(["bm25"], **options, record=tmp_path / "models.jsonl")
+    options["runs"] = tmp_path / "recorded"
+    for _ in range(2):  # one that was stopped goes on
+        compare(["bm25"], **options, record=tmp_path / "models.jsonl")
+
+
+def test_a_replay_that_misses_a_record_names_it(workspace: Workspace, tmp_path: Path) -> None:
+    record, dataset = tmp_path / "models.jsonl", topics()
+    compare(["naive"], dataset, workspace=workspace, record=record)
+    asked = replace(dataset, queries=dataset.queries | {"q-bees": "who keeps bees"})
+    failed = compare(["naive", "bm25"], asked, workspace=workspace, replay=record)
+    assert list(failed.techniques) == ["bm25"]
+    assert "MissingRecordError" in failed.failures["naive"].error
+    assert "to the query 'who keeps bees'" in failed.failures["naive"].error
+    larger = replace(dataset, corpus=[*dataset.corpus, Text("new", "", "Something new.")])
+    with pytest.raises(MissingRecordError, match="to the tokens 'Something new.'"):
+        compare(["naive"], larger, workspace=workspace, replay=record)
+    (tmp_path / "empty.jsonl").touch()
+    with pytest.raises(EvaluationError, match="has no answer of an embedder"):
+        compare(["naive"], dataset, workspace=workspace, replay=tmp_path / "empty.jsonl")
+
+
+class Judged(Answers):
+    """A technique that asks a generator, or would."""
+
+    def __init__(self, config: dict, *, generator: Generator) -> None:
+        super().__init__(lambda _: 1)
+
+
+def test_answers_of_another_generator_are_refused(tmp_path: Path) -> None:
+    def judged(model: str) -> Comparison:
+        with open_workspace(tmp_path, generate_model=model) as opened:
+            return compare({"judged": Judged}, numbered(3), workspace=opened, runs=tmp_path / "runs")
+
+    assert judged("one").provenance["techniques"]["judged"]["models"] == {"generator": "one"}
+    assert judged("one").provenance["asking"]["resumed_answers"] == 3
+    with pytest.raises(EvaluationError, match="holds answers of another .* model"):
+        judged("two")
+
+
+def test_the_models_of_a_technique_and_of_what_it_stands_on_are_frozen(tmp_path: Path) -> None:
+    (tmp_path / "config").mkdir()
+    (tmp_path / "config" / "techniques.yaml").write_text(
+        "techniques:\n  naive: {use: naive}\n  judged: {use: 'tests.evaluation.test_compare:Judged'}\n"
+        "  both: {use: hybrid, bases: [naive, judged]}\n"
+    )
+    with open_workspace(tmp_path) as opened:
+        registry, model = opened.registry, SimpleNamespace(model="one")
+        assert resolved(registry, "both", {"generator": model})["bases"]["judged"]["models"] == {"generator": "one"}
+        assert "models" not in resolved(registry, "naive", {"generator": model})
+
+
+def test_a_corpus_of_any_size_is_searched_exactly(
+    workspace: Workspace, compared: Comparison, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ragistry.stores.searching.nearly_nearest", lambda *_: pytest.fail("not every vector"))
+    monkeypatch.setitem(LocalStore.__init__.__kwdefaults__, "exact_below", 3)  # ten documents are many
+    again = compare(["naive"], topics(), workspace=workspace, cache=tmp_path)
+    assert again.runs["naive"] == compared.runs["naive"]
+    assert again.failures == {}
+    assert again.provenance["asking"]["search"] == "exact: every vector is compared"
 
 
 @pytest.mark.parametrize(
@@ -328,6 +466,9 @@ def test_a_recorded_comparison_repeats_without_a_model(
         ({"test": "wilcoxon"}, "unknown test 'wilcoxon'; there are randomisation and t"),
         ({"chunk_size": "big"}, "a chunk size is 'document', 500, or 500/75"),
         ({"record": "a", "replay": "b"}, "record and replay are both given"),
+        ({"runs": __file__}, "is a file; give a folder for runs"),
+        ({"cache": __file__}, "the cache .* is a file; give a folder"),
+        ({"record": Path(__file__).parent}, "the record .* is a folder; give a file"),
     ],
 )
 def test_what_cannot_be_measured_is_refused(workspace: Workspace, arguments: dict, message: str) -> None:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from ragistry.errors import EvaluationError, TechniqueError
 from ragistry.evaluation.answers import Answer, AnswerFile, charged, document_of, ranking_of, stage_times
+from ragistry.evaluation.run_files import answer_files
 from ragistry.evaluation.vectors import CHARGED
 from ragistry.types import Document, Stage
 
@@ -71,8 +72,21 @@ def test_answers_are_read_back_as_they_were(tmp_path: Path) -> None:
     file.append(answers)
     file.append([])
     assert list(file.read().values()) == answers
-    with pytest.raises(EvaluationError, match="another test set, configuration, embedder or depth"):
+    with pytest.raises(EvaluationError, match="another test set, configuration, model, depth or version"):
         AnswerFile(file.path, {"dataset": "y"}).read()
+
+
+def test_a_file_that_holds_no_answers_is_told(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text("no answers\n")
+    with pytest.raises(EvaluationError, match="holds no answers of a comparison"):
+        AnswerFile(tmp_path / "a.jsonl", {}).read()
+
+
+def test_techniques_that_would_share_a_file_are_told_apart(tmp_path: Path) -> None:
+    assert len(answer_files(tmp_path, {"500/75": {}, "500,75": {}})) == 2
+    for names in (("500/75", "500_75"), ("mine", "Mine")):  # some systems do not tell the latter apart
+        with pytest.raises(EvaluationError, match=f"{names[0]!r} and {names[1]!r} would share the file"):
+            answer_files(tmp_path, {name: {} for name in names})
 
 
 @pytest.mark.parametrize("cut", [1, 5, 40])

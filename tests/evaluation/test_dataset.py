@@ -14,7 +14,7 @@ import ragistry
 from ragistry.errors import DatasetError, EvaluationError
 from ragistry.evaluation.dataset import Dataset, Qrels, Text
 from ragistry.evaluation.from_ir_datasets import read_ir_datasets
-from ragistry.evaluation.library_dataset import library_dataset, source_id
+from ragistry.evaluation.from_library import read_library, source_id
 
 CORPUS = [Text("d1", "Tea", "Steep it."), Text("d2", "", "Rain falls.")]
 QUERIES = {"q1": "how to make tea", "q2": "weather"}
@@ -116,13 +116,40 @@ def test_a_library_is_a_test_set_with_a_file_of_queries(library: Path) -> None:
         {"text": "nobody knows"},
     )
     with ragistry.open_workspace(library) as workspace:
-        dataset = library_dataset(workspace, asked)
+        dataset = read_library(workspace, asked)
         found = {source_id(chunk.metadata) for chunk in workspace.search("rain").documents}
     assert dataset.qrels["1"] == {"notes/tea.md": 1}
     assert dataset.qrels["wet"] == {"notes/rain.txt": 2, "weather/rain.txt": 1}
     assert dataset.judged.keys() == {"1", "wet"}
     assert dataset.texts["notes/tea.md"].strip() == ("# Tea\n\nSteep green tea in hot water. " * 80).strip()
     assert found <= dataset.texts.keys(), "a hit is told by the same id"
+
+
+def test_a_query_may_name_its_source_as_a_search_result_does(library: Path) -> None:
+    asked = queries_file(
+        library,
+        {
+            "_id": "a",
+            "text": "when does it rain",
+            "collection": "weather",
+            "source_file": "rain.txt",
+            "kind": "question",
+        },
+        {"_id": "b", "text": "how hot is the water", "source_file": "tea.md"},
+        {"_id": "c", "text": "who painted the ceiling", "collection": None, "source_file": None},
+    )
+    with ragistry.open_workspace(library) as workspace:
+        dataset = read_library(workspace, asked)
+    assert dataset.qrels == {"a": {"weather/rain.txt": 1}, "b": {"notes/tea.md": 1}, "c": {}}
+    assert dataset.judged.keys() == {"a", "b"}
+
+
+def test_the_questions_about_the_fixtures_are_such_a_file(library: Path, fixtures: Path) -> None:
+    with ragistry.open_workspace(library) as workspace, pytest.raises(DatasetError) as caught:
+        read_library(workspace, fixtures / "queries.jsonl")
+    lines = str(caught.value).splitlines()
+    assert "22 problems" in lines[0]
+    assert all("in the library" in line for line in lines[1:])
 
 
 def test_every_wrong_line_of_a_file_of_queries_is_told(library: Path) -> None:
@@ -133,15 +160,19 @@ def test_every_wrong_line_of_a_file_of_queries_is_told(library: Path) -> None:
         {"sources": []},
         {"text": "c", "sources": {"tea.md": "very"}},
         {"_id": "1", "text": "d"},
+        {"text": "e", "collection": "notes"},
+        {"text": "f", "collection": "notes", "source_file": 7},
     )
     with ragistry.open_workspace(library) as workspace, pytest.raises(DatasetError) as caught:
-        library_dataset(workspace, asked)
+        read_library(workspace, asked)
     message = str(caught.value)
     assert "queries.jsonl:1: no source 'te.md' in the library; did you mean 'tea.md'?" in message
     assert "'notes/rain.txt', 'weather/rain.txt'" in message
     assert "queries.jsonl:3: no query" in message
     assert "'very'" in message
     assert "queries.jsonl:5: the id '1' comes twice" in message
+    assert "queries.jsonl:6: the collection 'notes' without a 'source_file'" in message
+    assert "queries.jsonl:7: 'collection' and 'source_file' must be text" in message
 
 
 def test_ir_datasets_is_asked_for_where_it_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:

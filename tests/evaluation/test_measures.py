@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from ragistry.errors import EvaluationError
 from ragistry.evaluation.dataset import Run
-from ragistry.evaluation.measures import parse_measures, per_query, without_query
+from ragistry.evaluation.measures import parse_measures, per_query
 from ragistry.evaluation.trec import decreasing
 
 NAMES = [
@@ -88,11 +88,6 @@ def test_a_query_without_judgements_is_not_measured() -> None:
 def test_a_document_that_comes_twice_counts_once() -> None:
     run = {"q1": [("a", 3.0), ("a", 2.0), ("b", 1.0)]}
     assert per_query(parse_measures(["P@2", "AP"]), QRELS, run) == {"P@2": {"q1": 1.0}, "AP": {"q1": 1.0}}
-
-
-def test_the_hit_that_is_the_query_itself_can_be_left_out() -> None:
-    run = {"q1": [("q1", 3.0), ("a", 2.0)], "q2": [("b", 1.0)]}
-    assert without_query(run) == {"q1": [("a", 2.0)], "q2": [("b", 1.0)]}
 
 
 def test_measures_are_spelled_as_ir_measures_spells_them() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from html.parser import HTMLParser
+from itertools import combinations
 
 import pytest
 from hypothesis import given, settings
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from ragistry.evaluation import Comparison, Dataset, Text, compare, markdown, page
 from ragistry.evaluation.axes import linear, logarithmic
 from ragistry.evaluation.html import Html, joined, tag
+from ragistry.evaluation.labels import beside
 from ragistry.evaluation.report_text import terminal_tables
 from ragistry.evaluation.sheets import conclusion, sheets
 from tests.evaluation.small_sets import Answers, Failing, numbered
@@ -165,6 +167,26 @@ def test_a_scale_holds_its_values_and_marks_round_numbers(values: list[float], z
     marks = scale.marks()
     assert 2 <= len(marks) <= 7
     assert all(99.99 <= scale(mark) <= 500.01 for mark in marks)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.tuples(st.sampled_from(["bm25", "hybrid", "routed[margin=0.05]"]), st.floats(60, 900)), max_size=8))
+def test_names_of_dots_that_are_near_do_not_cover_each_other(dots: list[tuple[str, float]]) -> None:
+    places = beside([name for name, _ in dots], [(x, 100.0) for _, x in dots], 920, 276)
+    boxes = []
+    for (name, x), place in zip(dots, places, strict=True):
+        width = len(name) * 7.2
+        left = place.x - (width if place.anchor == "end" else 0)
+        assert 0 <= left + width <= 920 + 1e-9
+        assert x < left or left + width < x, "no name covers its dot"
+        boxes.append((left, left + width, place.y))
+    for one, other in combinations(boxes, 2):
+        assert one[1] <= other[0] or other[1] <= one[0] or abs(one[2] - other[2]) >= 12.9
+
+
+def test_a_name_without_neighbours_stands_above_its_dot_at_the_right() -> None:
+    assert beside(["bm25"], [(100, 50)], 920, 276) == [(109, 42, "start")]
+    assert beside(["bm25"], [(900, 5)], 920, 276) == [(891, 22, "end")], "below, where there is nothing above"
 
 
 @settings(max_examples=60, deadline=None)

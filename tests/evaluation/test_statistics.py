@@ -191,7 +191,15 @@ def test_one_query_proves_nothing() -> None:
     assert paired_test([1.0], [0.0], method="t") == 1.0
     assert effect_size([1.0], [0.0]) is None
     assert detectable_difference([1.0]) is None
+    assert detectable_difference([0.0] * 50) is None, "no variance was seen, which is not to say that there is none"
     assert bootstrap_interval([0.7]) == pytest.approx((0.7, 0.7))
+
+
+@pytest.mark.parametrize("n", [2, 5, 6, 12])
+def test_the_same_difference_everywhere_is_judged_by_how_often_it_was_seen(n: int) -> None:
+    by_t = paired_test([0.5] * n, [0.25] * n, method="t")
+    assert by_t == paired_test([0.5] * n, [0.25] * n) == 2 / 2**n
+    assert (by_t < 0.05) == (n >= 6)
 
 
 def test_effect_size_and_counts() -> None:

@@ -98,6 +98,18 @@ def test_a_heading_that_many_sources_could_have_is_left_out() -> None:
     assert made(*sources) == {"Tune the zither by override": "0.md"}
 
 
+def test_a_query_that_only_another_query_answers_is_left_out() -> None:
+    page = "# Green sencha brewing\n\nHot.\n\n## Sencha kettle brewing advice\n\nFill the kettle.\n\n"
+    tea = source("tea.md", page, "Green sencha brewing")
+    testset = make_testset("mine", [tea], known_items([tea], ("title", "heading")))
+    assert list(testset.dataset.queries.values()) == ["Sencha kettle brewing advice"]
+    assert testset.left_out["that share no word with the text they must find"] == 1
+    assert check_testset(testset.dataset) == []
+    bare = source("bare.md", "# Green sencha brewing\n\n## Sencha kettle brewing advice\n", "Green sencha brewing")
+    with pytest.raises(DatasetError, match="2 of a source with nothing else in it"):
+        make_testset("mine", [bare], known_items([bare]))
+
+
 def test_the_limit_draws_the_same_queries_every_time() -> None:
     tea = source("tea.md", TEA, "Brewing green tea", "How to keep sencha from turning sour in water.")
     assert len(made(tea, limit=2)) == 2

@@ -67,6 +67,8 @@ def test_qrels_are_written_and_read(tmp_path: Path) -> None:
     write_qrels(qrels, tmp_path / "qrels.txt")
     assert (tmp_path / "qrels.txt").read_text().splitlines()[0] == "q1 0 Geneva%20Durben 2"
     assert read_qrels(tmp_path / "qrels.txt") == qrels
+    write_qrels(qrels, tmp_path / "qrels.gz")
+    assert read_qrels(tmp_path / "qrels.gz") == qrels
     with (tmp_path / "qrels.txt").open() as stream:
         assert pytrec_eval.parse_qrel(stream)["q1"] == {"Geneva%20Durben": 2, "b": 0}
 

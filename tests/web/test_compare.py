@@ -12,8 +12,7 @@ from playwright.sync_api import Page, expect
 
 from ragistry import open_workspace
 from ragistry.errors import EvaluationError
-from ragistry.evaluation import compare
-from ragistry.evaluation.library_dataset import library_dataset
+from ragistry.evaluation import compare, read_library
 from ragistry.web.charts import by_query, quality
 from ragistry.web.reports import read_report, reports
 
@@ -32,7 +31,7 @@ def report(root: Path) -> Path:
     folder.mkdir(parents=True)
     with open_workspace(root) as workspace:
         comparison = compare(
-            ["naive", "bm25", "hybrid"], library_dataset(workspace, queries), baseline="bm25", workspace=workspace
+            ["naive", "bm25", "hybrid"], read_library(workspace, queries), baseline="bm25", workspace=workspace
         )
     path = folder / "first.json"
     path.write_text(json.dumps(comparison.to_json()))
@@ -79,8 +78,12 @@ def test_a_damaged_report_is_left_out_of_the_list(report: Path, tmp_path: Path) 
     (tmp_path / "good.json").write_text(report.read_text())
     (tmp_path / "cut.json").write_text(report.read_text()[:100])
     (tmp_path / "other.json").write_text("{}")
+    (tmp_path / "number.json").write_text("5")
+    for name, provenance in (("undated", {}), ("misdated", {"made": "yesterday"}), ("none", None)):
+        (tmp_path / f"{name}.json").write_text(json.dumps(json.loads(report.read_text()) | {"provenance": provenance}))
     assert [listed.name for listed in reports(tmp_path)] == ["good"]
-    for name in ("cut", "other", "../good", "absent"):
+    names = ("cut", "other", "number", "undated", "misdated", "none", "../good", "absent", "x" * 300, "a\0b")
+    for name in names:
         with pytest.raises(EvaluationError):
             read_report(tmp_path, name)
 

@@ -17,12 +17,13 @@ if TYPE_CHECKING:
     from ragistry.workspace import Workspace
 
 
-def library_dataset(workspace: Workspace, queries_file: str | Path) -> Dataset:
+def read_library(workspace: Workspace, queries_file: str | Path) -> Dataset:
     """The library's sources, and queries from JSON lines ``{"text": …, "sources": [SOURCE, …], "_id": …}``.
 
     A source is named as in the library, with its collection before it (``notes/tea.md``) where two collections have
-    one of that name; a mapping from source to grade says how well each answers. ``_id`` is the line's number where it
-    is missing, and a query without ``sources`` is not measured. Raises `DatasetError` with every problem.
+    one of that name; a mapping from source to grade says how well each answers. In place of ``sources``, ``collection``
+    and ``source_file`` may name one. ``_id`` is the line's number where it is missing, and a query without a source is
+    not measured. Raises `DatasetError` with every problem.
     """
     corpus = library_texts(workspace)
     by_name: dict[str, list[str]] = {document.id: [document.id] for document in corpus}
@@ -66,15 +67,27 @@ def source_id(metadata: Mapping[str, Any]) -> str:
 def _fields(row: Any, number: int) -> tuple[str, str, Mapping[str, int]]:
     if not isinstance(row, dict) or not isinstance(row.get("text"), str) or not row["text"].strip():
         raise ValueError(f'no query: {row!r:.80}; write {{"text": "…", "sources": ["…"]}}')
-    sources = row.get("sources") or []
+    sources = row.get("sources") or _one_source(row)
     graded = sources if isinstance(sources, dict) else dict.fromkeys(sources, 1) if isinstance(sources, list) else None
     if graded is None or any(type(grade) is not int for grade in graded.values()):
         raise ValueError(f"'sources' must be a list of names, or names with whole grades, got {sources!r:.80}")
     return str(row.get("_id", number)), row["text"], graded
 
 
+def _one_source(row: Mapping[str, Any]) -> list[str]:
+    """What ``collection`` and ``source_file`` name, as chunks and search results do; null: nothing answers."""
+    names = [row[key] for key in ("collection", "source_file") if row.get(key) is not None]
+    if not all(isinstance(name, str) for name in names):
+        raise ValueError(f"'collection' and 'source_file' must be text, got {names!r:.80}")
+    if row.get("source_file") is None and names:
+        raise ValueError(f"the collection {names[0]!r} without a 'source_file'; name the source that answers")
+    return ["/".join(names)] if names else []
+
+
 def _known(source: Any, by_name: Mapping[str, list[str]]) -> str:
     ids = by_name.get(str(source), [])
+    if source in ids:
+        return str(source)
     if not ids:
         raise ValueError(f"no source {source!r} in the library{did_you_mean(source, by_name)}")
     if len(ids) > 1:
