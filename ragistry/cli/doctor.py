@@ -6,6 +6,7 @@ import platform
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -76,6 +77,7 @@ def _try_workspace(path: Path) -> list[Finding]:
             Finding("techniques", "failed" if broken else "ok", broken or names),
             model := _try("model", lambda: _embed(opened)),
             _try("store", lambda: _count(opened, with_model=model.state == "ok")),
+            *_repositories(opened, with_model=model.state == "ok"),
             *(Finding("orphaned", "warning", f"{name!r}: {remedy}") for name, remedy in _orphans(opened).items()),
             _ollama(opened),
         ]
@@ -103,6 +105,28 @@ def _count(opened: Workspace, *, with_model: bool) -> str:
         store.check_embedder(opened.embedder.fingerprint)
     sources = store.sources()
     return f"{counted(len(sources), 'source')}, {counted(sum(info.chunks for info in sources), 'chunk')}"
+
+
+def _repositories(opened: Workspace, *, with_model: bool) -> list[Finding]:
+    """Each repository that cannot be searched, or how many there are; nothing where there is none."""
+    from ragistry.library.contract_entries import names
+
+    known = names(opened.repositories.root)
+    found = [_try(f"repository {name}", partial(_chunks_of, opened, name, with_model)) for name in known]
+    broken = [finding for finding in found if finding.state != "ok"]
+    return broken or ([Finding("repositories", "ok", ", ".join(known))] if known else [])
+
+
+def _chunks_of(opened: Workspace, name: str, with_model: bool) -> str:
+    from ragistry.stores.local import LocalStore
+
+    def count(store: LocalStore) -> int:
+        if with_model:
+            store.check_embedder(opened.embedder.fingerprint)
+        return store.count()
+
+    with opened.repositories.collection(name) as collection:
+        return counted(collection.read(count, 0), "chunk")
 
 
 def _orphans(opened: Workspace) -> dict[str, str]:

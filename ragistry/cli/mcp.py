@@ -45,12 +45,8 @@ def mcp(
         raise ConfigError("`ragistry mcp` needs the package 'mcp'; pip install 'ragistry[mcp]'") from error
     from ragistry.tools.search_library import SearchLibraryTool
 
-    names, token = name or [], None
-    if http:
-        from ragistry.mcp.http import TOKEN_VARIABLE, check_exposure
-
-        token = os.environ.get(TOKEN_VARIABLE) or None
-        check_exposure(host, token, names)
+    names = name or []
+    token = _token(host, names) if http else None
     with ExitStack() as stack:
         # Standard output is for messages alone; a technique of the workspace's may print when it is loaded.
         with redirect_stdout(sys.stderr):
@@ -64,13 +60,23 @@ def mcp(
             serve_stdio(tool)
 
 
+def _token(host: str, names: list[str]) -> str | None:
+    """The token that clients must send. Raises `ConfigError` where one is needed and there is none."""
+    from ragistry.mcp.http import TOKEN_VARIABLE, check_exposure
+
+    token = os.environ.get(TOKEN_VARIABLE) or None
+    check_exposure(host, token, names)
+    return token
+
+
 def _serve_http(tool: SearchLibraryTool, host: str, port: int, token: str | None, names: list[str]) -> None:
-    from ragistry.mcp.http import PATH, http_server, listening_socket
+    from ragistry.cli.listening import listening_socket, written
+    from ragistry.mcp.http import PATH, http_server
 
     with listening_socket(host, port) as bound:
         bound_port = bound.getsockname()[1]
         server = http_server(tool, host, bound_port, token=token, names=names)
-        error_line(f"http://{f'[{host}]' if ':' in host else host}:{bound_port}{PATH}", label="serving")
+        error_line(f"http://{written(host)}:{bound_port}{PATH}", label="serving")
         # When the server has stopped, uvicorn sends the signal on, and by default that would end us with no farewell.
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
         server.run(sockets=[bound])

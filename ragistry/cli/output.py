@@ -1,6 +1,7 @@
 """What commands print: tables and passages for people, JSON for programs, errors on standard error.
 
-``NO_COLOR`` is honoured, and what is not a terminal gets no colour and no progress bar.
+``NO_COLOR`` is honoured, and what is not a terminal gets no colour and no progress bar. What a document or the name of
+a file says never reaches the terminal as a command: unseen characters are left out.
 """
 
 from __future__ import annotations
@@ -12,6 +13,9 @@ from typing import Any
 
 import typer
 from rich.console import Console
+from rich.text import Text
+
+from ragistry.tools.quoting import one_line, visible
 
 STYLES = {
     "error": "bold red",
@@ -24,9 +28,16 @@ STYLES = {
 """Colours of the labels of `error_line`; any other is dim."""
 
 
+class PlainConsole(Console):
+    """Prints texts and the cells of tables without unseen characters."""
+
+    def render_str(self, text: str, **options: Any) -> Text:
+        return super().render_str(visible(text), **options)
+
+
 def console() -> Console:
     """Standard output; text of documents is never read as markup."""
-    return Console(highlight=False, markup=False, emoji=False, soft_wrap=True)
+    return PlainConsole(highlight=False, markup=False, emoji=False, soft_wrap=True)
 
 
 def print_json(value: Any) -> None:
@@ -36,10 +47,8 @@ def print_json(value: Any) -> None:
 
 def error_line(message: str, label: str = "error") -> None:
     """A line on standard error."""
-    from rich.text import Text
-
     stderr = Console(stderr=True, highlight=False, emoji=False, soft_wrap=True)
-    stderr.print(Text.assemble((f"{label}: ", STYLES.get(label, "dim")), message))
+    stderr.print(Text.assemble((f"{label}: ", STYLES.get(label, "dim")), visible(message)))
 
 
 def counted(number: int, noun: str) -> str:
@@ -59,4 +68,4 @@ def progress_bar(wanted: bool = True) -> Iterator[Any]:
     columns = (BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), TextColumn("{task.description}", markup=False))
     with Progress(*columns, console=stderr, transient=True) as bar:
         task = bar.add_task("", total=None)
-        yield lambda name, done, of: bar.update(task, description=name, completed=done, total=of)
+        yield lambda name, done, of: bar.update(task, description=one_line(name), completed=done, total=of)

@@ -18,12 +18,9 @@ from ragistry.cli.output import console, counted, error_line, print_json, progre
 if TYPE_CHECKING:
     from ragistry.library.contract import CollectionInfo
     from ragistry.library.repository import Repositories, RepositoryReport
-    from ragistry.protocols import SourceStore, Technique
     from ragistry.types import Document
     from ragistry.workspace import Workspace
 
-FOLDER = "repositories"
-"""In the workspace's data directory."""
 SHOWN = 5
 """Warnings of one repository that are printed; a section page without text is common, and each is one."""
 
@@ -107,13 +104,22 @@ def remove(
 ) -> None:
     """Remove a repository from the workspace; the clone stays as it is."""
     with _opened(workspace) as (_, repositories):
-        count = repositories.collection(name).count()
-        confirm(f"repository {name!r} with {counted(count, 'chunk')}", yes)
+        confirm(f"repository {name!r} with {_size(repositories, name)}", yes)
         chunks = repositories.remove(name)
     if as_json:
         print_json({"removed": name, "chunks": chunks})
     else:
         console().print(f"{name}: removed, {counted(chunks, 'chunk')}")
+
+
+def _size(repositories: Repositories, name: str) -> str:
+    """A repository that can no longer be read must not be in the way of its removal."""
+    from ragistry.errors import StoreCorruptError
+
+    try:
+        return counted(repositories.collection(name).count(), "chunk")
+    except StoreCorruptError:
+        return "a damaged store"
 
 
 @app.command()
@@ -128,10 +134,11 @@ def search(
 ) -> None:
     """Search one repository and print the best passages."""
     from ragistry.cli.search import as_mapping
-    from ragistry.library.repository_search import repository_technique, search_repository
+    from ragistry.library.repository_search import RepositoryTechnique, search_repository
 
     with _opened(workspace) as (opened, repositories):
-        chosen = repository_technique(repositories.collection(name), partial(_build, opened, technique))
+        over = partial(opened.technique_over, name=technique)
+        chosen = RepositoryTechnique(repositories.collection(name), over)
         result = search_repository(chosen, query, opened.settings.n_results if top_k is None else top_k)
     if as_json:
         print_json(as_mapping(result))
@@ -149,22 +156,12 @@ def _print_found(documents: list[Document]) -> None:
         error_line("nothing found", label="note")
 
 
-def _build(opened: Workspace, technique: str | None, store: SourceStore) -> Technique:
-    """A technique of the workspace's techniques.yaml, over the store of a repository."""
-    from ragistry.techniques.registry import TechniqueRegistry
-
-    registry = TechniqueRegistry.load(opened.registry.file.path, {"store": store, "embedder": opened.embedder})
-    return registry.get(technique or registry.default)
-
-
 @contextmanager
 def _opened(workspace: Path) -> Iterator[tuple[Workspace, Repositories]]:
-    from ragistry.library.repository import Repositories
     from ragistry.workspace import open_workspace
 
     with open_workspace(workspace) as opened:
-        folder = opened.path_of(opened.settings.data_dir) / FOLDER
-        yield opened, Repositories(folder, opened.embedder, opened.reading)
+        yield opened, opened.repositories
 
 
 def _tell(reports: list[RepositoryReport], as_json: bool, failed: dict[str, str] | None = None) -> None:

@@ -10,9 +10,11 @@ import typer
 
 from ragistry.cli.options import DebugOption, JsonOption, WorkspaceOption
 from ragistry.cli.output import console, counted, error_line, print_json
+from ragistry.tools.quoting import one_line
 
 if TYPE_CHECKING:
     from ragistry.types import Document, RetrievalResult
+    from ragistry.workspace import Workspace
 
 EXCERPT = 400
 
@@ -34,6 +36,7 @@ def search(
 
     condition = None if where is None else _condition(where)
     with open_workspace(workspace) as opened:
+        _check_no_repository(opened, collection)
         result = opened.search(query, technique, collection, top_k, condition)
     if as_json:
         print_json(as_mapping(result))
@@ -61,6 +64,20 @@ def as_mapping(result: RetrievalResult) -> dict[str, Any]:
         "search_time_ms": result.search_time_ms,
         "trace": [asdict(stage) for stage in result.trace],
     }  # fmt: skip
+
+
+def _check_no_repository(opened: Workspace, collection: str | None) -> None:
+    """A name that no collection has, but a repository, is answered with how that is searched."""
+    from ragistry.errors import CollectionNotFoundError
+    from ragistry.library.contract_entries import names
+
+    if collection is None or collection in (entry.name for entry in opened.library.collections.entries()):
+        return
+    if collection in names(opened.repositories.root):
+        raise CollectionNotFoundError(
+            f"{collection!r} is a repository, no collection; search it with `ragistry repo search {collection} QUERY`, "
+            "or everything with --technique routed"
+        )
 
 
 def _condition(text: str) -> Any:
@@ -96,7 +113,7 @@ def place(document: Document) -> str:
         str(metadata.get("heading_context", "")),
         f"chunk {metadata['chunk_index']}" if "chunk_index" in metadata else "",
     ]
-    return f"{collection}{source} ({', '.join(part for part in spot if part)})"
+    return one_line(f"{collection}{source} ({', '.join(part for part in spot if part)})", 400)
 
 
 def score(document: Document) -> str:

@@ -32,16 +32,18 @@ def ui(
         if error.name is not None and error.name.startswith("ragistry"):
             raise
         raise ConfigError(f"the page needs {error.name!r}; run pip install 'ragistry[ui]'") from error
+    from ragistry.cli.listening import listening_socket, written
     from ragistry.workspace import open_workspace
 
-    opened = open_workspace(workspace)
     roots = tuple(root or (Path.home(), workspace))
 
-    def ready(address: str) -> None:
+    def ready(token: str) -> None:
+        address = f"http://{written(host)}:{listener.getsockname()[1]}/{token}"
         typer.echo(f"Ragistry is at {address} (Ctrl+C stops it)")
         if browser:
             import webbrowser
 
             webbrowser.open(address)
 
-    serve(Site(opened, roots), host, port, ready=ready)
+    with listening_socket(host, port) as listener:
+        serve(Site(open_workspace(workspace), roots), listener, host, ready=ready)

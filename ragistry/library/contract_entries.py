@@ -71,10 +71,14 @@ def _inside(folder: object, name: str) -> str:
     raise ValueError(f"it names the folder {folder!r}")
 
 
+def names(root: Path) -> list[str]:
+    """The collections of the folder, in order."""
+    return sorted(path.stem for path in root.glob("*.json") if _NAME.fullmatch(path.stem))
+
+
 def entries(root: Path) -> list[Entry]:
-    """Every collection of the folder, by name."""
-    names = sorted(path.stem for path in root.glob("*.json") if _NAME.fullmatch(path.stem))
-    return [entry for name in names if (entry := read_entry(root, name)) is not None]
+    """What is on record of every collection, by name. Raises `StoreCorruptError`."""
+    return [entry for name in names(root) if (entry := read_entry(root, name)) is not None]
 
 
 def put_entry(root: Path, entry: Entry) -> None:

@@ -24,6 +24,7 @@ from ragistry.errors import (
     ExtractionError,
     InvalidCollectionNameError,
     SourceError,
+    SourceNotFoundError,
 )
 from ragistry.library.contract import CollectionInfo, delete_collection, get_collection, list_collections
 from ragistry.library.contract_chunks import now
@@ -34,7 +35,6 @@ from ragistry.library.ingest import Ingest, Progress
 from ragistry.library.report import IngestReport
 from ragistry.library.repository_git import Blob, Commit, content, head, markdown_files
 from ragistry.library.repository_page import Page, read_page
-from ragistry.library.repository_search import Build, RepositoryTarget, targets
 from ragistry.library.source import Reading
 from ragistry.protocols import Embedder
 from ragistry.stores.local import LocalStore
@@ -97,6 +97,11 @@ class Repositories:
             folder = str(entry.metadata.get("path", ""))
             if not folder:
                 raise SourceError(f"{name!r} is no repository of a clone; remove it, and add the clone's folder")
+            if not Path(folder).is_dir():
+                raise SourceNotFoundError(
+                    f"the clone of {name!r} is gone from {folder!r}; put it back there, or remove the repository and "
+                    "add the clone from where it now is"
+                )
             commit = head(folder)
             return self._index(entry, commit, _pages(commit), progress)
 
@@ -111,10 +116,6 @@ class Repositories:
     def collection(self, name: str) -> Collection:
         """The repository as a collection of the contract. Raises `CollectionNotFoundError`."""
         return get_collection(name, path=self.root, embedder=self.embedder)
-
-    def targets(self, build: Build) -> list[RepositoryTarget]:
-        """Every repository as a target of a router, searched by the technique that ``build`` makes over its store."""
-        return targets([self.collection(info.name) for info in self.infos()], build)
 
     def _index(self, entry: Entry, commit: Commit, blobs: list[Blob], progress: Progress | None) -> RepositoryReport:
         """Make the next version beside the one on record, and put it in its place. Call it `locked`."""

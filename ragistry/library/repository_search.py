@@ -1,10 +1,9 @@
-"""Retrieval over one documentation repository, and the repositories as targets of a router."""
+"""Retrieval over one documentation repository."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable
 from time import perf_counter
 
 from ragistry.library.contract_collection import Collection
@@ -37,36 +36,6 @@ class RepositoryTechnique:
             if self._over is None or self._over[0] is not store:
                 self._over = store, self._build(store)
             return self._over[1]
-
-
-@dataclass(frozen=True, slots=True)
-class RepositoryTarget:
-    """A repository as a router sees it: what it is called, what it is about, and how it is searched."""
-
-    name: str
-    description: str
-    technique: RepositoryTechnique
-
-    def retrieve(self, query: str, *, top_k: int | None = None, where: Where | None = None) -> list[Document]:
-        """Search the repository, as its technique does."""
-        return self.technique.retrieve(query, top_k=top_k, where=where)
-
-
-def repository_technique(collection: Collection, build: Build) -> RepositoryTechnique:
-    """The technique that ``build`` makes, over a repository."""
-    return RepositoryTechnique(collection, build)
-
-
-def targets(collections: Iterable[Collection], build: Build) -> list[RepositoryTarget]:
-    """The repositories as targets, each searched by the technique that ``build`` makes over its store."""
-    return [
-        RepositoryTarget(
-            collection.name,
-            str(collection.metadata.get("description", "")) or f"Documentation of {collection.name}",
-            repository_technique(collection, build),
-        )
-        for collection in collections
-    ]
 
 
 def search_repository(technique: Technique, query: str, top_k: int) -> RetrievalResult:

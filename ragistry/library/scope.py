@@ -35,10 +35,11 @@ class Scope:
         former = {entry.formerly: entry.name for entry in entries if entry.formerly is not None}
         return former | {entry.name: entry.name for entry in entries}
 
-    def of(self, name: str) -> Where:
-        """The condition that the chunks of a collection meet. Raises `CollectionNotFoundError`."""
-        self.collections.entry(name)
-        stored = [under for under, own in self.names().items() if own == name]
+    def of(self, *names: str) -> Where:
+        """The condition that the chunks of these collections meet. Raises `CollectionNotFoundError`."""
+        for name in names:
+            self.collections.entry(name)
+        stored = [under for under, own in self.names().items() if own in names]
         return {"collection": name} if len(stored) == 1 else {"collection": {"$in": stored}}
 
     def of_all(self) -> Where | None:

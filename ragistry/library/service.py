@@ -160,11 +160,13 @@ class DocumentService:
 
     def list_collections(self) -> list[dict[str, Any]]:
         """Every collection of documents.yaml, empty ones included, with its sources and chunks counted."""
-        counts = {entry.name: [0, 0] for entry in self.collections.entries()}
+        entries = self.collections.entries()
+        counts = {entry.name: [0, 0] for entry in entries}
         for info in self.scope.sources():
-            count = counts[info.collection]
-            count[0] += 1
-            count[1] += info.chunks
+            count = counts.get(info.collection)
+            if count is not None:  # else it is of a collection that was made while the sources were read
+                count[0] += 1
+                count[1] += info.chunks
         return [
             {
                 "name": entry.name,
@@ -173,7 +175,7 @@ class DocumentService:
                 "source_count": counts[entry.name][0],
                 "chunk_count": counts[entry.name][1],
             }
-            for entry in self.collections.entries()
+            for entry in entries
         ]
 
     def orphans(self) -> list[SourceInfo]:

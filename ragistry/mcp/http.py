@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hmac
-import socket
 from collections.abc import Sequence
 
 import uvicorn
@@ -78,23 +77,10 @@ def http_app(tool: SearchLibraryTool, host: str, port: int, *, token: str | None
     return app if token is None else TokenGate(app, token)
 
 
-def listening_socket(host: str, port: int) -> socket.socket:
-    """A socket that is bound; ``port`` 0: a free one. Raises `ConfigError` where it cannot be."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    bound = socket.socket(family, socket.SOCK_STREAM)
-    try:
-        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        bound.bind((host, port))
-    except OSError as error:
-        bound.close()
-        raise ConfigError(f"cannot listen on {host!r}, port {port}: {error.strerror}; choose others") from error
-    return bound
-
-
 def http_server(
     tool: SearchLibraryTool, host: str, port: int, *, token: str | None, names: Sequence[str] = ()
 ) -> uvicorn.Server:
-    """A server to ``run`` on a `listening_socket`. Raises `ConfigError` as `check_exposure` does."""
+    """A server to ``run`` on a socket that is bound. Raises `ConfigError` as `check_exposure` does."""
     app = http_app(tool, host, port, token=token, names=names)
     return uvicorn.Server(
         uvicorn.Config(app, log_config=None, access_log=False, ws="none", timeout_graceful_shutdown=3)

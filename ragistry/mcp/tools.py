@@ -74,7 +74,7 @@ def call(tool: SearchLibraryTool, name: str, arguments: Mapping[str, Any]) -> ty
 
 def _search(tool: SearchLibraryTool, arguments: Mapping[str, Any]) -> dict[str, Any]:
     asked = parse_arguments(read_object(arguments, ["query"]), [])
-    documents = tool.find(asked.query).documents[:CONNECTOR_RESULTS]
+    documents = tool.find_in_collections(asked.query)[:CONNECTOR_RESULTS]  # what `fetch` can read
     results = [{"id": document.id, "title": title_of(document), "url": url_of(document)} for document in documents]
     return {"results": results}
 

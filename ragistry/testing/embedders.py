@@ -1,7 +1,7 @@
 """What every embedder must do, as tests: subclass `EmbedderConformance`, override its fixture, and pytest runs them.
 
 class TestMine(EmbedderConformance):
-    @pytest.fixture(scope="class")
+    @pytest.fixture
     def embedder(self):
         return MyEmbedder()
 """

@@ -48,11 +48,11 @@ class Reach:
 
     def where(self) -> Where | None:
         """The condition that keeps a search of everything in reach; None: everything is."""
-        return None if self.allowed is None else {"collection": {"$in": self._stored()}}
+        return None if self.allowed is None else {"collection": {"$in": self.stored_names()}}
 
     def holds(self, document: Document) -> bool:
         """Whether a document of the store belongs to a collection in reach."""
-        return document.metadata.get("collection") in self._stored()
+        return document.metadata.get("collection") in self.stored_names()
 
     def sources(self, collection: str | None = None) -> list[SourceInfo]:
         """The sources of one collection, or of all in reach."""
@@ -60,7 +60,7 @@ class Reach:
         found = self.library.list_sources_detail(collection)
         return [info for info in found if info.collection in names]
 
-    def _stored(self) -> list[str]:
+    def stored_names(self) -> list[str]:
         """The names under which the store has what is in reach; a collection that is being renamed has two."""
         names = self.names()
         return [stored for stored, name in self.library.scope.names().items() if name in names]

@@ -129,12 +129,24 @@ class SearchLibraryTool:
             return SearchAnswer(failure_text(error, NAME), asked, error=True)
 
     def find(self, query: str, collection: str | None = None) -> RetrievalResult:
-        """What a search in reach of the tool finds. ``collection``: one of `Reach.names`, else `QueryError`."""
+        """What a search in reach of the tool finds. ``collection``: one of `Reach.names`, else `QueryError`.
+
+        Where ``allowed`` limits nothing, a technique that routes may also find what lies in no collection, such as
+        a page of a repository.
+        """
         if collection is not None and collection not in self.reach.names():
             raise QueryError(f"no collection {collection!r}; there are {listed(self.reach.names())}")
         # The library refuses what a technique returns against the condition, so nothing needs to be sorted out here.
         where = None if collection else self.reach.where()
         return self.library.search(query, collection, self.n, technique=self.technique, where=where)
+
+    def find_in_collections(self, query: str) -> list[Document]:
+        """The same of all collections, and only what `Reach.holds`."""
+        found = self.find(query).documents
+        if all(map(self.reach.holds, found)):
+            return found
+        where = {"collection": {"$in": self.reach.stored_names()}}
+        return self.library.search(query, None, self.n, technique=self.technique, where=where).documents
 
     def _answer(self, asked: SearchArguments) -> SearchAnswer:
         title = header(asked.query, asked.collection)

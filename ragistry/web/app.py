@@ -1,4 +1,4 @@
-"""The page as a server: its routes, guarded, and a port to listen on."""
+"""The page as a server: its routes, guarded."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ import uvicorn
 from fastapi import FastAPI
 from nicegui import ui
 
-from ragistry.errors import ConfigError
 from ragistry.web import collections_page, compare_page, search_page, sources_page, techniques_page
 from ragistry.web.security import LOOPBACK, Guard
 from ragistry.web.site import Site
@@ -34,39 +33,22 @@ def application(site: Site, *, hosts: frozenset[str], token: str | None) -> Fast
     return app
 
 
-def listen(host: str, port: int) -> socket.socket:
-    """A listening socket; port 0 takes a free one. Raises `ConfigError` where the port is taken."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listener = socket.socket(family, socket.SOCK_STREAM)
-    try:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind((host, port))
-        listener.listen(128)
-    except OSError as error:
-        listener.close()
-        raise ConfigError(f"cannot listen on {host}:{port}: {error.strerror}; choose another --port") from error
-    return listener
+def serve(site: Site, listener: socket.socket, host: str, *, ready: Callable[[str], None]) -> None:
+    """Serve until interrupted, on a ``listener`` that is bound to ``host``.
 
-
-def serve(site: Site, host: str, port: int, *, ready: Callable[[str], None]) -> None:
-    """Serve until interrupted. ``ready`` is called with the address to open, which holds the token where one is needed.
-
-    On a loopback address no token is needed; on any other one is made for this run.
+    ``ready`` is called with what follows the port in the address to open: the token, where one is needed. On a loopback
+    address none is; on any other one is made for this run.
     """
     loopback = host in LOOPBACK
     token = None if loopback else secrets.token_urlsafe(24)
     hosts = LOOPBACK if loopback else frozenset({*LOOPBACK, host, socket.gethostname().lower(), *_addresses(host)})
-    listener = listen(host, port)
     try:
         app = application(site, hosts=hosts, token=token)
-        number = listener.getsockname()[1]
-        shown = f"[{host}]" if ":" in host else host
-        ready(f"http://{shown}:{number}/" + (f"?token={token}" if token else ""))
+        ready(f"?token={token}" if token else "")
         config = uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=3)
         with suppress(KeyboardInterrupt):
             uvicorn.Server(config).run(sockets=[listener])
     finally:
-        listener.close()
         site.close()
 
 

@@ -92,7 +92,15 @@ async def _edit(site: Site, entry: dict[str, Any]) -> None:
 
 
 async def _delete(site: Site, entry: dict[str, Any]) -> None:
-    goes = f"{entry['source_count']:,} sources with {entry['chunk_count']:,} chunks go with it. The files stay."
-    if await confirm(f"Delete {entry['display_name']}?", goes, "Delete"):
-        await attempt(site.workspace.library.delete_collection, entry["name"])
+    library, name = site.workspace.library, entry["name"]
+
+    def delete() -> None:
+        sources = library.list_sources_detail(name)
+        library.delete_collection(name)
+        site.forget_uploads(sources)
+
+    goes = f"{entry['source_count']:,} sources with {entry['chunk_count']:,} chunks go with it."
+    stay = "Files stay, but for those that were dropped here."
+    if await confirm(f"Delete {entry['display_name']}?", f"{goes} {stay}", "Delete"):
+        await attempt(delete)
         _table.refresh()

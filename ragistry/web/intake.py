@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path, PurePosixPath, PureWindowsPath
+from uuid import uuid4
 
 from nicegui import events, ui
 
@@ -12,7 +13,8 @@ from ragistry.errors import RagistryError, SourceError
 from ragistry.utils.extract import SUPPORTED_FORMATS
 from ragistry.web.controls import button, icon_button
 from ragistry.web.jobs import Job
-from ragistry.web.site import UPLOAD_MEGABYTES, Site, complain
+from ragistry.web.security import BODY_MEGABYTES
+from ragistry.web.site import UPLOAD_MEGABYTES, Site, attempt, complain
 
 
 def intake(site: Site, collection: str) -> None:
@@ -33,14 +35,17 @@ def _files(site: Site, collection: str) -> None:
             multiple=True,
             auto_upload=True,
             max_file_size=UPLOAD_MEGABYTES * 1_000_000,
+            max_total_size=BODY_MEGABYTES * 990_000,
             on_multi_upload=upload,
             on_rejected=lambda: complain(
-                f"a file was refused: it has more than {UPLOAD_MEGABYTES} MB, or its format is none of "
-                f"{', '.join(SUPPORTED_FORMATS)}"
+                f"a file was refused: it has more than {UPLOAD_MEGABYTES} MB, all together more than "
+                f"{BODY_MEGABYTES:,} MB, or its format is none of {', '.join(SUPPORTED_FORMATS)}"
             ),
         )
         # Its own looks cannot be used with a keyboard alone; it still sends the files.
         uploader.classes("rg-hidden").props["accept"] = ",".join(SUPPORTED_FORMATS)
+        # Else the fields are called as the files are, and of two files of one name the server sees only the last.
+        uploader.props[":field-name"] = "(file) => file.__key + Math.random()"
         sender = f"getElement({uploader.id}).$refs.qRef"
         button("Choose files", icon="upload_file", kind="main").on("click", js_handler=f"() => {sender}.pickFiles()")
         ui.label("or drop them here: PDF, Markdown, text, CSV, code").classes("rg-dim")
@@ -73,25 +78,27 @@ def _folder(site: Site, collection: str) -> None:
 
 async def _take_in(site: Site, collection: str, event: events.MultiUploadEventArguments, *, replace: bool) -> None:
     """Keep the files in the workspace and queue them."""
-    folder, kept = site.uploads / collection, []
-    known = {info.source_file: info.source_path for info in site.workspace.library.list_sources_detail(collection)}
+    found = await attempt(site.workspace.library.list_sources_detail, collection)
+    if found is None:
+        return
+    known = {info.source_file: info.source_path for info in found}
+    kept: list[Path] = []
     for file in event.files:
         try:
             name = safe_name(file.name)
+            if name in {path.name for path in (*kept, *site.jobs.pending(collection))}:
+                raise SourceError(f"{name!r} is on its way already; wait, or give it another name")
             if name in known and not replace:
                 raise SourceError(f"{name!r} is in this collection already; tick Replace, or give it another name")
+            if file.size() > UPLOAD_MEGABYTES * 1_000_000:
+                raise SourceError(f"{name!r} has more than {UPLOAD_MEGABYTES} MB; split it, or use `ragistry ingest`")
         except SourceError as error:
             complain(str(error))
             continue
-        await file.save(folder / name)
-        earlier = Path(known[name]) if known.get(name) else None
-        if (
-            earlier is not None
-            and earlier != (folder / name).resolve()
-            and earlier.is_relative_to(site.uploads.resolve())
-        ):
-            earlier.unlink(missing_ok=True)  # the same upload, from before its collection had this name
-        kept.append(folder / name)
+        # In the place of what it replaces; else in a folder of its own, which it keeps wherever the source is moved.
+        earlier = known.get(name, "")
+        kept.append(Path(earlier) if site.is_upload(earlier) else site.uploads / uuid4().hex / name)
+        await file.save(kept[-1])
     if kept:
         label = kept[0].name if len(kept) == 1 else f"{len(kept)} files"
         site.jobs.add(collection, kept, label)

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
-from threading import Lock
+from threading import Event, Lock
 from typing import Literal
 
 from ragistry.errors import RagistryError
@@ -17,6 +17,10 @@ from ragistry.library.service import DocumentService
 State = Literal["waiting", "running", "done", "failed"]
 KEPT = 20
 """Jobs that are remembered after they ended."""
+
+
+class StoppedError(RagistryError):
+    """The page ends before the job does."""
 
 
 @dataclass(slots=True)
@@ -43,9 +47,6 @@ class Job:
     def ended(self) -> bool:
         return self.state in ("done", "failed")
 
-    def progress(self, name: str, done: int, total: int) -> None:
-        self.current, self.done, self.total = name, done, total
-
 
 class Jobs:
     """Takes in, one job at a time: the library has one writer."""
@@ -55,6 +56,7 @@ class Jobs:
         self._numbers = count(1)
         self._jobs: list[Job] = []
         self._lock = Lock()
+        self._closing = Event()
         self._worker = ThreadPoolExecutor(1, thread_name_prefix="ingest")
 
     def add(self, collection: str, paths: list[Path], label: str, *, prune: bool = False) -> Job:
@@ -72,27 +74,45 @@ class Jobs:
         with self._lock:
             return [job for job in reversed(self._jobs) if job.collection == collection]
 
+    def pending(self, collection: str) -> list[Path]:
+        """What is on its way into a collection, or waits for it."""
+        return [path for job in self.of(collection) if not job.ended for path in job.paths]
+
     def forget(self, number: int) -> None:
         """No longer show a job that has ended."""
         with self._lock:
             self._jobs = [job for job in self._jobs if job.number != number or not job.ended]
 
     def close(self) -> None:
-        """Finish the job that runs, and start no other."""
+        """End the job that runs before its next source, and start no other; what is written by then is whole."""
+        self._closing.set()
         self._worker.shutdown(wait=True, cancel_futures=True)
 
     def _run(self, job: Job) -> None:
         job.state = "running"
+
+        def progress(name: str, done: int, total: int) -> None:
+            if self._closing.is_set():
+                raise StoppedError("the page was stopped; add the files again when it runs")
+            job.current, job.done, job.total = name, done, total
+
         try:
-            report = self._library().ingest_paths(job.paths, job.collection, prune=job.prune, progress=job.progress)
+            report = self._library().ingest_paths(job.paths, job.collection, prune=job.prune, progress=progress)
         except RagistryError as error:
             job.error, job.state = str(error), "failed"
         except Exception as error:  # noqa: BLE001, the page reports what nobody foresaw, and the next job still runs
             job.error, job.state = f"{type(error).__name__}: {error}", "failed"
         else:
-            job.failures = [failure.error for failure in report.failed] + report.warnings
+            job.failures = [failure.error for failure in report.failed] + report.warnings + _vanished(report)
             job.summary, job.state = summary(report), "done"
         job.current = ""
+
+
+def _vanished(report: IngestReport) -> list[str]:
+    gone = [name for name in report.vanished if name not in report.deleted]
+    if not gone:
+        return []
+    return [f"{len(gone)} no longer in the folder: {', '.join(gone[:5])}; tick Remove, and add it again"]
 
 
 def summary(report: IngestReport) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -42,13 +43,15 @@ def reports(folder: Path) -> list[Listed]:
 def read_report(folder: Path, name: str) -> Report:
     """One report by its name. Raises `EvaluationError` where there is no such report, or the file is damaged."""
     path = folder / f"{name}.json"
-    if path.parent != folder or not path.is_file():
+    if path.parent != folder or path not in folder.glob("*.json"):
         raise EvaluationError(f"there is no report {name!r}; it may have been deleted")
     try:
         report = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+        missing = {"dataset", "measure", "techniques", "pairs", "verdicts", "winner", "provenance"} - set(report)
+        if not missing:
+            datetime.fromisoformat(report["provenance"]["made"])
+    except (OSError, ValueError, TypeError, LookupError) as error:
         raise EvaluationError(f"{path}: not readable as a report ({error}); make it again") from error
-    missing = {"dataset", "measure", "techniques", "pairs", "verdicts", "winner", "provenance"} - set(report)
     if missing:
         raise EvaluationError(f"{path}: no report of `ragistry compare`: it lacks {', '.join(sorted(missing))}")
     return report  # type: ignore[no-any-return]

@@ -79,11 +79,13 @@ async def _ask(site: Site, asked: Asked) -> None:
     if not 1 <= (asked.top_k or 0) <= 100:
         complain(f"passages: {asked.top_k!r} is not 1 to 100")
         return
-    where = {"collection": {"$in": list(asked.collections)}} if asked.collections else None
+
+    def search(technique: str) -> RetrievalResult:
+        where = site.workspace.library.scope.of(*asked.collections) if asked.collections else None
+        return site.workspace.search(asked.query, technique=technique, top_k=int(asked.top_k), where=where)
+
     for technique in dict.fromkeys(name for name in (asked.technique, asked.other) if name):
-        result = await attempt(
-            site.workspace.search, asked.query, technique=technique, top_k=int(asked.top_k), where=where
-        )
+        result = await attempt(search, technique)
         if result is not None:
             asked.answers.append((technique, result))
     _answers.refresh()

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import hmac
 from collections.abc import Iterable
-from http.cookies import SimpleCookie
 from typing import TYPE_CHECKING
-from urllib.parse import parse_qs, urlencode, urlsplit
+from urllib.parse import parse_qs, quote, urlencode, urlsplit
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 COOKIE = "ragistry_token"
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
+BODY_MEGABYTES = 2_000
+"""Of a request at most: several files are sent at once."""
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 
 HEADERS = (
@@ -61,9 +62,17 @@ class Guard:
         changes = scope["type"] == "websocket" or scope["method"] not in SAFE_METHODS
         if changes and origin is not None and urlsplit(origin).netloc.lower() != host.lower():
             return 403, f"a page of {origin!r} may not use this one"
+        if scope["type"] == "http" and scope["method"] not in SAFE_METHODS and not _is_small(headers):
+            return 413, f"a request may have {BODY_MEGABYTES:,} MB at most; add fewer files at once"
         if changes and origin is None and headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
             return 403, "a page of another site may not use this one"
         return None
+
+
+def _is_small(headers: dict[str, str]) -> bool:
+    """Whether the length of the body is said (it is none where neither header is there), and within the limit."""
+    length = headers.get("content-length", "" if "transfer-encoding" in headers else "0")
+    return length.isdecimal() and int(length) <= BODY_MEGABYTES * 1_000_000
 
 
 def _name(host: str) -> str:
@@ -76,8 +85,9 @@ def _same(given: str, token: str) -> bool:
 
 
 def _cookie(headers: dict[str, str]) -> str:
-    morsel = SimpleCookie(headers.get("cookie", "")).get(COOKIE)
-    return "" if morsel is None else morsel.value
+    """Read by hand: the cookies of other programs on this machine come along, whatever they look like."""
+    pairs = (part.strip().partition("=") for part in headers.get("cookie", "").split(";"))
+    return next((value for name, _, value in pairs if name == COOKIE), "")
 
 
 def _asked(scope: Scope) -> str:
@@ -88,7 +98,8 @@ def _asked(scope: Scope) -> str:
 async def _enter(scope: Scope, send: Send, token: str) -> None:
     """Keep the token in a cookie, and take it out of the address."""
     rest = {key: value for key, value in parse_qs(scope["query_string"].decode("latin-1")).items() if key != "token"}
-    target = scope["path"] + ("?" + urlencode(rest, doseq=True) if rest else "")
+    # One slash alone at its beginning: with two it would name a host.
+    target = "/" + quote(scope["path"].lstrip("/")) + ("?" + urlencode(rest, doseq=True) if rest else "")
     cookie = f"{COOKIE}={token}; Path=/; HttpOnly; SameSite=Strict"
     headers = [(b"location", target.encode("latin-1")), (b"set-cookie", cookie.encode("latin-1"))]
     await send({"type": "http.response.start", "status": 303, "headers": headers})

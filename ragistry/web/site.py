@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Hashable
+from collections.abc import Awaitable, Callable, Hashable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ParamSpec, TypeVar
@@ -11,6 +12,7 @@ from typing import ParamSpec, TypeVar
 from nicegui import ui
 
 from ragistry.errors import RagistryError, SourceError
+from ragistry.types import SourceInfo
 from ragistry.web.jobs import Jobs
 from ragistry.workspace import Workspace
 
@@ -44,14 +46,30 @@ class Site:
 
     def folder(self, name: str) -> Path:
         """A folder that a visitor named. Raises `SourceError` where it lies outside the allowed roots."""
-        path = Path(name).expanduser()
-        path = (path if path.is_absolute() else self.workspace.root / path).resolve()
+        if not name:
+            raise SourceError("no folder is named; type the path of one")
+        try:
+            path = (self.workspace.root / Path(name).expanduser()).resolve()
+        except (OSError, RuntimeError, ValueError) as error:
+            raise SourceError(f"{name[:200]!r} is no path ({error}); check it") from error
         if not any(path.is_relative_to(root) for root in self.roots):
             allowed = ", ".join(map(str, self.roots))
             raise SourceError(f"{name!r} is outside of {allowed}; start `ragistry ui` with --root {name!r} to allow it")
         if not path.is_dir():
             raise SourceError(f"no such folder: {name!r}; check the path")
         return path
+
+    def is_upload(self, path: str) -> bool:
+        """Whether a source was dropped on the page, so that its file is ours to remove."""
+        return bool(path) and Path(path).is_relative_to(self.uploads.resolve())
+
+    def forget_uploads(self, sources: Iterable[SourceInfo]) -> None:
+        """Remove the files of sources that are no more, where they were dropped on the page."""
+        for info in sources:
+            if self.is_upload(info.source_path):
+                Path(info.source_path).unlink(missing_ok=True)
+                with suppress(OSError):  # it holds another file
+                    Path(info.source_path).parent.rmdir()
 
     def close(self) -> None:
         self.jobs.close()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 
 from nicegui import ui
@@ -81,8 +80,12 @@ def _top(site: Site, view: View, entry: dict[str, Any]) -> None:
         button("Save description", lambda: save())
 
     async def save() -> None:
-        await attempt(site.workspace.library.update_description, view.collection, (description.value or "").strip())
-        ui.notify("Description saved", type="positive")
+        def write() -> bool:
+            site.workspace.library.update_description(view.collection, (description.value or "").strip())
+            return True
+
+        if await attempt(write):
+            ui.notify("Description saved", type="positive")
 
 
 @ui.refreshable
@@ -140,9 +143,8 @@ async def _move(site: Site, view: View, info: SourceInfo) -> None:
 
 
 async def _delete(site: Site, view: View, info: SourceInfo) -> None:
-    if await confirm(f"Delete {info.source_file}?", f"Its {info.chunks:,} chunks go. The file stays.", "Delete"):
-        await attempt(site.workspace.library.delete_source, info.source_file, view.collection)
-        upload = site.uploads / view.collection / info.source_file
-        if Path(info.source_path) == upload.resolve():
-            upload.unlink(missing_ok=True)
+    file = "So does the file that was dropped here." if site.is_upload(info.source_path) else "The file stays."
+    if await confirm(f"Delete {info.source_file}?", f"Its {info.chunks:,} chunks go. {file}", "Delete"):
+        if await attempt(site.workspace.library.delete_source, info.source_file, view.collection) is not None:
+            site.forget_uploads([info])
         _table.refresh()

@@ -238,3 +238,22 @@ def test_version(ragistry: Run) -> None:
     from ragistry import __version__
 
     assert ragistry("--version").out.strip() == f"ragistry {__version__}"
+
+
+def test_what_a_document_says_is_no_command_to_the_terminal(ragistry: Run, tmp_path: Path) -> None:
+    name = "evil\x1b[2Jname.md"
+    (tmp_path / name).write_text("Title \x1b]0;owned\x07 of \x1b[31mrotors\x1b[0m.\n\nA \u202e second line.\n")
+    assert ragistry("ingest", "-c", "notes", "--create", "Notes", name).code == 0
+    (tmp_path / "\x1b[1mbad.pdf").write_bytes(b"%PDF-1.4 nothing")
+    shown = [
+        ragistry("search", "rotors"),
+        ragistry("search", "rotors", "--full", "--trace"),
+        ragistry("sources", "list"),
+        ragistry("sources", "delete", "-c", "notes", "--yes", name),
+        ragistry("ingest", "-c", "notes", "."),
+    ]
+    assert all("evil" in done.out for done in shown[:4])
+    for done in shown:
+        assert not set("\x1b\x07\u202e") & set(done.out + done.err)
+    found = ragistry("search", "rotors", "--json")
+    assert "\x1b" in found.json["documents"][0]["content"], "a program gets the text as it is"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -80,7 +81,7 @@ def test_one_repository_that_fails_does_not_stop_the_others(added: Run, clone: P
     assert "tea-docs" in done.json["failed"]["tea-docs"]
     alone = added("repo", "update", "tea-docs")
     assert alone.code == 1
-    assert "no such folder" in alone.err
+    assert "the clone of 'tea-docs' is gone" in alone.err
     assert added("repo", "search", "tea-docs", "water", "--json").json["total_results"] == 2, "what was there stays"
 
 
@@ -104,6 +105,33 @@ def test_removal_is_asked_for(added: Run, clone: Path) -> None:
     missing = added("repo", "remove", "tea-docs", "--yes")
     assert missing.code == 1
     assert "no collection 'tea-docs'" in missing.err
+
+
+def test_a_repository_that_is_damaged_is_named_by_doctor_and_can_be_removed(added: Run, tmp_path: Path) -> None:
+    folder = tmp_path / ".ragistry" / "repositories"
+    assert "repositories: tea-docs" in added("doctor").out
+    [store] = folder.glob("tea-docs@*")
+    shutil.rmtree(store)
+    (folder / "other.json").write_text("{", encoding="utf-8")
+    done = added("doctor", "--json")
+    broken = {item["name"]: item["detail"] for item in done.json["findings"] if item["name"].startswith("repo")}
+    assert (done.code, list(broken)) == (1, ["repository other", "repository tea-docs"])
+    assert "other.json' is damaged" in broken["repository other"]
+    assert "is gone; index again" in broken["repository tea-docs"]
+    assert added("repo", "remove", "tea-docs", "--yes").code == 0
+    assert not (folder / "tea-docs.json").exists()
+
+
+def test_a_search_of_the_library_says_where_a_repository_is_searched(added: Run) -> None:
+    done = added("search", "green tea", "--collection", "tea-docs")
+    assert done.code == 1
+    assert done.err.startswith("error: 'tea-docs' is a repository, no collection; search it with `ragistry repo search")
+    assert "no collection 'tea-dogs'" in added("search", "green tea", "--collection", "tea-dogs").err
+
+
+def test_a_repository_is_searched_by_what_a_routed_technique_stands_on(added: Run) -> None:
+    found = added("repo", "search", "tea-docs", "how hot is the water", "--technique", "routed", "--json").json
+    assert (found["trace"][0]["name"], found["documents"][0]["metadata"]["file_path"]) == ("hybrid", "green.md")
 
 
 def test_what_is_used_wrongly_is_said_in_a_line(ragistry: Run, tmp_path: Path) -> None:

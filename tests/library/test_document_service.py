@@ -18,7 +18,7 @@ from ragistry.errors import (
     SourceNotFoundError,
 )
 from ragistry.library.service import DocumentService
-from ragistry.types import Document
+from ragistry.types import Document, SourceInfo
 from ragistry.utils.ids import chunk_id
 
 TEXT = "\n\n".join(
@@ -270,3 +270,21 @@ def test_half_a_character_is_refused_with_its_source(library: DocumentService) -
     with pytest.raises(EmbeddingGenerationError, match="half a surrogate pair"):
         library.ingest_text("half a character: \ud83d", "odd.txt", "notes")
     assert library.count() == 0
+
+
+def test_a_collection_that_is_made_while_the_others_are_counted_is_left_for_the_next_look(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    library = workspace.library
+    library.ingest_text("A note.", "note", "notes")
+    sources = library.scope.sources
+
+    def meanwhile(name: str | None = None) -> list[SourceInfo]:
+        monkeypatch.undo()
+        library.create_collection("later")
+        library.ingest_text("A later note.", "later", "later")
+        return sources(name)
+
+    monkeypatch.setattr(library.scope, "sources", meanwhile)
+    assert [(item["name"], item["chunk_count"]) for item in library.list_collections()] == [("notes", 1)]
+    assert [item["name"] for item in library.list_collections()] == ["notes", "later"]

@@ -25,6 +25,7 @@ from ragistry.errors import (
 )
 from ragistry.library.contract import get_collection, list_collections, search_chunks
 from ragistry.library.repository import Repositories
+from ragistry.library.repository_search import RepositoryTechnique
 from ragistry.library.source import Reading
 from ragistry.protocols import SourceStore, Technique
 from ragistry.techniques.bm25 import BM25Technique
@@ -259,16 +260,22 @@ def test_a_removed_repository_is_gone(repositories: Repositories, clone: Path) -
             call("widget-docs")
 
 
-def test_targets_follow_an_update(repositories: Repositories, clone: Path) -> None:
+def test_a_technique_over_a_repository_follows_an_update(repositories: Repositories, clone: Path) -> None:
     repositories.add(clone)
-    [target] = repositories.targets(over_words)
-    assert (target.name, target.description) == ("widget-docs", "Widget: How to run Widget.")
-    assert [found.metadata["file_path"] for found in target.retrieve("backup house")] == ["operate/backup.md"]
-    assert target.retrieve("backup", where={"tags": {"$contains": "linux"}}) == []
+    technique = RepositoryTechnique(repositories.collection("widget-docs"), over_words)
+    assert [found.metadata["file_path"] for found in technique.retrieve("backup house")] == ["operate/backup.md"]
+    assert technique.retrieve("backup", where={"tags": {"$contains": "linux"}}) == []
     commit(clone, {"operate/vault.md": "# Vault\n\nThe house has a vault.\n"})
     repositories.update("widget-docs")
-    found = target.retrieve("vault house", top_k=1)
+    found = technique.retrieve("vault house", top_k=1)
     assert [document.metadata["file_path"] for document in found] == ["operate/vault.md"]
+
+
+def test_a_clone_that_is_gone_is_told_with_its_name(repositories: Repositories, clone: Path) -> None:
+    repositories.add(clone)
+    clone.rename(clone.with_name("elsewhere"))
+    with pytest.raises(SourceNotFoundError, match="the clone of 'widget-docs' is gone from .*; put it back there, or"):
+        repositories.update("widget-docs")
 
 
 class Hashed:

@@ -18,8 +18,9 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.shared._httpx_utils import create_mcp_http_client
 
 from ragistry import Workspace
+from ragistry.cli.listening import listening_socket
 from ragistry.errors import ConfigError
-from ragistry.mcp.http import check_exposure, http_server, listening_socket
+from ragistry.mcp.http import check_exposure, http_server
 from ragistry.tools.search_library import SearchLibraryTool
 from tests.mcp.conftest import MODES, json_of, text_of
 

@@ -115,6 +115,45 @@ def test_the_same_name_twice_says_what_to_do(page: Page, address: str, tmp_path:
     expect(page.get_by_text("1 updated")).to_be_visible()
 
 
+def test_two_files_of_one_name_are_not_taken_for_one(page: Page, address: str, root: Path, tmp_path: Path) -> None:
+    add_collection(page, address, "pair")
+    page.goto(f"{address}/collection/pair")
+    for folder in ("one", "two"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "same.md").write_text(f"The text of folder {folder}.\n" * len(list(tmp_path.iterdir())))
+    upload(page, tmp_path / "one" / "same.md", tmp_path / "two" / "same.md")
+    expect(page.get_by_text("'same.md' is on its way already")).to_be_visible()
+    expect(page.get_by_text("1 added")).to_be_visible()
+    with open_workspace(root) as workspace:
+        [found] = workspace.search("text", collection="pair").documents
+    assert "folder one" in found.content
+
+
+def test_what_was_dropped_here_goes_with_its_collection(page: Page, address: str, root: Path, tmp_path: Path) -> None:
+    add_collection(page, address, "secret")
+    page.goto(f"{address}/collection/secret")
+    (tmp_path / "diary.md").write_text("Dear diary.\n")
+    upload(page, tmp_path / "diary.md")
+    expect(page.get_by_role("row", name="diary.md")).to_be_visible()
+    [kept] = (root / ".ragistry" / "uploads").glob("*/diary.md")
+    page.goto(address)
+    page.get_by_role("button", name="Delete secret").click()
+    expect(page.get_by_role("dialog")).to_contain_text("Files stay, but for those that were dropped here.")
+    page.get_by_role("button", name="Delete", exact=True).click()
+    expect(page.get_by_role("row", name="secret")).to_have_count(0)
+    assert not kept.exists()
+
+
+def test_a_description_that_could_not_be_saved_is_not_said_to_be(page: Page, address: str, root: Path) -> None:
+    add_collection(page, address, "leaving")
+    page.goto(f"{address}/collection/leaving")
+    with open_workspace(root) as workspace:
+        workspace.library.delete_collection("leaving")
+    page.get_by_role("button", name="Save description").click()
+    expect(page.get_by_text("no collection 'leaving'").first).to_be_visible()
+    expect(page.get_by_text("Description saved")).to_have_count(0)
+
+
 def test_a_file_of_another_format_is_refused(page: Page, address: str, tmp_path: Path) -> None:
     page.goto(f"{address}/collection/garden")
     (tmp_path / "program.exe").write_bytes(b"MZ")

@@ -45,13 +45,24 @@ def test_a_search_keeps_to_the_chosen_collections(page: Page, address: str) -> N
     assert page.get_by_text("handbook /").count() == 0
 
 
+def test_a_collection_that_vanished_meanwhile_is_one_line(page: Page, address: str, root: Path) -> None:
+    with open_workspace(root) as workspace:
+        workspace.library.create_collection("passing")
+    page.goto(f"{address}/search?collection=passing")
+    with open_workspace(root) as workspace:
+        workspace.library.delete_collection("passing")
+    page.get_by_label("What to look for").fill("anything")
+    page.get_by_role("button", name="Search").click()
+    expect(page.get_by_text("no collection 'passing'")).to_be_visible()
+
+
 def test_time_is_shown_by_stage(page: Page, address: str) -> None:
     page.goto(f"{address}/search?q=frost&technique=hybrid")
     page.get_by_text("Time by stage").click()
     expect(page.get_by_text("fuse")).to_be_visible()
 
 
-def test_an_empty_question_and_a_bad_number_say_what_to_do(page: Page, address: str) -> None:
+def test_an_empty_question_says_what_to_do(page: Page, address: str) -> None:
     page.goto(f"{address}/search")
     page.get_by_role("button", name="Search").click()
     expect(page.get_by_text("type what to look for")).to_be_visible()

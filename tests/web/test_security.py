@@ -81,6 +81,27 @@ def test_the_token_is_kept_in_a_cookie_and_leaves_the_address() -> None:
     assert window.get("/").text == "hello"
 
 
+@pytest.mark.parametrize("before", ["other/app=1; ", 'a@b="x; ', "not a cookie; ", ""])
+def test_cookies_of_other_programs_are_in_nobodys_way(before: str) -> None:
+    """A browser sends the cookies of every port of a machine."""
+    assert client(token="secret").get("/", headers={"cookie": f"{before}ragistry_token=secret"}).text == "hello"
+    assert client(token="secret").get("/", headers={"cookie": f"{before}ragistry_token=wrong"}).status_code == 401
+
+
+@pytest.mark.parametrize(
+    ("path", "target"), [("//evil.example/", "/evil.example/"), ("/compare/%E6%97%A5%0d", "/compare/%E6%97%A5%0D")]
+)
+def test_the_token_leads_to_no_other_host_and_to_no_header(path: str, target: str) -> None:
+    entered = client(token="secret").get(f"http://127.0.0.1:8080{path}?token=secret")
+    assert (entered.status_code, entered.headers["location"]) == (303, target)
+
+
+@pytest.mark.parametrize("headers", [{"content-length": "2000000001"}, {"transfer-encoding": "chunked"}])
+def test_a_body_past_the_limit_is_refused_before_it_is_read(headers: dict[str, str]) -> None:
+    answer = client().post("/", headers=headers)
+    assert (answer.status_code, "add fewer files at once" in answer.text) == (413, True)
+
+
 def test_answers_may_not_be_framed() -> None:
     assert client().get("/").headers["x-frame-options"] == "DENY"
 

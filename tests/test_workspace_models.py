@@ -1,0 +1,109 @@
+"""The models that a workspace's settings name are there for its techniques, and nothing is asked of them before."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import ragistry
+from ragistry.embedders.tei_reranker import TEIReranker
+from ragistry.errors import ConfigError, ModelConnectionError, ModelNotFoundError
+from ragistry.ollama.generator import OllamaGenerator
+from ragistry.testing.ollama_server import OllamaServer
+from ragistry.testing.openai_server import OpenAIServer
+
+PROBE = '''
+from ragistry.types import Document
+
+
+class Judged:
+    """What the base finds, in the order of the reranker."""
+
+    def __init__(self, config, *, base, reranker):
+        self.base, self.reranker = base, reranker
+
+    def retrieve(self, query, **options):
+        found = self.base.retrieve(query, **options)
+        scores = self.reranker.rerank(query, [document.content for document in found])
+        return [Document(d.content, d.metadata, s, d.id) for d, s in zip(found, scores)]
+'''
+TECHNIQUES = """techniques:
+  naive: {use: naive}
+  picked: {use: collection_routed, base: naive, router: llm}
+  judged: {use: "probe_of_models:Judged", base: naive}
+"""
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    (tmp_path / "config").mkdir()
+    (tmp_path / "config" / "techniques.yaml").write_text(TECHNIQUES, encoding="utf-8")
+    (tmp_path / "probe_of_models.py").write_text(PROBE, encoding="utf-8")
+    with ragistry.open_workspace(tmp_path) as workspace:
+        for name, text in (("tea", "Green tea is steeped."), ("rain", "A cold front brings rain.")):
+            workspace.library.create_collection(name)
+            workspace.library.ingest_text(text, f"{name}.txt", name)
+    return tmp_path
+
+
+def test_without_the_settings_there_is_no_model_and_who_needs_one_says_so(root: Path) -> None:
+    with ragistry.open_workspace(root) as workspace:
+        assert workspace.generator is None
+        assert workspace.reranker is None
+        with pytest.raises(ConfigError, match="'judged' needs a reranker, and none is configured here"):
+            workspace.technique("judged")
+        with pytest.raises(ConfigError, match="router 'llm' needs `generator`"):
+            workspace.technique("picked")
+
+
+def test_generate_model_is_asked_by_the_techniques_that_take_a_generator(root: Path) -> None:
+    with OllamaServer() as server:
+        server.answers.append(json.dumps({"collection": "rain"}))
+        settings = {"generate_model": "llama3.2", "ollama_host": server.url}
+        with ragistry.open_workspace(root, **settings) as workspace:
+            assert isinstance(workspace.generator, OllamaGenerator)
+            assert workspace.origins["generate_model"] == "argument"
+            assert server.requests == [], "a model that nobody uses is not asked"
+            [found] = workspace.search("green tea", technique="picked").documents
+        assert found.metadata["collection"] == "rain", "the model decides"
+        assert {body["model"] for body in server.asked("/api/generate") + server.asked("/api/chat")} == {"llama3.2"}
+
+
+def test_a_model_that_the_server_does_not_have_is_told_with_those_that_it_has(root: Path) -> None:
+    with (
+        OllamaServer() as server,
+        ragistry.open_workspace(root, generate_model="nothing", ollama_host=server.url) as workspace,
+        pytest.raises(ModelNotFoundError, match="'nothing'.*llama3.2"),
+    ):
+        workspace.search("green tea", technique="picked")
+
+
+def test_rerank_url_is_asked_by_the_techniques_that_take_a_reranker(root: Path) -> None:
+    documents = root / "config" / "documents.yaml"
+    with OpenAIServer() as server:
+        documents.write_text(f"rerank_url: {server.url}\n{documents.read_text(encoding='utf-8')}", encoding="utf-8")
+        with ragistry.open_workspace(root) as workspace:
+            assert isinstance(workspace.reranker, TEIReranker)
+            assert workspace.origins["rerank_url"].endswith("documents.yaml:1")
+            found = workspace.search("green tea", technique="judged").documents
+        [asked] = server.asked("/rerank")
+    assert sorted(asked["texts"]) == sorted(document.content for document in found)
+    assert len(found) == 2
+
+
+@pytest.mark.parametrize("url", ["tei:8080", "http://127.0.0.1:9"])
+def test_a_reranker_that_cannot_be_reached_is_told_with_its_address(root: Path, url: str) -> None:
+    with (
+        ragistry.open_workspace(root, rerank_url=url) as workspace,
+        pytest.raises(ModelConnectionError, match=f"{url} cannot be reached .*start it, or correct its address"),
+    ):
+        workspace.search("green tea", technique="judged")
+
+
+def test_a_technique_over_another_store_has_the_models_too(root: Path) -> None:
+    with OpenAIServer() as server, ragistry.open_workspace(root, rerank_url=server.url) as workspace:
+        judged = workspace.technique_over(workspace.store, "judged")
+        assert len(judged.retrieve("green tea")) == 2
+        assert len(server.asked("/rerank")) == 1

@@ -1,0 +1,138 @@
+"""A routed search chooses among the collections, the repositories and the archives of a workspace alike."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ragistry import Workspace, open_workspace
+from ragistry.errors import CollectionNotFoundError, ConfigError
+from ragistry.mcp import tools
+from ragistry.techniques.routing.target import Target
+from ragistry.tools.archives import archive_target
+from ragistry.tools.search_library import SearchLibraryTool
+from tests.library.git_trees import commit
+from tests.tools.archive_servers import HEATING, ArchiveServers
+
+pytest_plugins = ["tests.tools.archive_fixture"]
+
+PAGES = {
+    "_index.md": "---\ntitle: Widget\ndescription: How to install and run the Widget server.\n---\nIt turns wheels.\n",
+    "install.md": "# Install\n\nThe widget server needs a kernel of version six and two gigabytes of memory.\n",
+}
+KERNEL = "which kernel does the widget server need"
+
+
+@pytest.fixture
+def clone(tmp_path: Path) -> Path:
+    folder = tmp_path / "widget"
+    folder.mkdir()
+    commit(folder, PAGES)
+    return folder
+
+
+@pytest.fixture
+def workspace(tmp_path: Path, clone: Path) -> Iterator[Workspace]:
+    """Two collections, and a repository."""
+    with open_workspace(tmp_path) as opened:
+        opened.library.create_collection("tea", "How tea is brewed")
+        opened.library.create_collection("weather", "Forecasts and clouds")
+        opened.library.ingest_text("Steep green tea in water of eighty degrees.", "green.txt", "tea")
+        opened.library.ingest_text("A cold front brings rain.", "fronts.txt", "weather")
+        opened.repositories.add(clone)
+        yield opened
+
+
+def test_collections_and_repositories_are_targets_with_their_descriptions(workspace: Workspace) -> None:
+    assert [(target.name, target.kind, target.description) for target in workspace.targets()] == [
+        ("tea", "collection", "How tea is brewed"),
+        ("weather", "collection", "Forecasts and clouds"),
+        ("widget", "repository", "Widget: How to install and run the Widget server."),
+    ]
+
+
+def test_a_routed_search_finds_in_a_repository_and_in_a_collection(workspace: Workspace) -> None:
+    best = workspace.search(KERNEL, technique="routed").documents[0]
+    assert (best.metadata["file_path"], best.metadata["collection"]) == ("install.md", "widget")
+    best = workspace.search("how hot is the water for green tea", technique="routed").documents[0]
+    assert best.metadata["source_file"] == "green.txt"
+    assert workspace.search(KERNEL).documents[0].metadata["collection"] != "widget", "only a routed search goes there"
+
+
+def test_a_limit_to_collections_keeps_a_repository_out(workspace: Workspace) -> None:
+    found = workspace.search(KERNEL, technique="routed", where={"collection": {"$in": ["tea", "weather"]}}).documents
+    assert {document.metadata["collection"] for document in found} <= {"tea", "weather"}
+    answer = SearchLibraryTool(workspace.library, allowed=["tea"], technique="routed").answer({"query": KERNEL})
+    assert {document.metadata["collection"] for document in answer.documents} == {"tea"}
+    for name in ("widget", "nothing"):
+        with pytest.raises(CollectionNotFoundError, match=f"no collection '{name}'"):
+            workspace.search(KERNEL, technique="routed", collection=name)
+
+
+def test_a_rename_that_was_interrupted_hides_nothing_from_a_routed_search(workspace: Workspace) -> None:
+    workspace.library.collections.begin_rename("tea", "leaves")
+    for collection in ("leaves", None):
+        best = workspace.search("how hot is the water for green tea", "routed", collection).documents[0]
+        assert (best.metadata["source_file"], best.metadata["collection"]) == ("green.txt", "leaves")
+    workspace.library.ingest_text("Black tea is boiled.", "black.txt", "leaves")
+    assert workspace.targets()[0] == Target("leaves", "How tea is brewed"), "whoever writes completes it"
+
+
+def test_an_update_and_a_removal_are_seen_by_the_next_search(workspace: Workspace, clone: Path) -> None:
+    workspace.search(KERNEL, technique="routed")
+    commit(clone, {"install.md": "# Install\n\nThe widget server needs a kernel of version nine.\n"})
+    workspace.repositories.update("widget")
+    assert "version nine" in workspace.search(KERNEL, technique="routed").documents[0].content
+    workspace.repositories.remove("widget")
+    assert [target.name for target in workspace.targets()] == ["tea", "weather"]
+
+
+def test_a_damaged_repository_is_named_and_the_others_are_served(workspace: Workspace) -> None:
+    (workspace.repositories.root / "broken.json").write_text("{", encoding="utf-8")
+    found = workspace.search(KERNEL, technique="routed")
+    assert found.documents[0].metadata["collection"] == "widget"
+    [said] = found.degraded
+    assert "repository broken was not searched: " in said
+    assert "broken.json' is damaged" in said
+
+
+def test_a_repository_and_a_collection_of_one_name_are_refused(workspace: Workspace) -> None:
+    workspace.library.create_collection("widget")
+    with pytest.raises(ConfigError, match="two targets are called 'widget'; rename"):
+        workspace.search(KERNEL, technique="routed")
+
+
+def test_a_closed_workspace_holds_no_file_of_a_repository(workspace: Workspace) -> None:
+    workspace.search(KERNEL, technique="routed")
+    targets = workspace.targets
+    assert targets._kept
+    workspace.close()
+    assert not targets._kept
+
+
+def test_a_technique_over_a_repository_is_what_a_routed_one_stands_on(workspace: Workspace) -> None:
+    assert workspace.technique_over(workspace.store).name == "hybrid"
+    assert workspace.technique_over(workspace.store, "routed").name == "hybrid"
+    assert workspace.technique_over(workspace.store, "bm25").name == "bm25"
+
+
+def test_an_archive_that_a_program_adds_is_a_target_too(workspace: Workspace, servers: ArchiveServers) -> None:
+    target = archive_target(
+        servers.archive("House", HEATING, description="Heating and boiler of the house"), servers.settings()
+    )
+    workspace.targets.add(target)
+    assert workspace.targets()[-1] == target
+    best = workspace.search(HEATING[1], technique="routed").documents[0]
+    assert (best.metadata["archive"], best.content) == ("House", HEATING[1])
+    target.technique.close()  # type: ignore[union-attr]
+
+
+def test_what_a_connector_finds_it_can_also_fetch(workspace: Workspace) -> None:
+    tool = SearchLibraryTool(workspace.library, technique="routed")
+    assert {document.metadata["collection"] for document in tool.answer({"query": KERNEL}).documents} == {"widget"}
+    found = tools._search(tool, {"query": KERNEL})["results"]
+    assert found
+    for result in found:
+        assert tools._fetch(tool, {"id": result["id"]})["text"]
