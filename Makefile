@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: install demo test check format bench constraints clean
+.PHONY: install demo test check format docs bench constraints clean
 
 install: .venv/installed
 
@@ -30,9 +30,12 @@ format: install
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-bench: install  ## slow comparisons with peers and on real data
+docs: install  ## the site, into build/
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
+
+bench: install  ## slow comparisons with peers and on real data; BENCH=--quick for less
 	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[bench]'
-	for script in embedder chunker extract pipeline_overhead hybrid_overhead cli lexical chroma_store local_store kill scifact; do $(BIN)/python -m benchmarks.$$script || exit 1; done
+	$(BIN)/python -m benchmarks $(BENCH)
 
 constraints: install  ## write down the versions that are installed now
 	$(BIN)/pip freeze --exclude-editable | grep -v '^ragistry' > constraints.txt

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
+from operator import itemgetter
 from typing import NamedTuple
 
 from ragistry.errors import EvaluationError
@@ -96,14 +97,12 @@ def token_ranges(pieces: Iterable[Piece], tokens: Mapping[str, Sequence[tuple[in
     ``tokens``: of each text, the character offsets of its tokens, in order, as tokenizers give them. Raises
     `EvaluationError` for a text without offsets.
     """
-    by_text = {text: ([start for start, _ in of], [end for _, end in of]) for text, of in tokens.items()}
     counted = []
     for text, start, end in pieces:
-        if text not in by_text:
-            raise EvaluationError(f"no token offsets of text {text!r}; there are {sorted(by_text)!r:.200}")
-        starts, ends = by_text[text]
-        first = bisect_right(ends, start)
-        counted.append(Piece(text, first, max(first, bisect_left(starts, end))))
+        if text not in tokens:
+            raise EvaluationError(f"no token offsets of text {text!r}; there are {sorted(tokens)!r:.200}")
+        first = bisect_right(tokens[text], start, key=itemgetter(1))
+        counted.append(Piece(text, first, max(first, bisect_left(tokens[text], end, key=itemgetter(0)))))
     return counted
 
 

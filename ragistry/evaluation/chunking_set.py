@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -60,7 +61,7 @@ def read_chunking_set(folder: str | Path) -> ChunkingSet:
         rows = [json.loads(line) for line in lines if line.strip()]
         questions = [_question(row) for row in rows]
         texts = {path.name.partition(".md")[0]: _read(path) for path in sorted(root.glob("*.md*")) if _is_text(path)}
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, EOFError, zlib.error, ValueError, KeyError, TypeError) as error:
         raise DatasetError(
             f"{str(root)!r} is no set of texts and questions: {error!r}; see read_chunking_set"
         ) from error
