@@ -1,0 +1,1 @@
+"""The manual, and what makes parts of it from the code."""

@@ -1,0 +1,68 @@
+"""The floors of the code, drawn from the layers that import-linter checks, so that the drawing cannot lie."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from html import escape
+from pathlib import Path
+
+from docs.markdown import code, table
+
+ROOT = Path(__file__).resolve().parents[1]
+WHAT = {
+    "cli": "commands, one file each",
+    "web": "the page",
+    "mcp": "the library for agents",
+    "tools": "tools of language models: search_library, search_archives, LangChain",
+    "evaluation": "test sets, measures, statistics, reports",
+    "workspace": "the composition root: reads the configuration, builds each part once, on first use",
+    "library": "collections, ingest, search; documentation repositories",
+    "pipelines": "techniques joined as graphs; the only importer of PocketFlow",
+    "techniques": "ways to retrieve; they know stores and models by protocol alone",
+    "embedders": "text to vectors",
+    "ollama": "a client of Ollama",
+    "stores": "the local store, ChromaDB",
+    "config": "settings, files, what is wrong with them",
+    "utils": "pure functions: extraction, chunker, conditions, ids",
+    "protocols": "the seams: Technique, Embedder, Generator, Reranker, DocumentStore",
+    "trace": "what happened in a retrieval, stage by stage",
+    "types": "Document, Chunk, RetrievalResult: the values that pass between the parts",
+    "errors": "one tree of errors",
+}
+WIDTH, ROOM, HEIGHT, STEP = 720, 12, 34, 44
+
+
+def floors() -> list[list[str]]:
+    """The packages of each floor, from the top down."""
+    with (ROOT / "pyproject.toml").open("rb") as file:
+        contracts = tomllib.load(file)["tool"]["importlinter"]["contracts"]
+    [layers] = [contract["layers"] for contract in contracts if contract["type"] == "layers"]
+    return [re.findall(r"\w+", layer) for layer in layers]
+
+
+def floors_drawing() -> str:
+    """An SVG that takes its colours from the page; it needs no script."""
+    levels = floors()
+    height = STEP * len(levels) - (STEP - HEIGHT) + 2
+    boxes = "\n".join(_level(number, names) for number, names in enumerate(levels))
+    label = escape("Floors of the code, top to bottom: " + "; ".join(", ".join(names) for names in levels))
+    style = 'fill="none" stroke="currentColor" font-family="inherit" font-size="15" text-anchor="middle"'
+    svg = f'<svg viewBox="-1 -1 {WIDTH + 2} {height}" role="img" aria-label="{label}" {style}>\n{boxes}\n</svg>'
+    return f'<div class="floors">\n{svg}\n</div>'
+
+
+def _level(number: int, names: list[str]) -> str:
+    width = (WIDTH - ROOM * (len(names) - 1)) / len(names)
+    top = number * STEP
+    return "\n".join(
+        f'<rect x="{column * (width + ROOM):g}" y="{top}" width="{width:g}" height="{HEIGHT}" rx="5"/>'
+        f'<text x="{column * (width + ROOM) + width / 2:g}" y="{top + 22}" fill="currentColor" stroke="none">'
+        f"{escape(name)}</text>"
+        for column, name in enumerate(names)
+    )
+
+
+def floors_table() -> str:
+    """What each package is for."""
+    return table(["package", "what"], ((code(name), WHAT[name]) for names in floors() for name in names))

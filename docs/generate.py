@@ -1,0 +1,55 @@
+"""What the pages say of the code, made from the code: `python -m docs.generate` writes it, a test compares it.
+
+A page marks the places: ``<!-- generated: NAME ARGUMENT -->`` … ``<!-- end -->``. What stands between is replaced.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+from docs.commands import command_reference
+from docs.floors import floors_drawing, floors_table
+from docs.settings import archive_settings_table, file_keys_table, settings_table
+from docs.techniques import technique_parameters, technique_summaries
+
+FOLDER = Path(__file__).parent
+MARK = re.compile(r"(<!-- generated: (\w+) ?(\S*) -->\n).*?(<!-- end -->)", flags=re.DOTALL)
+GENERATORS: dict[str, Callable[..., str]] = {
+    "archive_settings": archive_settings_table,
+    "commands": command_reference,
+    "file_keys": file_keys_table,
+    "floors_drawing": floors_drawing,
+    "floors_table": floors_table,
+    "settings": settings_table,
+    "technique": technique_parameters,
+    "techniques": technique_summaries,
+}
+
+
+def generated(text: str) -> str:
+    """A page with every marked place filled in."""
+
+    def filled(match: re.Match[str]) -> str:
+        opening, name, argument, closing = match.groups()
+        made = GENERATORS[name](argument) if argument else GENERATORS[name]()
+        return f"{opening}\n{made.strip()}\n\n{closing}"
+
+    return MARK.sub(filled, text)
+
+
+def pages() -> list[Path]:
+    """Every page of the site."""
+    return sorted(FOLDER.rglob("*.md"))
+
+
+def main() -> None:
+    for page in pages():
+        text = page.read_text(encoding="utf-8")
+        if generated(text) != text:
+            page.write_text(generated(text), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

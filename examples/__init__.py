@@ -1,0 +1,1 @@
+"""Programs over the library, each to be read and run alone."""

@@ -1,0 +1,53 @@
+"""Ragistry as a library in a web application: two routes over one workspace.
+
+usage: RAGISTRY_WORKSPACE=demo-workspace uvicorn examples.fastapi_app:app
+
+FastAPI and uvicorn come with `pip install 'ragistry[ui]'`. Anybody who reaches the port may search: put it behind what
+guards the rest of your application.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import asdict
+from typing import Annotated, Any
+
+from fastapi import FastAPI, Query, Request
+from fastapi.responses import JSONResponse
+
+from ragistry import open_workspace
+from ragistry.errors import CollectionNotFoundError, QueryError, RagistryError, UnknownTechniqueError
+
+ASKED_WRONGLY = (QueryError, CollectionNotFoundError, UnknownTechniqueError)
+
+
+@asynccontextmanager
+async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+    """One workspace as long as the application runs; it serves many threads."""
+    with open_workspace(os.environ.get("RAGISTRY_WORKSPACE", "demo-workspace")) as app.state.workspace:
+        yield
+
+
+app = FastAPI(title="Search", lifespan=lifespan)
+
+
+@app.exception_handler(RagistryError)
+async def explain(_: Request, error: RagistryError) -> JSONResponse:
+    """The error's own line, which says what to do about it."""
+    return JSONResponse({"error": str(error)}, 400 if isinstance(error, ASKED_WRONGLY) else 503)
+
+
+# `def`, not `async def`: a search computes, so FastAPI runs it in a thread of its own.
+@app.get("/search")
+def search(
+    q: str, collection: str | None = None, technique: str | None = None, top_k: Annotated[int, Query(ge=1, le=50)] = 5
+) -> dict[str, Any]:
+    result = app.state.workspace.search(q, technique, collection, top_k)
+    return {"ms": result.search_time_ms, "documents": [asdict(document) for document in result.documents]}
+
+
+@app.get("/collections")
+def collections() -> list[dict[str, Any]]:
+    return app.state.workspace.library.list_collections()

@@ -1,0 +1,39 @@
+"""An embedder of one's own: no model, but the letters of the words, so that misspelt words are near the right ones."""
+
+from __future__ import annotations
+
+from collections import Counter
+from hashlib import blake2b
+
+import numpy as np
+
+from ragistry.embedders.texts import check_texts
+from ragistry.types import EmbedderFingerprint
+
+DIMENSION = 512
+
+
+class LetterEmbedder:
+    """Every three letters that follow each other are hashed to a coordinate, as in feature hashing.
+
+    Weinberger et al., "Feature Hashing for Large Scale Multitask Learning", 2009.
+    """
+
+    fingerprint = EmbedderFingerprint("example", "letters", digest="", dimension=DIMENSION)
+
+    def embed(self, texts, *, role="document"):  # noqa: ARG002, both are embedded alike
+        """``(n, 512)`` float32 of unit length."""
+        checked = check_texts(texts)
+        return np.stack([_vector(text) for text in checked]) if checked else np.empty((0, DIMENSION), np.float32)
+
+
+def _vector(text):
+    padded = f"  {' '.join(text.lower().split())} "
+    row = np.zeros(DIMENSION, dtype=np.float32)
+    for letters, count in Counter(zip(padded, padded[1:], padded[2:], strict=False)).items():
+        number = int.from_bytes(blake2b("".join(letters).encode(), digest_size=8).digest(), "big")
+        row[number % DIMENSION] += (1 if number >> 63 else -1) * count**0.5
+    length = float(np.linalg.norm(row))
+    if length == 0:  # the letters of a very short text may cancel each other out
+        row[0] = length = 1.0
+    return row / length

@@ -1,0 +1,140 @@
+"""A store of one's own: chunks in a dictionary, exact arithmetic, nothing on disk."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+
+import numpy as np
+
+from ragistry.errors import (
+    DuplicateChunkIDError,
+    EmbeddingMismatchError,
+    InvalidFilterError,
+    InvalidLimitError,
+    StoreError,
+)
+from ragistry.types import Document, SourceInfo, StageScore
+from ragistry.utils.chunk_checks import check_chunks, check_source
+from ragistry.utils.fingerprints import check_same_embedder
+from ragistry.utils.ids import chunk_id, id_of
+from ragistry.utils.limits import check_top_k
+from ragistry.utils.vectors import query_vector
+from ragistry.utils.where import matches, normalise
+
+
+class DictStore:
+    """For a few thousand chunks of one process. ``rows``: id → (text, metadata, vector of unit length)."""
+
+    def __init__(self):
+        self.clear_collection()
+        self.closed = False
+
+    def clear_collection(self):
+        self.rows, self.whole = {}, {}
+        self.embedder = self.dimension = None
+
+    def close(self):
+        self.closed = True
+
+    def add_documents(self, chunks, *, ids=None):
+        self._check_open()
+        checked = check_chunks(chunks, ids, dimension=self.dimension)  # every fault is told before the first write
+        for identity, *row in zip(checked.ids, checked.texts, checked.metadatas, checked.vectors, strict=True):
+            self.rows[identity] = tuple(row)
+            self.dimension = len(row[2])
+            self.whole = {key: count for key, count in self.whole.items() if chunk_id(*key, 0) != identity}
+        return len(checked.ids)
+
+    def search(self, vector, top_k=10, *, where=None):
+        self._check_open()
+        check_top_k(top_k)
+        unit = query_vector(vector, self.dimension)
+        if not self.rows:
+            logging.getLogger("ragistry.own_store").warning("the store is empty; ingest something first")
+        cosines = {identity: float(np.clip(self.rows[identity][2] @ unit, -1, 1)) for identity in self._ids(where)}
+        nearest = sorted(cosines, key=lambda identity: (-cosines[identity], identity))[:top_k]
+        found = [self._document(identity, max(0.0, cosines[identity])) for identity in nearest]
+        return sorted(found, key=lambda document: (-document.score, document.id))
+
+    def get(self, ids):
+        return [replace(self._document(i, 0.0), scores=()) for i in ids if i in self.rows]
+
+    def vectors(self, ids):
+        if missing := [identity for identity in ids if identity not in self.rows]:
+            raise StoreError(f"no chunks {missing[:10]!r} in the store; ask for ids that it has")
+        return np.array([self.rows[identity][2] for identity in ids], dtype=np.float32)
+
+    def scan(self, where=None, *, batch=1000):
+        if batch < 1:
+            raise InvalidLimitError(f"a batch of {batch!r} chunks; ask for 1 or more")
+        return (document for identity in self._ids(where) for document in self.get([identity]))
+
+    def count(self, where=None):
+        return len(self._ids(where))
+
+    def delete(self, *, ids=None, where=None):
+        if (ids is None) == (where is None):
+            raise InvalidFilterError("delete needs ids or where; give one of the two")
+        chosen = set(self._ids(where) if ids is None else ids) & set(self.rows)
+        for identity in chosen:
+            del self.rows[identity]
+        return len(chosen)
+
+    def check_embedder(self, fingerprint):
+        if self.embedder is not None:
+            check_same_embedder(self.embedder, fingerprint)
+        if self.dimension not in (None, fingerprint.dimension):
+            raise EmbeddingMismatchError(f"the store has {self.dimension} numbers a vector; clear it first")
+
+    def use_embedder(self, fingerprint):
+        self.check_embedder(fingerprint)
+        self.embedder, self.dimension = self.embedder or fingerprint, fingerprint.dimension
+
+    def replace_source(self, collection, source_file, chunks):
+        check_source(collection, source_file, chunks)
+        check_chunks(chunks, dimension=self.dimension)
+        self.delete(where={"collection": collection, "source_file": source_file})
+        self.add_documents(chunks)
+        self.whole[collection, source_file] = len(chunks)
+
+    def move_source(self, source_file, from_collection, to_collection):
+        ids = self._ids({"collection": from_collection, "source_file": source_file})
+        if not ids or from_collection == to_collection:
+            return len(ids)
+        if self.count({"collection": to_collection, "source_file": source_file}):
+            raise DuplicateChunkIDError(f"{to_collection!r} has a source {source_file!r}; delete one of the two")
+        for text, metadata, vector in [self.rows.pop(identity) for identity in ids]:
+            moved = {**metadata, "collection": to_collection}
+            self.rows[id_of(text, moved)] = (text, moved, vector)
+        self.whole[to_collection, source_file] = self.whole.pop((from_collection, source_file), -1)
+        return len(ids)
+
+    def sources(self, collection=None):
+        metadatas = [metadata for _, metadata, _ in self.rows.values() if "source_file" in metadata]
+        keys = {(m["collection"], m["source_file"]) for m in metadatas if collection in (None, m["collection"])}
+        return [self._info(*key) for key in sorted(keys)]
+
+    def _info(self, collection, source_file):
+        ids = self._ids({"collection": collection, "source_file": source_file})
+        first = chunk_id(collection, source_file, 0)
+        metadata = self.rows[first if first in self.rows else ids[0]][1]
+        info = SourceInfo(collection, source_file, len(ids), metadata["source"])
+        if first not in self.rows:
+            return info
+        # A hash says that the source is here as a whole; without it, it is taken in again.
+        source_hash = metadata["source_hash"] if self.whole.get((collection, source_file)) == len(ids) else ""
+        path = metadata.get("source_path", "")
+        return replace(info, source_hash=source_hash, ingested_at=metadata["ingested_at"], source_path=path)
+
+    def _ids(self, where):
+        condition = None if where is None else normalise(where)
+        return [i for i, (_, metadata, _) in self.rows.items() if condition is None or matches(condition, metadata)]
+
+    def _check_open(self):
+        if self.closed:
+            raise StoreError("the store is closed; make another one")
+
+    def _document(self, identity, score):
+        text, metadata, _ = self.rows[identity]
+        return Document(text, dict(metadata), score, identity, (StageScore("dense", "cosine", score),))

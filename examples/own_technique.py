@@ -1,0 +1,43 @@
+"""A technique of one's own: what another one finds, with older sources counting less."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from ragistry.config.parse import parse_config
+from ragistry.trace import stage
+from ragistry.types import StageScore, ranked
+from ragistry.utils.limits import check_top_k
+
+DAY = 24 * 60 * 60
+
+
+class Recent:
+    """Recency: what the base finds, a source that is `half_life_days` older than the newest counting half."""
+
+    class Config(BaseModel):
+        model_config = ConfigDict(extra="forbid")
+
+        top_k: int = Field(default=5, ge=1, le=1_000, description="how many documents")
+        half_life_days: float = Field(default=365, gt=0, description="after which a source counts half")
+        fetch: int = Field(default=50, ge=1, le=1_000, description="candidates that the base is asked for")
+
+    def __init__(self, config, *, base):
+        self.config = parse_config(self.Config, config, "Recent")
+        self.base = base
+
+    def retrieve(self, query, *, top_k=None, where=None):
+        wanted = check_top_k(self.config.top_k if top_k is None else top_k)
+        found = self.base.retrieve(query, top_k=max(wanted, self.config.fetch), where=where)
+        newest = max((document.metadata["ingested_at"] for document in found), default=0)
+        with stage("recency") as this:
+            this.documents_in = len(found)
+            aged = [self._aged(document, newest) for document in found]
+        return ranked(aged)[:wanted]
+
+    def _aged(self, document, newest):
+        days = (newest - document.metadata["ingested_at"]) / DAY
+        score = document.score * 0.5 ** (days / self.config.half_life_days)
+        return replace(document, score=score, scores=(*document.scores, StageScore("recency", "other", score)))
