@@ -8,7 +8,7 @@ import subprocess
 import sys
 import textwrap
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from time import monotonic, sleep
@@ -107,6 +107,15 @@ def test_a_worker_that_died_while_idle_is_replaced(good: Path) -> None:
     assert idle() != [worker]
 
 
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """What Python does with an interrupt, whatever a library has put in its place."""
+    earlier = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, earlier)
+
+
+@pytest.mark.usefixtures("interruptible")
 def test_an_interrupt_leaves_no_worker_behind(slow: Path, good: Path) -> None:
     before = children_of(os.getpid())
 

@@ -28,7 +28,7 @@ QUIET = (
 SHOTS = Path(os.environ.get("RAGISTRY_SCREENSHOTS", Path(tempfile.gettempdir()) / "ragistry-screenshots"))
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     """Chromium; where there is none the test is skipped, in CI it fails."""
     found = next(filter(None, map(shutil.which, BROWSERS)), None)
