@@ -32,7 +32,9 @@ def text(number: int) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="1,000 sources and 100 files")
-    sources, files = (1_000, 100) if parser.parse_args().quick else (10_000, 1_000)
+    parser.add_argument("--seconds", type=float, default=1_800, help="ask for so long at most")
+    options = parser.parse_args()
+    sources, files = (1_000, 100) if options.quick else (10_000, 1_000)
     with tempfile.TemporaryDirectory() as name:
         root = Path(name) / "workspace"
         folder = root / "papers"
@@ -44,7 +46,7 @@ def main() -> None:
         with subprocess.Popen([*command, "--root", str(root)], stdout=subprocess.PIPE, text=True) as server:
             try:
                 address = server.stdout.readline().split()[3] if server.stdout else ""
-                measure(address, folder, sources, files)
+                measure(address, folder, sources, files, options.seconds)
             finally:
                 server.terminate()
 
@@ -62,7 +64,7 @@ def fill(root: Path, folder: Path, sources: int) -> None:
     shutil.rmtree(many)
 
 
-def measure(address: str, folder: Path, sources: int, files: int) -> None:
+def measure(address: str, folder: Path, sources: int, files: int, most: float) -> None:
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=list(CHROMIUM))
         page = browser.new_page()
@@ -73,7 +75,7 @@ def measure(address: str, folder: Path, sources: int, files: int) -> None:
         page.get_by_role("button", name="Add folder").click()
         start, answers = perf_counter(), []
         other = browser.new_page()
-        while page.get_by_text(f"{files} added").count() == 0 and perf_counter() - start < 1_800:
+        while page.get_by_text(f"{files} added").count() == 0 and perf_counter() - start < most:
             answers.append(ask(other, address))
         seconds = perf_counter() - start
         browser.close()
