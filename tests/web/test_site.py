@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import os
+import sys
+import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from ragistry import Workspace, open_workspace
 from ragistry.errors import SourceError
-from ragistry.web.jobs import Job
+from ragistry.web.jobs import NICENESS, Job, give_way
 from ragistry.web.site import Site
 
 
@@ -98,3 +102,19 @@ def test_what_vanished_from_a_folder_is_told_until_it_is_removed(site: Site) -> 
     wait_for(pruned, "done")
     assert (pruned.failures, pruned.summary) == ([], "1 skipped, 1 deleted")
     assert site.jobs.pending("notes") == []
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="niceness belongs to a thread on Linux only")
+def test_taking_in_gives_way_to_questions() -> None:
+    def niceness() -> int:
+        return os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
+
+    before = niceness()
+
+    def in_a_thread_of_its_own() -> int:
+        with ThreadPoolExecutor(1) as inner:
+            return inner.submit(niceness).result()
+
+    with ThreadPoolExecutor(1, initializer=give_way) as worker:
+        of_its_own_thread = worker.submit(in_a_thread_of_its_own).result()
+    assert (of_its_own_thread, niceness()) == (NICENESS, before)
