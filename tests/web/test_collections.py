@@ -84,6 +84,22 @@ def test_a_source_is_moved_and_deleted(page: Page, address: str, root: Path) -> 
         assert "ladybirds" not in workspace.library.list_sources()
 
 
+def test_files_are_dropped_on_the_page(page: Page, address: str) -> None:
+    add_collection(page, address, "dropped")
+    page.goto(f"{address}/collection/dropped")
+    dropped = page.evaluate_handle(
+        """() => {
+            const data = new DataTransfer();
+            data.items.add(new File(["# One\\n\\nThe first."], "one.md"));
+            data.items.add(new File(["# Two\\n\\nThe second."], "two.md"));
+            return data;
+        }"""
+    )
+    page.get_by_role("region", name="Add files").dispatch_event("drop", {"dataTransfer": dropped})
+    expect(page.get_by_role("row", name="one.md")).to_be_visible()
+    expect(page.get_by_role("row", name="two.md")).to_be_visible()
+
+
 def test_bad_files_each_have_their_line_and_the_good_ones_go_in(page: Page, address: str, tmp_path: Path) -> None:
     add_collection(page, address, "mixed")
     page.goto(f"{address}/collection/mixed")
