@@ -13,7 +13,7 @@ from pathlib import Path
 
 from benchmarks.local_store_build import Built, Cost, build, raw_collection
 from benchmarks.local_store_data import Truth, query_vectors
-from benchmarks.local_store_plot import plot
+from benchmarks.local_store_plot import QUICK_SIZES, SIZES, plot
 from benchmarks.local_store_process import memory_rows, reingest_row, search_command_row
 from benchmarks.local_store_queries import FILTERS, filtered_rows, list_rows, unfiltered_rows
 from benchmarks.local_store_row import Row, print_table, share
@@ -26,16 +26,17 @@ INGEST = 0.4
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="4,000 chunks and few rounds: about a minute")
-    parser.add_argument("--sizes", type=int, nargs="+", default=[WORDS_SIZE, MEMORY_SIZE], help="numbers of chunks")
+    parser.add_argument("--sizes", type=int, nargs="+", help="numbers of chunks")
     parser.add_argument("--keep", type=Path, help="folder for what is built, to be used again by the next run")
     parser.add_argument("--plot", type=Path, help="draw into this PNG file (needs matplotlib) in place of the table")
     options = parser.parse_args()
-    sizes, rounds = ([4_000], 11) if options.quick else (options.sizes, 51)
+    rounds = 11 if options.quick else 51
+    sizes = options.sizes or ([4_000] if options.quick else [WORDS_SIZE, MEMORY_SIZE])
     with tempfile.TemporaryDirectory() as name:
         temporary = Path(name)
         folder = options.keep or temporary
         if options.plot:
-            plot(options.plot, folder, quick=options.quick)
+            plot(options.plot, folder, sorted(options.sizes or (QUICK_SIZES if options.quick else SIZES)))
             return
         rows = [row for size in sizes for row in rows_of(build(folder, size), rounds, temporary)]
         rows += [reingest_row(temporary), search_command_row(temporary, 1_000 if options.quick else 10_000)]

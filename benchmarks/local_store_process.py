@@ -17,7 +17,8 @@ from benchmarks.local_store_words import ReadyEmbedder
 from ragistry.config.settings import resolve
 from ragistry.embedders.minilm import MiniLMEmbedder
 from ragistry.library.ingest import Ingest
-from ragistry.library.source import Reading, files_of
+from ragistry.library.listing import files_of
+from ragistry.library.source import Reading
 from ragistry.stores.local import LocalStore
 
 REPOSITORY = Path(__file__).resolve().parents[1]

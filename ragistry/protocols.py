@@ -196,5 +196,17 @@ class SourceStore(DocumentStore, Protocol):
         ...
 
 
+@runtime_checkable
+class MovesCollections(Protocol):
+    """A store that gives all of a collection to another in one step."""
+
+    def move_collection(self, from_collection: str, to_collection: str) -> int:
+        """Move every source of a collection, all or none, and return how many chunks they have; vectors are kept.
+
+        Raises `DuplicateChunkIDError` where the other collection has a source of one of their names.
+        """
+        ...
+
+
 Resources = dict[str, Any]
 """What a registry can give a technique's constructor, by parameter name."""

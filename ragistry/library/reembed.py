@@ -17,7 +17,7 @@ class Reembeddable(Protocol):
 
     def begin_reembedding(self, fingerprint: EmbedderFingerprint) -> list[int]: ...
     def texts_of_group(self, group: int) -> list[str]: ...
-    def put_reembedded(self, group: int, vectors: Vectors) -> None: ...
+    def put_reembedded(self, group: int, vectors: Vectors, fingerprint: EmbedderFingerprint) -> None: ...
     def finish_reembedding(self, fingerprint: EmbedderFingerprint) -> bool: ...
 
 
@@ -25,7 +25,8 @@ def reembed(store: Reembeddable, embedder: Embedder, progress: Progress | None =
     """Embed every chunk again and return how many groups were embedded now.
 
     What an interrupted attempt with the same embedder made is used. Chunks that are added meanwhile are embedded
-    before the change. Raises `ModelError`; the old vectors then stay in use.
+    before the change. Raises `ModelError`, `InvalidChunkError` for vectors that cannot be stored, and
+    `EmbeddingMismatchError` where another call with another embedder came later; the old vectors then stay in use.
     """
     fingerprint, embedded = embedder.fingerprint, 0
     while True:
@@ -35,7 +36,7 @@ def reembed(store: Reembeddable, embedder: Embedder, progress: Progress | None =
                 progress(f"group {group}", done, len(groups))
             texts = store.texts_of_group(group)
             if texts:
-                store.put_reembedded(group, embedder.embed(texts, role="document"))
+                store.put_reembedded(group, embedder.embed(texts, role="document"), fingerprint)
                 embedded += 1
         if store.finish_reembedding(fingerprint):
             return embedded

@@ -27,6 +27,15 @@ class Group:
     common: dict[str, Any]
     varying: frozenset[str]
     whole: bool
+    lists: tuple[str, ...]
+    """Keys of ``common`` that hold a list."""
+
+    def metadata(self, own: dict[str, Any]) -> dict[str, Any]:
+        """All metadata of a chunk, for the caller to keep and change."""
+        whole = self.common | own
+        for key in self.lists:
+            whole[key] = list(whole[key])
+        return whole
 
 
 class Selection(NamedTuple):
@@ -140,15 +149,10 @@ def _read(connection: sqlite3.Connection, ids: list[int], *, everything: bool) -
         rows = connection.execute(
             f"SELECT {_COLUMNS} FROM sources WHERE id IN (SELECT value FROM json_each(?))", (json.dumps(ids),)
         )
-    for id, version, collection, source_file, first, chunks, common, varying, whole in rows:
+    for id, version, collection, source_file, first, chunks, written, varying, whole in rows:
+        common = json.loads(written)
+        lists = tuple(key for key, value in common.items() if isinstance(value, list))
         yield Group(
-            id,
-            version,
-            collection,
-            source_file,
-            first,
-            chunks,
-            json.loads(common),
-            frozenset(json.loads(varying)),
-            bool(whole),
-        )
+            id, version, collection, source_file, first, chunks,
+            common, frozenset(json.loads(varying)), bool(whole), lists,
+        )  # fmt: skip

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ragistry.errors import ConfigError, InvalidCollectionNameError, InvalidFilterError, InvalidLimitError, StoreError
+from ragistry.errors import ConfigError, InvalidCollectionNameError, InvalidFilterError, StoreError
 from ragistry.stores import chroma_files as files
 from ragistry.stores import chroma_records as records
 from ragistry.stores import chroma_sources as sources
@@ -27,9 +27,10 @@ from ragistry.stores.chroma_collection import (
 from ragistry.stores.chroma_errors import translated
 from ragistry.stores.chroma_search import search
 from ragistry.types import Document, EmbeddedChunk, EmbedderFingerprint, SourceInfo, Where
-from ragistry.utils.chunk_checks import check_chunks, check_source
+from ragistry.utils.chunk_checks import check_chunks, check_source, listed
 from ragistry.utils.fingerprints import check_same_embedder
-from ragistry.utils.limits import check_top_k
+from ragistry.utils.limits import check_batch, check_ids, check_top_k
+from ragistry.utils.shown import shown
 from ragistry.utils.vectors import query_vector as unit_query
 from ragistry.utils.where import normalise
 
@@ -150,6 +151,7 @@ class ChromaStore:
         return documents
 
     def get(self, ids: Sequence[str]) -> list[Document]:
+        ids = check_ids(ids)
         with self._use() as rows:
             found = records.rows(rows, ids)
         return [
@@ -159,17 +161,17 @@ class ChromaStore:
         ]
 
     def vectors(self, ids: Sequence[str]) -> Vectors:
+        ids = check_ids(ids)
         with self._use() as rows:
             found = records.vectors(rows, ids)
         missing = [identity for identity in ids if identity not in found]
         if missing:
-            raise StoreError(f"{self._place}: {len(missing)} of the ids are not stored: {missing[:3]!r}")
+            raise StoreError(f"{self._place}: {len(missing)} of the ids are not stored: {shown(missing[:3])}")
         return np.array([found[identity] for identity in ids], dtype=np.float32).reshape(len(ids), -1)
 
     def scan(self, where: Where | None = None, *, batch: int = 1000) -> Iterator[Document]:
         condition = None if where is None else normalise(where)
-        if batch < 1:
-            raise InvalidLimitError(f"a batch of scan holds at least 1 chunk, got {batch!r}")
+        check_batch(batch)
         with self._use() as rows:
             ids = records.matching_ids(rows, condition)
         return (document for page in records.batched(ids, batch) for document in self.get(page))
@@ -184,7 +186,7 @@ class ChromaStore:
             raise InvalidFilterError("delete takes ids or where, one of the two; clear_collection() removes everything")
         condition = None if where is None else normalise(where)
         with self._write() as rows:
-            return records.delete(rows, ids if ids is not None else records.matching_ids(rows, condition))
+            return records.delete(rows, check_ids(ids) if ids is not None else records.matching_ids(rows, condition))
 
     def use_embedder(self, fingerprint: EmbedderFingerprint) -> None:
         self.check_embedder(fingerprint)
@@ -202,6 +204,7 @@ class ChromaStore:
             check_same_embedder(self._embedder, fingerprint)
 
     def replace_source(self, collection: str, source_file: str, chunks: Sequence[EmbeddedChunk]) -> None:
+        chunks = listed("chunks", chunks)
         checked = check_chunks(chunks, dimension=self._dimension)
         check_source(collection, source_file, chunks)
         with self._write() as rows:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ragistry.stores.chroma_records import PAGE, Row, batched, matching_ids
+from ragistry.stores.chroma_sources import of_committed_versions
 from ragistry.stores.chroma_where import native
 from ragistry.types import Document, StageScore, ranked
 
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
 
 MAX_FETCHED = 5_000
 """Rows fetched at most to see all that share the last place; among more of them, ChromaDB chooses."""
+ATTEMPTS = 4
+"""How often more is asked for, in the place of rows that are on their way in or out."""
 
 
 class Hit(NamedTuple):
@@ -25,22 +28,31 @@ class Hit(NamedTuple):
 
 
 def search(collection: Collection, vector: Any, top_k: int, where: Mapping[str, Any] | None) -> list[Document]:
-    """The ``top_k`` nearest rows that meet a condition in its normal form, best first."""
+    """The ``top_k`` nearest rows that meet a condition in its normal form, best first.
+
+    Of a source that is being replaced only one version is found, at worst in part.
+    """
+    wanted, kept = top_k, list[Hit]()
+    for _ in range(ATTEMPTS):
+        hits = _meeting(collection, vector, wanted, where)
+        current = of_committed_versions(collection, {hit.id: hit.row for hit in hits})
+        kept = [hit for hit in hits if hit.id in current]
+        if len(kept) >= top_k or len(kept) == len(hits):
+            break
+        wanted = min(top_k + 2 * (len(hits) - len(kept)), MAX_FETCHED)
+    return ranked(_document(hit) for hit in kept[:top_k])
+
+
+def _meeting(collection: Collection, vector: Any, wanted: int, where: Mapping[str, Any] | None) -> list[Hit]:
     if where is None:
-        hits = _nearest(collection, vector, top_k)
-    else:
-        condition, exact = native(where)
-        if condition is False:
-            return []
-        if exact:
-            hits = _nearest(collection, vector, top_k, where=None if condition is True else condition)
-        else:
-            hits = [
-                hit
-                for page in batched(matching_ids(collection, where), PAGE)
-                for hit in _nearest(collection, vector, top_k, ids=page)
-            ]
-    return ranked(_document(hit) for hit in sorted(hits)[:top_k])
+        return _nearest(collection, vector, wanted)
+    condition, exact = native(where)
+    if condition is False:
+        return []
+    if exact:
+        return _nearest(collection, vector, wanted, where=None if condition is True else condition)
+    pages = batched(matching_ids(collection, where), PAGE)
+    return sorted(hit for page in pages for hit in _nearest(collection, vector, wanted, ids=page))[:wanted]
 
 
 def _nearest(

@@ -1,7 +1,8 @@
 """Sources in a Chroma collection that is its own truth.
 
 The first chunk of a source carries how many chunks there are and is written last, as the commit record. A source
-that was interrupted on its way in, or that lost a chunk, is listed without its hash, so that it is ingested again.
+that was interrupted on its way in, or that lost a chunk, is listed without its hash, so that it is ingested again. A
+search goes by the record too: chunks of another version are not found.
 """
 
 from __future__ import annotations
@@ -29,6 +30,27 @@ COMMITTED = f"{OWN_PREFIX}source_chunks"
 def condition(collection: str, source_file: str) -> dict[str, Any]:
     """The condition, in its normal form, that the chunks of a source meet."""
     return {"$and": [{"collection": {"$eq": collection}}, {"source_file": {"$eq": source_file}}]}
+
+
+def of_committed_versions(rows: Collection, found: Mapping[str, records.Row]) -> set[str]:
+    """The ids of those rows that have text and, where the source of one is on record, are of the version there.
+
+    Others are on their way in or out: ChromaDB shows a write piece by piece, and a vector before its text.
+    """
+    firsts = {
+        identity: chunk_id(row.metadata["collection"], row.metadata["source_file"], 0)
+        for identity, row in found.items()
+        if "collection" in row.metadata and "source_file" in row.metadata
+    }
+    known = {identity: row.metadata for identity, row in found.items() if row.metadata}
+    for page in records.batched(sorted(set(firsts.values()) - known.keys()), records.PAGE):
+        known |= records.metadatas(rows, page)
+
+    def is_current(identity: str, row: records.Row) -> bool:
+        record = known.get(firsts.get(identity, ""), {})
+        return COMMITTED not in record or record.get("source_hash") == row.metadata.get("source_hash")
+
+    return {identity for identity, row in found.items() if row.text and is_current(identity, row)}
 
 
 def put(rows: Collection, collection: str, source_file: str, chunks: CheckedChunks, batch_size: int) -> None:

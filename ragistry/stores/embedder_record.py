@@ -29,6 +29,19 @@ def check_recorded(connection: sqlite3.Connection, fingerprint: EmbedderFingerpr
         )
 
 
+def check_to_write(connection: sqlite3.Connection, fingerprint: EmbedderFingerprint | None) -> int | None:
+    """How many numbers the vectors must have that are about to be written; None: as many as they like.
+
+    ``fingerprint``: the embedder that the writer said it uses. Asked in the transaction of the write, because another
+    process may have given the store to another embedder since. A store that was cleared since takes it again.
+    """
+    if fingerprint is not None:
+        check_recorded(connection, fingerprint)
+        if recorded_embedder(connection) is None:
+            record_embedder(connection, fingerprint)
+    return recorded_dimension(connection)
+
+
 def record_embedder(connection: sqlite3.Connection, fingerprint: EmbedderFingerprint) -> None:
     """Remember the embedder and how long its vectors are."""
     connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (EMBEDDER, to_json(fingerprint)))

@@ -112,9 +112,9 @@ def nearest(matrix: Matrix, query: NDArray[np.float32], top_k: int) -> tuple[Key
         return keys, np.empty(0, dtype=np.float32)
     # Row by row. As one product BLAS would share the work among threads, which where another process is busy wait 8 ms
     # for each other; and it adds a row up in an order that depends on where it stands, so that equal vectors differ.
-    scores = np.matmul(vectors[:, None, :], query[:, None])[:, 0, 0]
+    scores = np.vecdot(vectors, query)
     if len(scores) <= top_k:
         return keys, scores
-    last = scores[np.argpartition(scores, len(scores) - top_k)[len(scores) - top_k]]
-    rows = np.flatnonzero(scores >= last)
+    last = np.partition(scores, -top_k)[-top_k]
+    rows = (scores >= last).nonzero()[0]
     return keys[rows], scores[rows]

@@ -15,6 +15,7 @@ from ragistry.stores.catalog import Catalog, Group
 from ragistry.stores.writing import LOOSE_GROUP, Rows, drop_groups, move_group, put_group
 from ragistry.utils.chunk_checks import CheckedChunks
 from ragistry.utils.ids import chunk_id
+from ragistry.utils.shown import shown
 
 Name = tuple[str, str]
 
@@ -64,13 +65,27 @@ def remove(connection: sqlite3.Connection, catalog: Catalog, keys: Iterable[int]
 
 def move(connection: sqlite3.Connection, catalog: Catalog, source_file: str, old: str, new: str) -> int:
     """Give a source to another collection; vectors and row keys stay as they are."""
-    names = {name_of(group): group for group in catalog.groups.values()}
+    return _move(connection, _named_groups(catalog), source_file, old, new)
+
+
+def move_all(connection: sqlite3.Connection, catalog: Catalog, old: str, new: str) -> int:
+    """Give every source of a collection to another."""
+    names = _named_groups(catalog)
+    return sum(_move(connection, names, name[1], old, new) for name in names if name[0] == old)
+
+
+def _named_groups(catalog: Catalog) -> dict[Name, Group]:
+    return {name: group for group in catalog.groups.values() if (name := name_of(group)) is not None}
+
+
+def _move(connection: sqlite3.Connection, names: dict[Name, Group], source_file: str, old: str, new: str) -> int:
     group = names.get((old, source_file))
     if group is None or old == new:
         return 0 if group is None else group.chunks
     if (new, source_file) in names:
         raise DuplicateChunkIDError(
-            f"collection {new!r} has a source {source_file!r} already; delete that one first, or rename the file"
+            f"collection {shown(new)} has a source {shown(source_file)} already; "
+            "delete that one first, or rename the file"
         )
     rows = connection.execute("SELECT id, own FROM chunks WHERE source = ? ORDER BY key", (group.id,)).fetchall()
     ids = [_moved_id(id, group, json.loads(own), new) for id, own in rows]

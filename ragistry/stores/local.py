@@ -5,22 +5,23 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Iterator, Sequence
-from math import inf
-from pathlib import Path
-from time import monotonic
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ragistry.errors import InvalidFilterError, InvalidLimitError, StoreError, StoreLockedError
+from ragistry.errors import InvalidFilterError, StoreError, StoreLockedError
 from ragistry.stores import embedder_record as record
 from ragistry.stores import exact, groups, reading, reembedding
+from ragistry.stores.flushing import Flusher
 from ragistry.stores.indexes import Indexes
+from ragistry.stores.options import store_folder
 from ragistry.stores.searching import Searching
 from ragistry.stores.state import State
 from ragistry.types import Document, EmbeddedChunk, EmbedderFingerprint, SourceInfo, Where
-from ragistry.utils.chunk_checks import check_chunks, check_source
-from ragistry.utils.limits import check_query, check_top_k
+from ragistry.utils.chunk_checks import check_chunks, check_source, listed
+from ragistry.utils.languages import canonical_language
+from ragistry.utils.limits import check_batch, check_ids, check_query, check_seconds, check_sizes, check_top_k
+from ragistry.utils.shown import shown
 from ragistry.utils.where import normalise
 
 if TYPE_CHECKING:
@@ -33,8 +34,6 @@ EXACT_BELOW = 20_000
 nothing for a query that lies far from all of them."""
 GRAPH_ABOVE = 200_000
 """Chunks above which an exclusive store searches a graph of the vectors, which takes 1.2 ms a chunk to make."""
-FLUSH_EVERY = 5.0
-"""Seconds after which an exclusive store brings the index of words up in the middle of its writes."""
 MEMORY = 256_000_000
 """Bytes of matrices of hot selections that are kept."""
 
@@ -68,10 +67,14 @@ class LocalStore:
         vector_folder: str | os.PathLike[str] | None = None,
         lock_timeout: float = 2.0,
     ) -> None:
-        self.folder = Path(os.path.realpath(folder))
-        self._exclusive, self._flushed = exclusive, -inf
+        self.folder = store_folder(folder)
+        vectors = store_folder(vector_folder) / "ragistry" if vector_folder else self.folder / "chroma"
+        check_sizes(memory=memory, exact_below=exact_below, graph_above=graph_above)
+        check_seconds(lock_timeout=lock_timeout)
+        canonical_language(language)
         self._state = State(self.folder, exclusive=exclusive, lock_timeout=lock_timeout)
-        vectors = Path(os.path.realpath(vector_folder), "ragistry") if vector_folder else self.folder / "chroma"
+        self._flusher = Flusher(self._flush_if_possible) if exclusive else None
+        self._embedder: EmbedderFingerprint | None = None
         self._indexes = Indexes(self._state.database, self.folder, vectors, language)
         self._searching = Searching(
             self._state, self._indexes,
@@ -86,41 +89,50 @@ class LocalStore:
     def add_documents(self, chunks: Sequence[EmbeddedChunk], *, ids: Sequence[str] | None = None) -> int:
         with self._state.write() as connection:
             catalog = self._state.catalog(connection)
-            checked = check_chunks(chunks, ids, dimension=record.recorded_dimension(connection))
+            checked = check_chunks(chunks, ids, dimension=record.check_to_write(connection, self._embedder))
             if checked.ids:
                 record.record_dimension(connection, checked.vectors.shape[1])
                 groups.add(connection, catalog, checked)
+        self._written()
         return len(checked.ids)
 
     def replace_source(self, collection: str, source_file: str, chunks: Sequence[EmbeddedChunk]) -> None:
+        chunks = listed("chunks", chunks)
         with self._state.write() as connection:
-            checked = check_chunks(chunks, dimension=record.recorded_dimension(connection))
+            embedder = self._embedder if chunks else None  # whoever removes needs none
+            checked = check_chunks(chunks, dimension=record.check_to_write(connection, embedder))
             check_source(collection, source_file, chunks)
             if checked.ids:
                 record.record_dimension(connection, checked.vectors.shape[1])
             groups.replace(connection, (collection, source_file), checked)
         if not checked.ids:
             self._state.database.erase()
-        if self._exclusive and monotonic() > self._flushed + FLUSH_EVERY:
-            self._flush_if_possible()  # others that search by words cannot
+        self._written()
 
     def move_source(self, source_file: str, from_collection: str, to_collection: str) -> int:
         check_source(to_collection, source_file, ())
         with self._state.write() as connection:
             return groups.move(connection, self._state.catalog(connection), source_file, from_collection, to_collection)
 
+    def move_collection(self, from_collection: str, to_collection: str) -> int:
+        check_source(to_collection, "any", ())
+        with self._state.write() as connection:
+            return groups.move_all(connection, self._state.catalog(connection), from_collection, to_collection)
+
     def delete(self, *, ids: Sequence[str] | None = None, where: Where | None = None) -> int:
         if (ids is None) == (where is None):
             raise InvalidFilterError("delete takes ids or where, one of the two; clear_collection() removes everything")
         condition = None if where is None else normalise(where)
+        known = [] if ids is None else check_ids(ids)
         with self._state.write() as connection:
             catalog = self._state.catalog(connection)
             if condition is None:
-                keys = list(reading.keys_of(connection, list(ids or ())).values())
+                keys = list(reading.keys_of(connection, known).values())
             else:
                 keys = reading.selected_keys(connection, catalog.select(condition)).tolist()
             removed = groups.remove(connection, catalog, keys)
         self._state.database.erase()
+        self._written()
         return removed
 
     def clear_collection(self) -> None:
@@ -129,6 +141,7 @@ class LocalStore:
                 catalog = self._state.catalog(connection)
                 groups.remove(connection, catalog, reading.selected_keys(connection, catalog.select(None)).tolist())
                 record.forget_embedder(connection)
+            self._embedder = None
             self._state.database.erase()
             self._indexes.discard()
 
@@ -140,6 +153,7 @@ class LocalStore:
             with self._state.write() as connection:
                 record.check_recorded(connection, fingerprint)  # another may have been faster
                 record.record_embedder(connection, fingerprint)
+        self._embedder = fingerprint
 
     def check_embedder(self, fingerprint: EmbedderFingerprint) -> None:
         with self._state.read() as (connection, _):
@@ -156,20 +170,24 @@ class LocalStore:
         return self._searching.by_words(query, top_k, None if where is None else normalise(where))
 
     def get(self, ids: Sequence[str]) -> list[Document]:
-        with self._state.read() as (connection, _):
+        ids = check_ids(ids)
+        with self._state.read() as (connection, catalog):
             keys = reading.keys_of(connection, ids)
             found = {
                 key: Document(text, metadata, 0.0, id)
-                for key, id, text, metadata in reading.contents(connection, keys.values())
+                for key, id, text, metadata in reading.contents(connection, catalog, keys.values())
             }
         return [found[keys[id]] for id in ids if id in keys]
 
     def vectors(self, ids: Sequence[str]) -> Vectors:
+        ids = check_ids(ids)
         with self._state.read() as (connection, catalog):
             keys = reading.keys_of(connection, ids)
             missing = [id for id in ids if id not in keys]
             if missing:
-                raise StoreError(f"{str(self.folder)!r}: {len(missing)} of the ids are not stored: {missing[:3]!r}")
+                raise StoreError(
+                    f"{str(self.folder)!r}: {len(missing)} of the ids are not stored: {shown(missing[:3])}"
+                )
             wanted = np.array([keys[id] for id in ids], dtype=np.int64)
             matrix = exact.load(connection, catalog.holding(wanted.tolist()), np.unique(wanted))
         return matrix.vectors[np.searchsorted(matrix.keys, wanted)]
@@ -180,8 +198,7 @@ class LocalStore:
 
     def scan(self, where: Where | None = None, *, batch: int = 1000) -> Iterator[Document]:
         condition = None if where is None else normalise(where)
-        if batch < 1:
-            raise InvalidLimitError(f"a batch of scan holds at least 1 chunk, got {batch!r}")
+        check_batch(batch)
         with self._state.read() as (connection, catalog):
             ids = reading.ids_of(connection, reading.selected_keys(connection, catalog.select(condition)))
         return (document for start in range(0, len(ids), batch) for document in self.get(ids[start : start + batch]))
@@ -208,10 +225,10 @@ class LocalStore:
         with self._state.read() as (connection, _):
             return reembedding.texts(connection, group)
 
-    def put_reembedded(self, group: int, vectors: Vectors) -> None:
-        """Keep the new vectors of a group, ``(n, d)``, beside those that are searched."""
+    def put_reembedded(self, group: int, vectors: Vectors, fingerprint: EmbedderFingerprint) -> None:
+        """Keep the new vectors of a group, ``(n, d)``, beside those that are searched; see `reembedding.put`."""
         with self._state.write() as connection:
-            reembedding.put(connection, group, vectors)
+            reembedding.put(connection, group, vectors, fingerprint)
 
     def finish_reembedding(self, fingerprint: EmbedderFingerprint) -> bool:
         """Search the new vectors from now on; False where groups that came meanwhile have none yet."""
@@ -226,7 +243,10 @@ class LocalStore:
         """Let the index of words hear of everything that was written; a search does so by itself."""
         with self._state.locked():
             self._indexes.lexical.brought_up()
-        self._flushed = monotonic()
+
+    def _written(self) -> None:
+        if self._flusher:  # others that search by words cannot bring their index up
+            self._flusher.written()
 
     def _flush_if_possible(self) -> None:
         try:
@@ -249,6 +269,8 @@ class LocalStore:
     def close(self) -> None:
         if self._state.closed:
             return
+        if self._flusher:
+            self._flusher.close()
         try:
             if self._state.changed:
                 self._flush_if_possible()  # so that the next process finds its index ready

@@ -25,27 +25,37 @@ from ragistry.errors import StoreError, StoreLockedError
 class _Hold:
     lock: FileLock
     pid: int
+    keep: bool
     users: int = 1
 
 
 _holds: dict[Path, _Hold] = {}
 _guard = threading.Lock()
+_of_parent: list[FileLock] = []
 
 
 SERVER = "end that process, or wait until it is done, or let both use one ChromaDB server (`chroma run`)"
 
 
-def hold(directory: Path, wait: float, *, store: Path | None = None, remedy: str = SERVER, keep: bool = False) -> None:
+def hold(directory: Path, wait: float, *, store: Path | None = None, remedy: str = SERVER, keep: bool = True) -> None:
     """Take the lock of a directory (its real path), waiting at most ``wait`` seconds.
 
     ``store``: what errors call it, if not by the directory; ``remedy``: what they say to do about another holder.
-    ``keep``: it is not let go for a long time, which `is_kept` tells others.
+    ``keep``: it is not let go for a long time, which `is_kept` tells others, and has something open with it that a
+    forked child cannot use.
     Raises `StoreLockedError` that names the holder, and `StoreError` in a child of a process that has it open.
     """
     with _guard:
         held = _holds.get(directory)
         if held is None:
-            _holds[directory] = _Hold(_acquire(directory, wait, str(store or directory), remedy, keep), os.getpid())
+            lock = FileLock(_beside(directory, ".lock"), thread_local=False)
+            try:
+                _acquire(lock, directory, wait, str(store or directory), remedy, keep)
+                _holds[directory] = _Hold(lock, os.getpid(), keep)
+            except BaseException:  # Ctrl-C, too, may come when it is taken
+                if directory not in _holds:
+                    lock.release(force=True)
+                raise
             return
         if held.pid != os.getpid():
             raise StoreError(
@@ -55,22 +65,45 @@ def hold(directory: Path, wait: float, *, store: Path | None = None, remedy: str
         held.users += 1
 
 
-def release(directory: Path) -> None:
-    """Give the lock back; the last user of the process lets others in."""
+def users(directory: Path) -> int:
+    """How many in this process have the lock."""
+    held = _holds.get(directory)
+    return held.users if held is not None and held.pid == os.getpid() else 0
+
+
+def release(directory: Path, *, to: int | None = None) -> None:
+    """Give the lock back; the last user of the process lets others in.
+
+    ``to``: so many users are left, if there are more: for one who may or may not have got it when it was interrupted.
+    """
     with _guard:
         held = _holds.get(directory)
         if held is None or held.pid != os.getpid():
             return
-        held.users -= 1
+        held.users = held.users - 1 if to is None else min(held.users, to)
         if held.users == 0:
-            del _holds[directory]
-            with suppress(OSError):
-                _holder_file(directory).unlink(missing_ok=True)
-            held.lock.release()
+            try:
+                del _holds[directory]
+                with suppress(OSError):
+                    _holder_file(directory).unlink(missing_ok=True)
+            finally:
+                held.lock.release()
 
 
-def _acquire(directory: Path, wait: float, name: str, remedy: str, keep: bool) -> FileLock:
-    lock = FileLock(_beside(directory, ".lock"), thread_local=False)
+def _renew() -> None:
+    """In a forked child no thread is left that would let go of what it had when its process forked."""
+    global _guard
+    _guard = threading.Lock()
+    passing = [directory for directory, held in _holds.items() if not held.keep]
+    # Not forgotten: what is collected may let go of the parent's lock.
+    _of_parent.extend(_holds.pop(directory).lock for directory in passing)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew)
+
+
+def _acquire(lock: FileLock, directory: Path, wait: float, name: str, remedy: str, keep: bool) -> None:
     try:
         lock.acquire(timeout=wait, poll_interval=0.05)
     except Timeout as error:
@@ -83,7 +116,6 @@ def _acquire(directory: Path, wait: float, name: str, remedy: str, keep: bool) -
     holder = {"pid": os.getpid(), "host": socket.gethostname(), "command": shlex.join(sys.argv)[:200], "keep": keep}
     with suppress(OSError):  # on a full disk there is no note, but there is a lock
         _holder_file(directory).write_text(json.dumps(holder), encoding="utf-8")
-    return lock
 
 
 def is_kept(directory: Path) -> bool:

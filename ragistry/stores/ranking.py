@@ -8,12 +8,14 @@ import sqlite3
 import numpy as np
 from numpy.typing import NDArray
 
+from ragistry.stores.catalog import Catalog
 from ragistry.stores.reading import Keys, contents
 from ragistry.types import Document, ScoreKind, StageScore, ranked
 
 
 def ranked_documents(
     connection: sqlite3.Connection,
+    catalog: Catalog,
     keys: Keys,
     scores: NDArray[np.float32],
     top_k: int,
@@ -22,17 +24,19 @@ def ranked_documents(
 ) -> list[Document]:
     """The best ``top_k`` chunks by ``(-score, id)``; a key that is no longer stored is left out.
 
-    Cosine similarities are clipped to [0, 1].
+    Cosine similarities are clipped to [0, 1]. Raises `reading.Outdated` where the catalog is that of another state,
+    which outside of a snapshot may be.
     """
     if len(keys) > top_k:
         keys, scores = _best(connection, keys, scores, top_k)
-    found = dict(zip(keys.tolist(), scores.tolist(), strict=True))
+    values = scores.tolist()
     if kind == "cosine":
         # Ranked by what is shown: what is clipped to 0 ties with all the rest that is.
-        found = {key: min(1.0, max(0.0, score)) for key, score in found.items()}
+        values = [1.0 if value > 1 else value if value > 0 else 0.0 for value in values]
+    found = dict(zip(keys.tolist(), values, strict=True))
     return ranked(
         Document(text, metadata, found[key], id, (StageScore(stage, kind, found[key]),))
-        for key, id, text, metadata in contents(connection, found)
+        for key, id, text, metadata in contents(connection, catalog, found)
     )
 
 

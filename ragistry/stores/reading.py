@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ragistry.stores.catalog import Group, Selection
+from ragistry.stores.catalog import Catalog, Group, Selection
 from ragistry.stores.writing import COLUMNS, Rows, text_hash
+from ragistry.utils.chunk_checks import id_problem
 from ragistry.utils.where import matches
 
 if TYPE_CHECKING:
@@ -19,37 +20,42 @@ if TYPE_CHECKING:
 
 Keys = NDArray[np.int64]
 AT_ONCE = 10_000
+FEW = 1_000
+"""So many values are better given one by one than as JSON, for which SQLite needs some 30 µs more."""
 _parsed = json.JSONDecoder().raw_decode
-"""`json.loads` without its search for blanks around: half the time, and twice a document."""
+"""`json.loads` without its search for blanks around."""
 
 
-def contents(connection: sqlite3.Connection, keys: Iterable[int]) -> Iterator[tuple[int, str, str, dict[str, Any]]]:
-    """Of each of these keys that is stored: the key, the chunk's id, its text, its metadata."""
-    for page in _pages(list(keys)):
+class Outdated(Exception):  # noqa: N818
+    """The store was written to since a catalog was read."""
+
+
+def contents(
+    connection: sqlite3.Connection, catalog: Catalog, keys: Iterable[int]
+) -> Iterator[tuple[int, str, str, dict[str, Any]]]:
+    """Of each of these keys that is stored: the key, the chunk's id, its text, its metadata.
+
+    Raises `Outdated` where the catalog is that of another state, which outside of a snapshot may be.
+    """
+    for page in _pages(list(keys), FEW):
         rows = connection.execute(
-            "SELECT c.key, c.id, c.text, c.own, s.common FROM json_each(?) AS wanted "
-            "JOIN chunks AS c ON c.key = wanted.value JOIN sources AS s ON s.id = c.source",
-            (json.dumps(page),),
-        )
-        shared: dict[str, dict[str, Any]] = {}
-        for key, id, text, own, common in rows:
-            metadata = shared.get(common)
-            if metadata is None:
-                metadata = _parsed(common)[0]
-                if "[" not in common:  # a list would be the same one in several documents
-                    shared[common] = metadata
-            yield key, id, text, metadata | _parsed(own)[0]
+            "SELECT key, id, text, own, source, (SELECT value FROM meta WHERE key = 'state') "
+            f"FROM chunks WHERE key IN ({_marks(page)})",
+            page,
+        ).fetchall()
+        if rows and int(rows[0][5]) != catalog.state:
+            raise Outdated
+        owns = _parsed(f"[{','.join([row[3] for row in rows])}]")[0]  # all at once takes half as long as each
+        for (key, id, text, _, source, _), own in zip(rows, owns, strict=True):
+            yield key, id, text, catalog.groups[source].metadata(own)
 
 
 def keys_of(connection: sqlite3.Connection, ids: Sequence[str]) -> dict[str, int]:
-    """The key of each id that is stored; what is no text is no id."""
+    """The key of each id that is stored; what could not be one is none."""
     found: dict[str, int] = {}
-    for page in _pages([id for id in ids if isinstance(id, str)]):
-        rows = connection.execute(
-            "SELECT c.id, c.key FROM json_each(?) AS wanted JOIN chunks AS c ON c.id = wanted.value",
-            (json.dumps(page),),
-        )
-        found.update(rows)
+    # One by one: SQLite's JSON cuts a text where it holds a NUL, and what is left may be the id of another chunk.
+    for page in _pages([id for id in ids if not id_problem(id)], FEW):
+        found.update(connection.execute(f"SELECT id, key FROM chunks WHERE id IN ({_marks(page)})", page))
     return found
 
 
@@ -118,10 +124,8 @@ def _on_column(where: dict[str, Any]) -> tuple[str, Any] | None:
 def group_vectors(connection: sqlite3.Connection, groups: Sequence[Group]) -> Iterator[tuple[Group, Vectors]]:
     """Of each group its vectors, ``(chunks, d)``, in the order of their keys; read only."""
     by_id = {group.id: group for group in groups}
-    for page in _pages(list(by_id)):
-        rows = connection.execute(
-            "SELECT source, data FROM vectors WHERE source IN (SELECT value FROM json_each(?))", (json.dumps(page),)
-        )
+    for page in _pages(list(by_id), FEW):
+        rows = connection.execute(f"SELECT source, data FROM vectors WHERE source IN ({_marks(page)})", page)
         for source, data in rows:
             group = by_id[source]
             yield group, np.frombuffer(data, dtype=np.float32).reshape(group.chunks, -1)
@@ -161,6 +165,10 @@ def vectors_of_texts(connection: sqlite3.Connection, texts: Sequence[str]) -> di
     return found
 
 
-def _pages(items: list[Any]) -> Iterator[list[Any]]:
-    for start in range(0, len(items), AT_ONCE):
-        yield items[start : start + AT_ONCE]
+def _marks(page: list[Any]) -> str:
+    return ",".join("?" * len(page))
+
+
+def _pages(items: list[Any], at_once: int = AT_ONCE) -> Iterator[list[Any]]:
+    for start in range(0, len(items), at_once):
+        yield items[start : start + at_once]

@@ -5,12 +5,12 @@ from __future__ import annotations
 import sqlite3
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from ragistry.stores.embedder_record import record_embedder
+from ragistry.errors import EmbeddingMismatchError, InvalidChunkError
+from ragistry.stores.embedder_record import record_embedder, recorded_embedder
 from ragistry.stores.writing import touch
 from ragistry.types import EmbedderFingerprint
-from ragistry.utils.fingerprints import to_json
+from ragistry.utils.fingerprints import from_json, to_json
+from ragistry.utils.vectors import unit_vectors
 
 if TYPE_CHECKING:
     from ragistry.protocols import Vectors
@@ -39,16 +39,39 @@ def texts(connection: sqlite3.Connection, group: int) -> list[str]:
     return [text for (text,) in connection.execute("SELECT text FROM chunks WHERE source = ? ORDER BY key", (group,))]
 
 
-def put(connection: sqlite3.Connection, group: int, vectors: Vectors) -> None:
-    """Keep the new vectors of a group, if its chunks are still those that were read."""
+def put(connection: sqlite3.Connection, group: int, vectors: Vectors, fingerprint: EmbedderFingerprint) -> None:
+    """Keep the new vectors of a group, if it is still there; it is never changed, only replaced by another.
+
+    Raises `InvalidChunkError` for what is not one direction a text, `EmbeddingMismatchError` for another dimension,
+    and where an embedder that came later has taken the place of this one.
+    """
+    if _is_done(connection, fingerprint):
+        return
     found = connection.execute("SELECT chunks FROM sources WHERE id = ?", (group,)).fetchone()
-    if found and found[0] == len(vectors):
-        data = np.ascontiguousarray(vectors, dtype=np.float32).tobytes()
-        connection.execute("INSERT OR REPLACE INTO next_vectors VALUES (?, ?)", (group, data))
+    if not found:
+        return
+    try:
+        units = unit_vectors(vectors, found[0])
+    except (TypeError, ValueError) as error:
+        raise InvalidChunkError(
+            f"{fingerprint.model!r} gave what cannot be stored: {error}; the old vectors stay in use; "
+            "see to the model, then run `ragistry reembed` again"
+        ) from error
+    if units.shape[1] != fingerprint.dimension:
+        raise EmbeddingMismatchError(
+            f"{fingerprint.model!r} gave vectors of {units.shape[1]} numbers in place of {fingerprint.dimension}; "
+            "the old vectors stay in use; see to the model, then run `ragistry reembed` again"
+        )
+    connection.execute("INSERT OR REPLACE INTO next_vectors VALUES (?, ?)", (group, units.tobytes()))
 
 
 def finish(connection: sqlite3.Connection, fingerprint: EmbedderFingerprint) -> bool:
-    """Put the new vectors in the place of the old ones; False where a group was added meanwhile and lacks them."""
+    """Put the new vectors in the place of the old ones; False where a group was added meanwhile and lacks them.
+
+    Raises `EmbeddingMismatchError` as `put` does.
+    """
+    if _is_done(connection, fingerprint):
+        return True
     if missing(connection):
         return False
     connection.execute("DELETE FROM vectors")
@@ -60,3 +83,17 @@ def finish(connection: sqlite3.Connection, fingerprint: EmbedderFingerprint) -> 
     record_embedder(connection, fingerprint)
     touch(connection)
     return True
+
+
+def _is_done(connection: sqlite3.Connection, fingerprint: EmbedderFingerprint) -> bool:
+    """Whether another has finished with the same embedder meanwhile; raises where one began with another."""
+    found = connection.execute("SELECT value FROM meta WHERE key = ?", (NEXT,)).fetchone()
+    if found and found[0] == to_json(fingerprint):
+        return False
+    other = from_json(found[0]) if found else recorded_embedder(connection)
+    if not found and other == fingerprint:
+        return True
+    raise EmbeddingMismatchError(
+        f"the vectors of {fingerprint.model!r} were not put in place: another `ragistry reembed`, with "
+        f"{other.model if other else 'no model'!r}, came later; run it again with the model that is wanted"
+    )

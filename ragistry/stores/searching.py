@@ -6,7 +6,7 @@ import logging
 import sqlite3
 from collections.abc import Callable, Sequence
 from itertools import count
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,6 +39,10 @@ ATTEMPTS = 4
 After these it keeps writers out."""
 
 
+UNIT = 1e-6
+"""By how much the square of a length of 1 may be off in float32."""
+
+
 class _Again(Exception):  # noqa: N818
     """A search has to be made anew, with an index that is brought up; the text says what broke in it, if anything."""
 
@@ -61,20 +65,47 @@ class Searching:
 
     def by_vector(self, query: Sequence[float], top_k: int, where: Where | None) -> list[Document]:
         """The nearest chunks that meet a condition in its normal form."""
+        found = self._among_kept(query, top_k, where)
+        return self._by_vector(query, top_k, where) if found is None else found
+
+    def _among_kept(self, query: Sequence[float], top_k: int, where: Where | None) -> list[Document] | None:
+        """The nearest of a selection that is kept; None where there is none, or the store was written to since.
+
+        The one statement that reads what was found also tells the latter, so that this takes half the time of a
+        transaction that looks first.
+        """
+        catalog = self._state.last_catalog
+        matrix = self._matrices.get(catalog.state, _name_of(where))
+        if matrix is None:
+            return None
+        vector = _direction(query, None)
+        if matrix.vectors.shape[1] != len(vector):
+            return None
+        if where is None and not self._compares_all(catalog.chunks, len(vector)):
+            return None
+        keys, scores = exact.nearest(matrix, vector, top_k)
+        with self._state.database.read() as connection:
+            try:
+                found = ranked_documents(connection, catalog, keys, scores, top_k, "dense", "cosine")
+            except reading.Outdated:
+                return None
+        return found if len(found) == min(top_k, len(keys)) else None
+
+    def _by_vector(self, query: Sequence[float], top_k: int, where: Where | None) -> list[Document]:
         vectors = self._indexes.vectors
 
         def search(index: VectorIndex | None, final: bool) -> list[Document]:
             with self._state.read() as (connection, catalog):
-                vector = unit_query(query, recorded_dimension(connection))
+                vector = _direction(query, recorded_dimension(connection))
                 if not catalog.chunks:
                     return self._nothing()
-                if where is None and self._asks_graph(catalog.chunks, len(vector)):
-                    keys, scores = _asked(vectors, index, lambda found: found.search(vector, top_k), connection, final)
-                elif where is None and catalog.chunks > self._exact_below:
-                    keys, scores = self._nearest(connection, catalog, vector, top_k)
-                else:
+                if where is not None or self._compares_all(catalog.chunks, len(vector)):
                     keys, scores = exact.nearest(self._matrix(connection, catalog, where), vector, top_k)
-                return ranked_documents(connection, keys, scores, top_k, "dense", "cosine")
+                elif self._asks_graph(catalog.chunks, len(vector)):
+                    keys, scores = _asked(vectors, index, lambda found: found.search(vector, top_k), connection, final)
+                else:
+                    keys, scores = self._nearest(connection, catalog, vector, top_k)
+                return ranked_documents(connection, catalog, keys, scores, top_k, "dense", "cosine")
 
         return self._tried(vectors, vectors.present, search)
 
@@ -86,11 +117,11 @@ class Searching:
             with self._state.read() as (connection, catalog):
                 if not catalog.chunks:
                     return self._nothing()
-                allowed = None if where is None else reading.selected_keys(connection, catalog.select(where))
+                allowed = None if where is None else self._keys(connection, catalog, where)
                 keys, scores = _asked(
                     lexical, index, lambda found: found.search(query, top_k, allowed=allowed), connection, final
                 )
-                return ranked_documents(connection, keys, scores, top_k, "bm25", "bm25")
+                return ranked_documents(connection, catalog, keys, scores, top_k, "bm25", "bm25")
 
         return self._tried(lexical, lexical.opened(), search)
 
@@ -115,6 +146,9 @@ class Searching:
                 degraded("another process is writing; what it wrote last is not searched by words; try again")
                 return search(index, True)
         raise AssertionError
+
+    def _compares_all(self, chunks: int, dimension: int) -> bool:
+        return chunks <= self._exact_below and not self._asks_graph(chunks, dimension)
 
     def _asks_graph(self, chunks: int, dimension: int) -> bool:
         """Also where sketches are slow, because the vectors that they show would have to be read from the disk."""
@@ -150,7 +184,7 @@ class Searching:
         return nearly_nearest(self._sketches.of(catalog, stored, vectors_of), vector, top_k, compared)
 
     def _matrix(self, connection: sqlite3.Connection, catalog: Catalog, where: Where | None) -> exact.Matrix:
-        name = exact.EVERYTHING if where is None else repr(where)
+        name = _name_of(where)
         matrix = self._matrices.get(catalog.state, name)
         if matrix is None:
             selection = catalog.select(where)
@@ -163,9 +197,32 @@ class Searching:
             self._matrices.keep(catalog, name, matrix)
         return matrix
 
+    def _keys(self, connection: sqlite3.Connection, catalog: Catalog, where: Where) -> reading.Keys:
+        """The keys of a selection; kept, because to select them may take longer than the search of words itself."""
+        name = f"keys {where!r}"
+        kept = self._matrices.get(catalog.state, _name_of(where)) or self._matrices.get(catalog.state, name)
+        if kept is None:
+            kept = exact.Matrix(reading.selected_keys(connection, catalog.select(where)), np.empty((0, 0), np.float32))
+            self._matrices.keep(catalog, name, kept)
+        return kept.keys
+
     def _nothing(self) -> list[Document]:
         log.warning("%s: the store is empty; ingest something first", self._state.folder)
         return []
+
+
+def _direction(query: Sequence[float], dimension: int | None) -> NDArray[np.float32]:
+    """The query at unit length; as it is where it has that length, as what an embedder gives does."""
+    given: Any = query
+    if isinstance(given, np.ndarray) and given.dtype == np.float32 and given.ndim == 1:
+        row: NDArray[np.float32] = given
+        if dimension in (None, len(row)) and abs(row.dot(row) - 1) < UNIT:
+            return row
+    return unit_query(query, dimension)
+
+
+def _name_of(where: Where | None) -> str:
+    return exact.EVERYTHING if where is None else repr(where)
 
 
 def _asked(

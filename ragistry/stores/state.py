@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import threading
 from collections.abc import Iterator
@@ -11,7 +12,7 @@ from pathlib import Path
 from ragistry.errors import StoreError, StoreLockedError
 from ragistry.stores.catalog import Catalog
 from ragistry.stores.database import Database
-from ragistry.stores.lock import hold, is_kept, release
+from ragistry.stores.lock import hold, is_kept, release, users
 from ragistry.stores.writing import touch
 
 REMEDY = "end that process, or wait until it is done; meanwhile any number of others may search"
@@ -19,6 +20,9 @@ REMEDY = "end that process, or wait until it is done; meanwhile any number of ot
 _turns: dict[Path, threading.RLock] = {}
 """Stores of one process on one folder share the lock of the folder, so among themselves they take turns."""
 _exclusive: set[Path] = set()
+if hasattr(os, "register_at_fork"):  # in the child, a turn that another thread had would never end
+    os.register_at_fork(after_in_child=_turns.clear)
+    os.register_at_fork(after_in_child=_exclusive.clear)
 
 
 class State:
@@ -34,8 +38,7 @@ class State:
         self._exclusive = exclusive
         self._lock_timeout = lock_timeout
         self._lock_file = folder / "store"
-        self._catalog = Catalog()
-        self._writing = _turns.setdefault(folder, threading.RLock())
+        self.last_catalog = Catalog()
         self._closed = False
         if exclusive:
             try:
@@ -73,8 +76,8 @@ class State:
 
     def catalog(self, connection: sqlite3.Connection) -> Catalog:
         """The catalog of what the connection sees; a transaction asks for it before it changes anything."""
-        self._catalog = self._catalog.refreshed(connection)
-        return self._catalog
+        self.last_catalog = catalog = self.last_catalog.refreshed(connection)
+        return catalog
 
     @contextmanager
     def locked(self, *, to_search: bool = False) -> Iterator[None]:
@@ -83,12 +86,13 @@ class State:
         ``to_search``: wait for no process that keeps it.
         """
         self._check_open()
-        with self._writing:
-            self._hold(0 if to_search and is_kept(self._lock_file) else self._lock_timeout)
+        with _turns.setdefault(self.folder, threading.RLock()):
+            others = users(self._lock_file)
             try:
+                self._hold(0 if to_search and is_kept(self._lock_file) else self._lock_timeout)
                 yield
-            finally:
-                release(self._lock_file)
+            finally:  # also where Ctrl-C came before it was known whether the lock is held
+                release(self._lock_file, to=others)
 
     @property
     def closed(self) -> bool:

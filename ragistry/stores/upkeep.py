@@ -2,14 +2,10 @@
 
 The database notes in an outbox the keys of which the index has yet to hear. Whether a key is new or gone is seen from
 the chunks themselves, so that applying an outbox twice, as after a crash between two steps, does no harm.
-
-Each time that an index has heard, folder and database are given the same random mark. A database that was put back
-from a backup, or copied from elsewhere, has another one, however much was written to it since.
 """
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import shutil
@@ -18,17 +14,15 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
-from uuid import uuid4
 
 from ragistry.errors import StoreCorruptError, StoreError
-from ragistry.stores.catalog import generation_of, state_of
 from ragistry.stores.database import Database
+from ragistry.stores.stamp import OUTDATED, Stamp
 
 log = logging.getLogger(__name__)
 
 AT_ONCE = 5_000
-MISSING, OUTDATED = "missing", "made from vectors of another embedder"
-STAMP = "made-from.json"
+MISSING = "missing"
 
 
 class Index(Protocol):
@@ -77,8 +71,7 @@ class Upkeep(Generic[I]):
         self._pairs = pairs
         self._index: I | None = None
         self._pid = os.getpid()
-        self._stamp_file = folder / STAMP
-        self._stamp_seen: tuple[bytes, dict[str, Any]] = (b"", {})
+        self._stamp = Stamp(folder, outbox, of_vectors=of_vectors)
 
     def pending(self, connection: sqlite3.Connection) -> int:
         """How many keys the index has yet to hear of."""
@@ -92,7 +85,7 @@ class Upkeep(Generic[I]):
         mark, pending = connection.execute(
             f"SELECT (SELECT value FROM meta WHERE key = ?), EXISTS (SELECT * FROM {self.outbox})", (self.outbox,)
         ).fetchone()
-        return not pending and mark is not None and mark == self._read_stamp().get("mark")
+        return not pending and self._stamp.is_of(mark)
 
     @property
     def present(self) -> I | None:
@@ -149,25 +142,17 @@ class Upkeep(Generic[I]):
         with self.database.read() as connection:
             present = list(self._pairs(connection, keys))
             gone = set(keys).difference(key for key, _ in present)
-            mark = self._stamp(self.folder, connection, forgotten=self._read_stamp().get("forgotten", 0) + len(gone))
+            mark = self._stamp.write(self.folder, connection, forgotten=self._stamp.forgotten + len(gone))
         index.apply(present, sorted(gone))
         with self.database.write() as connection:
             connection.executemany(f"DELETE FROM {self.outbox} WHERE key = ?", [(key,) for key in keys])
-            self._mark(connection, mark)
+            self._stamp.confirm(connection, mark)
 
     def _unfit(self) -> str:
         if not self.folder.exists():
             return MISSING
-        stamp = self._read_stamp()
-        if not stamp:
-            return "without a record of the database that it was made from"
         with self.database.snapshot() as connection:
-            now = self._now(connection)
-        if stamp.get("generation") != now["generation"]:
-            return OUTDATED
-        # What was being applied when the process ended is applied again, unless the database went on without it.
-        halfway = (stamp.get("before"), stamp.get("state")) == (now["mark"], now["state"])
-        return "" if stamp.get("mark") == now["mark"] or halfway else "made from another state of the database"
+            return self._stamp.mismatch(connection)
 
     def rebuild(self, reason: str) -> I:
         """Make the index again from the database, beside the old one, and put it in its place."""
@@ -191,12 +176,12 @@ class Upkeep(Generic[I]):
         # The write transaction holds the database still, so that nothing is missed and the outbox can be emptied.
         with self.database.write() as connection:
             self._build(new, self._pairs(connection, None))
-            mark = self._stamp(new, connection)
+            mark = self._stamp.write(new, connection)
             if self.folder.exists():
                 self.folder.rename(old)
             new.rename(self.folder)
             connection.execute(f"DELETE FROM {self.outbox}")
-            self._mark(connection, mark)
+            self._stamp.confirm(connection, mark)
 
     def problem(self) -> str:
         """What is wrong with the index; empty where nothing is. What it has yet to hear of is no fault."""
@@ -214,39 +199,8 @@ class Upkeep(Generic[I]):
 
     def remains(self) -> str:
         """What was deleted and is still in the index's files; empty where nothing is."""
-        forgotten = self._read_stamp().get("forgotten", 0) if self.of_vectors else 0
+        forgotten = self._stamp.forgotten if self.of_vectors else 0
         return f"keeping {forgotten:,} vectors in its files that were deleted" if forgotten else ""
-
-    def _stamp(self, folder: Path, connection: sqlite3.Connection, forgotten: int = 0) -> str:
-        """Write into the folder what is about to be applied; the mark that the database is to get afterwards."""
-        now = self._now(connection)
-        stamp = {**now, "mark": uuid4().hex, "before": now["mark"], "forgotten": forgotten}
-        (folder / STAMP).write_text(json.dumps(stamp), encoding="utf-8")
-        return str(stamp["mark"])
-
-    def _read_stamp(self) -> dict[str, Any]:
-        """What the folder says of itself; nothing where it says nothing that can be read."""
-        try:
-            with self._stamp_file.open("rb", buffering=0) as file:  # every search by words reads it
-                content = file.read()
-            seen, stamp = self._stamp_seen
-            if content != seen:
-                stamp = json.loads(content)
-                self._stamp_seen = content, stamp
-        except (OSError, ValueError):
-            return {}
-        return stamp if isinstance(stamp, dict) else {}
-
-    def _mark(self, connection: sqlite3.Connection, mark: str) -> None:
-        connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (self.outbox, mark))
-
-    def _now(self, connection: sqlite3.Connection) -> dict[str, Any]:
-        found = connection.execute("SELECT value FROM meta WHERE key = ?", (self.outbox,)).fetchone()
-        return {
-            "mark": found[0] if found else "",
-            "state": state_of(connection),
-            "generation": generation_of(connection) if self.of_vectors else 0,
-        }
 
     def discard(self) -> None:
         """Remove the index; it is made again when it is needed."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +12,8 @@ import numpy as np
 from ragistry.errors import DuplicateChunkIDError, EmbeddingMismatchError, InvalidChunkError
 from ragistry.types import EmbeddedChunk
 from ragistry.utils.ids import id_of
-from ragistry.utils.metadata import stored_metadata, text_problem
+from ragistry.utils.metadata import plain, stored_metadata, text_problem
+from ragistry.utils.shown import shown
 from ragistry.utils.vectors import unit_vector
 
 if TYPE_CHECKING:
@@ -41,6 +42,8 @@ def check_chunks(
     Raises `InvalidChunkError` with every fault of every chunk, `EmbeddingMismatchError` for another dimension,
     `DuplicateChunkIDError` for an id that comes twice.
     """
+    chunks = listed("chunks", chunks)
+    ids = None if ids is None else [plain(identity) for identity in listed("ids", ids)]
     if ids is not None and len(ids) != len(chunks):
         raise InvalidChunkError(f"there are {len(chunks)} chunks and {len(ids)} ids; give one id a chunk")
     problems: list[str] = []
@@ -60,20 +63,27 @@ def check_chunks(
             f"the vectors have {len(rows[0])} numbers, those in the store have {dimension}; "
             "use the embedder that the store was filled with, or clear the store and ingest again"
         )
-    keys = list(ids) if ids is not None else [id_of(*pair) for pair in zip(texts, metadatas, strict=True)]
+    keys = ids if ids is not None else [id_of(*pair) for pair in zip(texts, metadatas, strict=True)]
     refuse_duplicates(keys)
     vectors = np.stack(rows) if rows else np.empty((0, dimension or 0), dtype=np.float32)
     return CheckedChunks(keys, texts, metadatas, vectors)
 
 
+def listed(name: str, items: Any) -> list[Any]:
+    """What is given to be written as a list; raises `InvalidChunkError` where it is none."""
+    if not isinstance(items, Iterable):
+        raise InvalidChunkError(f"nothing was written: {name} are {shown(items)}; give a list of them")
+    return list(items)
+
+
 def _collect(chunk: Any, texts: list[str], metadatas: list[dict[str, Any]], rows: list[Any]) -> list[str]:
     """Take one chunk apart into the three lists, and return what is wrong with it."""
     if not isinstance(chunk, tuple) or len(chunk) != 3:
-        return [f"is {chunk!r:.80}, not (text, metadata, embedding)"]
+        return [f"is {shown(chunk, 80)}, not (text, metadata, embedding)"]
     text, metadata, embedding = chunk
     kept, faults = stored_metadata(metadata)
     if not isinstance(text, str) or not text.strip():
-        faults.append(f"has no text: {text!r:.80}")
+        faults.append(f"has no text: {shown(text, 80)}")
     elif problem := text_problem(text, MAX_TEXT_BYTES):
         faults.append(f"text {problem}")
     try:
@@ -93,7 +103,7 @@ def _uneven(rows: Sequence[Any]) -> list[str]:
 def id_problem(identity: Any) -> str:
     """Why this cannot be the id of a chunk; empty if it can."""
     if not isinstance(identity, str) or not identity:
-        return f"has the id {identity!r:.80}; an id is text"
+        return f"has the id {shown(identity, 80)}; an id is text"
     problem = text_problem(identity, MAX_ID_BYTES)
     return f"id {problem}" if problem else ""
 
@@ -108,9 +118,9 @@ def refuse_duplicates(ids: Sequence[str]) -> None:
     """Raise `DuplicateChunkIDError` if an id comes twice."""
     twice = [identity for identity, times in Counter(ids).items() if times > 1]
     if twice:
-        shown = ", ".join(repr(identity) for identity in twice[:SHOWN])
+        first = ", ".join(shown(identity, 80) for identity in twice[:SHOWN])
         raise DuplicateChunkIDError(
-            f"nothing was written: {len(twice)} ids come more than once in one call: {shown}; "
+            f"nothing was written: {len(twice)} ids come more than once in one call: {first}; "
             "give each chunk an id of its own, or chunk_index and source_file in its metadata"
         )
 
@@ -118,16 +128,16 @@ def refuse_duplicates(ids: Sequence[str]) -> None:
 def check_source(collection: str, source_file: str, chunks: Sequence[EmbeddedChunk]) -> None:
     """Raise `InvalidChunkError` unless these are the chunks of this source, all of them, in order."""
     if not all(isinstance(name, str) and name for name in (collection, source_file)):
-        raise InvalidChunkError(f"a source needs two names, got {collection!r} and {source_file!r}")
+        raise InvalidChunkError(f"a source needs two names, got {shown(collection, 80)} and {shown(source_file, 80)}")
     problems: list[str] = []
     for index, (_, metadata, _) in enumerate(chunks):
         expected = {"collection": collection, "source_file": source_file, "chunk_index": index}
         problems += [
-            f"chunk {index} has {key} {metadata.get(key)!r}, expected {value!r}"
+            f"chunk {index} has {key} {shown(metadata.get(key), 80)}, expected {shown(value, 80)}"
             for key, value in expected.items()
             if metadata.get(key) != value or isinstance(metadata.get(key), bool | float)
         ]
         if not isinstance(metadata.get("source_hash"), str):
-            problems.append(f"chunk {index} has no source_hash, but {metadata.get('source_hash')!r}")
+            problems.append(f"chunk {index} has no source_hash, but {shown(metadata.get('source_hash'), 80)}")
     if problems:
         refuse(problems)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from bisect import bisect_right
-from itertools import chain
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +17,12 @@ from ragistry.utils import sections
 from ragistry.utils.extract import MARKDOWN_EXTS, TEXT_EXTS, extract
 from ragistry.utils.extracted import Extracted
 from ragistry.utils.markdown import Outline, outline
-from ragistry.utils.spans import Region, check_sizes, cut_region
+from ragistry.utils.spans import Region, Span, check_sizes, cut_region
 
 _log = logging.getLogger(__name__)
+
+Room = Callable[[Sequence[str]], Sequence[int]]
+"""Says of texts how many characters each one's pieces may have: its own length where it may stay whole."""
 
 _LINE_EXTS = TEXT_EXTS - MARKDOWN_EXTS - {".txt", ".rst"}
 """Files whose units are lines, not sentences: code, configuration, tables."""
@@ -39,8 +42,10 @@ def chunk_document(file_path: str | Path, max_chunk_size: int, overlap: int = 0)
     return chunks
 
 
-def chunk_extracted(extracted: Extracted, max_chunk_size: int, overlap: int = 0) -> list[Chunk]:
-    """The chunks of a text; sizes as in `chunk_document`.
+def chunk_extracted(
+    extracted: Extracted, max_chunk_size: int, overlap: int = 0, *, room: Room | None = None
+) -> list[Chunk]:
+    """The chunks of a text; sizes as in `chunk_document`. ``room``: a chunk that is longer than this says is cut again.
 
     Metadata: the source's own, ``source``, ``chunk_index`` (0, 1, …), ``start`` and ``end`` (``text[start:end]`` is
     the chunk); PDF: ``page`` (1, 2, …, where the chunk starts); Markdown: ``has_code``, and below a heading
@@ -52,7 +57,8 @@ def chunk_extracted(extracted: Extracted, max_chunk_size: int, overlap: int = 0)
     regions = sections.regions(sketch, max_chunk_size) if sketch else [_whole(extracted)]
     known = {key: value for key, value in extracted.metadata.items() if value is not None}
     known["source"] = extracted.source
-    spans = chain.from_iterable(cut_region(text, region, max_chunk_size, overlap) for region in regions)
+    cuts = [(region, span) for region in regions for span in cut_region(text, region, max_chunk_size, overlap)]
+    spans = _fitted(text, cuts, overlap / max_chunk_size, room) if room else [span for _, span in cuts]
     chunks = [
         Chunk(text[start:end], {**known, "chunk_index": index, "start": start, "end": end})
         for index, (start, end) in enumerate(spans)
@@ -64,6 +70,29 @@ def chunk_extracted(extracted: Extracted, max_chunk_size: int, overlap: int = 0)
         for _, metadata in chunks:
             metadata["page"] = bisect_right(extracted.page_starts, metadata["start"])
     return chunks
+
+
+def _fitted(text: str, cuts: Sequence[tuple[Region, Span]], share: float, room: Room) -> list[Span]:
+    """The spans, those without room replaced by smaller ones; ``share``: of the size, how much is overlap."""
+    fitted: list[Span] = []
+    rooms = room([text[start:end] for _, (start, end) in cuts])
+    for (region, (start, end)), size in zip(cuts, rooms, strict=True):
+        pieces = [(start, end)]
+        if size < end - start:
+            part = region._replace(start=start, stop=end)
+            smaller = [(part, piece) for piece in cut_region(text, part, size, int(share * size))]
+            pieces = _fitted(text, smaller, share, room)
+        for piece in pieces:
+            _append(fitted, piece)
+    return fitted
+
+
+def _append(spans: list[Span], span: Span) -> None:
+    """Add the next span. Of two spans one of which lies in the other, as an overlap may do, the later one counts."""
+    while spans and span[0] <= spans[-1][0]:
+        spans.pop()
+    if not spans or spans[-1][1] < span[1]:
+        spans.append(span)
 
 
 def _whole(extracted: Extracted) -> Region:

@@ -38,10 +38,11 @@ def split(text: str) -> FrontMatter:
     """
     try:
         fields, end = _parse(text)
+        kept = None if fields is None else _kept(fields)
     except _malformed() as error:
         return FrontMatter({}, text, f"front matter cannot be read and was kept as text: {_one_line(error)}")
-    if fields is not None:
-        return FrontMatter(_kept(fields), text[end:].lstrip("\n"))
+    if kept is not None:
+        return FrontMatter(kept, text[end:].lstrip("\n"))
     unclosed = "front matter has no end and was kept as text: close it with the line that opened it"
     return FrontMatter({}, text, unclosed if _LOOKS_MEANT.match(text) else "")
 
@@ -67,10 +68,13 @@ def _load_yaml(block: str) -> Any:
 
 
 def _malformed() -> tuple[type[Exception], ...]:
-    """What the three parsers raise; the last four are ruamel's on values such as ``!!bool maybe`` or ``2024-13-45``."""
+    """What the three parsers raise; all but the first two are ruamel's, on values such as ``!!int ''``, ``2024-13-45``.
+
+    An integer of thousands of digits is a `ValueError` where it is made a text.
+    """
     from ruamel.yaml.error import YAMLError
 
-    return (YAMLError, RecursionError, ValueError, KeyError, TypeError, AttributeError)
+    return (YAMLError, RecursionError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 
 
 def _one_line(error: Exception) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cache
 
 from ragistry.errors import ConfigError
+from ragistry.utils.shown import shown
 from ragistry.utils.suggest import did_you_mean, listed
 
 STEMMED = {
@@ -32,12 +33,12 @@ def canonical_language(language: str) -> str:
 
     Raises `ConfigError` for a language that is not known.
     """
-    key = language.casefold()
+    key = language.casefold() if isinstance(language, str) else ""
     name = _NAMES.get(key, key)
     if name not in _NAMES.values():
         known = {*_NAMES, *_NAMES.values()}
         raise ConfigError(
-            f"no analysis for the language {language!r}{did_you_mean(language, known)}; "
+            f"no analysis for the language {shown(language)}{did_you_mean(key, known)}; "
             f"there are {listed(_NAMES.values(), len(_NAMES))}, their ISO 639-1 codes, and 'none' for no stemming"
         )
     return name

@@ -4,19 +4,60 @@ from __future__ import annotations
 
 from typing import Any
 
-from ragistry.errors import EmptyQueryError, InvalidLimitError
+from ragistry.errors import ConfigError, EmptyQueryError, InvalidLimitError, QueryError
 from ragistry.types import TOP_K_LIMIT
+from ragistry.utils.shown import shown
 
 
 def check_query(query: Any) -> str:
     """The query itself; raises `EmptyQueryError` where it has nothing to search for."""
     if not isinstance(query, str) or not query.strip():
-        raise EmptyQueryError(f"the query is empty: {query!r}; give at least one word")
+        raise EmptyQueryError(f"the query is empty: {shown(query)}; give at least one word")
     return query
 
 
-def check_top_k(top_k: Any, limit: int = TOP_K_LIMIT) -> int:
-    """``top_k`` itself; raises `InvalidLimitError` unless it is a whole number from 1 to ``limit``."""
-    if isinstance(top_k, bool) or not isinstance(top_k, int) or not 1 <= top_k <= limit:
-        raise InvalidLimitError(f"top_k must be a whole number from 1 to {limit:,}, got {top_k!r}")
-    return top_k
+def check_top_k(top_k: Any, limit: int = TOP_K_LIMIT, *, name: str = "top_k") -> int:
+    """``top_k`` itself, which its caller knows as ``name``.
+
+    Raises `InvalidLimitError` unless it is a whole number from 1 to ``limit``.
+    """
+    if not _is_whole(top_k) or not 1 <= top_k <= limit:
+        raise InvalidLimitError(f"{name} must be a whole number from 1 to {limit:,}, got {shown(top_k)}")
+    return int(top_k)
+
+
+def check_batch(batch: Any) -> None:
+    """Raise `InvalidLimitError` unless a scan may read so many chunks at once: a whole number from 1 on."""
+    if not _is_whole(batch) or batch < 1:
+        raise InvalidLimitError(f"a batch of scan holds at least 1 chunk, a whole number of them, got {shown(batch)}")
+
+
+def check_ids(ids: Any) -> list[Any]:
+    """The ids that are asked for, as a list; what is no text stays in it, as the id of nothing.
+
+    Raises `QueryError` for what is no list of them.
+    """
+    try:
+        listed = list(ids)
+        hash(tuple(listed))
+    except TypeError as error:
+        raise QueryError(f"ids must be a list of text, got {shown(ids)}; give ids as a search returns them") from error
+    return listed
+
+
+def check_sizes(**settings: Any) -> None:
+    """Raise `ConfigError` unless each of the settings is a whole number from 0 on."""
+    for name, value in settings.items():
+        if not _is_whole(value) or value < 0:
+            raise ConfigError(f"{name} must be a whole number, 0 or more, got {shown(value)}")
+
+
+def check_seconds(**settings: Any) -> None:
+    """Raise `ConfigError` unless each of the settings is a time in seconds, from 0 on."""
+    for name, value in settings.items():
+        if isinstance(value, bool) or not isinstance(value, int | float) or not value >= 0:
+            raise ConfigError(f"{name} must be a number of seconds, 0 or more, got {shown(value)}")
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)

@@ -6,6 +6,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ragistry.utils.shown import shown
+
 MAX_KEYS = 100
 MAX_KEY_LENGTH = 256
 MAX_LIST = 1_000
@@ -21,20 +23,19 @@ OWN_PREFIX = "ragistry:"
 def stored_metadata(metadata: Any) -> tuple[dict[str, Any], list[str]]:
     """The metadata as they are stored, and what is wrong with them, one phrase each.
 
-    None and an empty list say the same as no key, and are left out; a tuple becomes a list.
+    None and an empty list say the same as no key, and are left out; a tuple becomes a list, and a value `plain`.
     """
     if not isinstance(metadata, Mapping):
-        return {}, [f"metadata are {metadata!r:.80}, not a mapping"]
+        return {}, [f"metadata are {shown(metadata, 80)}, not a mapping"]
     kept: dict[str, Any] = {}
     problems: list[str] = []
-    for key, value in metadata.items():
+    for given, found in metadata.items():
+        key = plain(given)
+        value = [plain(item) for item in found] if isinstance(found, list | tuple) else plain(found)
         problem = key_problem(key) or value_problem(value)
         if problem:
-            problems.append(f"metadata {key!r:.80} {problem}")
-        elif isinstance(value, list | tuple):
-            if value:
-                kept[key] = list(value)
-        elif value is not None:
+            problems.append(f"metadata {shown(key, 80)} {problem}")
+        elif value is not None and value != []:
             kept[key] = value
     if len(kept) > MAX_KEYS:
         problems.append(f"has {len(kept)} metadata keys, the limit is {MAX_KEYS}")
@@ -42,6 +43,23 @@ def stored_metadata(metadata: Any) -> tuple[dict[str, Any], list[str]]:
     if values > MAX_VALUES:
         problems.append(f"has {values:,} metadata values, the limit is {MAX_VALUES:,}")
     return kept, problems
+
+
+def plain(value: Any) -> Any:
+    """The value as Python's own text, number or truth value; what is none of these as it is.
+
+    A member of an enumeration and a number of NumPy's equal one of these, but are of another type, by which they would
+    be told from what is stored.
+    """
+    if isinstance(value, str):
+        return str.__str__(value)
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, int):
+        return int.__int__(value)
+    if isinstance(value, float):
+        return float.__float__(value)
+    return value.item() if getattr(value, "shape", None) == () and hasattr(value, "item") else value
 
 
 def key_problem(key: Any) -> str:

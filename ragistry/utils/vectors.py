@@ -31,6 +31,25 @@ def unit_vector(vector: Any) -> NDArray[np.float32]:
     return unit
 
 
+def unit_vectors(vectors: Any, count: int) -> NDArray[np.float32]:
+    """``count`` vectors of one length as ``(count, d)`` float32, each at unit length.
+
+    Raises `ValueError` and `TypeError` for anything else, worded to stand by itself.
+    """
+    rows = list(vectors)
+    if len(rows) != count:
+        raise ValueError(f"{len(rows):,} vectors for {count:,} texts")
+    units = []
+    for index, row in enumerate(rows):
+        try:
+            units.append(unit_vector(row))
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"vector {index} {error}") from error
+    if len({len(unit) for unit in units}) > 1:
+        raise ValueError("vectors of unequal lengths")
+    return np.stack(units)
+
+
 def query_vector(vector: Any, dimension: int | None) -> NDArray[np.float32]:
     """The vector of a query at unit length; ``dimension``: that of the store's vectors, where it is known.
 

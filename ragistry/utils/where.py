@@ -14,7 +14,8 @@ from typing import Any
 
 from ragistry.errors import InvalidFilterError
 from ragistry.types import Where
-from ragistry.utils.metadata import scalar_problem
+from ragistry.utils.metadata import plain, scalar_problem
+from ragistry.utils.shown import shown
 
 MAX_DEPTH = 32
 COMPARISONS = ("$eq", "$ne", "$gt", "$gte", "$lt", "$lte", "$in", "$nin", "$contains")
@@ -28,7 +29,7 @@ _ORDER: dict[str, Callable[[Any, Any], bool]] = {
 
 
 def normalise(where: Where) -> dict[str, Any]:
-    """The same condition with one key in every mapping and every operator written out.
+    """The same condition with one key in every mapping, every operator written out, and values of Python's own types.
 
     Raises `InvalidFilterError` for whatever is not a condition. An empty mapping is refused: where a condition
     limits access, a caller that built none by mistake must not see everything.
@@ -38,7 +39,7 @@ def normalise(where: Where) -> dict[str, Any]:
 
 def _normalise(where: Any, depth: int) -> dict[str, Any]:
     if not isinstance(where, Mapping):
-        raise InvalidFilterError(f"where must be a mapping, got {where!r}; write {{'page': 3}}")
+        raise InvalidFilterError(f"where must be a mapping, got {shown(where)}; write {{'page': 3}}")
     if not where:
         raise InvalidFilterError("where is empty: {}; leave it out (None) to search everything")
     if depth == 0:
@@ -48,45 +49,51 @@ def _normalise(where: Any, depth: int) -> dict[str, Any]:
 
 
 def _normalise_item(key: Any, value: Any, depth: int) -> dict[str, Any]:
+    key = plain(key)
     if not isinstance(key, str):
-        raise InvalidFilterError(f"a key of where must be text, got {key!r}")
+        raise InvalidFilterError(f"a key of where must be text, got {shown(key)}")
     if key in JOINS:
-        if not isinstance(value, Sequence) or isinstance(value, str) or not value:
-            raise InvalidFilterError(f"{key} takes a list of one or more conditions, got {value!r}")
+        if not _is_list(value) or not value:
+            raise InvalidFilterError(f"{key} takes a list of one or more conditions, got {shown(value)}")
         parts = [_normalise(part, depth - 1) for part in value]
         return parts[0] if len(parts) == 1 else {key: parts}
     if key.startswith("$"):
         raise InvalidFilterError(
-            f"{key!r} cannot stand here; joins are {' '.join(JOINS)}, "
+            f"{shown(key)} cannot stand here; joins are {' '.join(JOINS)}, "
             "and an operator goes below a key: {'page': {'$gte': 3}}"
         )
     if not isinstance(value, Mapping):
         return {key: {"$eq": _scalar(key, "$eq", value)}}
     if not value:
-        raise InvalidFilterError(f"the condition on {key!r} is empty; write {{{key!r}: {{'$eq': …}}}}")
-    parts = [{key: {op: _operand(key, op, operand)}} for op, operand in value.items()]
+        raise InvalidFilterError(f"the condition on {shown(key)} is empty; write {{{shown(key)}: {{'$eq': …}}}}")
+    parts = [_comparison(key, plain(op), operand) for op, operand in value.items()]
     return parts[0] if len(parts) == 1 else {"$and": parts}
 
 
-def _operand(key: str, op: Any, operand: Any) -> Any:
+def _comparison(key: str, op: Any, operand: Any) -> dict[str, Any]:
     if op not in COMPARISONS:
-        raise InvalidFilterError(f"unknown operator {op!r} on {key!r}; there are {' '.join(COMPARISONS)}")
+        raise InvalidFilterError(f"unknown operator {shown(op)} on {shown(key)}; there are {' '.join(COMPARISONS)}")
     if op in ("$in", "$nin"):
-        if not isinstance(operand, Sequence | set | frozenset) or isinstance(operand, str):
-            raise InvalidFilterError(f"{op} on {key!r} takes a list of values, got {operand!r}")
-        return [_scalar(key, op, item) for item in operand]
+        if not _is_list(operand):
+            raise InvalidFilterError(f"{op} on {shown(key)} takes a list of values, got {shown(operand)}")
+        return {key: {op: [_scalar(key, op, item) for item in operand]}}
     value = _scalar(key, op, operand)
     if op in _ORDER and isinstance(value, bool):
-        raise InvalidFilterError(f"{op} on {key!r} compares numbers or text, got {operand!r}")
-    return value
+        raise InvalidFilterError(f"{op} on {shown(key)} compares numbers or text, got {shown(operand)}")
+    return {key: {op: value}}
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, Sequence | set | frozenset) and not isinstance(value, str | bytes | bytearray)
 
 
 def _scalar(key: str, op: str, value: Any) -> Any:
+    value = plain(value)
     if not isinstance(value, str | int | float | bool):
-        raise InvalidFilterError(f"{op} on {key!r} takes text, a number or a truth value, got {value!r:.200}")
+        raise InvalidFilterError(f"{op} on {shown(key)} takes text, a number or a truth value, got {shown(value)}")
     problem = scalar_problem(value)
     if problem:
-        raise InvalidFilterError(f"the value of {op} on {key!r} {problem}")
+        raise InvalidFilterError(f"the value of {op} on {shown(key)} {problem}")
     return value
 
 

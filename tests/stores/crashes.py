@@ -19,7 +19,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from ragistry.stores import database, lexical, local, upkeep, vector_index
+from ragistry.stores import database, lexical, local, stamp, vector_index
 from tests.stores.local_stores import ALL, put, version_of
 
 CHANGES = ("BEGIN IMMEDIATE", "INSERT", "UPDATE", "DELETE", "COMMIT", "CREATE", "PRAGMA wal", "PRAGMA journal_mode")
@@ -83,7 +83,7 @@ class Steps:
         for index in (lexical.LexicalIndex, vector_index.VectorIndex):
             self.around(index, "apply")
             self.around(index, "build")
-        self.around(upkeep.Upkeep, "_mark")
+        self.around(stamp.Stamp, "confirm")
         sys.addaudithook(self.event)
 
 

@@ -76,10 +76,10 @@ def test_the_default_space_is_not_cosine(tmp_path):
 def test_a_collection_made_by_another_program_in_cosine_space_is_taken(tmp_path):
     with chromadb.PersistentClient(str(tmp_path)) as client:
         made = client.create_collection("documents", metadata={"hnsw:space": "cosine", "by": "them"})
-        made.add(ids=["a"], embeddings=[EAST], metadatas=[{"page": 1}])
+        made.add(ids=["a"], embeddings=[EAST], documents=["text"], metadatas=[{"page": 1}])
     with closing(ChromaStore(tmp_path)) as store:
         store.use_embedder(EmbedderFingerprint("embedded", "minilm", "abc", 3))
-        assert [(d.id, d.content, d.metadata) for d in store.search(EAST)] == [("a", "", {"page": 1})]
+        assert [(d.id, d.content, d.metadata) for d in store.search(EAST)] == [("a", "text", {"page": 1})]
         assert store._rows.metadata["by"] == "them"
 
 
@@ -145,7 +145,8 @@ def test_two_processes_on_one_path(tmp_path):
 
 
 FORKED = """
-import os, sys
+import os, sys, warnings
+warnings.simplefilter("ignore")  # Python 3.12 warns of every fork beside threads
 from ragistry.errors import StoreError
 from ragistry.stores.chroma import ChromaStore
 store = ChromaStore(sys.argv[1])

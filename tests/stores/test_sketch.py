@@ -162,7 +162,7 @@ def test_vectors_of_another_embedder_get_sketches_of_their_own(tmp_path: Path) -
             store.search(query)
         new = everywhere(400, 48)
         for group in store.begin_reembedding(fingerprint):
-            store.put_reembedded(group, new)
+            store.put_reembedded(group, new, fingerprint)
         assert store.finish_reembedding(fingerprint)
         for row in range(0, 400, 40):
             assert store.search(new[row], 1)[0].metadata["chunk_index"] == row

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from ragistry.errors import ConfigError, SourceNotFoundError, UnsupportedFormatError
 from ragistry.types import Chunk
-from ragistry.utils.chunker import chunk_document, chunk_extracted
+from ragistry.utils.chunker import Room, chunk_document, chunk_extracted
 from ragistry.utils.extract import extract
 from ragistry.utils.extracted import Extracted
 from ragistry.utils.markdown import outline
@@ -26,9 +26,9 @@ def markdown(text: str, size: int, overlap: int = 0) -> list[Chunk]:
     return chunk_extracted(Extracted(text, "notes.md", "markdown"), size, overlap)
 
 
-def check_chunks(extracted: Extracted, size: int, overlap: int) -> list[Chunk]:
+def check_chunks(extracted: Extracted, size: int, overlap: int, *, room: Room | None = None) -> list[Chunk]:
     """Chunk the text, assert all that holds of every result, and return the chunks."""
-    chunks = chunk_extracted(extracted, size, overlap)
+    chunks = chunk_extracted(extracted, size, overlap, room=room)
     spans = [(chunk.metadata["start"], chunk.metadata["end"]) for chunk in chunks]
     assert [chunk.text for chunk in chunks] == [extracted.text[start:end] for start, end in spans]
     assert [chunk.metadata["chunk_index"] for chunk in chunks] == list(range(len(chunks)))
@@ -239,6 +239,47 @@ texts = st.lists(st.sampled_from(pieces), max_size=40).map("\n".join)
 @settings(max_examples=200, deadline=None)
 def test_invariants_hold_for_any_markdown(text: str, size: int, overlap: int) -> None:
     check_markdown(Extracted(text, "any.md", "markdown"), size, overlap)
+
+
+LIMIT, LEAST = 20, 8
+"""Tokens that a chunk may have, and characters that it is not cut below."""
+
+
+def tokens(text: str) -> int:
+    """As a model counts figures and signs: each by itself, letters by threes."""
+    letters = sum(character.isalpha() for character in text)
+    return letters // 3 + sum(not character.isspace() for character in text) - letters
+
+
+def room_for(limit: int) -> Room:
+    return lambda texts: [
+        len(text) if tokens(text) <= limit else max(LEAST, 9 * len(text) * limit // (10 * tokens(text)))
+        for text in texts
+    ]
+
+
+uneven = st.lists(st.sampled_from([*pieces, "1 2 3 4 5 6 7 8 9", "3.14159265358979323846", "a | b | c"]), max_size=30)
+
+
+@given(uneven.map("\n".join), st.integers(30, 120), st.integers(0, 29), st.sampled_from(["markdown", "text"]))
+@settings(max_examples=200, deadline=None)
+def test_invariants_hold_where_chunks_are_cut_again(text: str, size: int, overlap: int, kind: str) -> None:
+    extracted = Extracted(text, "any.txt", kind)
+    chunks = check_chunks(extracted, size, overlap, room=room_for(LIMIT))
+    assert all(tokens(chunk.text) <= LIMIT or len(chunk.text) <= LEAST for chunk in chunks)
+    assert chunks == chunk_extracted(extracted, size, overlap, room=room_for(LIMIT))
+
+
+def test_only_chunks_that_are_too_long_are_cut_again() -> None:
+    prose = "Plain words fill this paragraph.\n\n"
+    extracted = Extracted(f"{prose * 2}{'1 2 3 4 5 6 7 8 9 0 ' * 3}\n\n{prose * 2}", "any.txt", "text")
+    before, after = chunk_extracted(extracted, 70), check_chunks(extracted, 70, 0, room=room_for(LIMIT))
+    assert [tokens(chunk.text) > LIMIT for chunk in before] == [False, True, False]
+    whole = [chunk.text for chunk in before]
+    assert after[0].text == whole[0]
+    assert after[-1].text == whole[-1]
+    assert " ".join(chunk.text for chunk in after[1:-1]) == whole[1]
+    assert len(after) == 4
 
 
 def check_markdown(extracted: Extracted, size: int, overlap: int) -> None:

@@ -113,3 +113,11 @@ def test_real_pages_all_have_a_title(data: Path) -> None:
     assert len(found) > 50
     assert [fields.warning for fields in found if fields.warning] == []
     assert all(fields.metadata["title"] and not fields.body.startswith("---") for fields in found)
+
+
+@pytest.mark.parametrize("value", ["!!int ''", "!!float ''", "!!omap x", "2024-13-45", "0x" + 6_000 * "F"])
+def test_a_value_that_yaml_cannot_build_leaves_the_block_as_text(value: str) -> None:
+    text = f"---\ntitle: {value}\n---\nTea.\n"
+    metadata, body, warning = split(text)
+    assert (metadata, body) == ({}, text)
+    assert warning.startswith("front matter cannot be read and was kept as text: ")

@@ -1,0 +1,21 @@
+"""How a value stands in a message: on one line, and no longer than one reads."""
+
+from __future__ import annotations
+
+from typing import Any
+
+LONGEST = 200
+
+
+def shown(value: Any, longest: int = LONGEST) -> str:
+    """The value's ``repr`` on one line; of one that is long the first ``longest`` characters, and an ellipsis."""
+    try:
+        return one_line(repr(value), longest)
+    except (RecursionError, ValueError):  # nested too deeply; a whole number of thousands of digits
+        return f"a value of type {type(value).__name__}"
+
+
+def one_line(text: str, longest: int = LONGEST) -> str:
+    """A text of somebody else's on one line, its end left out where it is long."""
+    text = " ".join(line.strip() for line in text.splitlines())
+    return text if len(text) <= longest else f"{text[:longest]}…"

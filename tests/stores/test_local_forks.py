@@ -1,0 +1,99 @@
+"""A process that forks while its threads write: the child opens the store anew and is no worse off than another."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.stores.scripts import run
+
+FORKED = """
+import os, sys, threading, time
+from ragistry.errors import StoreError
+from tests.stores.local_stores import *
+folder, what = sys.argv[1:]
+store = LocalStore(folder, lock_timeout=30)
+put(store, version_of("a.md", 1))
+stop = threading.Event()
+
+def write() -> None:
+    version = 1
+    while not stop.wait(0.02):
+        version += 1
+        put(store, version_of("a.md", version, 60))
+
+def in_child() -> None:
+    deadline = threading.Timer(20, os._exit, [9])
+    deadline.daemon = True
+    deadline.start()
+    opened = store if what == "inherited" else LocalStore(folder, lock_timeout=10)
+    put(opened, version_of(f"{os.getpid()}.md", 1))
+    assert opened.count() > 3 and opened.search_text("source")
+    os._exit(0)
+
+thread = threading.Thread(target=write)
+thread.start()
+try:
+    for _ in range(4):
+        time.sleep(0.05)
+        child = os.fork()
+        if child == 0:
+            try:
+                in_child()
+            except BaseException as error:
+                os.write(1, repr(error).encode())
+                os._exit(1)
+        print(os.waitpid(child, 0)[1])
+finally:
+    stop.set()
+    thread.join()
+print(len({name for _, name in held(store)}), store.verify())
+"""
+
+
+@pytest.mark.parametrize("what", ["anew", "inherited"])
+def test_a_child_writes_whatever_its_parent_was_at(quick_path: Path, what: str) -> None:
+    output = run(FORKED, quick_path / "local", what).splitlines()
+    assert [line for line in output if "fork" not in line] == ["0"] * 4 + ["5 []"]
+
+
+HELD = """
+import os, sys, threading, time
+from ragistry.errors import StoreLockedError
+from tests.stores.local_stores import *
+store = LocalStore(sys.argv[1])
+taken, done = threading.Event(), threading.Event()
+
+def write() -> None:
+    with store._state.locked():
+        taken.set()
+        done.wait()
+
+thread = threading.Thread(target=write)
+thread.start()
+taken.wait()
+child = os.fork()
+if child == 0:
+    opened, start = LocalStore(sys.argv[1], lock_timeout=0.5), time.monotonic()
+    try:
+        put(opened, version_of("b.md", 1))
+    except StoreLockedError as error:
+        print(str(os.getppid()) in str(error), time.monotonic() - start < 5, flush=True)
+    os._exit(0)
+os.waitpid(child, 0)
+try:
+    LocalStore(sys.argv[1], lock_timeout=0)  # the child's end did not let go of the lock
+    from subprocess import run
+    code = "import sys; from tests.stores.local_stores import *; put(LocalStore(sys.argv[1]), version_of('b.md', 1))"
+    print(run([sys.executable, "-c", code, sys.argv[1]], capture_output=True, text=True).returncode)
+finally:
+    done.set()
+    thread.join()
+put(store, version_of("c.md", 1))
+"""
+
+
+def test_a_child_waits_no_longer_than_its_time_out(quick_path: Path) -> None:
+    output = run(HELD, quick_path / "local").splitlines()
+    assert [line for line in output if "fork" not in line] == ["True True", "1"]
