@@ -16,7 +16,7 @@ from ragistry.embedders.choose import choose_embedder, chunking_of
 from ragistry.errors import ConfigError, InvalidConfigError, SourceNotFoundError, StoreError
 from ragistry.library.service import DocumentService
 from ragistry.library.source import Reading
-from ragistry.protocols import Embedder, Generator, Reranker, SourceStore
+from ragistry.protocols import Embedder, Generator, Reranker, SourceStore, TextSearch
 from ragistry.techniques.agreement import check_agreement
 from ragistry.techniques.registered import RegisteredTechnique
 from ragistry.techniques.registry import DEFAULT_TECHNIQUE, TechniqueRegistry
@@ -25,7 +25,9 @@ from ragistry.types import RetrievalResult, Where
 from ragistry.utils.extracted import ExtractLimits
 
 if TYPE_CHECKING:
+    from ragistry.library.archive_targets import ArchiveTargets
     from ragistry.library.repository import Repositories
+    from ragistry.library.target_names import TargetNames
     from ragistry.library.targets import WorkspaceTargets
 
 Part = TypeVar("Part")
@@ -50,6 +52,7 @@ def open_workspace(path: str | Path = ".", *, exclusive: bool = False, **setting
     with problems.gather():
         registry = TechniqueRegistry.load(_techniques_file(root), resources)
     problems.report()
+    registry.searches_words = resolved.settings.chroma_host is None
     workspace = resources.workspace = Workspace(root, resolved, registry, exclusive=exclusive)
     try:
         # Made now, so that what is wrong with the configuration is told when the workspace is opened.
@@ -108,6 +111,11 @@ class Workspace:
         return self._part("repositories", self._make_repositories)
 
     @property
+    def archives(self) -> ArchiveTargets:
+        """The archives of vector_stores.yaml: collections of other Chroma servers."""
+        return self._part("archives", self._make_archives)
+
+    @property
     def generator(self) -> Generator | None:
         """The model that ``generate_model`` names, if one is named."""
         return self._part("generator", self._make_generator)
@@ -119,8 +127,13 @@ class Workspace:
 
     @property
     def targets(self) -> WorkspaceTargets:
-        """What a query can be routed to: collections, repositories, and what its ``add`` is given, such as archives."""
+        """What a query can be routed to: collections, repositories, archives, and what its ``add`` is given."""
         return self._part("targets", self._make_targets)
+
+    @property
+    def target_names(self) -> TargetNames:
+        """What the collections, repositories and archives are called."""
+        return self._part("target_names", self._make_target_names)
 
     def technique(self, name: str) -> RegisteredTechnique:
         """A technique by its name in techniques.yaml. Raises `UnknownTechniqueError`.
@@ -207,12 +220,26 @@ class Workspace:
     def _make_repositories(self) -> Repositories:
         from ragistry.library.repository import Repositories
 
-        return Repositories(self.path_of(self.settings.data_dir) / "repositories", self.embedder, self.reading)
+        names = self.target_names
+        return Repositories(names.repositories, self.embedder, self.reading, names.check_free("repository"))
+
+    def _make_target_names(self) -> TargetNames:
+        from ragistry.library.target_names import TargetNames
+
+        folder = self.path_of(self.settings.data_dir) / "repositories"
+        return TargetNames(CollectionsFile(self.root), folder, self.settings.archives)
 
     def _make_targets(self) -> WorkspaceTargets:
         from ragistry.library.targets import WorkspaceTargets
 
-        return WorkspaceTargets(self.library, self.repositories, self.technique_over)
+        targets = WorkspaceTargets(self.library, self.repositories, self.technique_over)
+        targets.add(*(self.archives.targets() if self.settings.archives else ()))
+        return targets
+
+    def _make_archives(self) -> ArchiveTargets:
+        from ragistry.library.archive_targets import ArchiveTargets
+
+        return ArchiveTargets(self.settings.archives)
 
     def technique_over(self, store: SourceStore, name: str | None = None) -> RegisteredTechnique:
         """A technique of techniques.yaml over another store, such as that of a repository.
@@ -223,6 +250,7 @@ class Workspace:
         resources = {part: getattr(self, part) for part in ("embedder", "generator", "reranker")} | {"store": store}
         known = {part: value for part, value in resources.items() if value is not None}
         registry = TechniqueRegistry.load(self.registry.file.path, known)
+        registry.searches_words = isinstance(store, TextSearch)
         chosen = registry.default if name is None else name
         while "targets" in wanted_resources(registry.technique_class(chosen)):
             chosen = registry.entry(chosen).base or DEFAULT_TECHNIQUE
@@ -244,8 +272,9 @@ class Workspace:
         return TEIReranker(base_url=self.settings.rerank_url)
 
     def _make_library(self) -> DocumentService:
+        collections = CollectionsFile(self.root, self.target_names.check_free("collection"))
         return DocumentService(
-            CollectionsFile(self.root), self.store, self.embedder, self.registry, self.reading, self.settings.n_results
+            collections, self.store, self.embedder, self.registry, self.reading, self.settings.n_results
         )
 
     def _make_reading(self) -> Reading:

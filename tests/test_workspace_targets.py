@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ragistry import Workspace, open_workspace
-from ragistry.errors import CollectionNotFoundError, ConfigError
+from ragistry.errors import CollectionAlreadyExistsError, CollectionNotFoundError, ConfigError
 from ragistry.mcp import tools
 from ragistry.techniques.routing.target import Target
 from ragistry.tools.archives import archive_target
@@ -99,7 +99,9 @@ def test_a_damaged_repository_is_named_and_the_others_are_served(workspace: Work
 
 
 def test_a_repository_and_a_collection_of_one_name_are_refused(workspace: Workspace) -> None:
-    workspace.library.create_collection("widget")
+    with pytest.raises(CollectionAlreadyExistsError, match="there is a repository 'widget'"):
+        workspace.library.create_collection("widget")
+    workspace.library.collections.path.write_text("collections: [{name: widget}]\n", encoding="utf-8")
     with pytest.raises(ConfigError, match="two targets are called 'widget'; rename"):
         workspace.search(KERNEL, technique="routed")
 

@@ -107,13 +107,28 @@ def run() -> None:
         # The reader of a pipe, such as `head`, has seen enough.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
+    except Exception as error:
+        technique = next((note for note in getattr(error, "__notes__", ()) if note.startswith("technique ")), None)
+        if debug or technique is None:
+            raise
+        reason = " ".join(f"{type(error).__name__}: {error}".split())
+        error_line(f"{technique}: {reason}; `--debug` shows where")
+        sys.exit(1)
 
 
 def _usage(error: typer.TyperException) -> str:
     """What was used wrongly, and which help says how, on one line."""
     context: typer.Context | None = getattr(error, "ctx", None)
     command = context.command_path if context else "ragistry"
-    return f"{' '.join(error.format_message().split())} (`{command} --help` says how)"
+    return f"{' '.join(error.format_message().split())}{_got(error)} (`{command} --help` says how)"
+
+
+def _got(error: typer.TyperException) -> str:
+    """The value that was refused, where the message of a type leaves it out."""
+    from pydantic import ValidationError
+
+    cause = error.__cause__
+    return f", got {cause.errors()[0]['input']!r}" if isinstance(cause, ValidationError) else ""
 
 
 class _WarningHandler(logging.Handler):

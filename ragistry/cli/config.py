@@ -9,6 +9,7 @@ from ragistry.cli.options import DebugOption, JsonOption, WorkspaceOption
 from ragistry.cli.output import console, print_json
 
 SECRET = ("chroma_api_key",)
+TECHNIQUE = "default technique"
 
 
 def config(
@@ -16,24 +17,32 @@ def config(
     as_json: JsonOption = False,
     debug: DebugOption = False,  # noqa: ARG001, read from the command line by `run`
 ) -> None:
-    """Print each setting with its value and where the value comes from."""
+    """Print each setting with its value and where the value comes from; those of archives under their variables."""
     from rich import box
-    from rich.table import Table
+    from rich.table import Column, Table
 
+    from ragistry.config.archive_settings import archive_environment
     from ragistry.workspace import open_workspace
 
     with open_workspace(workspace) as opened:
         values = opened.settings.model_dump(mode="json")
-        origins = opened.origins
+        registry = opened.registry
+        origins = opened.origins | {TECHNIQUE: registry.file.place(["default"])}
+        values[TECHNIQUE] = registry.default
         reading = opened.reading
     used = {"chunk_size": reading.chunk_size, "chunk_overlap": reading.chunk_overlap}
     for name in SECRET:
         values[name] = "set" if values[name] else None
+    values["archives"] = [archive["name"] for archive in values["archives"]]
+    of_archives, archive_origins = archive_environment()
+    values |= of_archives
+    origins = origins | archive_origins
     if as_json:
         rows = {name: {"value": used.get(name, value), "from": origins[name]} for name, value in values.items()}
         print_json({"settings": rows})
         return
-    table = Table("setting", "value", "from", box=box.SIMPLE_HEAD)
+    columns = Column("setting", no_wrap=True), Column("value", overflow="fold"), Column("from", overflow="fold")
+    table = Table(*columns, box=box.SIMPLE_HEAD)
     for name, value in values.items():
         shown = f"{value} ({used[name]})" if name in used and used[name] != value else _shown(value)
         table.add_row(name, shown, origins[name])
@@ -43,6 +52,8 @@ def config(
 def _shown(value: Any) -> str:
     if isinstance(value, dict):
         return ", ".join(f"{name} {_shown(inner)}" for name, inner in value.items())
+    if isinstance(value, list):
+        return ", ".join(map(str, value)) or "-"
     if value is None:
         return "-"
     return f"{value:g}" if isinstance(value, float) else str(value)

@@ -19,6 +19,7 @@ from ragistry.cli.output import console, counted, print_json
 from ragistry.errors import RagistryError
 
 if TYPE_CHECKING:
+    from ragistry.library.archive_technique import ArchiveTechnique
     from ragistry.workspace import Workspace
 
 PACKAGES = ("chromadb", "onnxruntime", "tokenizers", "numpy", "pocketflow", "pypdfium2", "pydantic")
@@ -70,14 +71,16 @@ def _try_workspace(path: Path) -> list[Finding]:
     except RagistryError as error:
         return [Finding("configuration", "failed", str(error))]
     with opened:
-        broken = "; ".join(opened.registry.broken.values())
-        names = ", ".join(opened.registry.names())
+        model = _try("model", lambda: _embed(opened))
+        store = _try("store", lambda: _count(opened, with_model=model.state == "ok"))
         return [
             Finding("configuration", "ok", f"{opened.root.resolve()}"),
-            Finding("techniques", "failed" if broken else "ok", broken or names),
-            model := _try("model", lambda: _embed(opened)),
-            _try("store", lambda: _count(opened, with_model=model.state == "ok")),
+            *_techniques(opened, with_store=store.state == "ok"),
+            model,
+            store,
             *_repositories(opened, with_model=model.state == "ok"),
+            *_archives(opened),
+            *_names(opened),
             *(Finding("orphaned", "warning", f"{name!r}: {remedy}") for name, remedy in _orphans(opened).items()),
             _ollama(opened),
         ]
@@ -107,6 +110,29 @@ def _count(opened: Workspace, *, with_model: bool) -> str:
     return f"{counted(len(sources), 'source')}, {counted(sum(info.chunks for info in sources), 'chunk')}"
 
 
+def _techniques(opened: Workspace, *, with_store: bool) -> list[Finding]:
+    """Those that work, and of the others why not: a failure where a plugin is broken, or searches by default fail."""
+    registry = opened.registry
+    reasons: dict[str, list[str]] = {}
+    for name in registry.names() if with_store else ():
+        try:
+            registry.get(name)
+        except RagistryError as error:
+            reasons.setdefault(str(error), []).append(name)
+    failed = [name for names in reasons.values() for name in names]
+    working = ", ".join(name for name in registry.names() if name not in failed)
+    broken = "; ".join(registry.broken.values())
+    words = "" if registry.searches_words else " (the store does not search words)"
+    told = broken or f"{working}; by default {registry.default}{words}"
+    return [
+        Finding("techniques", "failed" if broken else "ok", told),
+        *(
+            Finding(", ".join(names), "failed" if registry.default in names else "warning", reason)
+            for reason, names in reasons.items()
+        ),
+    ]
+
+
 def _repositories(opened: Workspace, *, with_model: bool) -> list[Finding]:
     """Each repository that cannot be searched, or how many there are; nothing where there is none."""
     from ragistry.library.contract_entries import names
@@ -127,6 +153,32 @@ def _chunks_of(opened: Workspace, name: str, with_model: bool) -> str:
 
     with opened.repositories.collection(name) as collection:
         return counted(collection.read(count, 0), "chunk")
+
+
+def _archives(opened: Workspace) -> list[Finding]:
+    """Each archive, asked a question; nothing where there is none."""
+    if not opened.settings.archives:
+        return []
+    return [_try(f"archive {each.name}", partial(_ask, each)) for each in opened.archives.techniques]
+
+
+def _names(opened: Workspace) -> list[Finding]:
+    """Each name that would keep every routed search from working."""
+    from ragistry.library.target_names import a
+
+    try:
+        clashes = opened.target_names.clashes()
+    except RagistryError as error:
+        return [Finding("names", "failed", str(error))]
+    return [
+        Finding("names", "failed", f"{name!r} is the name of {' and '.join(map(a, kinds))}; rename one of them")
+        for name, kinds in clashes.items()
+    ]
+
+
+def _ask(archive: ArchiveTechnique) -> str:
+    """An empty archive answers too."""
+    return f"{archive.place} answers ({counted(len(archive.retrieve('a question', top_k=1)), 'passage')} found)"
 
 
 def _orphans(opened: Workspace) -> dict[str, str]:

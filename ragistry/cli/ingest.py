@@ -9,6 +9,7 @@ import typer
 
 from ragistry.cli.collections import print_collections
 from ragistry.cli.confirm import YesOption
+from ragistry.cli.flags import FlagsError, refuse_together, refuse_without
 from ragistry.cli.options import DebugOption, JsonOption, WorkspaceOption
 from ragistry.cli.output import console, counted, error_line, print_json, progress_bar
 from ragistry.cli.sources import delete_source, print_sources
@@ -20,12 +21,19 @@ if TYPE_CHECKING:
 
 
 def ingest(
+    context: typer.Context,
     paths: Annotated[list[Path] | None, typer.Argument(help="Files and folders.")] = None,
     collection: Annotated[str | None, typer.Option("--collection", "-c", help="Name of the collection.")] = None,
     create: Annotated[
         str | None, typer.Option("--create", metavar="DESCRIPTION", help="Make the collection, with a description.")
     ] = None,
     prune: Annotated[bool, typer.Option("--prune", help="Remove what is no longer in an ingested folder.")] = False,
+    follow_links: Annotated[
+        bool, typer.Option("--follow-links", help="Follow links that lead out of an ingested folder.")
+    ] = False,
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Take the place of another file's source of the same name.")
+    ] = False,
     listing: Annotated[
         bool, typer.Option("--list", help="List the collections; with --collection, the sources of one.")
     ] = False,
@@ -47,9 +55,15 @@ def ingest(
         raise ConfigError(
             "say what to ingest, or --list, or --delete FILE: one of the three (`ragistry ingest --help`)"
         )
+    for action in ("listing", "delete"):
+        refuse_together(context, action, "create", "prune", "follow_links", "replace")
+    refuse_without(context, "delete", "yes")
+    refuse_without(context, "collection", "create")
     with open_workspace(workspace) as opened:
         if paths:
-            _ingest(opened, paths, collection, create, prune, as_json)
+            _check_folders(paths, prune=prune, follow_links=follow_links)
+            options = {"prune": prune, "follow_links": follow_links, "replace": replace}
+            _ingest(opened, paths, collection, create, options, as_json)
         elif delete is None and collection is None:
             print_collections(opened, as_json)
         elif delete is None:
@@ -61,13 +75,18 @@ def ingest(
 
 
 def _ingest(
-    opened: Workspace, paths: list[Path], collection: str | None, create: str | None, prune: bool, as_json: bool
+    opened: Workspace,
+    paths: list[Path],
+    collection: str | None,
+    create: str | None,
+    options: dict[str, bool],
+    as_json: bool,
 ) -> None:
     name, is_new = _collection(opened, paths, collection, create)
     report = None
     try:
         with progress_bar(not as_json) as progress:
-            report = opened.library.ingest_paths(paths, name, prune=prune, progress=progress)
+            report = opened.library.ingest_paths(paths, name, **options, progress=progress)
     finally:
         # One that was made for these files does not stay where none could be taken in.
         if is_new and (report is None or report.failed) and not opened.library.list_sources(name):
@@ -100,14 +119,21 @@ def _known(opened: Workspace) -> str:
     return f"; there are {', '.join(entry.name for entry in opened.library.collections.entries()) or 'none yet'}"
 
 
+def _check_folders(paths: list[Path], *, prune: bool, follow_links: bool) -> None:
+    """Refuse options of folders where only files are named, as a shell does that makes files of ``folder/*``."""
+    option = "--prune" if prune else "--follow-links" if follow_links else None
+    if option is not None and all(path.is_file() for path in paths):
+        raise FlagsError(f"{option} does nothing without a folder, and {str(paths[0])!r} is a file; name its folder")
+
+
 def _check_paths(paths: list[Path]) -> None:
     """Refuse what leads to no file, before a collection is made for it."""
-    from ragistry.library.source import nothing_readable, readable_files
+    from ragistry.library.listing import list_folder, nothing_readable
 
     for path in paths:
         if not path.exists():
             raise SourceNotFoundError(f"no such file or folder: {str(path)!r}; check the path")
-    if not any(path.is_file() or readable_files(path) for path in paths):
+    if not any(path.is_file() or list_folder(path, follow_links=True).files for path in paths):
         raise nothing_readable(paths[0])
 
 

@@ -3,8 +3,22 @@
 from __future__ import annotations
 
 import socket
+from typing import Annotated
+
+import typer
 
 from ragistry.errors import ConfigError
+
+LARGEST_PORT = 65_535
+
+
+def _port(number: int) -> int:
+    if not 0 <= number <= LARGEST_PORT:
+        raise typer.BadParameter(f"{number} is no port; choose one from 1 to {LARGEST_PORT}, or 0 for any that is free")
+    return number
+
+
+PortOption = Annotated[int, typer.Option("--port", "-p", help="Port, 1 to 65535; 0: any free one.", callback=_port)]
 
 
 def listening_socket(host: str, port: int) -> socket.socket:

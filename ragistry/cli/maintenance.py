@@ -73,7 +73,10 @@ def _local(opened: Workspace) -> LocalStore:
 
     store = opened.store
     if not isinstance(store, LocalStore):
-        raise StoreError(f"{store!r} is kept by its server; use the server's own tools, or take chroma_host out")
+        raise StoreError(
+            f"the library lies on the Chroma server {opened.settings.chroma_host!r}, which keeps its own files; "
+            f"use the server's own tools, or take out chroma_host ({opened.origins['chroma_host']}) for the local store"
+        )
     return store
 
 

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ragistry.cli.flags import refuse_without
+from ragistry.cli.listening import PortOption, listening_socket, written
 from ragistry.cli.options import DebugOption, WorkspaceOption
 from ragistry.cli.output import error_line
 
@@ -19,15 +21,17 @@ if TYPE_CHECKING:
 
 
 def mcp(
+    context: typer.Context,
     collection: Annotated[
         list[str] | None, typer.Option("--collection", "-c", help="Serve this collection; repeat for more [all].")
     ] = None,
     technique: Annotated[str | None, typer.Option("--technique", "-t", help="A name of techniques.yaml.")] = None,
     http: Annotated[bool, typer.Option("--http", help="Serve over HTTP, not to the process that starts this.")] = False,
     host: Annotated[str, typer.Option("--host", help="Address to listen on, with --http.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option("--port", help="Port, with --http; 0: a free one.", min=0, max=65_535)] = 8765,
+    port: PortOption = 8765,
     name: Annotated[
-        list[str] | None, typer.Option("--name", help="A name that clients call this machine by; repeat for more.")
+        list[str] | None,
+        typer.Option("--name", help="A name that clients call this machine by, with --http; repeat for more."),
     ] = None,
     workspace: WorkspaceOption = Path(),
     debug: DebugOption = False,  # noqa: ARG001, read from the command line by `run`
@@ -39,6 +43,7 @@ def mcp(
     from ragistry.errors import ConfigError
     from ragistry.workspace import open_workspace
 
+    refuse_without(context, "http", "host", "port", "name")
     try:
         import mcp as sdk  # noqa: F401, asked for before anything is opened
     except ModuleNotFoundError as error:
@@ -70,7 +75,6 @@ def _token(host: str, names: list[str]) -> str | None:
 
 
 def _serve_http(tool: SearchLibraryTool, host: str, port: int, token: str | None, names: list[str]) -> None:
-    from ragistry.cli.listening import listening_socket, written
     from ragistry.mcp.http import PATH, http_server
 
     with listening_socket(host, port) as bound:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ragistry.cli.flags import refuse_together
 from ragistry.cli.options import DebugOption, JsonOption, WorkspaceOption
 from ragistry.cli.output import console, counted, error_line, print_json
 from ragistry.tools.quoting import one_line
@@ -20,6 +21,7 @@ EXCERPT = 400
 
 
 def search(
+    context: typer.Context,
     query: Annotated[str, typer.Argument(help="What to look for.")],
     technique: Annotated[str | None, typer.Option("--technique", "-t", help="A name of techniques.yaml.")] = None,
     collection: Annotated[str | None, typer.Option("--collection", "-c", help="Search this collection only.")] = None,
@@ -34,6 +36,7 @@ def search(
     """Search the library and print the best passages, with source, page or heading, and score."""
     from ragistry.workspace import open_workspace
 
+    refuse_together(context, "as_json", "full", "trace")  # JSON has all of both
     condition = None if where is None else _condition(where)
     with open_workspace(workspace) as opened:
         _check_no_repository(opened, collection)

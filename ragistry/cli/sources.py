@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -92,9 +91,8 @@ def delete_source(opened: Workspace, source: str, collection: str, yes: bool, as
 
 def print_sources(opened: Workspace, collection: str | None, as_json: bool) -> None:
     """The sources of a collection, or of all, with their number of chunks and when they were taken in."""
-    sources = opened.library.list_sources_detail(collection)
     if as_json:
-        print_json({"collection": collection, "sources": [asdict(info) for info in sources]})
+        print_json({"collection": collection, "sources": opened.library.list_sources_detail(collection)})
         return
     from datetime import datetime
 
@@ -106,7 +104,7 @@ def print_sources(opened: Workspace, collection: str | None, as_json: bool) -> N
         table.add_column(column, no_wrap=True)
     table.add_column("chunks", justify="right")
     table.add_column("taken in", no_wrap=True)
-    for info in sources:
+    for info in opened.library.sources(collection):
         taken_in = datetime.fromtimestamp(info.ingested_at).astimezone().strftime("%Y-%m-%d %H:%M")
         table.add_row(info.collection, info.source_file, f"{info.chunks:,}", taken_in if info.ingested_at else "")
     console().print(table)

@@ -7,11 +7,13 @@ from typing import Annotated, Any
 
 import typer
 
+from ragistry.cli.flags import refuse_together
 from ragistry.cli.options import DebugOption, JsonOption, WorkspaceOption
 from ragistry.cli.output import console, error_line, print_json
 
 
 def techniques(
+    context: typer.Context,
     available: Annotated[bool, typer.Option("--available", help="List what can stand after `use`.")] = False,
     schema: Annotated[bool, typer.Option("--schema", help="Print the JSON Schema of techniques.yaml.")] = False,
     workspace: WorkspaceOption = Path(),
@@ -21,6 +23,7 @@ def techniques(
     """List the techniques of this workspace with what each does."""
     from ragistry.techniques.catalogue import broken_plugins
 
+    refuse_together(context, "schema", "available")
     if schema:
         from ragistry.techniques.schema import techniques_schema
 

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from ragistry.cli.listening import PortOption, listening_socket, written
 from ragistry.cli.options import DebugOption, WorkspaceOption
 
 
@@ -14,7 +15,7 @@ def ui(
     host: Annotated[str, typer.Option("--host", help="Address to listen on; any but loopback needs a token.")] = (
         "127.0.0.1"
     ),
-    port: Annotated[int, typer.Option("--port", "-p", min=0, max=65535, help="0: any free port.")] = 8080,
+    port: PortOption = 8080,
     browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open a browser.")] = True,
     root: Annotated[
         list[Path] | None, typer.Option("--root", help="Folder that the page may take in from (default: home).")
@@ -32,7 +33,6 @@ def ui(
         if error.name is not None and error.name.startswith("ragistry"):
             raise
         raise ConfigError(f"the page needs {error.name!r}; run pip install 'ragistry[ui]'") from error
-    from ragistry.cli.listening import listening_socket, written
     from ragistry.workspace import open_workspace
 
     roots = tuple(root or (Path.home(), workspace))

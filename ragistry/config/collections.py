@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from filelock import FileLock, Timeout
@@ -14,6 +12,7 @@ from pydantic import ValidationError
 from ragistry.config import yaml_edits
 from ragistry.config.files import NAME_RULE, CollectionEntry
 from ragistry.config.problems import Problems, explain
+from ragistry.config.replacing import replace_text, sweep
 from ragistry.config.settings import CONFIG_FOLDER, DEFAULTS
 from ragistry.config.yaml_file import read_yaml
 from ragistry.errors import (
@@ -26,18 +25,22 @@ from ragistry.errors import (
 from ragistry.utils.suggest import did_you_mean
 
 Version = tuple[int, int, int]
-LOCK_TIMEOUT = 10.0
-"""Seconds that an edit waits for that of another process."""
+LOCK_TIMEOUT = 30.0
+"""Seconds that an edit waits for that of another, and for a source that is being written to a collection."""
 
 
 class CollectionsFile:
     """``config/documents.yaml`` of a workspace, which decides what collections there are.
 
     Safe for threads and processes. An edit raises `ConfigError` where the file cannot be written, and changes nothing.
+
+    ``check_free``: raises for a new name that something else has. ``edited``: called after each edit by this object.
     """
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, check_free: Callable[[str], object] = lambda _: None) -> None:
         self.path = root / CONFIG_FOLDER / "documents.yaml"
+        self.edited: list[Callable[[], object]] = []
+        self._check_free_elsewhere = check_free
         self._read: tuple[Version | None, list[CollectionEntry]] = (None, [])
 
     def version(self) -> Version | None:
@@ -58,6 +61,31 @@ class CollectionsFile:
     def entry(self, name: str) -> CollectionEntry:
         """A collection by its name. Raises `CollectionNotFoundError`."""
         return self.entries()[self._index(name)]
+
+    @contextmanager
+    def kept(self, name: str) -> Iterator[CollectionEntry]:
+        """A block that writes to a collection, which no edit by this program takes away or renames meanwhile.
+
+        Raises `CollectionNotFoundError`, also at the end of the block where somebody took it out by hand.
+        """
+        with self.unedited():
+            yield self.entry(name)
+            self.entry(name)
+
+    @contextmanager
+    def unedited(self) -> Iterator[None]:
+        """A block during which this program does not edit the file. Where it cannot be written, nobody is waited for.
+
+        Raises `ConfigError` where others keep it for longer than `LOCK_TIMEOUT`.
+        """
+        with ExitStack() as stack:
+            try:
+                stack.enter_context(self._lock())
+            except Timeout as error:
+                raise self._in_use() from error
+            except OSError:
+                pass  # a folder that cannot be written
+            yield
 
     def add(self, name: str, description: str = "", display_name: str | None = None) -> CollectionEntry:
         """Write one more collection, in a file that is made where there is none.
@@ -107,7 +135,11 @@ class CollectionsFile:
     def _parse(self) -> list[CollectionEntry]:
         file, problems = read_yaml(self.path), Problems()
         entries: dict[str, CollectionEntry] = {}
-        for index, item in enumerate(file.data.get("collections") or []):
+        items = file.data.get("collections") or []
+        if not isinstance(items, list):
+            problems.add(file, ["collections"], f"collections: must be a list, got {items!r}; write `- name: …`")
+            items = []
+        for index, item in enumerate(items):
             try:
                 entry = CollectionEntry.model_validate(item)
             except ValidationError as error:
@@ -136,6 +168,7 @@ class CollectionsFile:
                 raise CollectionAlreadyExistsError(
                     f"collection {entry.name!r} is being renamed from {name!r}; choose another name, or wait"
                 )
+        self._check_free_elsewhere(name)
 
     def _edit(self, change: Callable[[str], str], before: Callable[[], object] = lambda: None) -> None:
         """Put what ``change`` makes of the text in its place, alone among those who edit it with this program.
@@ -144,20 +177,31 @@ class CollectionsFile:
         """
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            with FileLock(self.path.with_name(f".{self.path.name}.lock"), timeout=LOCK_TIMEOUT):
+            with self._lock():
                 done = False
                 while not done:
                     version, _ = self.version(), self.entries()  # whose reader tells what is wrong with the file
                     text = change(self._text())
                     before()
                     done = version == self.version()
+                sweep(self.path)
                 replace_text(self.path, text)
         except RagistryError:
             raise  # some are also OSError
         except Timeout as error:
-            raise ConfigError(f"{str(self.path)!r} is being edited by another process; try again") from error
+            raise self._in_use() from error
         except OSError as error:
             raise ConfigError(f"cannot write {str(self.path)!r}: {error.strerror}; make it writable") from error
+        for tell in list(self.edited):
+            tell()
+
+    def _lock(self) -> FileLock:
+        return FileLock(self.path.with_name(f".{self.path.name}.lock"), timeout=LOCK_TIMEOUT)
+
+    def _in_use(self) -> ConfigError:
+        return ConfigError(
+            f"{str(self.path)!r} is kept by another process, which edits it or writes to a collection; try again"
+        )
 
     def _text(self) -> str:
         path = self.path if self.path.exists() else DEFAULTS / self.path.name
@@ -172,26 +216,3 @@ def _entry(**fields: str | None) -> CollectionEntry:
             name = fields["name"]
             raise InvalidCollectionNameError(f"{name!r} cannot name a collection; use {NAME_RULE}") from error
         raise ConfigError(f"collection {fields['name']!r}: {explain(error.errors()[0], CollectionEntry)}") from error
-
-
-def replace_text(path: Path, text: str) -> None:
-    """Write a file so that a reader, and a crash, find the old text or the new one, whole."""
-    path = Path(os.path.realpath(path))
-    mode = path.stat().st_mode & 0o777 if path.exists() else 0o644
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="") as stream:
-            stream.write(text)
-            stream.flush()
-            os.fsync(stream.fileno())
-        Path(temporary).chmod(mode)
-        Path(temporary).replace(path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
-    with suppress(OSError):  # where a folder cannot be opened, the system decides when its entries are safe
-        folder = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)

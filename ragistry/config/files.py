@@ -14,6 +14,8 @@ from pydantic import (
     field_validator,
 )
 
+from ragistry.config.archives import Archives
+
 
 def _one_complaint(value: Any, handler: ValidatorFunctionWrapHandler) -> Any:
     """One complaint for what is neither a number nor auto, in place of one for each."""
@@ -104,3 +106,9 @@ class VectorStoresFile(Strict):
     """config/vector_stores.yaml."""
 
     chromadb: ChromaSection = ChromaSection()
+    archives: Archives = Field(default=[], description="collections of other Chroma servers, to route queries to")
+
+    @field_validator("archives", mode="before")
+    @classmethod
+    def _none_is_empty(cls, value: object) -> object:
+        return [] if value is None else value

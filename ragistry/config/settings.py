@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from pydantic import Field, ValidationError
 
+from ragistry.config.archives import Archives
 from ragistry.config.files import DocumentsFile, ExtractionLimits, Overlap, Size, Strict, VectorStoresFile
 from ragistry.config.problems import Problems, explain
 from ragistry.config.yaml_file import YamlFile, read_yaml
@@ -44,6 +45,7 @@ class Settings(Strict):
     chroma_tenant: str = "default_tenant"
     chroma_database: str = "default_database"
     chroma_timeout: float = Field(default=30, gt=0)
+    archives: Archives = Field(default=[], description="collections of other Chroma servers, to route queries to")
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +84,7 @@ SOURCES: dict[str, Source] = {
     "chroma_tenant": _own("chroma_tenant", (*_CHROMA, "tenant"), also=("CHROMA_TENANT",)),
     "chroma_database": _own("chroma_database", (*_CHROMA, "database"), also=("CHROMA_DATABASE",)),
     "chroma_timeout": _own("chroma_timeout", (*_CHROMA, "timeout")),
+    "archives": Source((), (("vector_stores.yaml", "archives"),)),
 }
 
 

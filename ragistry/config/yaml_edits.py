@@ -82,15 +82,22 @@ def _verified(text: str, expected: dict[str, Any]) -> str:
 def _appended(text: str, found: _Found, fields: Mapping[str, str]) -> str:
     items = found.items()
     if items and _bracketed(found.value):
-        inner = ", ".join(f"{name}: {scalar(value)}" for name, value in fields.items())
-        return _spliced(text, _end(text, items[-1]), ", {" + inner + "}")
+        return _spliced(text, _end(text, items[-1]), f", {_in_brackets(fields)}")
     if items and found.value:
         return _with_lines(text, _end(text, items[-1]), _lines(fields, found.value.start_mark.column))
     if not found.key or not found.value:
         return _with_lines(text, len(text), [f"{LIST}:", *_lines(fields, 2)])
     colon = text.index(":", found.key.end_mark.index) + 1
-    text = text[:colon] + text[max(colon, found.value.end_mark.index) :]
+    start, end = found.value.start_mark.index, found.value.end_mark.index
+    if "#" in text[start:end]:  # comments in empty brackets
+        return _spliced(text, start + 1, _in_brackets(fields))
+    if end > start:  # `[]`, `~` or `null`; comments may stand before it
+        text = _spliced(text, start if "\n" in text[colon:start] else colon, "", end)
     return _with_lines(text, colon, _lines(fields, 2))
+
+
+def _in_brackets(fields: Mapping[str, str]) -> str:
+    return "{" + ", ".join(f"{name}: {scalar(value)}" for name, value in fields.items()) + "}"
 
 
 def _lines(fields: Mapping[str, str], column: int) -> list[str]:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from ragistry.errors import InvalidConfigError
+
+_UNFIT = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+"""What the YAML library raises, besides its own errors, for a value that does not fit its tag or its form."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +27,7 @@ class YamlFile:
         node: Any = self.tree
         for key in keys:
             marks = getattr(node, "lc", None)
-            if marks is None or not _has(node, key):
+            if marks is None or marks.data is None or not _has(node, key):  # a tagged list has no marks
                 break
             line = (marks.key(key) if isinstance(node, dict) else marks.item(key))[0]
             node = node[key]
@@ -41,26 +44,63 @@ def _has(node: Any, key: str | int) -> bool:
 
 def read_yaml(path: Path) -> YamlFile:
     """Read a YAML mapping. Raises `InvalidConfigError` with the line of a mistake; tags never build objects."""
-    from ruamel.yaml import YAML
-    from ruamel.yaml.error import MarkedYAMLError, YAMLError
-
     try:
-        tree = YAML(typ="rt", pure=True).load(path.read_text(encoding="utf-8"))
-    except MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        place = f"{path}:{mark.line + 1}" if mark else str(path)
-        raise InvalidConfigError(f"{place}: {error.problem or error.context}; mend the YAML there") from error
-    except YAMLError as error:
-        raise InvalidConfigError(f"{path}: {' '.join(str(error).split())}; mend the YAML there") from error
+        text = path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
         raise InvalidConfigError(f"{path}: not UTF-8 at byte {error.start}; save the file as UTF-8") from error
     except OSError as error:
         raise InvalidConfigError(f"{path}: cannot be read: {error.strerror}") from error
+    tree = _loaded(path, text)
     if tree is None:
         tree = {}
     if not isinstance(tree, dict):
         raise InvalidConfigError(f"{path}:1: must be a mapping of settings, got {plain(tree)!r}")
     return YamlFile(path, plain(tree), tree)
+
+
+def _loaded(path: Path, text: str) -> Any:
+    from ruamel.yaml import YAML
+    from ruamel.yaml.error import MarkedYAMLError, YAMLError
+
+    try:
+        return YAML(typ="rt", pure=True).load(text)
+    except MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        place = f"{path}:{mark.line + 1}" if mark else str(path)
+        problem = " ".join(str(error.problem or error.context).split())
+        raise InvalidConfigError(f"{place}: {problem}; mend the YAML there") from error
+    except YAMLError as error:
+        raise InvalidConfigError(f"{path}: {' '.join(str(error).split())}; mend the YAML there") from error
+    except RecursionError as error:
+        raise InvalidConfigError(f"{path}: lists or mappings stand too deep in each other; mend the YAML") from error
+    except _UNFIT as error:
+        for node in _scalars(YAML(typ="rt", pure=True).compose(text)):
+            if not _fits(node):
+                kind, place = node.tag.rpartition(":")[2], f"{path}:{node.start_mark.line + 1}"
+                raise InvalidConfigError(
+                    f"{place}: {node.value!r} is no {kind}; correct it, or write it in quotes and without a tag"
+                ) from error
+        raise InvalidConfigError(f"{path}: a value does not fit its tag ({error}); mend the YAML") from error
+
+
+def _scalars(node: Any) -> Iterator[Any]:
+    """The scalars of a composed document, in order."""
+    if not isinstance(node.value, list):
+        yield node
+        return
+    for inner in node.value:
+        for part in inner if isinstance(inner, tuple) else (inner,):
+            yield from _scalars(part)
+
+
+def _fits(scalar: Any) -> bool:
+    from ruamel.yaml import YAML
+
+    try:
+        YAML(typ="rt", pure=True).constructor.construct_object(scalar, deep=True)
+    except _UNFIT:
+        return False
+    return True
 
 
 def plain(node: Any) -> Any:

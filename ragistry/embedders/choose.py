@@ -37,7 +37,8 @@ def choose_embedder(name: str, *, url: str | None = None, ollama_host: str | Non
     known = [*EMBEDDED, *SERVERS, *KNOWN_MODELS]
     raise ConfigError(
         f"unknown embed_model {name!r}{did_you_mean(name, known)}; there are minilm, tei, openai:MODEL, "
-        f"{', '.join(KNOWN_MODELS)}, and ollama:MODEL for any other model of Ollama"
+        f"{', '.join(model for model in KNOWN_MODELS if model not in EMBEDDED)}, and ollama:MODEL for any other model "
+        "of Ollama"
     )
 
 

@@ -69,21 +69,15 @@ class OpenAICompatibleEmbedder:
     def fingerprint(self) -> EmbedderFingerprint:
         """Asked of the server once; raises `ModelError`."""
         if self._fingerprint is None:
-            served = self._served
-            self._fingerprint = EmbedderFingerprint(
-                provider="openai-compatible",
-                model=served.model,
-                digest=served.digest,
-                dimension=len(self._embed(["dimension"])[0]),
-                query_prefix=self._prefixes["query"],
-                document_prefix=self._prefixes["document"],
-                max_tokens=served.max_tokens,
-            )
+            self._fingerprint = self._fingerprint_of(self._embed(["dimension"]))
         return self._fingerprint
 
     def embed(self, texts: Sequence[str], *, role: Role = "document") -> Vectors:
         """See `ragistry.protocols.Embedder`."""
-        return unit_rows(self._embed(prefixed(texts, self._prefixes[role])), self.fingerprint.dimension)
+        vectors = self._embed(prefixed(texts, self._prefixes[role]))
+        if vectors and self._fingerprint is None:  # so that the server is not asked twice for the first text
+            self._fingerprint = self._fingerprint_of(vectors)
+        return unit_rows(vectors, self.fingerprint.dimension)
 
     def close(self) -> None:
         """Close the connections."""
@@ -98,6 +92,18 @@ class OpenAICompatibleEmbedder:
     @property
     def _prefixes(self) -> dict[Role, str]:
         return prefixes_of(self._served.model, *self._own_prefixes)
+
+    def _fingerprint_of(self, vectors: Embeddings) -> EmbedderFingerprint:
+        served = self._served
+        return EmbedderFingerprint(
+            provider="openai-compatible",
+            model=served.model,
+            digest=served.digest,
+            dimension=len(vectors[0]),
+            query_prefix=self._prefixes["query"],
+            document_prefix=self._prefixes["document"],
+            max_tokens=served.max_tokens,
+        )
 
     def _embed(self, texts: Sequence[str]) -> Embeddings:
         served = self._served

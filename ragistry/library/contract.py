@@ -111,8 +111,9 @@ def add_chunks(
     on_empty: OnEmpty = "raise",
     on_error: OnError = "raise",
 ) -> int:
-    """Embed chunks, ``batch_size`` (1 to 1,000) at once, write them all or none, and return how many were written.
+    """Embed chunks in batches of ``batch_size`` (1 to 1,000), write all or none, and return how many were written.
 
+    Four batches are embedded side by side. A caller that is asynchronous awaits ``asyncio.to_thread(add_chunks, …)``.
     Raises `DuplicateChunkIDError` (``on_duplicate``: leave those out, or put them in the place of what is stored),
     `InvalidChunkError`, a `ValueError`, for a chunk without text (``on_empty``) or with metadata that cannot be
     stored, `EmbeddingGenerationError` after three attempts (``on_error``), `StoreLockedError`, `ConfigError` for
@@ -163,7 +164,7 @@ def search_chunks(
     `InvalidFilterError`, `EmbeddingMismatchError`, `ModelError`.
     """
     check_query(query)
-    check_top_k(limit, LIMIT)
+    check_top_k(limit, LIMIT, name="limit")
     condition = None if where is None else normalise(where)
     start = perf_counter()
     with collect() as trace:

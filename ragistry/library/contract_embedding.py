@@ -1,10 +1,12 @@
-"""Texts to vectors in batches, with what passes by itself tried again."""
+"""Texts to vectors in batches, several at once, with what passes by itself tried again."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
+from functools import lru_cache, partial
 from typing import TypeVar
 
 import stamina
@@ -17,6 +19,8 @@ from ragistry.types import Chunk, EmbeddedChunk
 
 log = logging.getLogger(__name__)
 
+AT_ONCE = 4
+"""Batches that are embedded side by side, so that a server has work while an answer travels."""
 ATTEMPTS = 3
 FIRST_WAIT, LONGEST_WAIT = 0.05, 2.0
 """Seconds between the attempts; each wait is twice the one before."""
@@ -45,30 +49,37 @@ def retried(call: Callable[[], Answer]) -> Answer:
 def embedded(
     chunks: Sequence[Chunk], ids: Sequence[str], embedder: Embedder, batch_size: int, on_error: OnError
 ) -> tuple[list[EmbeddedChunk], list[str]]:
-    """The chunks with their vectors, and their ids, ``batch_size`` of them embedded at once.
+    """The chunks with their vectors, and their ids, in order; `AT_ONCE` batches of ``batch_size`` are on their way.
 
     ``on_error="skip"``: a chunk that cannot be embedded by itself either is logged and left out; else it raises
     `EmbeddingGenerationError`, and nothing is lost because nothing has been written yet.
     """
-    done: list[EmbeddedChunk] = []
-    kept: list[str] = []
-    for start in range(0, len(chunks), batch_size):
-        batch, names = chunks[start : start + batch_size], ids[start : start + batch_size]
+    named = list(zip(ids, chunks, strict=True))
+    batches = [named[start : start + batch_size] for start in range(0, len(named), batch_size)]
+    embed = partial(_batch, embedder=embedder, on_error=on_error)
+    with ThreadPoolExecutor(AT_ONCE) as workers:
+        futures = [workers.submit(copy_context().run, embed, batch) for batch in batches]
         try:
-            done += _batch(batch, embedder)
-            kept += names
-        except EmbeddingGenerationError as error:
-            if on_error == "raise":
-                raise
-            if len(batch) == 1:
-                log.error("chunk %r cannot be embedded and was left out: %s", names[0], error)
-                continue
-            one_by_one, found = embedded(batch, names, embedder, 1, on_error)
-            done += one_by_one
-            kept += found
-    return done, kept
+            done = [pair for future in futures for pair in future.result()]
+        finally:
+            workers.shutdown(cancel_futures=True)
+    return [chunk for _, chunk in done], [name for name, _ in done]
 
 
-def _batch(chunks: Sequence[Chunk], embedder: Embedder) -> list[EmbeddedChunk]:
-    vectors = retried(lambda: embedder.embed([chunk.text for chunk in chunks], role="document"))
-    return [EmbeddedChunk(chunk.text, chunk.metadata, vector) for chunk, vector in zip(chunks, vectors, strict=True)]
+def _batch(
+    batch: Sequence[tuple[str, Chunk]], *, embedder: Embedder, on_error: OnError
+) -> list[tuple[str, EmbeddedChunk]]:
+    texts = [chunk.text for _, chunk in batch]
+    try:
+        vectors = retried(lambda: embedder.embed(texts, role="document"))
+    except EmbeddingGenerationError as error:
+        if on_error == "raise":
+            raise
+        if len(batch) == 1:
+            log.error("chunk %r cannot be embedded and was left out: %s", batch[0][0], error)
+            return []
+        return [pair for one in batch for pair in _batch([one], embedder=embedder, on_error=on_error)]
+    return [
+        (name, EmbeddedChunk(chunk.text, chunk.metadata, vector))
+        for (name, chunk), vector in zip(batch, vectors, strict=True)
+    ]

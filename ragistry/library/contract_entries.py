@@ -54,7 +54,10 @@ def read_entry(root: Path, name: str) -> Entry | None:
     path = root / f"{check_name(name)}.json"
     try:
         with reached(root):
-            found = json.loads(path.read_text(encoding="utf-8"))
+            text = path.read_text(encoding="utf-8")
+        if not text:  # a name without chunks that a power cut left half written
+            return None
+        found = json.loads(text)
         return Entry(name, _inside(found["folder"], name), dict(found["metadata"]))
     except FileNotFoundError:
         return None
@@ -72,8 +75,13 @@ def _inside(folder: object, name: str) -> str:
 
 
 def names(root: Path) -> list[str]:
-    """The collections of the folder, in order."""
-    return sorted(path.stem for path in root.glob("*.json") if _NAME.fullmatch(path.stem))
+    """The collections of the folder, in order; none where there is no such folder."""
+    try:
+        with reached(root):
+            stems = [path.stem for path in root.iterdir() if path.suffix == ".json"]
+    except FileNotFoundError:
+        return []
+    return sorted(stem for stem in stems if _NAME.fullmatch(stem))
 
 
 def entries(root: Path) -> list[Entry]:
@@ -82,16 +90,21 @@ def entries(root: Path) -> list[Entry]:
 
 
 def put_entry(root: Path, entry: Entry) -> None:
-    """Put an entry in the place of what was on record; then remove versions that nobody needs. Call it `locked`."""
+    """Put an entry in the place of what was on record; then remove versions that nobody needs. Call it `locked`.
+
+    A power cut leaves the old entry or the new one; of a new name without chunks, the name or nothing.
+    """
     text = json.dumps(asdict(entry), ensure_ascii=False, allow_nan=False, indent=1)
-    new = root / f".{entry.name}.{uuid4().hex}"
+    new, path = root / f".{entry.name}.{uuid4().hex}", root / f"{entry.name}.json"
     with reached(root):
+        lasting = bool(entry.folder) or path.exists()
         with new.open("w", encoding="utf-8") as stream:
             stream.write(text)
             stream.flush()
-            os.fsync(stream.fileno())
-        new.replace(root / f"{entry.name}.json")
-        if entry.folder or any(root.glob(f"{entry.name}@*")):  # a new name without chunks may be lost in a power cut
+            if lasting:
+                os.fsync(stream.fileno())
+        new.replace(path)
+        if lasting:
             _settle(root)
     _sweep(root, entry)
 

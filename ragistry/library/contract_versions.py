@@ -7,7 +7,9 @@ from contextlib import closing
 from pathlib import Path
 
 from ragistry.errors import StoreCorruptError
-from ragistry.stores.database import FILE, Database, translated
+from ragistry.stores.database import Database
+from ragistry.stores.database_errors import translated
+from ragistry.stores.database_file import FILE
 
 
 def check_there(folder: Path) -> Path:

@@ -4,12 +4,23 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ragistry.errors import EmbeddingGenerationError, InvalidChunkError, SourceError
+from ragistry.errors import (
+    CollectionNotFoundError,
+    EmbeddingGenerationError,
+    InvalidChunkError,
+    ModelConnectionError,
+    ModelError,
+    ModelNotFoundError,
+    SourceError,
+)
+from ragistry.library.refusals import explained
 from ragistry.library.report import Failure, IngestReport
+from ragistry.library.same_source import check_same_source, has_place_of, is_same_file, taken
 from ragistry.library.source import Reading, SourceFile, SourceText, chunks_of
 from ragistry.protocols import Embedder, EmbedderRecord, GathersWrites, SourceStore, VectorLookup, VectorsByText
 from ragistry.types import Chunk, EmbeddedChunk, SourceInfo
@@ -40,7 +51,8 @@ class Prepared:
 class Ingest:
     """Takes sources into one collection of a store.
 
-    ``check`` is called before each write, and raises where the collection is there no more.
+    ``kept`` is a block around each write, which raises where the collection is there no more. ``replace``: a source
+    gets its name even where something else has it.
     """
 
     def __init__(
@@ -49,18 +61,21 @@ class Ingest:
         embedder: Embedder,
         reading: Reading,
         collection: str,
-        check: Callable[[], object] = lambda: None,
+        kept: Callable[[], AbstractContextManager[object]] = nullcontext,
+        *,
+        replace: bool = False,
     ) -> None:
         self.store = store
         self.embedder = embedder
         self.reading = reading
         self.collection = collection
-        self.check = check
+        self.kept = kept
+        self.replace = replace
         self.report = IngestReport()
         self._taken: dict[str, IngestSource] = {}
 
     def run(self, sources: Sequence[IngestSource], progress: Progress | None = None) -> IngestReport:
-        """Take in every source that is new or changed; one that cannot be read is reported, and the rest goes on.
+        """Take in every source that is new or changed; one that cannot be read or that the model refuses is reported.
 
         Raises `ModelError` and `StoreError` where nothing more could succeed; sources written so far are whole.
         """
@@ -82,11 +97,11 @@ class Ingest:
             if progress is not None:
                 progress(source.source_file, done, len(sources))
             earlier = self._taken.setdefault(source.source_file, source)
-            if earlier is not source and _is_same_file(source.path, earlier.path):
+            if earlier is not source and is_same_file(source.path, earlier.path):
                 continue
             try:
                 if earlier is not source:
-                    raise _taken(source, self.collection, earlier.path)
+                    raise taken(source, self.collection, earlier.path)
                 prepared = self._prepare(source, stored.get(source.source_file))
             except (SourceError, EmbeddingGenerationError) as error:
                 self.report.failed.append(Failure(source.path or source.source_file, error))
@@ -97,8 +112,10 @@ class Ingest:
     def _prepare(self, source: IngestSource, info: SourceInfo | None) -> Prepared | None:
         content = source.content_hash(self.reading)
         if info is not None:
-            _check_same_source(source, info)
-            if content and content == info.source_hash:
+            is_same = bool(content) and content == info.source_hash
+            if not self.replace:
+                check_same_source(source, info, is_same)
+            if is_same and has_place_of(source, info):
                 self.report.skipped.append(source.source_file)
                 return None
         extracted = source.extracted(self.reading)
@@ -140,16 +157,30 @@ class Ingest:
     def _write(self, group: list[Prepared]) -> None:
         try:
             self._embed(group)
-        except EmbeddingGenerationError as error:
+        except (ModelConnectionError, ModelNotFoundError):
+            raise  # the next source would fare no better
+        except ModelError as error:
             if len(group) > 1:  # find out which source it was; the others go on
                 for prepared in group:
                     self._write([prepared])
                 return
-            self.report.failed.append(Failure(group[0].source.source_file, error))
+            name, texts = group[0].source.source_file, [chunk.text for chunk in group[0].chunks]
+            self.report.failed.append(Failure(name, explained(error, name, texts, group[0].unknown(), self.embedder)))
             return
         for prepared in group:
-            self.check()
-            self._write_source(prepared)
+            self._write_kept(prepared)
+
+    def _write_kept(self, prepared: Prepared) -> None:
+        """Write where the collection is there before and after; else nothing new stays, which nobody would find."""
+        is_written = False
+        try:
+            with self.kept():
+                self._write_source(prepared)
+                is_written = True
+        except CollectionNotFoundError:
+            if is_written and prepared.is_new:
+                self.store.replace_source(self.collection, prepared.source.source_file, [])
+            raise
 
     def _embed(self, group: list[Prepared]) -> None:
         texts = list(dict.fromkeys(text for prepared in group for text in prepared.unknown()))
@@ -191,27 +222,3 @@ def _grouped(prepared: Iterable[Prepared]) -> Iterator[list[Prepared]]:
             group, size = [], 0
     if group:
         yield group
-
-
-def _check_same_source(source: IngestSource, info: SourceInfo) -> None:
-    """A name that is taken, by another file which is still there or by a text, is not given to this source."""
-    if not source.path and not info.source_path:
-        return
-    if info.source_path and not Path(info.source_path).exists():
-        return
-    if source.path and not Path(source.path).exists():
-        return  # whoever extracts its text says so
-    if not _is_same_file(source.path, info.source_path):
-        raise _taken(source, info.collection, info.source_path)
-
-
-def _is_same_file(one: str, other: str) -> bool:
-    return bool(one and other) and Path(one).exists() and Path(other).exists() and Path(one).samefile(other)
-
-
-def _taken(source: IngestSource, collection: str, by: str) -> SourceError:
-    is_now, wanted = (repr(path) if path else "a text" for path in (by, source.path))
-    return SourceError(
-        f"{source.source_file!r} in collection {collection!r} is {is_now}, not {wanted}; rename one of the two, ingest "
-        "the folder that holds both, use another collection, or delete what is there with `ragistry sources delete`"
-    )

@@ -1,17 +1,19 @@
 """Chunks that change their collection. No model is called: the embeddings stay.
 
-A rename is written to documents.yaml first, with the old name beside the new one; then the chunks follow, a source at
-a time; then the old name goes. Both names are searched in between, so that whatever ends the process, nothing is
-lost: whoever writes next completes it.
+A rename is written to documents.yaml first, with the old name beside the new one; then the chunks follow, all in one
+step where the store can do that, else a source at a time; then the old name goes. Both names are searched in between,
+so that whatever ends the process, nothing is lost: whoever writes next completes it.
 """
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from ragistry.config.collections import CollectionsFile
-from ragistry.errors import CollectionAlreadyExistsError, SourceError
+from ragistry.errors import CollectionAlreadyExistsError, CollectionNotFoundError, SourceError
 from ragistry.library.ingest import Progress
 from ragistry.library.scope import being_renamed
-from ragistry.protocols import SourceStore, VectorLookup
+from ragistry.protocols import MovesCollections, SourceStore, VectorLookup
 from ragistry.types import EmbeddedChunk, SourceInfo
 
 
@@ -35,21 +37,23 @@ def complete_renames(collections: CollectionsFile, store: SourceStore, progress:
         former = str(entry.formerly)
         if former not in [other.name for other in collections.entries()]:
             moved += _give_all(store, former, entry.name, progress)
-        collections.end_rename(entry.name)
+        with suppress(CollectionNotFoundError):  # whoever completed it too has gone on
+            collections.end_rename(entry.name)
     return moved
 
 
 def _give_all(store: SourceStore, former: str, name: str, progress: Progress | None) -> int:
-    there, sources, moved = {info.source_file: info for info in store.sources(name)}, store.sources(former), 0
+    there = {info.source_file: info for info in store.sources(name)}
+    for info in store.sources(former) if there else ():
+        twin = there.get(info.source_file)
+        if twin is not None:  # one that is whole is the later of the two
+            store.replace_source(former if twin.source_hash else name, info.source_file, [])
+    if isinstance(store, MovesCollections):
+        return store.move_collection(former, name)
+    sources, moved = store.sources(former), 0
     for done, info in enumerate(sources):
         if progress is not None:
             progress(info.source_file, done, len(sources))
-        twin = there.get(info.source_file)
-        if twin is not None and twin.source_hash:  # whole, hence the later of the two
-            store.replace_source(former, info.source_file, [])
-            continue
-        if twin is not None:
-            store.replace_source(name, info.source_file, [])
         moved += store.move_source(info.source_file, former, name)
     return moved
 
@@ -57,10 +61,12 @@ def _give_all(store: SourceStore, former: str, name: str, progress: Progress | N
 def move(store: SourceStore, info: SourceInfo, to_collection: str, *, overwrite: bool) -> int:
     """Give a source to another collection, and return how many chunks it has.
 
-    Raises `SourceError` where that collection has a source of this name, unless it is to be overwritten.
+    Raises `SourceError` where that collection has it, or has a source of this name that is not to be overwritten.
     """
     if info.collection == to_collection:
-        return info.chunks
+        raise SourceError(
+            f"{info.source_file!r} is in collection {to_collection!r} already; name another to move it to"
+        )
     if all(other.source_file != info.source_file for other in store.sources(to_collection)):
         return store.move_source(info.source_file, info.collection, to_collection)
     if not overwrite:

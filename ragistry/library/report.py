@@ -24,8 +24,9 @@ class Failure:
 class IngestReport:
     """Every source stands in one of the five lists, by its name in the collection.
 
-    ``vanished``: in the collection, but no longer in the folder. ``warnings``: what its owner should know of a
-    source that was taken in. ``chunks``: how many were written; ``embedded``: how many of them the model saw.
+    ``vanished``: in the collection, but no longer in the folder. ``warnings``: what its owner should know of sources
+    that were taken in, and of links that were not. ``chunks``: how many were written; ``embedded``: how many of them
+    the model saw.
     """
 
     added: list[str] = field(default_factory=list)

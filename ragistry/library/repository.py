@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -52,12 +52,22 @@ class RepositoryReport:
 
 
 class Repositories:
-    """The documentation repositories in a folder; `embedder` and `reading` are what they are indexed with."""
+    """The documentation repositories in a folder; `embedder` and `reading` are what they are indexed with.
 
-    def __init__(self, root: str | os.PathLike[str], embedder: Embedder, reading: Reading) -> None:
+    ``check_free``: raises for a new name that something else has.
+    """
+
+    def __init__(
+        self,
+        root: str | os.PathLike[str],
+        embedder: Embedder,
+        reading: Reading,
+        check_free: Callable[[str], object] = lambda _: None,
+    ) -> None:
         self.root = Path(root).absolute()
         self.embedder = embedder
         self.reading = reading
+        self._check_free = check_free
 
     def add(
         self,
@@ -79,6 +89,7 @@ class Repositories:
                     f"there is a repository {chosen!r} already; bring it up to date with `ragistry repo update "
                     f"{chosen}`, or give this one another --name"
                 )
+            self._check_free(chosen)
             blobs = _pages(commit)
             about = _description(commit, blobs, chosen) if description is None else description
             return self._index(Entry(chosen, "", {"description": about}), commit, blobs, progress)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from time import perf_counter
@@ -12,9 +13,10 @@ from ragistry.config.collections import CollectionsFile
 from ragistry.errors import SourceError, SourceNotFoundError
 from ragistry.library import moving
 from ragistry.library.ingest import Ingest, IngestSource, Progress
+from ragistry.library.listing import list_folder, nothing_readable, one_file, vanished
 from ragistry.library.report import Failure, IngestReport
 from ragistry.library.scope import Scope
-from ragistry.library.source import Reading, SourceText, list_folder, nothing_readable, one_file, vanished
+from ragistry.library.source import Reading, SourceText
 from ragistry.protocols import Embedder, SourceStore
 from ragistry.techniques.registry import TechniqueRegistry
 from ragistry.trace import collect
@@ -44,32 +46,46 @@ class DocumentService:
         self.n_results = n_results
         self.scope = Scope(collections, store)
 
-    def ingest_file(self, path: str | Path, collection: str) -> int:
+    def ingest_file(self, path: str | Path, collection: str, *, replace: bool = False) -> int:
         """Take in one file and return the number of chunks written: 0 where it has not changed.
 
-        Raises `SourceError` where the file cannot be read, `CollectionNotFoundError`.
+        Its bare name is its name in the collection. Where another file or a text has that name, this one gets it only
+        with ``replace``, or where it is that file, moved. Raises `SourceError` where the file cannot be read or its
+        name is another's, `EmbeddingGenerationError` where the model refuses a chunk, `ModelError`,
+        `CollectionNotFoundError`.
         """
-        return _chunks_or_raise(self._ingest([one_file(path)], collection))
+        return _chunks_or_raise(self._ingest([one_file(path)], collection, replace=replace))
 
     def ingest_text(self, text: str, source: str, collection: str) -> int:
         """Take in a text under a name and return the number of chunks written: 0 where it has not changed."""
         return _chunks_or_raise(self._ingest([SourceText(text, source)], collection))
 
     def ingest_folder(
-        self, path: str | Path, collection: str, *, prune: bool = False, progress: Progress | None = None
+        self,
+        path: str | Path,
+        collection: str,
+        *,
+        prune: bool = False,
+        follow_links: bool = False,
+        replace: bool = False,
+        progress: Progress | None = None,
     ) -> IngestReport:
         """Take in every readable file below a folder; a bad one is reported, and the rest goes on.
 
         What is in the collection from this folder but no longer in it is reported as vanished, and removed with
-        ``prune``; nothing is where a part of the folder cannot be listed. Raises `SourceError`, `ModelError`.
+        ``prune``; nothing is where a part of the folder cannot be listed. Links that lead out of the folder are left
+        out with a warning, unless ``follow_links``. ``replace``: see `ingest_file`. Raises `SourceError`, and
+        `ModelError` where the model cannot be reached or refuses every text.
         """
         self.collections.entry(collection)
-        listing = list_folder(path)
-        gone = [] if not listing.complete else vanished(path, listing.files, self.store.sources(collection))
-        if not listing.files and not listing.failed and not gone:
+        listing = list_folder(path, follow_links=follow_links)
+        stored = self.store.sources(collection) if listing.complete else []
+        gone = vanished(listing, stored, follow_links=follow_links)
+        if not (listing.files or listing.failed or listing.links or gone):
             raise nothing_readable(path)
-        report = self._ingest(listing.files, collection, progress)
+        report = self._ingest(listing.files, collection, progress, replace=replace)
         report.failed.extend(listing.failed)
+        report.warnings.extend(listing.warnings())
         report.vanished = gone
         for name in gone if prune else ():
             self.store.replace_source(collection, name, [])
@@ -77,9 +93,16 @@ class DocumentService:
         return report
 
     def ingest_paths(
-        self, paths: Sequence[str | Path], collection: str, *, prune: bool = False, progress: Progress | None = None
+        self,
+        paths: Sequence[str | Path],
+        collection: str,
+        *,
+        prune: bool = False,
+        follow_links: bool = False,
+        replace: bool = False,
+        progress: Progress | None = None,
     ) -> IngestReport:
-        """Take in files and folders; a folder with nothing readable in it is reported as failed.
+        """Take in files and folders as `ingest_folder`; one with nothing readable in it is reported as failed.
 
         Raises for a path that does not exist before anything is read, and where there is nothing but such a folder.
         """
@@ -87,11 +110,15 @@ class DocumentService:
         for path in paths:
             if not Path(path).exists():
                 raise SourceNotFoundError(f"no such file or folder: {str(path)!r}; check the path")
-        report = self._ingest([one_file(path) for path in paths if not Path(path).is_dir()], collection, progress)
+        files = [one_file(path) for path in paths if not Path(path).is_dir()]
+        report = self._ingest(files, collection, progress, replace=replace)
         for path in paths:
             if Path(path).is_dir():
                 try:
-                    report.merge(self.ingest_folder(path, collection, prune=prune, progress=progress))
+                    done = self.ingest_folder(
+                        path, collection, prune=prune, follow_links=follow_links, replace=replace, progress=progress
+                    )
+                    report.merge(done)
                 except SourceError as error:
                     if len(paths) == 1:
                         raise
@@ -99,12 +126,18 @@ class DocumentService:
         return report
 
     def _ingest(
-        self, sources: Sequence[IngestSource], collection: str, progress: Progress | None = None
+        self,
+        sources: Sequence[IngestSource],
+        collection: str,
+        progress: Progress | None = None,
+        *,
+        replace: bool = False,
     ) -> IngestReport:
-        check = partial(self.collections.entry, collection)
-        check()
+        self.collections.entry(collection)
         self._complete_renames()
-        return Ingest(self.store, self.embedder, self.reading, collection, check).run(sources, progress)
+        kept = partial(self.collections.kept, collection)
+        ingest = Ingest(self.store, self.embedder, self.reading, collection, kept, replace=replace)
+        return ingest.run(sources, progress)
 
     def search(
         self,
@@ -142,15 +175,23 @@ class DocumentService:
 
     def list_sources(self, collection: str | None = None) -> list[str]:
         """The names of the sources, each once, in order."""
-        return sorted({info.source_file for info in self.list_sources_detail(collection)})
+        return sorted({info.source_file for info in self.sources(collection)})
 
-    def list_sources_detail(self, collection: str | None = None) -> list[SourceInfo]:
+    def list_sources_detail(self, collection: str | None = None) -> list[dict[str, Any]]:
+        """The `sources` as mappings, for programs that show them.
+
+        ``source_file``, ``collection``, ``chunk_count``, ``ingested_at`` (seconds since 1970, 0 where not known),
+        ``source``, ``source_path``, ``source_hash``.
+        """
+        return [_detail(info) for info in self.sources(collection)]
+
+    def sources(self, collection: str | None = None) -> list[SourceInfo]:
         """The sources of one collection, or of all, with their number of chunks, ordered by collection and name."""
         return self.scope.sources(collection)
 
     def source(self, source: str, collection: str) -> SourceInfo:
         """A source by its name. Raises `SourceNotFoundError`, `CollectionNotFoundError`."""
-        known = {info.source_file: info for info in self.scope.sources(collection)}
+        known = {info.source_file: info for info in self.sources(collection)}
         if source not in known:
             raise SourceNotFoundError(
                 f"no source {source!r} in collection {collection!r}{did_you_mean(source, list(known))}; "
@@ -162,7 +203,7 @@ class DocumentService:
         """Every collection of documents.yaml, empty ones included, with its sources and chunks counted."""
         entries = self.collections.entries()
         counts = {entry.name: [0, 0] for entry in entries}
-        for info in self.scope.sources():
+        for info in self.sources():
             count = counts.get(info.collection)
             if count is not None:  # else it is of a collection that was made while the sources were read
                 count[0] += 1
@@ -218,9 +259,10 @@ class DocumentService:
             nonlocal removed
             removed += self.store.delete(where={"collection": name})
 
-        if name not in self.scope.names() and self.store.count({"collection": name}):
-            remove_chunks()
-        else:
+        with self.collections.unedited():
+            if name not in self.scope.names() and self.store.count({"collection": name}):
+                remove_chunks()
+        if not removed:
             self.collections.remove(name, before=remove_chunks)
         self.scope.forget()
         return removed
@@ -236,11 +278,11 @@ class DocumentService:
         """Give a source to another collection, and return how many chunks it has. No model is called.
 
         Raises `SourceNotFoundError`, `CollectionNotFoundError`, and `SourceError` where that collection has a source
-        of this name; with ``overwrite`` this one takes its place.
+        of this name, unless ``overwrite`` lets this one take its place, and where both collections are the same.
         """
         self._complete_renames()
-        self.collections.entry(to_collection)
-        return moving.move(self.store, self.source(source, from_collection), to_collection, overwrite=overwrite)
+        with self.collections.kept(to_collection):
+            return moving.move(self.store, self.source(source, from_collection), to_collection, overwrite=overwrite)
 
     def count(self, collection: str | None = None) -> int:
         """How many chunks there are, in one collection or in all."""
@@ -248,6 +290,11 @@ class DocumentService:
 
     def _complete_renames(self) -> None:
         moving.complete_renames(self.collections, self.store)
+
+
+def _detail(info: SourceInfo) -> dict[str, Any]:
+    fields = asdict(info)
+    return {"source_file": fields.pop("source_file"), "chunk_count": fields.pop("chunks")} | fields
 
 
 def _chunks_or_raise(report: IngestReport) -> int:

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from hashlib import sha256
-from os import fspath, walk
 from pathlib import Path
 from typing import Literal
 
-from ragistry.errors import SourceError, SourceNotFoundError
-from ragistry.library.report import Failure
 from ragistry.protocols import Embedder, TokenCounter
-from ragistry.types import Chunk, SourceInfo
+from ragistry.types import Chunk
 from ragistry.utils.chunker import chunk_extracted
-from ragistry.utils.extract import SUPPORTED_FORMATS, extract
+from ragistry.utils.extract import extract
 from ragistry.utils.extracted import Extracted, ExtractLimits
 
 SMALLEST = 50
@@ -25,7 +23,7 @@ SMALLEST = 50
 class Reading:
     """How sources are read and cut: characters of a chunk and of its overlap, the PDF engine, the limits.
 
-    ``fit``: nobody chose the size, so a source whose chunks are too long for the model is cut smaller.
+    ``fit``: nobody chose the size, so the chunks that are too long for the model are cut again.
     """
 
     chunk_size: int
@@ -82,89 +80,24 @@ class SourceText:
 def chunks_of(extracted: Extracted, reading: Reading, embedder: Embedder) -> list[Chunk]:
     """The chunks of a source, each with its ``token_count`` where the embedder counts tokens."""
     size, overlap = reading.chunk_size, reading.chunk_overlap
-    chunks = chunk_extracted(extracted, size, overlap)
     if not isinstance(embedder, TokenCounter):
-        return chunks
-    counts = embedder.count_tokens([chunk.text for chunk in chunks])
+        return chunk_extracted(extracted, size, overlap)
     limit = embedder.fingerprint.max_tokens
-    while reading.fit and limit and size > SMALLEST and max(counts, default=0) > limit:
-        # Characters a token differ by language and by subject: what is too long says by how much.
-        smaller = max(SMALLEST, int(size * 0.95 * limit / max(counts)))
-        size, overlap = smaller, overlap * smaller // size
-        chunks = chunk_extracted(extracted, size, overlap)
-        counts = embedder.count_tokens([chunk.text for chunk in chunks])
+    room = partial(_room, embedder, limit) if reading.fit and limit else None
+    chunks = chunk_extracted(extracted, size, overlap, room=room)
+    counts = embedder.count_tokens([chunk.text for chunk in chunks])
     for chunk, count in zip(chunks, counts, strict=True):
         chunk.metadata["token_count"] = count
     return chunks
 
 
-def one_file(path: str | Path) -> SourceFile:
-    """A file by itself; its name in the collection is its bare name."""
-    return SourceFile(fspath(path), Path(path).name)
+def _room(embedder: TokenCounter, limit: int, texts: Sequence[str]) -> list[int]:
+    """How many characters the pieces of each text may have; a text of ``limit`` tokens may stay whole.
 
-
-@dataclass(frozen=True, slots=True)
-class Listing:
-    """The readable files of a folder, and the folders below it that could not be listed."""
-
-    files: list[SourceFile]
-    failed: list[Failure]
-
-    @property
-    def complete(self) -> bool:
-        """Whether a file that is not listed is not there."""
-        return not self.failed
-
-
-def list_folder(folder: str | Path) -> Listing:
-    """Every file of a supported format below a folder, hidden ones left out, in the order of their names.
-
-    Raises `SourceNotFoundError` where there is no such folder.
+    Characters a token differ by language and by subject: what is too long says by how much.
     """
-    root = Path(folder)
-    if not root.is_dir():
-        raise SourceNotFoundError(f"no such folder: {fspath(folder)!r}; check the path")
-    errors: list[OSError] = []
-    files = [SourceFile(str(path), path.relative_to(root).as_posix()) for path in sorted(_visible(root, errors))]
-    return Listing(files, [_unlisted(error) for error in errors])
-
-
-def readable_files(folder: str | Path) -> list[SourceFile]:
-    """The files of `list_folder`."""
-    return list_folder(folder).files
-
-
-def files_of(folder: str | Path) -> list[SourceFile]:
-    """The same; raises `SourceError` too where there is no such file."""
-    files = readable_files(folder)
-    if not files:
-        raise nothing_readable(folder)
-    return files
-
-
-def vanished(folder: str | Path, files: Iterable[SourceFile], stored: Iterable[SourceInfo]) -> list[str]:
-    """The names of the sources that were taken in from a folder and are no longer among its files."""
-    present, root = {file.source_file for file in files}, Path(folder).resolve()
+    counts = embedder.count_tokens(texts)
     return [
-        info.source_file
-        for info in stored
-        if info.source_file not in present and info.source_path and Path(info.source_path) == root / info.source_file
+        len(text) if count <= limit else max(SMALLEST, int(0.95 * len(text) * limit / count))
+        for text, count in zip(texts, counts, strict=True)
     ]
-
-
-def nothing_readable(folder: str | Path) -> SourceError:
-    """What is wrong with a folder that holds nothing to take in."""
-    return SourceError(f"no readable files in {fspath(folder)!r}; formats are {', '.join(SUPPORTED_FORMATS)}")
-
-
-def _visible(root: Path, errors: list[OSError]) -> Iterator[Path]:
-    for directory, folders, names in walk(root, onerror=errors.append):
-        folders[:] = [name for name in folders if not name.startswith(".")]
-        for name in names:
-            if not name.startswith(".") and Path(name).suffix.lower() in SUPPORTED_FORMATS:
-                yield Path(directory) / name
-
-
-def _unlisted(error: OSError) -> Failure:
-    reason = f"cannot list {error.filename!r}: {error.strerror}; make the folder readable"
-    return Failure(str(error.filename), SourceError(reason))

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from ragistry.errors import StoreCorruptError
+from ragistry.errors import StoreCorruptError, StoreError
 from ragistry.library.contract_entries import Entry, names, read_entry
 from ragistry.library.repository import Repositories
 from ragistry.library.repository_search import Build, RepositoryTechnique
 from ragistry.library.scope import being_renamed
 from ragistry.library.service import DocumentService
+from ragistry.stores.local import LocalStore
 from ragistry.techniques.routing.target import Target, library_targets
 from ragistry.trace import degraded
 
@@ -52,14 +53,23 @@ class WorkspaceTargets:
         ]
 
     def _of_repositories(self) -> list[Target]:
-        """Each repository with its open store, kept from one query to the next."""
+        """Each repository with its open store, kept from one query to the next, by which routers know it."""
         records = _records(self.repositories)
         self._kept = {
             entry.name: self._kept.get(entry.name)
             or RepositoryTechnique(self.repositories.collection(entry.name), self.build)
             for entry in records
         }
-        return [Target(entry.name, _about(entry), "repository", technique=self._kept[entry.name]) for entry in records]
+        return [_target(entry, self._kept[entry.name]) for entry in records]
+
+
+def _target(entry: Entry, technique: RepositoryTechnique) -> Target:
+    store: LocalStore | None = None
+    try:
+        store = technique.collection.read(lambda present: present, store)
+    except StoreError as error:
+        degraded(f"repository {entry.name} is known by its description only: {error}")
+    return Target(entry.name, _about(entry), "repository", technique=technique, store=store)
 
 
 def _records(repositories: Repositories) -> list[Entry]:

@@ -32,7 +32,8 @@ class BM25Technique:
         if not isinstance(store, TextSearch):
             raise ConfigError(
                 f"{type(self).__name__}: the store {type(store).__name__!r} does not search words (search_text); "
-                "take `host` out of vector_stores.yaml to use the local store, or use the technique 'naive'"
+                "use 'naive', as the default and as a base, or the local store: `ragistry config` shows where "
+                "chroma_host is set"
             )
         self.store = store
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
@@ -60,7 +62,7 @@ class HybridTechnique:
         rankings = [base.retrieve(query, top_k=fetch, where=where) for base in self.bases]
         with stage("fuse", fusion=self.config.fusion) as this:
             this.documents_in = sum(map(len, rankings))
-            documents = self._fuse(rankings, wanted)
+            documents = self._fuse(under_present_names(rankings), wanted)
             this.documents_out = len(documents)
         return documents
 
@@ -69,3 +71,30 @@ class HybridTechnique:
         if self.config.fusion == "min_max":
             return min_max_fusion(rankings, weights=weights, top_k=wanted, stage="hybrid")
         return reciprocal_rank_fusion(rankings, k=self.config.k, weights=weights, top_k=wanted, stage="hybrid")
+
+
+def under_present_names(rankings: Sequence[Ranking]) -> list[list[Document]]:
+    """The same rankings, where a chunk that went to another collection between two searches has one name in all.
+
+    A collection may be renamed, or a source moved, while one base after the other searches; the last to see a chunk
+    knows its name. Copies in several collections are not touched: a search finds one beside the other.
+    """
+    last_seen = {_place(document): document for ranking in rankings for document in ranking}
+    copied = {place for ranking in rankings for place, times in Counter(map(_place, ranking)).items() if times > 1}
+    return [
+        [
+            document if (place := _place(document)) in copied else _under_name_of(last_seen[place], document)
+            for document in ranking
+        ]
+        for ranking in rankings
+    ]
+
+
+def _place(document: Document) -> Hashable:
+    """What a chunk keeps when it goes to another collection; of what belongs to no source, what it says and its id."""
+    source = tuple(document.metadata.get(key) for key in ("source_file", "source_hash", "chunk_index"))
+    return (document.content, *(source if None not in source else (document.id,)))
+
+
+def _under_name_of(seen: Document, document: Document) -> Document:
+    return document if seen.id == document.id else replace(document, id=seen.id, metadata=seen.metadata)

@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
-from ragistry.errors import TechniqueError
+from ragistry.errors import RagistryError, TechniqueError
 from ragistry.protocols import Technique
 from ragistry.trace import stage
 from ragistry.types import Document, Where
 from ragistry.utils.limits import check_query, check_top_k
 from ragistry.utils.where import matches, normalise
+
+
+@contextmanager
+def told_of(technique: str) -> Iterator[None]:
+    """Let what a technique's own code raises leave the block with a note that names the technique."""
+    try:
+        yield
+    except RagistryError:
+        raise  # says what is wrong by itself
+    except Exception as error:
+        error.add_note(f"technique {technique!r} failed")
+        raise
 
 
 class RegisteredTechnique:
@@ -37,7 +51,7 @@ class RegisteredTechnique:
         if top_k is not None:
             check_top_k(top_k)
         condition = None if where is None else normalise(where)
-        with stage(self.name) as this:
+        with stage(self.name) as this, told_of(self.name):
             documents = self.technique.retrieve(query, top_k=top_k, where=condition)
             self._check(documents, condition)
             this.documents_out = len(documents)

@@ -12,23 +12,28 @@ from ragistry.config.yaml_file import YamlFile, read_yaml
 from ragistry.errors import ConfigError, InvalidConfigError, UnknownTechniqueError
 from ragistry.techniques.check import Checked, check_entries
 from ragistry.techniques.entry import Entry, read_entries
-from ragistry.techniques.registered import RegisteredTechnique
-from ragistry.techniques.shape import RESOURCES, takes_everything, wanted_resources
+from ragistry.techniques.registered import RegisteredTechnique, told_of
+from ragistry.techniques.shape import RESOURCES, SETTING, takes_everything, wanted_resources
 from ragistry.utils.suggest import did_you_mean
 
 DEFAULT_TECHNIQUE = "naive"
+AUTO = "auto"
+"""As ``default`` of a file: `WITH_WORDS` where the store searches words, else `DEFAULT_TECHNIQUE`."""
+WITH_WORDS = "hybrid"
 
 
 class TechniqueRegistry:
     """Techniques by name.
 
     ``resources`` gives what constructors ask for by parameter name (``store``, ``embedder``, …). It may be any
-    mapping; an item is looked up when the first technique that wants it is built.
+    mapping; an item is looked up when the first technique that wants it is built. ``searches_words``: whether its
+    store does, which ``default: auto`` goes by.
     """
 
     def __init__(self, file: YamlFile, checked: Checked, resources: Mapping[str, Any]) -> None:
         self.file = file
         self.broken = checked.broken
+        self.searches_words = True
         self._checked = checked
         self._resources = resources
         self._built: dict[str, RegisteredTechnique] = {}
@@ -46,13 +51,14 @@ class TechniqueRegistry:
             raise InvalidConfigError(f"{path}: there is no such file; `ragistry init` writes one")
         file, problems = read_yaml(path), Problems()
         checked = check_entries(file, read_entries(file, problems), problems)
-        default = file.data.get("default")
-        known = [*checked.classes, *checked.broken]
-        if default is not None and default not in known and not problems.lines:
+        default, written = file.data.get("default"), file.data.get("techniques")
+        known = list(map(str, written)) if isinstance(written, dict) else []
+        if default not in (None, AUTO, *known):
             problems.add(
                 file,
                 ["default"],
-                f"default: no technique {default!r}{did_you_mean(str(default), known)}; there are {', '.join(known)}",
+                f"default: no technique {default!r}{did_you_mean(str(default), known)}; there are "
+                f"{', '.join(known) or 'none'}",
             )
         problems.report()
         return cls(file, checked, {} if resources is None else resources)
@@ -61,7 +67,10 @@ class TechniqueRegistry:
     def default(self) -> str:
         """The technique of a search that names none: the file's ``default``, else ``naive``, else its first."""
         names = self.names()
-        named = self.file.data.get("default") or (DEFAULT_TECHNIQUE if DEFAULT_TECHNIQUE in names else None)
+        named = self.file.data.get("default")
+        if named == AUTO and AUTO not in names:
+            named = WITH_WORDS if self.searches_words and WITH_WORDS in names else None
+        named = named or (DEFAULT_TECHNIQUE if DEFAULT_TECHNIQUE in names else None)
         return str(named or next(iter(names), DEFAULT_TECHNIQUE))
 
     def names(self) -> list[str]:
@@ -117,7 +126,13 @@ class TechniqueRegistry:
                 given[name] = self._resources[name]
             elif required:
                 raise ConfigError(
-                    f"technique {entry.name!r} needs a {name}, and none is configured here; "
-                    f"pass resources={{{name!r}: …}}, or configure one in the workspace"
+                    f"{self.file.place(entry.keys)}: technique {entry.name!r} needs a {name}, and none is configured "
+                    f"here; {SETTING.get(name, 'configure one in the workspace')}, or pass resources={{{name!r}: …}}"
                 )
-        return cls(dict(entry.config), **given)
+        try:
+            with told_of(entry.name):
+                return cls(dict(entry.config), **given)
+        except ConfigError as error:
+            if str(self.file.path) in str(error):
+                raise
+            raise ConfigError(f"{self.file.place(entry.keys)}: technique {entry.name!r}: {error}") from error

@@ -41,7 +41,11 @@ def techniques_schema() -> dict[str, Any]:
         "type": "object",
         "additionalProperties": False,
         "properties": {
-            "default": {"type": "string", "description": "the technique of a search that names none"},
+            "default": {
+                "type": "string",
+                "description": "the technique of a search that names none; "
+                "auto: hybrid where the store searches words, else naive",
+            },
             "techniques": {
                 "type": "object",
                 "additionalProperties": {

@@ -6,6 +6,11 @@ import inspect
 from typing import Any
 
 RESOURCES = ("name", "store", "embedder", "generator", "reranker", "base", "bases", "library", "targets", "registry")
+SETTING = {
+    "generator": "set `generate_model` in config/documents.yaml",
+    "reranker": "set `rerank_url` in config/documents.yaml",
+}
+"""What configures a resource that a workspace may lack."""
 
 
 def takes_everything(cls: type[Any]) -> bool:
@@ -24,7 +29,7 @@ def wanted_resources(cls: type[Any]) -> dict[str, bool]:
 
 def complaints(cls: type[Any]) -> list[str]:
     """What keeps the class from being a technique; empty where nothing does."""
-    return [*_constructor(cls), *_retrieve(cls)]
+    return [*_constructor(cls), *retrieve_complaints(cls)]
 
 
 def _constructor(cls: type[Any]) -> list[str]:
@@ -47,8 +52,10 @@ def _constructor(cls: type[Any]) -> list[str]:
     ]
 
 
-def _retrieve(cls: type[Any]) -> list[str]:
-    retrieve = getattr(cls, "retrieve", None)
+def retrieve_complaints(technique: Any) -> list[str]:
+    """What is wrong with the ``retrieve`` of a class or an object."""
+    cls = technique if isinstance(technique, type) else type(technique)
+    retrieve = getattr(technique, "retrieve", None)
     if not callable(retrieve):
         return [f"{cls.__name__} has no method retrieve(self, query, *, top_k=None, where=None)"]
     parameters = inspect.signature(retrieve).parameters

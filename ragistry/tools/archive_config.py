@@ -3,52 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Any
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import BaseModel, ConfigDict, Field
 
+from ragistry.config.archive_settings import Language
+from ragistry.config.archives import MAX_ARCHIVES, RagArchiveConfig
 from ragistry.config.parse import parse_config
 from ragistry.errors import InvalidConfigError
-from ragistry.tools.archive_settings import Language, ServerURL
 
 KEY = "rag_config"
-MAX_ARCHIVES = 64
-"""Each is asked in a thread of its own."""
-
-Name = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
-CollectionName = Annotated[str, StringConstraints(pattern=r"^[a-zA-Z0-9][a-zA-Z0-9._-]{1,510}[a-zA-Z0-9]$")]
-
-
-def _as_path_segment(name: str) -> str:
-    """Tenant and database stand in the paths that a Chroma server is asked for, and must not lead elsewhere."""
-    if not name or name in (".", "..") or not name.isprintable() or set(name) & set("/\\?#% "):
-        raise ValueError(f"{name!r} cannot be the name of a tenant or database; use letters, digits, '_', '-' and '.'")
-    return name
-
-
-Segment = Annotated[str, AfterValidator(_as_path_segment)]
-
-
-class RagArchiveConfig(BaseModel):
-    """One archive: a collection of a Chroma server, and the model that its vectors come from.
-
-    ``description``: what is in it, for the agent and for a router. What is None is as the environment says
-    (`ArchiveSettings`); ``layer`` ``*`` searches every layer. ``headers`` go with each request, to a proxy that asks
-    for them. Unknown keys are refused: a misspelt ``tenant`` would search that of somebody else.
-    """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    name: Name
-    collection_name: CollectionName
-    embedding_model: Name
-    chromadb_url: ServerURL | None = None
-    tei_url: ServerURL | None = None
-    description: str = ""
-    layer: Name | None = None
-    tenant: Segment | None = None
-    database: Segment | None = None
-    headers: dict[str, str] = Field(default_factory=dict, repr=False)
 
 
 class ChromaRagConfig(BaseModel):

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from dataclasses import dataclass
 from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING, NamedTuple
 
+from ragistry.config.archive_settings import ArchiveSettings, clamped
 from ragistry.errors import RagistryError
-from ragistry.tools.archive_clients import Clients
-from ragistry.tools.archive_collection import Archive
+from ragistry.library.archive_clients import Clients
+from ragistry.library.archive_collection import Archive
+from ragistry.library.archive_embeddings import query_embedder
 from ragistry.tools.archive_config import ChromaRagConfig
-from ragistry.tools.archive_embeddings import query_embedder
 from ragistry.tools.archive_merge import Found, merged
-from ragistry.tools.archive_settings import ArchiveSettings, clamped
 from ragistry.tools.concurrently import concurrently
 from ragistry.types import Document, EmbedderFingerprint
 from ragistry.utils.limits import check_query
@@ -74,9 +75,10 @@ class ArchiveSearch:
         embedded = concurrently(
             {model: partial(self._embed, model, query) for model in models.values()}, self.settings.embed_timeout
         )
+        shared = {model for model, archives in Counter(models.values()).items() if archives > 1}
         found = concurrently(
             {
-                archive: partial(_found, archive, embedded.values[model], limit)
+                archive: partial(_found, archive, embedded.values[model], limit, with_cosines=model in shared)
                 for archive, model in models.items()
                 if model in embedded.values
             },
@@ -112,6 +114,6 @@ class ArchiveSearch:
         return Embedded(embedder.embed([query], role="query")[0], embedder.fingerprint)
 
 
-def _found(archive: Archive, query: Embedded, top_k: int) -> Found:
-    space, hits = archive.nearest(query.vector, top_k)
-    return Found((query.fingerprint, space), hits)
+def _found(archive: Archive, query: Embedded, top_k: int, *, with_cosines: bool) -> Found:
+    space, hits = archive.nearest(query.vector, top_k, with_cosines=with_cosines)
+    return Found(query.fingerprint, space, hits)

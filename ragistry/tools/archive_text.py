@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ragistry.config.archive_settings import Language
 from ragistry.errors import (
     ChromaDBConnectionError,
     CollectionNotFoundError,
@@ -16,7 +17,6 @@ from ragistry.errors import (
     RagistryError,
 )
 from ragistry.tools.archive_search import ArchiveAnswer
-from ragistry.tools.archive_settings import Language
 from ragistry.tools.concurrently import LateError
 from ragistry.tools.quoting import indented, one_line, visible
 from ragistry.types import Document
@@ -125,7 +125,8 @@ def _passages(documents: Sequence[Document], words: Words) -> Iterable[str]:
 
 def _heading(document: Document, words: Words) -> str:
     parts = [f"{getattr(words, part)}: {value}" for part, keys in PARTS if (value := _first(document.metadata, keys))]
-    parts += [f"{words.score}: {score.value:.2f} ({score.kind})" for score in document.scores[:1]]
+    alike = [score for score in document.scores if score.kind != "rrf"]  # a share of ranks says nothing of the passage
+    parts += [f"{words.score}: {score.value:.2f} ({score.kind})" for score in alike[-1:]]
     return " | ".join(parts)
 
 

@@ -11,7 +11,10 @@ Message = Mapping[str, Any]
 Receive = Callable[[Message], None]
 
 SCHEMA = "tool.schema"
-"""A tool says what it can do: its function schema, again whenever that changes."""
+"""A tool says what it can do: its function schema, again when that has changed.
+
+A change by the tool's own library is told at once, one by somebody else, such as an editor, with the next request.
+"""
 
 _log = logging.getLogger(__name__)
 

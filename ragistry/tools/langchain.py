@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from ragistry.errors import ConfigError
+from ragistry.errors import CollectionNotFoundError, ConfigError
+from ragistry.utils.suggest import listed
 
 try:
     from langchain_core.callbacks import CallbackManagerForRetrieverRun
@@ -19,6 +21,7 @@ except ModuleNotFoundError as error:
 
 if TYPE_CHECKING:
     from ragistry.library.service import DocumentService
+    from ragistry.tools.reach import Reach
     from ragistry.tools.search_library import SearchLibraryTool
     from ragistry.types import Document
     from ragistry.workspace import Workspace
@@ -27,8 +30,8 @@ if TYPE_CHECKING:
 class LibraryRetriever(BaseRetriever):
     """Searches a library, or one ``collection`` of it, by a ``technique``; None: the library's own choice.
 
-    ``k``: how many documents; ``invoke(query, k=…)`` asks for another number once. Which collection is searched is
-    decided here alone.
+    ``allowed``: the only collections in reach; None: all. ``k``: how many documents; ``invoke(query, k=…)`` asks for
+    another number once. Which collection is searched is decided here alone.
     """
 
     model_config = ConfigDict(arbitrary_types_allowed=True)
@@ -37,6 +40,14 @@ class LibraryRetriever(BaseRetriever):
     technique: str | None = None
     collection: str | None = None
     k: int | None = None
+    allowed: frozenset[str] | None = None
+
+    @cached_property
+    def reach(self) -> Reach:
+        """What may be searched; raises `CollectionNotFoundError` for an allowed collection that is not there."""
+        from ragistry.tools.reach import Reach
+
+        return Reach(self.library, None if self.allowed is None else sorted(self.allowed))
 
     def _get_relevant_documents(
         self,
@@ -45,22 +56,50 @@ class LibraryRetriever(BaseRetriever):
         run_manager: CallbackManagerForRetrieverRun,  # noqa: ARG002, LangChain gives it by name
         k: int | None = None,
     ) -> list[LangChainDocument]:
-        found = self.library.search(query, self.collection, self.k if k is None else k, technique=self.technique)
+        if self.collection is not None and self.allowed is not None:
+            _check_among([self.collection], self.reach)
+        where = None if self.collection else self.reach.where()
+        limit = self.k if k is None else k
+        found = self.library.search(query, self.collection, limit, technique=self.technique, where=where)
         return [langchain_document(document) for document in found.documents]
 
 
 def library_retriever(
-    workspace_or_library: Workspace | DocumentService,
+    searched: Workspace | DocumentService | SearchLibraryTool,
     technique: str | None = None,
     collection: str | None = None,
     top_k: int | None = None,
+    *,
+    allowed: Sequence[str] | None = None,
 ) -> LibraryRetriever:
     """A retriever over a workspace's library; its documents carry the id, the metadata, and among these the score.
 
-    Its ``invoke`` raises as `DocumentService.search` does.
+    ``allowed``: the only collections in reach; None: all. One that is made of a tool reaches what the tool does, by the
+    tool's technique and number unless others are given. Raises `CollectionNotFoundError` for an allowed name that is
+    not there, `ConfigError` for what is none of the three; ``invoke`` raises as `DocumentService.search` does.
     """
-    library = getattr(workspace_or_library, "library", workspace_or_library)
-    return LibraryRetriever(library=library, technique=technique, collection=collection, k=top_k)
+    from ragistry.library.service import DocumentService
+    from ragistry.tools.reach import Reach
+    from ragistry.tools.search_library import SearchLibraryTool
+    from ragistry.workspace import Workspace
+
+    if not isinstance(searched, Workspace | DocumentService | SearchLibraryTool):
+        raise ConfigError(f"{searched!r:.80} cannot be searched; give a Workspace, its library, or a SearchLibraryTool")
+    library = searched if isinstance(searched, DocumentService) else searched.library
+    reach = Reach(library, allowed)
+    if isinstance(searched, SearchLibraryTool):
+        technique, top_k = technique or searched.technique, searched.n if top_k is None else top_k
+        if allowed is None:
+            reach = searched.reach
+        _check_among(reach.names(), searched.reach)
+    return LibraryRetriever(library=library, technique=technique, collection=collection, k=top_k, allowed=reach.allowed)
+
+
+def _check_among(names: Sequence[str], reach: Reach) -> None:
+    """Raise `CollectionNotFoundError` for a name that is not in reach; others are not told of."""
+    for name in names:
+        if name not in reach.names():
+            raise CollectionNotFoundError(f"no collection {name!r}; there are {listed(reach.names())}")
 
 
 def library_tool(tool: SearchLibraryTool) -> StructuredTool:

@@ -57,7 +57,7 @@ class Reach:
     def sources(self, collection: str | None = None) -> list[SourceInfo]:
         """The sources of one collection, or of all in reach."""
         names = self.names()
-        found = self.library.list_sources_detail(collection)
+        found = self.library.sources(collection)
         return [info for info in found if info.collection in names]
 
     def stored_names(self) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from time import perf_counter
@@ -21,6 +22,8 @@ from ragistry.tools.texts import TextsFile
 from ragistry.types import Document, RetrievalResult
 from ragistry.utils.limits import check_top_k
 from ragistry.utils.suggest import listed
+
+_log = logging.getLogger(__name__)
 
 FEWEST_TOKENS = 1_500
 ROUND_ABOUT = 800
@@ -46,7 +49,8 @@ class SearchAnswer:
 class SearchLibraryTool:
     """Searches the collections of a library, or those of them that are ``allowed``.
 
-    ``bus``: calls are taken from it and answered on it, and the schema is announced there, now and when it changes.
+    ``bus``: calls are taken from it and answered on it, and the schema is announced there now, after each edit of the
+    collections by ``library``, and, where others edited them, at the next call.
     ``technique``: of techniques.yaml; None: its default. ``n``: how many documents a search finds; None: what the
     technique or documents.yaml says. ``strict``: the schema in the form of OpenAI's strict mode. ``max_tokens``: of one
     answer, as `tokens.estimated_tokens` counts; 1,500 or more.
@@ -82,6 +86,8 @@ class SearchLibraryTool:
         self._announced: dict[str, Any] | None = None
         self._unsubscribe = bus.subscribe(request_subject(NAME), self.handle_request) if bus else None
         self.announce()
+        if bus is not None:
+            library.collections.edited.append(self._follow)
 
     def schema(self) -> dict[str, Any]:
         """The function schema as documents.yaml now has it."""
@@ -100,6 +106,15 @@ class SearchLibraryTool:
         """Take no more calls from the bus."""
         if self._unsubscribe is not None:
             self._unsubscribe()
+        if self._follow in self.library.collections.edited:
+            self.library.collections.edited.remove(self._follow)
+
+    def _follow(self) -> None:
+        """The edit is done, and whoever made it has nothing to do with a bus that fails."""
+        try:
+            self.announce()
+        except Exception:  # noqa: BLE001, a transport may raise anything
+            _log.exception("%s cannot announce its schema", NAME)
 
     def handle(self, arguments: Mapping[str, Any] | str) -> str:
         """The answer to a call, as text. Never raises: what goes wrong is told to the model."""

@@ -48,7 +48,7 @@ def test_ingest_list_is_the_same_list(filled: Run) -> None:
     assert filled("ingest", "--list", "--json").json == filled("collections", "list", "--json").json
     of_one = filled("ingest", "--list", "--collection", "notes", "--json").json
     assert of_one == filled("sources", "list", "--collection", "notes", "--json").json
-    assert [(source["source_file"], source["chunks"]) for source in of_one["sources"]] == [("tea.txt", 1)]
+    assert [(source["source_file"], source["chunk_count"]) for source in of_one["sources"]] == [("tea.txt", 1)]
     assert "tea.txt" in filled("ingest", "--list", "--collection", "notes").out
 
 

@@ -141,6 +141,7 @@ def test_config_says_where_each_value_comes_from(ragistry: Run, monkeypatch: pyt
     assert settings["n_results"] == {"value": 9, "from": "environment RAGISTRY_N_RESULTS"}
     assert settings["chunk_size"] == {"value": 1000, "from": "default"}
     assert settings["chroma_api_key"]["value"] == "set"
+    monkeypatch.setenv("COLUMNS", "160")
     shown = ragistry("config").out
     assert "very secret" not in shown
     assert "None" not in shown

@@ -80,3 +80,14 @@ def test_what_vanished_is_named_and_goes_with_prune(ragistry: Run, tmp_path: Pat
     pruned = ragistry("ingest", folder, "--prune", "--json").json
     assert (pruned["deleted"], pruned["vanished"]) == (["one.txt"], ["one.txt"])
     assert [s["source_file"] for s in ragistry("sources", "list", "--json").json["sources"]] == ["two.txt"]
+
+
+def test_replace_lets_a_file_take_the_place_of_one_that_is_gone(ragistry: Callable[..., Done], tmp_path: Path) -> None:
+    for name in ("old", "new"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "tea.txt").write_text(f"The {name} tea.", encoding="utf-8")
+    assert ragistry("ingest", "old/tea.txt", "--collection", "notes", "--create", "Notes").code == 0
+    (tmp_path / "old").rename(tmp_path / "away")
+    refused = ragistry("ingest", "new/tea.txt")
+    assert (refused.code, "`--replace`" in refused.err) == (1, True)
+    assert ragistry("ingest", "new/tea.txt", "--replace", "--json").json["updated"] == ["tea.txt"]

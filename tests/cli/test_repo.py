@@ -155,3 +155,26 @@ def test_options_may_stand_before_the_command(ragistry: Run, clone: Path, tmp_pa
     assert ragistry("--workspace", elsewhere, "repo", "add", clone).code == 0
     assert (elsewhere / ".ragistry" / "repositories" / "tea-docs.json").exists()
     assert ragistry("repo", "list", "--workspace", elsewhere, "--json").json["repositories"] != []
+
+
+def test_a_name_is_given_once(added: Run, clone: Path, tmp_path: Path) -> None:
+    taken = added("collections", "add", "tea-docs", "-d", "Notes")
+    assert (taken.code, "there is a repository 'tea-docs'" in taken.err) == (1, True)
+    assert added("collections", "add", "notes", "-d", "Notes").code == 0
+    assert "give the collection another name" in added("collections", "rename", "notes", "tea-docs").err
+    taken = added("repo", "add", clone, "--name", "notes")
+    assert (taken.code, "there is a collection 'notes'" in taken.err, "`--name`" in taken.err) == (1, True, True)
+    archive = "archives:\n  - {name: papers, collection_name: papers, embedding_model: nomic-embed-text}\n"
+    (tmp_path / "config" / "vector_stores.yaml").write_text(archive, encoding="utf-8")
+    assert "there is an archive 'papers'" in added("collections", "add", "papers").err
+    assert "there is an archive 'papers'" in added("repo", "add", clone, "--name", "papers").err
+
+
+def test_doctor_finds_a_name_that_is_given_twice(added: Run, tmp_path: Path) -> None:
+    assert "names" not in [finding["name"] for finding in added("doctor", "--json").json["findings"]]
+    (tmp_path / "config").mkdir(exist_ok=True)
+    (tmp_path / "config" / "documents.yaml").write_text("collections: [{name: tea-docs}]\n", encoding="utf-8")
+    done = added("doctor", "--json")
+    [found] = [finding for finding in done.json["findings"] if finding["name"] == "names"]
+    assert (done.code, found["state"]) == (1, "failed")
+    assert found["detail"] == "'tea-docs' is the name of a collection and a repository; rename one of them"

@@ -36,7 +36,7 @@ def test_prints_the_decision_as_json(routes: Run) -> None:
     decision = routes("route", QUESTIONS["garden"], "--json").json
     assert decision["query"] == QUESTIONS["garden"]
     assert (decision["chosen"], decision["rule"]) == (["garden"], "best")
-    assert list(decision["scores"]) == sorted(QUESTIONS, key=lambda name: -decision["scores"][name])
+    assert list(decision["scores"]) == sorted(QUESTIONS, key=lambda name: (-decision["scores"][name], name))
 
 
 def test_scores_a_router_on_labelled_queries(routes: Run, tmp_path: Path) -> None:

@@ -92,3 +92,35 @@ def test_a_label_has_the_colour_of_its_weight(
 
 def test_one_is_singular() -> None:
     assert [counted(number, "chunk") for number in (0, 1, 2)] == ["0 chunks", "1 chunk", "2 chunks"]
+
+
+@pytest.mark.parametrize("where", ["__init__", "retrieve"])
+def test_a_technique_that_fails_is_named_in_one_line(ragistry: Run, tmp_path: Path, where: str) -> None:
+    lines = dict.fromkeys(("__init__", "retrieve"), "pass") | {where: "raise ValueError('deep\\nproblem')"}
+    (tmp_path / f"raising{where}.py").write_text(
+        f"class Raising:\n    def __init__(self, config):\n        {lines['__init__']}\n"
+        f"    def retrieve(self, query, **options):\n        {lines['retrieve']}\n",
+        encoding="utf-8",
+    )
+    (tmp_path / "config").mkdir()
+    techniques = f"techniques: {{t: {{use: 'raising{where}:Raising'}}}}\n"
+    (tmp_path / "config" / "techniques.yaml").write_text(techniques, encoding="utf-8")
+    done = ragistry("search", "tea", "--technique", "t")
+    assert (done.code, done.out) == (1, "")
+    assert done.err == "error: technique 't' failed: ValueError: deep problem; `--debug` shows where\n"
+    with pytest.raises(ValueError, match="deep"):
+        ragistry("search", "tea", "--technique", "t", "--debug")
+
+
+def test_a_model_that_is_not_known_is_answered_with_each_that_is_once(ragistry: Run, tmp_path: Path) -> None:
+    (tmp_path / "config").mkdir()
+    (tmp_path / "config" / "documents.yaml").write_text("embed_model: nope\n", encoding="utf-8")
+    assert ragistry("search", "tea").err.count(" minilm,") == 1
+
+
+def test_config_tells_what_the_environment_says_of_archives(ragistry: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RAG_QUERY_TIMEOUT_SECONDS", "7")
+    settings = ragistry("config", "--json").json["settings"]
+    assert settings["RAG_QUERY_TIMEOUT_SECONDS"] == {"value": 7, "from": "environment RAG_QUERY_TIMEOUT_SECONDS"}
+    assert settings["DOCPROC_CHROMADB_URL"] == {"value": "http://chromadb:8000", "from": "default"}
+    assert "DOCPROC_TEI_EMBEDDINGS_URL" in ragistry("config").out

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -166,3 +167,20 @@ def test_a_former_name_is_not_free_while_it_is_needed(file: CollectionsFile) -> 
         file.add("mba")
     file.end_rename("business")
     assert file.add("mba").name == "mba"
+
+
+def test_what_a_killed_edit_left_is_swept_when_it_is_old(file: CollectionsFile) -> None:
+    folder = file.path.parent
+    old, fresh, others = (folder / f".documents.yaml.{end}" for end in ("abcd_123", "abcd_124", "swp"))
+    for path in (old, fresh, others):
+        path.write_text("collections: [{name: half", encoding="utf-8")
+    for path in (old, others):
+        os.utime(path, (1, 1))
+    file.add("econ")
+    assert [path.exists() for path in (old, fresh, others)] == [False, True, True]
+
+
+def test_collections_that_are_no_list_are_told(file: CollectionsFile) -> None:
+    file.path.write_text("n_results: 5\ncollections: 7\n", encoding="utf-8")
+    with pytest.raises(InvalidConfigError, match="documents.yaml:2: collections: must be a list, got 7"):
+        file.entries()

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from ragistry.config.archive_settings import archive_environment
 from ragistry.config.settings import DEFAULTS, FILES, SOURCES, Settings, resolve
 from ragistry.config.yaml_file import read_yaml
 from ragistry.errors import InvalidConfigError
@@ -117,3 +118,26 @@ def test_two_files_may_not_differ(tmp_path: Path) -> None:
 def test_the_packaged_files_are_valid_and_say_the_defaults(name: str) -> None:
     file = read_yaml(DEFAULTS / name)
     assert FILES[name].model_validate(file.data) == FILES[name]()
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("n_results: !!int 'x'\n", "documents.yaml:1: 'x' is no int; correct it, or write it in quotes"),
+        ("n_results: 5\nlanguage: 2024-13-45\n", "documents.yaml:2: '2024-13-45' is no timestamp"),
+        ("n_results: !!bool maybe\n", "documents.yaml:1: 'maybe' is no bool"),
+        ("n_results: !!float ''\n", "documents.yaml:1: '' is no float"),
+        ("collections: !!python/object/apply:os.system ['true']\n", "documents.yaml:1: collections.0: .* got 'true'"),
+        ("n_results: " + 3_000 * "[", "too deep"),
+    ],
+)
+def test_a_value_that_yaml_cannot_build_is_told_with_its_line(tmp_path: Path, text: str, said: str) -> None:
+    with pytest.raises(InvalidConfigError, match=said):
+        resolve(write(tmp_path, documents=text), environ={})
+
+
+def test_archives_are_told_by_their_variables() -> None:
+    values, origins = archive_environment({"RAG_DEFAULT_TOP_K": "99", "DOCPROC_CHROMADB_URL": "http://c:1/"})
+    assert (values["RAG_DEFAULT_TOP_K"], origins["RAG_DEFAULT_TOP_K"]) == (20, "environment RAG_DEFAULT_TOP_K")
+    assert values["DOCPROC_CHROMADB_URL"] == "http://c:1"
+    assert (values["RAG_DEFAULT_LAYER"], origins["RAG_DEFAULT_LAYER"]) == ("chunk", "default")

@@ -65,19 +65,24 @@ def assert_renamed(library: DocumentService) -> None:
     assert "formerly" not in library.collections.path.read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("step", range(6))
+@pytest.mark.parametrize(("move", "step", "steps"), [
+    *(("move_collection", step, 3) for step in range(4)), *(("move_source", step, 5) for step in range(6)),
+])  # fmt: skip
 def test_a_rename_that_is_interrupted_loses_nothing(
-    filled: Workspace, monkeypatch: pytest.MonkeyPatch, step: int
+    filled: Workspace, monkeypatch: pytest.MonkeyPatch, move: str, step: int, steps: int
 ) -> None:
+    """``move``: by a store that gives all of a collection to another at once, and by one that cannot."""
     library, wrap = filled.library, dying(step)
     with monkeypatch.context() as patch:
+        if move == "move_source":
+            patch.setattr("ragistry.library.moving.MovesCollections", Crash)
         for part, name in (
             (library.collections, "begin_rename"),
-            (library.store, "move_source"),
+            (library.store, move),
             (library.collections, "end_rename"),
         ):
             patch.setattr(part, name, wrap(getattr(part, name)))
-        if step < 5:
+        if step < steps:
             with pytest.raises(Crash):
                 library.rename_collection("notes", "shelf")
         else:
@@ -103,18 +108,19 @@ def test_a_rename_whose_process_is_killed_is_completed(filled: Workspace) -> Non
 import os
 from ragistry import open_workspace
 with open_workspace({str(filled.root)!r}) as opened:
-    move, calls = opened.store.move_source, []
+    from ragistry.stores import groups
+    move, calls = groups.move_group, []
     def dying(*words):
         calls.append(words)
         if len(calls) == 2:
             os._exit(9)
         return move(*words)
-    opened.store.move_source = dying
+    groups.move_group = dying
     opened.library.rename_collection("notes", "shelf")
 """
     assert subprocess.run([sys.executable, "-c", script], check=False, timeout=60).returncode == 9
     with open_workspace(filled.root) as again:
-        assert again.store.count({"collection": "notes"}) == 2
+        assert again.store.count({"collection": "notes"}) == 3, "all follow or none"
         assert found(again.library, "shelf") == set(FILES)
         again.library.create_collection("another")
         assert_renamed(again.library)
@@ -123,7 +129,7 @@ with open_workspace({str(filled.root)!r}) as opened:
 def test_a_source_that_both_names_have_is_the_later_one(filled: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
     library = filled.library
     with monkeypatch.context() as patch:
-        patch.setattr(library.store, "move_source", dying(0)(library.store.move_source))
+        patch.setattr(library.store, "move_collection", dying(0)(library.store.move_collection))
         with pytest.raises(Crash):
             library.rename_collection("notes", "shelf")
         patch.setattr(library, "_complete_renames", lambda: None)  # as a process that had looked before the rename
@@ -133,7 +139,10 @@ def test_a_source_that_both_names_have_is_the_later_one(filled: Workspace, monke
     assert [d.content for d in library.store.get([chunk_id("shelf", "one.txt", 0)])] == ["A later text."]
 
 
-def test_a_rename_shows_how_far_it_is(filled: Workspace) -> None:
+def test_a_rename_by_a_store_that_moves_one_source_at_a_time_shows_how_far_it_is(
+    filled: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ragistry.library.moving.MovesCollections", Crash)
     seen: list[tuple[str, int, int]] = []
     filled.library.rename_collection("notes", "shelf", progress=lambda *step: seen.append(step))
     assert seen == [(name, done, 3) for done, name in enumerate(sorted(FILES))]
@@ -176,7 +185,7 @@ def test_a_rename_by_hand_with_the_former_name_takes_the_chunks_along(filled: Wo
     edit(filled, "name: notes", "name: shelf\n    formerly: notes")
     library = filled.library
     assert found(library, "shelf") == set(FILES)
-    assert {info.collection for info in library.list_sources_detail("shelf")} == {"shelf"}
+    assert {info.collection for info in library.sources("shelf")} == {"shelf"}
     library.delete_source("prices.txt", "econ")
     assert_renamed(library)
 

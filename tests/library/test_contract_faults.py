@@ -273,3 +273,13 @@ def test_a_collection_that_is_gone_is_said_to_be(tmp_path: Path) -> None:
     for use in (lambda: search_chunks(collection, "text"), lambda: add_chunks(collection, chunks("more"))):
         with pytest.raises(CollectionNotFoundError):
             use()
+
+
+def test_a_name_that_a_power_cut_left_half_written_is_none(tmp_path: Path) -> None:
+    create_collection("docs", {}, path=tmp_path)
+    (tmp_path / "docs.json").write_bytes(b"")
+    assert list_collections(path=tmp_path) == []
+    with pytest.raises(CollectionNotFoundError):
+        get_collection("docs", path=tmp_path)
+    assert create_collection("docs", {"commit_hash": "a"}, path=tmp_path).metadata == {"commit_hash": "a"}
+    assert [info.name for info in list_collections(path=tmp_path)] == ["docs"]

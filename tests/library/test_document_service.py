@@ -102,7 +102,7 @@ def test_list_sources(library: DocumentService) -> None:
         library.ingest_text(f"About {name}.", name, collection)
     assert library.list_sources() == ["rain.txt", "tea.txt"]
     assert library.list_sources("econ") == ["tea.txt"]
-    assert [(info.collection, info.source_file, info.chunks) for info in library.list_sources_detail()] == [
+    assert [(row["collection"], row["source_file"], row["chunk_count"]) for row in library.list_sources_detail()] == [
         ("econ", "tea.txt", 1),
         ("notes", "rain.txt", 1),
         ("notes", "tea.txt", 1),
@@ -249,7 +249,9 @@ def test_moves_that_go_nowhere(library: DocumentService) -> None:
         library.move_source("price.txt", "notes", "econ")
     with pytest.raises(CollectionNotFoundError, match="no collection 'eco'"):
         library.move_source("prices.txt", "notes", "eco")
-    assert library.move_source("prices.txt", "notes", "notes", overwrite=True) == 1
+    for overwrite in (False, True):
+        with pytest.raises(SourceError, match="'prices.txt' is in collection 'notes' already"):
+            library.move_source("prices.txt", "notes", "notes", overwrite=overwrite)
     assert library.count("notes") == 1
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from ragistry.errors import (
     EmbeddingGenerationError,
     ExtractionError,
     ModelConnectionError,
+    ModelError,
     SourceError,
     SourceNotFoundError,
     UnsupportedFormatError,
@@ -134,7 +136,9 @@ def test_a_source_that_cannot_be_embedded_keeps_its_old_version(
     write(folder, one=paragraphs("Milk", "Poison"), two=paragraphs("Snow"))
     report = workspace.library.ingest_folder(folder, "notes")
     assert report.updated == ["two.txt"]
-    assert [(failure.source, failure.error) for failure in report.failed] == [("one.txt", "cannot embed 'Poison'")]
+    [failure] = report.failed
+    assert failure.source == "one.txt"
+    assert re.search(r"'one.txt' .* chunk 2 of 2 .* refused: cannot embed 'Poison'", failure.error)
     assert before <= set(stored(workspace).values())
     assert not any("Milk" in text for text in stored(workspace).values())
 
@@ -174,8 +178,78 @@ def test_a_name_that_another_file_has_is_not_replaced(workspace: Workspace, tmp_
     with pytest.raises(SourceError, match="is '.*/a/same.txt', not '.*/b/same.txt'"):
         workspace.library.ingest_file(other, "notes")
     assert all("Tea" in text for text in stored(workspace).values())
-    one.unlink()
-    assert workspace.library.ingest_file(other, "notes") > 0, "the other file is gone, so the name is free"
+    assert workspace.library.ingest_file(other, "notes", replace=True) > 0
+    assert all("Rain" in text for text in stored(workspace).values())
+
+
+def test_a_name_is_kept_while_its_file_is_out_of_reach(workspace: Workspace, tmp_path: Path) -> None:
+    write(tmp_path / "a", same=paragraphs("Tea"))
+    other = write(tmp_path / "b", same=paragraphs("Rain")) / "same.txt"
+    workspace.library.ingest_file(tmp_path / "a" / "same.txt", "notes")
+    (tmp_path / "a").rename(tmp_path / "away")
+    for take_in in (
+        lambda: workspace.library.ingest_file(other, "notes"),
+        lambda: workspace.library.ingest_text(paragraphs("Rain"), "same.txt", "notes"),
+    ):
+        with pytest.raises(SourceError, match="a/same.txt', which is not there now, .*`--replace`"):
+            take_in()
+    assert all("Tea" in text for text in stored(workspace).values())
+    report = workspace.library.ingest_folder(tmp_path / "b", "notes", replace=True)
+    assert report.updated == ["same.txt"]
+    assert all("Rain" in text for text in stored(workspace).values())
+
+
+def test_a_file_that_was_moved_is_followed_without_the_model(
+    workspace: Workspace, embedder: Counting, tmp_path: Path
+) -> None:
+    folder = write(tmp_path / "a", same=paragraphs("Tea"))
+    workspace.library.ingest_folder(folder, "notes")
+    embedder.seen.clear()
+    folder.rename(tmp_path / "b")
+    report = workspace.library.ingest_folder(tmp_path / "b", "notes")
+    assert (report.updated, report.failed, embedder.seen) == (["same.txt"], [], [])
+    assert workspace.library.source("same.txt", "notes").source_path == str(tmp_path / "b" / "same.txt")
+    write(tmp_path / "b", same=paragraphs("Milk"))
+    assert workspace.library.ingest_folder(tmp_path / "b", "notes").updated == ["same.txt"]
+
+
+class Refusing(Counting):
+    """A server that answers a text with ``poison`` by an HTTP error, or every text where that is empty."""
+
+    calls = 0
+
+    def embed(self, texts: Sequence[str], *, role: str = "document"):
+        self.calls += 1
+        if any(self.poison in text for text in texts):
+            raise ModelError("the server answered 500: 'unsupported value: NaN'")
+        return self.embedder.embed(texts, role=role)
+
+
+def test_one_text_that_the_server_refuses_fails_its_own_source_only(workspace: Workspace, tmp_path: Path) -> None:
+    library = workspace.library
+    library.embedder = Refusing(workspace.embedder, poison="Poison")
+    texts = {f"n{number}": paragraphs(f"Tea {number}") for number in range(4)}
+    folder = write(tmp_path / "in", **texts, bad=paragraphs("Milk", "Snow", "Poison", "Rain"))
+    report = library.ingest_folder(folder, "notes")
+    assert report.added == ["n0.txt", "n1.txt", "n2.txt", "n3.txt"]
+    [failure] = report.failed
+    assert failure.source == "bad.txt"
+    assert re.search(r"^'bad.txt' .* chunk 3 of 4 .*answered 500", failure.error)
+    for take_in in (
+        lambda: library.ingest_text("Poison", "bad", "notes"),
+        lambda: library.ingest_file(folder / "bad.txt", "notes"),
+    ):
+        with pytest.raises(EmbeddingGenerationError, match="'bad.* chunk . of .*answered 500"):
+            take_in()
+
+
+def test_a_server_that_refuses_everything_stops_the_ingest_at_once(workspace: Workspace, tmp_path: Path) -> None:
+    workspace.library.embedder = refusing = Refusing(workspace.embedder, poison="")
+    write(tmp_path / "in", **{f"n{number}": paragraphs(f"Tea {number}") for number in range(20)})
+    with pytest.raises(ModelError, match="answered 500"):
+        workspace.library.ingest_folder(tmp_path / "in", "notes")
+    assert refusing.calls == 3
+    assert stored(workspace) == {}
 
 
 def test_two_files_of_one_name_in_one_ingest(workspace: Workspace, tmp_path: Path) -> None:
@@ -362,7 +436,7 @@ def test_a_file_that_became_empty_is_deleted(workspace: Workspace, tmp_path: Pat
 def test_a_file_that_fails_while_it_is_read_is_reported(workspace: Workspace, tmp_path: Path) -> None:
     folder = write(tmp_path / "in", one=paragraphs("Tea"))
     (folder / "bad.txt").symlink_to("/proc/self/mem")
-    report = workspace.library.ingest_folder(folder, "notes")
+    report = workspace.library.ingest_folder(folder, "notes", follow_links=True)
     assert report.added == ["one.txt"]
     assert [failure.source for failure in report.failed] == [str(folder / "bad.txt")]
 

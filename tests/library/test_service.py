@@ -75,7 +75,7 @@ def test_collections_are_counted_and_empty_ones_shown(filled: Workspace) -> None
 
 def test_sources_are_listed_and_deleted(filled: Workspace) -> None:
     assert filled.library.list_sources() == ["rain.txt", "tea.txt"]
-    assert [(info.source_file, info.chunks) for info in filled.library.list_sources_detail("notes")] == [
+    assert [(info.source_file, info.chunks) for info in filled.library.sources("notes")] == [
         ("rain.txt", 1),
         ("tea.txt", 1),
     ]

@@ -185,3 +185,25 @@ def test_nested_techniques_are_stages_of_the_trace(tmp_path: Path) -> None:
     with collect() as trace:
         technique.retrieve("q")
     assert [(stage.name, stage.depth, stage.documents_out) for stage in trace.stages()] == [("s", 0, 1), ("e", 1, 1)]
+
+
+def test_a_default_that_is_not_there_is_told_with_all_else(tmp_path: Path) -> None:
+    told = problems(tmp_path, 'default: nope\ntechniques:\n  x: {use: naiv}\n  e: {use: "HERE:Echo"}\n')
+    assert "2 problems" in told
+    assert "techniques.yaml:1: default: no technique 'nope'; there are x, e" in told
+    assert "techniques.yaml:3: techniques.x.use: unknown technique 'naiv'" in told
+    assert "default:" not in problems(tmp_path, "default: x\ntechniques:\n  x: {use: naiv}\n")
+
+
+def test_what_a_technique_raises_by_itself_is_noted_with_its_name(tmp_path: Path) -> None:
+    text = 'techniques:\n  raw: {use: "HERE:NeedsGenerator"}\n  over: {use: "HERE:Shout", base: raw}\n'
+    registry = load(tmp_path, text, generator=int)
+    with pytest.raises(ValueError, match="invalid literal") as caught:
+        registry.get("over").retrieve("no number")
+    assert caught.value.__notes__ == ["technique 'raw' failed", "technique 'over' failed"]
+
+
+def test_what_a_resource_is_configured_by_is_told(tmp_path: Path) -> None:
+    registry = load(tmp_path, 'techniques:\n  g: {use: "HERE:NeedsGenerator"}\n')
+    with pytest.raises(ConfigError, match=r"techniques.yaml:2: technique 'g' needs .*set `generate_model`"):
+        registry.get("g")

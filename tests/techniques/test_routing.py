@@ -178,7 +178,7 @@ def test_collections_come_fill_and_vanish_while_it_runs(
     monkeypatch.setattr("ragistry.techniques.routing.samples.PATIENCE", 0)
     with library(tmp_path) as opened:
         technique = routed(opened, router=router)
-        technique.router.neighbours.samples.seconds = 0  # type: ignore[attr-defined]
+        technique.router.samples.seconds = 0  # type: ignore[attr-defined]
         question = "who painted the ceiling of the chapel with frescoes?"
         opened.library.create_collection("art", "Painting, frescoes and sculpture.")
         assert technique.route(question).chosen != ("art",), "it is empty, whatever its description says"
@@ -192,12 +192,14 @@ def test_collections_come_fill_and_vanish_while_it_runs(
 
 def test_samples_are_read_again_only_after_a_change(opened: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ragistry.techniques.routing.samples.PATIENCE", 0)
-    samples, items = Samples(opened.store, 3, seconds=0), [Reachable(t, None) for t in library_targets(opened.library)]
+    items = [Reachable(target, None) for target in library_targets(opened.library)]
+    samples = Samples(opened.store, 3, opened.embedder, words=True, seconds=0)
     first = samples.of(items)
-    assert first.ends == [3, 6, 9]
-    assert samples.of(items) is first
+    assert [sample.vectors.shape for sample in first] == [(3, 384)] * 3  # type: ignore[union-attr]
+    assert all(one is other for one, other in zip(samples.of(items), first, strict=True))
     opened.library.ingest_text("Slugs eat lettuce at night.", "garden-9.txt", "garden")
-    assert samples.of(items) is not first
+    again = samples.of(items)
+    assert [one is other for one, other in zip(again, first, strict=True)] == [True, True, False], "only where it is"
     opened.library.delete_source("garden-9.txt", "garden")
 
 
@@ -205,8 +207,9 @@ def test_chunks_whose_ids_somebody_chose_are_sampled_too(opened: Workspace, tmp_
     store = LocalStore(tmp_path)
     [vector] = opened.embedder.embed(["bread"])
     store.add_documents([EmbeddedChunk("bread", {"collection": "mine"}, vector)], ids=["chosen"])
-    found = Samples(store, 5).of([Reachable(Target("mine"), None)])
-    assert found.rows.shape == (1, 384)
+    [found] = Samples(store, 5, opened.embedder, words=True).of([Reachable(Target("mine"), None)])
+    assert found is not None
+    assert (found.vectors.shape, len(found.words.terms)) == ((1, 384), 1)  # type: ignore[union-attr]
     store.close()
 
 
@@ -330,5 +333,6 @@ def test_words_divide_only_what_vectors_give_to_their_store(opened: Workspace) -
     route = technique.route("tomato sauce, tomato seeds, chess")
     assert route.note == "by vectors and words"
     alone = with_archives(opened, archive, evidence=["vectors"]).route("tomato sauce, tomato seeds, chess")
-    assert route.scores["chess"] == pytest.approx(alone.scores["chess"])
+    assert route.scores["chess"] == pytest.approx(alone.scores["chess"], rel=0.05), "but for who contends no more"
+    assert route.scores["chess"] >= alone.scores["chess"]
     assert sum(route.scores.values()) == pytest.approx(1)

@@ -12,10 +12,10 @@ from uuid import uuid4
 import chromadb
 from chromadb.config import Settings
 
+from ragistry.config.archive_settings import ArchiveSettings
 from ragistry.testing.chroma_server import chroma_server
 from ragistry.testing.hashed import hashed_embedding
 from ragistry.testing.openai_server import OpenAIServer
-from ragistry.tools.archive_settings import ArchiveSettings
 from ragistry.tools.archives import RagArchiveConfig
 
 MODEL = "sentence-transformers/all-MiniLM-L6-v2"

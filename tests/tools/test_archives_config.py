@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from langchain_core.runnables.config import merge_configs
 
+from ragistry.config.archive_settings import archive_settings
 from ragistry.errors import ConfigError, InvalidConfigError
-from ragistry.tools.archive_settings import archive_settings
 from ragistry.tools.archives import ChromaRagConfig, RagArchiveConfig, extract_rag_config
 from tests.test_imports import loaded_after
 

@@ -156,33 +156,6 @@ def test_one_model_and_space_are_merged_by_distance(servers):
     assert [d.score for d in documents] == sorted((d.score for d in documents), reverse=True)
 
 
-def test_two_spaces_are_merged_by_rank(servers):
-    cosine = servers.archive("Cosine", ["heating vessel", "heating vessel expansion", "the heating vessel"])
-    squared = servers.archive("Squared", ROOF, space="l2")
-    documents = found(servers, cosine, squared, query="heating vessel").documents
-    ranks = {
-        name: [i for i, d in enumerate(documents) if d.metadata["archive"] == name] for name in ("Cosine", "Squared")
-    }
-    assert {frozenset(pair) for pair in zip(ranks["Cosine"], ranks["Squared"], strict=True)} == {
-        frozenset(pair) for pair in [(0, 1), (2, 3), (4, 5)]
-    }
-    assert documents[0].score == pytest.approx(1 / 61)
-    assert {d.scores[0].kind for d in documents} == {"cosine", "l2"}
-    assert all(d.scores[-1].kind == "rrf" for d in documents)
-
-
-def test_two_models_are_merged_by_rank(servers):
-    with OpenAIServer("BAAI/bge-m3", dimension=16) as other:
-        first = servers.archive("First", HEATING)
-        collection = "c-other-model"
-        with_other = type(servers)(servers.chroma, other, servers.client)
-        second = with_other.archive("Second", ROOF, collection_name=collection)
-        answer = found(servers, first, second)
-    assert answer.failed == ()
-    assert {d.scores[-1].kind for d in answer.documents} == {"rrf"}
-    assert {d.metadata["archive"] for d in answer.documents[:2]} == {"First", "Second"}
-
-
 def test_the_query_is_embedded_once_for_all_archives_of_a_model(servers):
     archives = [servers.archive("First", HEATING), servers.archive("Second", ROOF)]
     query = "a query that nobody else asks"

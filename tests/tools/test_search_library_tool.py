@@ -188,3 +188,28 @@ def test_what_fails_inside_is_told_without_its_details(
         assert answer.text == f"Error: search_library does not work at the moment ({name}); the owner's log says why"
     assert "/home/x" in caplog.text
     assert "ZeroDivisionError: no" in caplog.text
+
+
+def test_the_schema_is_announced_at_once_after_an_edit_by_the_library(
+    workspace: Workspace, caplog: pytest.LogCaptureFixture
+) -> None:
+    bus, announced = InProcessBus(), []
+    bus.subscribe("tool.schema", announced.append)
+    tool = SearchLibraryTool(workspace.library, bus)
+    before = len(announced)
+    workspace.library.create_collection("fresh", "Fresh fish")
+    assert len(announced) == before + 1
+    assert "fresh: Fresh fish" in str(announced[-1])
+    workspace.library.rename_collection("fresh", "frozen")
+    assert "frozen: Fresh fish" in str(announced[-1])
+
+    def fail(*_: object) -> None:
+        raise OSError("the line is cut")
+
+    bus.publish = fail  # type: ignore[method-assign]
+    workspace.library.delete_collection("frozen")
+    assert "cannot announce its schema" in caplog.text
+    tool.close()
+    caplog.clear()
+    workspace.library.create_collection("later")
+    assert not caplog.text

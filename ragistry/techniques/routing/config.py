@@ -22,9 +22,9 @@ class RoutingConfig(BaseModel):
     threshold: float = Field(default=0.0, ge=0, le=1, description="search nothing where the fit is lower; 0: never")
     most: int = Field(default=3, ge=1, le=100, description="targets that join at most")
     evidence: list[Literal["words", "vectors"]] = Field(
-        default=["words", "vectors"], min_length=1, description="evidence: what is searched to find out"
+        default=["words", "vectors"], min_length=1, description="evidence: what is compared to find out"
     )
-    sample: int = Field(default=512, ge=3, le=10_000, description="vectors of each target that a query is compared to")
+    sample: int = Field(default=512, ge=3, le=10_000, description="chunks of each target that a query is compared to")
     on_error: Literal["raise", "all", "abstain"] = Field(
         default="raise", description="llm: what happens when its answer names no target"
     )

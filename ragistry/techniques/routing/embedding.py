@@ -11,6 +11,7 @@ import numpy as np
 from ragistry.protocols import Embedder
 from ragistry.techniques.routing.route import Limits, Route, decide
 from ragistry.techniques.routing.samples import Samples
+from ragistry.techniques.routing.sampling import Sample
 from ragistry.techniques.routing.target import Reachable, Target
 from ragistry.types import Where
 
@@ -30,13 +31,14 @@ class EmbeddingRouter:
     shares of 1, the ``fit`` is the best target's cosine similarity.
     """
 
-    def __init__(self, neighbours: Neighbours, limits: Limits) -> None:
-        self.neighbours = neighbours
+    def __init__(self, samples: Samples, embedder: Embedder, limits: Limits) -> None:
+        self.samples = samples
+        self.neighbours = Neighbours(embedder)
         self.limits = limits
 
     def route(self, query: str, within: Sequence[Reachable], where: Where | None) -> Route:  # noqa: ARG002
         """See `Router`. Raises `ModelError`, `StoreError`, `TechniqueError`."""
-        nearness = self.neighbours.of(query, within)
+        nearness = self.neighbours.of(query, [item.target for item in within], self.samples.of(within))
         return decide("embedding", shares(nearness), max(nearness.values()), self.limits)
 
 
@@ -46,23 +48,22 @@ class Neighbours:
     Where nothing can be known of what a target holds, its description has to do alone.
     """
 
-    def __init__(self, embedder: Embedder, samples: Samples) -> None:
+    def __init__(self, embedder: Embedder) -> None:
         self.embedder = embedder
-        self.samples = samples
         self._descriptions: dict[str, Vectors] = {}
 
-    def of(self, query: str, within: Sequence[Reachable]) -> dict[str, float]:
+    def of(self, query: str, targets: Sequence[Target], samples: Sequence[Sample | None]) -> dict[str, float]:
+        """By the name of each target; ``samples``: one a target."""
         vector = self.embedder.embed([query], role="query")[0]
-        held = self.samples.of(within).cosines(vector)
         return {
-            item.target.name: self._nearness(vector, item.target, cosines)
-            for item, cosines in zip(within, held, strict=True)
+            target.name: self._nearness(vector, target, None if sample is None else sample.vectors)
+            for target, sample in zip(targets, samples, strict=True)
         }
 
     def _nearness(self, query: Vectors, target: Target, held: Vectors | None) -> float:
         if held is not None and not len(held):
             return 0.0
-        near = [] if held is None else [_mean_of_best(held)]
+        near = [] if held is None else [_mean_of_best(_cosines(held, query))]
         if target.description.strip():
             near.append(float(self._description(target.description) @ query))
         return next((value for value in near if isnan(value)), max(0.0, *near)) if near else 0.0
@@ -71,6 +72,12 @@ class Neighbours:
         if text not in self._descriptions:
             self._descriptions[text] = self.embedder.embed([text])[0]
         return self._descriptions[text]
+
+
+def _cosines(rows: Vectors, query: Vectors) -> Vectors:
+    # Not `rows @ query`: one thread has multiplied so few rows sooner than several have waited for each other.
+    cosines: Vectors = np.matmul(rows[:, None, :], query[:, None])[:, 0, 0]
+    return cosines
 
 
 def _mean_of_best(similarities: Vectors) -> float:

@@ -1,69 +1,76 @@
-"""What searches of words and of vectors find, and where."""
+"""What is known of each target by its words and its vectors, with no search before that of the target itself."""
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
-from dataclasses import replace
-from math import fsum
+from math import exp
 
-from ragistry.protocols import TextSearch
+from ragistry.protocols import Embedder
 from ragistry.techniques.routing.embedding import Neighbours, shares
 from ragistry.techniques.routing.route import Limits, Route, decide
+from ragistry.techniques.routing.samples import Samples
+from ragistry.techniques.routing.sampling import Sample
 from ragistry.techniques.routing.target import Reachable
-from ragistry.types import Document, Where
+from ragistry.techniques.routing.words import Languages, Words, word_shares
+from ragistry.types import Where
 
-HITS = 20
-"""Documents of a search of words that say where a query belongs."""
-STEEPNESS = 4
-"""A hit counts by this power of its score: one of half the best score a sixteenth of it."""
-HALF = 20.0
-"""The BM25 score of a query's best hit at which it fits by half."""
-SURE, NEAR = 0.9, 0.4
-"""The share of the best target, and its cosine similarity, from which on vectors need no words beside them."""
+CONTENDS = 0.1
+"""The share by words from which on vectors are compared: those of a target cost more than the words of all."""
 
 
 class EvidenceRouter:
-    """Votes: the nearest of a sample of vectors, and the best hits of one search of words over everything.
+    """Words and vectors of samples: first the words of every target, then the vectors of those that contend.
 
-    After Si and Callan, "Relevant Document Distribution Estimation Method for Resource Selection", 2003: the target
-    that most of the best documents of a common index come from. Words have that index, the store's own; vectors have
-    a sample of the same size of every target. Where vectors are sure, words are not asked. Scores are shares of 1, the
-    mean of both; the ``fit`` is the mean of the best target's cosine similarity and of ``s / (s + 20)`` for the best
-    BM25 score ``s``, or one of the two where the other was not asked.
+    After Si and Callan, "Relevant Document Distribution Estimation Method for Resource Selection", 2003: samples of
+    the same size of every target stand for all that they hold. Scores are shares of 1, the mean of both; the ``fit``
+    is the best target's cosine similarity, without vectors 0 to 1 by its likelihood.
     """
 
-    def __init__(self, words: TextSearch | None, neighbours: Neighbours | None, limits: Limits) -> None:
-        self.words = words
-        self.neighbours = neighbours
+    def __init__(self, samples: Samples, embedder: Embedder | None, limits: Limits) -> None:
+        self.samples = samples
+        self.neighbours = None if embedder is None else Neighbours(embedder)
         self.limits = limits
+        self._kept: tuple[list[Words], Languages] | None = None
 
-    def route(self, query: str, within: Sequence[Reachable], where: Where | None) -> Route:
+    def route(self, query: str, within: Sequence[Reachable], where: Where | None) -> Route:  # noqa: ARG002
         """See `Router`. Raises `ModelError`, `StoreError`, `TechniqueError`."""
-        nearness = self.neighbours.of(query, within) if self.neighbours else {}
-        by_vectors, near = shares(nearness), max(nearness.values(), default=0.0)
-        if self.words is None or (near >= NEAR and max(by_vectors.values()) >= SURE):
-            return decide("evidence", by_vectors, near, self.limits, "by vectors")
-        shared = [item.target.name for item in within if item.target.technique is None]
-        hits = [
-            hit for hit in self.words.search_text(query, HITS, where=where) if hit.metadata.get("collection") in shared
-        ]
-        by_words = votes(hits)
-        best = max((hit.score for hit in hits), default=0.0)
-        found = best / (best + HALF)
+        names, samples = [item.target.name for item in within], self.samples.of(within)
+        whole = all(item.where is None for item in within)
+        by_words, likelihood = self._by_words(query, names, samples, keep=whole)
         if self.neighbours is None:
-            scores = {item.target.name: by_words.get(item.target.name, 0.0) for item in within}
-            return replace(decide("evidence", scores, found, self.limits, "by words"), hits=tuple(hits))
-        # Words divide anew what vectors give to the targets of one store; of others they know nothing.
-        total = fsum(by_vectors[name] for name in shared)
-        divided = {name: (by_vectors[name] + total * by_words.get(name, 0.0)) / 2 for name in shared if by_words}
-        return decide("evidence", by_vectors | divided, (near + found) / 2, self.limits, "by vectors and words")
+            fit = 1 / (1 + exp(-likelihood)) if by_words else 0.0
+            return decide("evidence", dict.fromkeys(names, 0.0) | by_words, fit, self.limits, "by words")
+        most = max(by_words.values(), default=0.0)
+        contend = [
+            (item.target, sample)
+            for item, sample in zip(within, samples, strict=True)
+            if by_words.get(item.target.name, 1.0) >= min(CONTENDS, most)
+        ]
+        nearness = self.neighbours.of(query, [target for target, _ in contend], [sample for _, sample in contend])
+        by_vectors = dict.fromkeys(names, 0.0) | shares(nearness)
+        # Words divide anew what vectors give to the targets whose words are known; of others they know nothing.
+        total = sum(by_vectors[name] for name in by_words)
+        divided = {name: (by_vectors[name] + total * share) / 2 for name, share in by_words.items()}
+        note = "by vectors and words" if by_words else "by vectors"
+        return decide("evidence", by_vectors | divided, max(nearness.values()), self.limits, note)
 
+    def _by_words(
+        self, query: str, names: Sequence[str], samples: Sequence[Sample | None], *, keep: bool
+    ) -> tuple[dict[str, float], float]:
+        """The share of each target whose words are known, and the log-likelihood of the best; none if none can tell."""
+        known = {name: sample.words for name, sample in zip(names, samples, strict=True) if sample and sample.words}
+        filled = {name: words for name, words in known.items() if len(words.terms)}
+        values = self._language(list(filled.values()), keep=keep).likelihoods(query) if filled else []
+        if not values:
+            return {}, 0.0
+        return dict.fromkeys(known, 0.0) | dict(zip(filled, word_shares(values), strict=True)), max(values)
 
-def votes(hits: Sequence[Document]) -> dict[str, float]:
-    """The share of every collection in hits by BM25, weighted by score; none where nothing was found."""
-    best = max((hit.score for hit in hits), default=0.0)
-    weights: dict[str, list[float]] = {}
-    for hit in hits if best > 0 else ():
-        weights.setdefault(hit.metadata["collection"], []).append((hit.score / best) ** STEEPNESS)
-    total = fsum(weight for cast in weights.values() for weight in cast)
-    return {name: fsum(cast) / total for name, cast in weights.items()}
+    def _language(self, parts: list[Words], *, keep: bool) -> Languages:
+        """The languages of samples; those of whole ones are kept as long as they stay the same."""
+        kept = self._kept
+        if kept is None or len(kept[0]) != len(parts) or not all(map(operator.is_, kept[0], parts)):
+            kept = parts, Languages.of(parts, self.samples.vocabulary or {})
+            if keep:
+                self._kept = kept
+        return kept[1]

@@ -14,6 +14,7 @@ from ragistry.errors import ConfigError
 from ragistry.protocols import DocumentStore
 from ragistry.techniques.routing.evaluate import best
 from ragistry.techniques.routing.route import Route
+from ragistry.techniques.routing.samples import place_of
 from ragistry.techniques.routing.sampling import sample_documents
 from ragistry.techniques.routing.target import Target
 from ragistry.types import Document, Where
@@ -25,7 +26,7 @@ FEWEST = 20
 WORDS = (5, 16)
 """A query has at least so many words, since what is shorter is rather a label than a question, and at most so many."""
 KEPT = 0.95
-"""Of the queries, the share that the threshold keeps."""
+"""Of the queries that find their target, the share that the threshold keeps."""
 REACHED = 0.98
 """And the share for which the margin takes in the right target: without that nothing is found, while one target more
 costs a little time."""
@@ -63,7 +64,7 @@ def made_queries(targets: Sequence[Target], store: DocumentStore, per_target: in
     """
     made = []
     for target in targets:
-        place = target.store or (store if target.technique is None else None)
+        place = place_of(target, store)
         for document in sample_documents(place, target.condition, per_target) if place is not None else []:
             others = _others(document)
             made += [MadeQuery(text, target.name, others) for text in _texts(document) if others]
@@ -87,7 +88,7 @@ def _others(document: Document) -> Where | None:
 
 
 def fit_limits(choose: Choose, queries: Sequence[MadeQuery]) -> FittedLimits:
-    """Threshold and margin by which `KEPT` of the queries are kept, and `REACHED` reach the target they come from.
+    """Threshold and margin: `KEPT` of the queries are kept, and `REACHED` reach the target that they come from.
 
     The chunk that a query is made of is hidden from the router, so that what is fitted is on the safe side.
     Raises `ConfigError` where there are too few queries.
@@ -103,11 +104,18 @@ def fit_limits(choose: Choose, queries: Sequence[MadeQuery]) -> FittedLimits:
         raise ConfigError("this router has no margin and no threshold; fit `embedding` or `evidence`")
     behind = [_behind(route, target) for target, route in routes]
     margin = float(np.quantile(behind, REACHED, method="higher"))
-    threshold = float(np.quantile(fits, 1 - KEPT, method="lower"))
-    right = sum(best(route) == target for target, route in routes)
+    right = [best(route) == target for target, route in routes]
+    # A query that goes elsewhere once its chunk is hidden may as well be one that no target answers.
+    found = [
+        route.fit for (_, route), is_right in zip(routes, right, strict=True) if is_right and route.fit is not None
+    ]
+    threshold = float(np.quantile(found if len(found) >= FEWEST else fits, 1 - KEPT, method="lower"))
     # Rounded to the safe side: a target as far behind as the margin says has to join.
     return FittedLimits(
-        min(WIDEST, ceil(margin * 1000 + 1) / 1000), floor(threshold * 1000) / 1000, len(queries), right / len(queries)
+        min(WIDEST, ceil(margin * 1000 + 1) / 1000),
+        floor(threshold * 1000) / 1000,
+        len(queries),
+        sum(right) / len(queries),
     )
 
 

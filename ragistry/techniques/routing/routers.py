@@ -7,12 +7,14 @@ from typing import TypeVar
 from ragistry.errors import ConfigError
 from ragistry.protocols import DocumentStore, Embedder, Generator, TextSearch
 from ragistry.techniques.routing.config import RoutingConfig
-from ragistry.techniques.routing.embedding import EmbeddingRouter, Neighbours
+from ragistry.techniques.routing.embedding import EmbeddingRouter
 from ragistry.techniques.routing.evidence import EvidenceRouter
 from ragistry.techniques.routing.explicit import AllRouter, ExplicitRouter
+from ragistry.techniques.routing.hits import HitsRouter
 from ragistry.techniques.routing.llm import LLMRouter
 from ragistry.techniques.routing.route import Limits, Router
 from ragistry.techniques.routing.samples import Samples
+from ragistry.techniques.shape import SETTING
 
 Resource = TypeVar("Resource")
 
@@ -30,22 +32,20 @@ def make_router(
         return LLMRouter(_given(generator, "generator", config), config.on_error)
     known = _given(store, "store", config)
     if config.router == "embedding":
-        return EmbeddingRouter(Neighbours(_given(embedder, "embedder", config), Samples(known, config.sample)), limits)
-    words = known if "words" in config.evidence and isinstance(known, TextSearch) else None
-    if words is not None and "vectors" not in config.evidence:
-        return EvidenceRouter(words, None, limits)
-    if "vectors" not in config.evidence:
-        raise ConfigError(
-            f"evidence: {config.evidence!r}, but the store {type(known).__name__!r} does not search words; "
-            "add 'vectors', or use the local store"
-        )
-    neighbours = Neighbours(_given(embedder, "embedder", config), Samples(known, config.sample))
-    return EvidenceRouter(words, neighbours, limits)
+        embedder = _given(embedder, "embedder", config)
+        return EmbeddingRouter(Samples(known, config.sample, embedder), embedder, limits)
+    words = "words" in config.evidence
+    if "vectors" in config.evidence:
+        embedder = _given(embedder, "embedder", config)
+        return EvidenceRouter(Samples(known, config.sample, embedder, words=words), embedder, limits)
+    by_samples = EvidenceRouter(Samples(known, config.sample, words=True), None, limits)
+    return HitsRouter(known, by_samples, limits) if isinstance(known, TextSearch) else by_samples
 
 
 def _given(resource: Resource | None, name: str, config: RoutingConfig) -> Resource:
     if resource is None:
         raise ConfigError(
-            f"router {config.router!r} needs `{name}`, and none is configured here; configure one, or change the router"
+            f"router {config.router!r} needs `{name}`, and none is configured here; "
+            f"{SETTING.get(name, 'configure one')}, or change the router"
         )
     return resource

@@ -1,15 +1,18 @@
-"""What targets hold, as a sample of their vectors: read when it is first asked for, and again when they change."""
+"""What targets hold, as a sample of each: read when it is first asked for, and again when it changes."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from threading import Lock
 from time import monotonic
+from typing import NamedTuple
 
-from ragistry.protocols import DocumentStore, SourceStore
-from ragistry.techniques.routing.sampling import Sample, gives_vectors, read_sample
-from ragistry.techniques.routing.stack import Stack
-from ragistry.techniques.routing.target import Reachable, Target
+from ragistry.errors import StoreError
+from ragistry.protocols import DocumentStore, Embedder, SourceStore
+from ragistry.techniques.routing.sampling import Sample, read_sample
+from ragistry.techniques.routing.target import Place, Reachable, Target
+from ragistry.techniques.routing.words import Vocabulary
+from ragistry.trace import degraded
 from ragistry.types import SourceInfo
 
 SECONDS = 1.0
@@ -17,58 +20,124 @@ SECONDS = 1.0
 PATIENCE = 100
 """And as many times as long as it takes to look, so that looking takes 1 % of the time at most."""
 
-
 State = list[SourceInfo] | list[int]
 """What a store holds, as far as a change shows in it."""
 
 
-class Samples:
-    """Up to ``size`` vectors a target, spread evenly over its sources. Safe for threads.
+class _Seen(NamedTuple):
+    """What a store held when it was last looked at, or why it could not be; to be looked at again when ``due``."""
 
-    ``seconds``: for how long at least a look at what is stored holds good. A sample that is out of date makes the
-    choice a little less precise, and changes nothing in what a search then finds.
+    place: Place
+    due: float
+    state: State
+    problem: str = ""
+
+
+class _Kept(NamedTuple):
+    """The sample of a target, the state of the store in which it is right, and what of that concerns the target."""
+
+    place: Place
+    state: State
+    part: State
+    sample: Sample
+
+
+class Samples:
+    """Up to ``size`` chunks a target, spread evenly over its sources, with what the routers need. Safe for threads.
+
+    ``embedder``: that of the vectors, None for no vectors; ``words``: whether words are counted. ``seconds``: for how
+    long at least a look at what is stored holds good. A sample that is out of date makes the choice a little less
+    precise, and changes nothing in what a search then finds.
     """
 
-    def __init__(self, store: DocumentStore, size: int, *, seconds: float = SECONDS) -> None:
+    def __init__(
+        self,
+        store: DocumentStore,
+        size: int,
+        embedder: Embedder | None = None,
+        *,
+        words: bool = False,
+        seconds: float = SECONDS,
+    ) -> None:
         self.store = store
         self.size = size
+        self.embedder = embedder
+        self.vocabulary: Vocabulary | None = {} if words else None
         self.seconds = seconds
-        self._kept: dict[str, tuple[State, Sample | None]] = {}
-        self._states: dict[int, tuple[float, State]] = {}
-        self._stack = Stack.of([])
+        self._kept: dict[str, _Kept] = {}
+        self._seen: dict[int, _Seen] = {}
         self._lock = Lock()
 
-    def of(self, items: Sequence[Reachable]) -> Stack:
-        """The vectors of every target within its condition; None: they cannot be read."""
+    def of(self, items: Sequence[Reachable]) -> list[Sample | None]:
+        """Of every target the sample within its condition; None: what it holds is not known.
+
+        A store of a target's own that cannot be read is named in the trace. Raises `ModelError`, and `StoreError` for
+        the store that the others share.
+        """
         with self._lock:
             samples = [self._of(item.target) for item in items]
-            parts = [
-                None if sample is None else sample.within(item.where)
-                for item, sample in zip(items, samples, strict=True)
-            ]
-            if any(item.where is not None for item in items):
-                return Stack.of(parts)
-            if not self._stack.is_of(parts):
-                self._stack = Stack.of(parts)
-            return self._stack
+        return [
+            None if sample is None else sample.within(item.where) for item, sample in zip(items, samples, strict=True)
+        ]
 
     def _of(self, target: Target) -> Sample | None:
-        store = target.store or (self.store if target.technique is None else None)
-        if store is None:
+        place = place_of(target, self.store)
+        if place is None:
             return None
-        state = self._state(store)
-        known = self._kept.get(target.name)
-        if known is None or known[0] is not state:
-            sample = read_sample(store, target.condition, self.size) if gives_vectors(store) else None
-            known = self._kept[target.name] = (state, sample)
-        return known[1]
+        seen = self._look(place)
+        if seen.problem:
+            degraded(f"{target.name} is known by its description only: {seen.problem}")
+            return None
+        kept = self._kept.get(target.name)
+        if kept is not None and kept.place is place and kept.state is seen.state:
+            return kept.sample
+        part = _part(target, seen.state)
+        if kept is None or kept.place is not place or kept.part != part:
+            try:
+                sample = read_sample(place, target.condition, self.size, self.embedder, self.vocabulary)
+            except StoreError as error:
+                self._fail(place, 0.0, error)
+                degraded(f"{target.name} is known by its description only: {error}")
+                return None
+        else:
+            sample = kept.sample
+        self._kept[target.name] = _Kept(place, seen.state, part, sample)
+        return sample
 
-    def _state(self, store: DocumentStore) -> State:
-        """What the store holds; the same object as before where nothing has changed."""
-        now = monotonic()
-        due, state = self._states.get(id(store), (0.0, []))
-        if now >= due:
-            seen: State = store.sources() if isinstance(store, SourceStore) else [store.count()]
-            state = state if seen == state else seen
-            self._states[id(store)] = (now + max(self.seconds, PATIENCE * (monotonic() - now)), state)
+    def _look(self, place: Place) -> _Seen:
+        """What a store holds, the same object as before until it is due."""
+        start = monotonic()
+        seen = self._seen.get(id(place))
+        if seen is not None and seen.place is place and start < seen.due:
+            return seen
+        try:
+            state: State = place.sources() if isinstance(place, SourceStore) else [place.count()]
+        except StoreError as error:
+            return self._fail(place, monotonic() - start, error)
+        if seen is not None and seen.place is place and seen.state == state:
+            state = seen.state
+        found = _Seen(place, self._due(monotonic() - start), state)
+        self._seen[id(place)] = found
+        return found
+
+    def _fail(self, place: Place, took: float, error: StoreError) -> _Seen:
+        """Remember what is wrong with a store, which is not asked again for a while."""
+        if place is self.store:
+            raise error
+        failed = self._seen[id(place)] = _Seen(place, self._due(took), [], str(error))
+        return failed
+
+    def _due(self, took: float) -> float:
+        return monotonic() + max(self.seconds, PATIENCE * took)
+
+
+def _part(target: Target, state: State) -> State:
+    """What of a store's state concerns a target."""
+    if target.technique is not None:
         return state
+    return [info for info in state if isinstance(info, SourceInfo) and info.collection == target.name] or state
+
+
+def place_of(target: Target, shared: DocumentStore) -> Place | None:
+    """Where a sample of what a target holds can be read; None: nowhere."""
+    return target.store or (shared if target.technique is None else None)

@@ -1,4 +1,4 @@
-"""Some of the chunks of a target, spread evenly over its sources."""
+"""Some of the chunks of a target, spread evenly over its sources, and what a router compares a query to in them."""
 
 from __future__ import annotations
 
@@ -7,14 +7,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeGuard, TypeVar
 
 import numpy as np
 
-from ragistry.errors import StoreError
-from ragistry.protocols import DocumentStore, SourceStore, VectorLookup
+from ragistry.errors import EmbeddingMismatchError
+from ragistry.protocols import DocumentStore, Embedder, EmbedderRecord, SourceStore, VectorLookup
+from ragistry.techniques.routing.target import Place, Sampled
+from ragistry.techniques.routing.words import Vocabulary, Words
 from ragistry.types import Document, Where
 from ragistry.utils.ids import chunk_id
 from ragistry.utils.where import matches, normalise
 
 if TYPE_CHECKING:
     from ragistry.protocols import Vectors
+
+EMBEDDED = 32
+"""Chunks that are embedded where a store has no vectors of the router's embedder."""
 
 Item = TypeVar("Item")
 
@@ -24,37 +29,74 @@ class VectorStore(DocumentStore, VectorLookup, Protocol):
 
 
 class Sample(NamedTuple):
-    """Some of the chunks of a target: vectors ``(n, d)`` float32 of unit length, and the metadata of each."""
+    """Some of the chunks of a target: the metadata of each, the words of all, and the vectors of the first of them.
 
-    vectors: Vectors
+    ``vectors``: ``(n, d)`` float32 of unit length. Both are None where nobody asked for them.
+    """
+
     metadatas: list[dict[str, Any]]
+    vectors: Vectors | None
+    words: Words | None
 
-    def within(self, where: Where | None) -> Vectors:
-        """The vectors of what meets a condition in its normal form."""
+    def within(self, where: Where | None) -> Sample:
+        """The part that meets a condition in its normal form."""
         if where is None:
-            return self.vectors
-        return self.vectors[[matches(where, metadata) for metadata in self.metadatas]]
+            return self
+        kept = np.array([matches(where, metadata) for metadata in self.metadatas], dtype=np.bool_)
+        vectors, words = self.vectors, self.words
+        return Sample(
+            [metadata for metadata, keep in zip(self.metadatas, kept, strict=True) if keep],
+            None if vectors is None else vectors[kept[: len(vectors)]],
+            None if words is None else words.within(kept),
+        )
 
 
-def gives_vectors(store: DocumentStore) -> TypeGuard[VectorStore]:
-    """Whether the store can be asked for vectors."""
-    return isinstance(store, VectorLookup)
+def read_sample(
+    place: Place, where: Where | None, size: int, embedder: Embedder | None, vocabulary: Vocabulary | None
+) -> Sample:
+    """Up to ``size`` chunks of what meets the condition, with their vectors if there is an ``embedder``, and words if
+    there is a ``vocabulary``.
+
+    Vectors are read where they are that embedder's, else made of a few chunks. Raises `ModelError`, `StoreError`.
+    """
+    documents = sample_documents(place, where, size)
+    vectors = None
+    if embedder is not None:
+        vectors = _stored_vectors(place, documents, embedder)
+        if vectors is None:
+            first = spread(documents, EMBEDDED)
+            chosen = {id(document) for document in first}
+            documents = [*first, *(document for document in documents if id(document) not in chosen)]
+            vectors = embedder.embed([document.content for document in first])
+    words = None if vocabulary is None else Words.of((document.content for document in documents), vocabulary)
+    return Sample([document.metadata for document in documents], vectors, words)
 
 
-def read_sample(store: VectorStore, where: Where | None, size: int) -> Sample | None:
-    """Up to ``size`` chunks of what meets the condition; None where they are gone before their vectors are read."""
-    documents = sample_documents(store, where, size)
+def _stored_vectors(place: Place, documents: Sequence[Document], embedder: Embedder) -> Vectors | None:
     if not documents:
-        return Sample(np.empty((0, 0), dtype=np.float32), [])
+        return np.empty((0, 0), dtype=np.float32)
+    if not _gives_vectors(place):
+        return None
     try:
-        return Sample(store.vectors([found.id for found in documents]), [found.metadata for found in documents])
-    except StoreError:
+        if isinstance(place, EmbedderRecord):
+            place.check_embedder(embedder.fingerprint)
+        return place.vectors([document.id for document in documents])
+    except EmbeddingMismatchError:
         return None
 
 
-def sample_documents(store: DocumentStore, where: Where | None, size: int) -> list[Document]:
+def _gives_vectors(place: Place) -> TypeGuard[VectorStore]:
+    """Whether the store can be asked for vectors."""
+    return isinstance(place, VectorLookup)
+
+
+def sample_documents(place: Place, where: Where | None, size: int) -> list[Document]:
     """Up to ``size`` chunks of what meets the condition, spread evenly over its sources."""
-    return store.get(_ids_by_sources(store, where, size)) or store.get(_ids_by_scan(store, where, size))
+    if isinstance(place, Sampled):
+        condition = None if where is None else normalise(where)
+        found = place.sample(size)
+        return [document for document in found if condition is None or matches(condition, document.metadata)]
+    return place.get(_ids_by_sources(place, where, size)) or place.get(_ids_by_scan(place, where, size))
 
 
 def _ids_by_sources(store: DocumentStore, where: Where | None, size: int) -> list[str]:

@@ -4,13 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 from ragistry.errors import ConfigError
 from ragistry.protocols import DocumentStore, Technique
-from ragistry.types import Where
+from ragistry.types import Document, Where
 from ragistry.utils.settle import settle
 from ragistry.utils.where import JOINS
+
+
+@runtime_checkable
+class Sampled(Protocol):
+    """What can be read in part only, such as an archive on another server."""
+
+    def count(self) -> int:
+        """How many chunks there are. Raises `StoreError`."""
+        ...
+
+    def sample(self, size: int) -> list[Document]:
+        """Up to ``size`` of them, score 0. Raises `StoreError`."""
+        ...
+
+
+Place = DocumentStore | Sampled
+"""Where a sample of what a target holds is read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,8 +36,8 @@ class Target:
 
     ``technique``: how it is searched, if not by the base of the routed technique; without one it shares the base's
     store, in which its documents are those with its name as ``collection``. ``where``: a condition besides that all
-    its documents meet. ``store``: where a sample of what it holds can be read, with vectors of the routed technique's
-    embedder; None: in the store that it shares, or nowhere, if it has a technique of its own.
+    its documents meet. ``store``: where a sample of what it holds can be read; None: in the store that it
+    shares, or nowhere, if it has a technique of its own.
     """
 
     name: str
@@ -28,7 +45,7 @@ class Target:
     kind: Literal["collection", "repository", "archive"] = "collection"
     where: Where | None = None
     technique: Technique | None = None
-    store: DocumentStore | None = None
+    store: Place | None = None
 
     @property
     def facts(self) -> dict[str, str]:

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from ragistry.config.archive_settings import ArchiveSettings, archive_settings, clamped
+from ragistry.config.archives import RagArchiveConfig
+from ragistry.library.archive_clients import Clients
+from ragistry.library.archive_collection import Archive
+from ragistry.library.archive_embeddings import query_embedder
 from ragistry.techniques.routing.target import Target
-from ragistry.tools.archive_clients import Clients
-from ragistry.tools.archive_collection import Archive
-from ragistry.tools.archive_config import RagArchiveConfig
-from ragistry.tools.archive_embeddings import query_embedder
-from ragistry.tools.archive_settings import ArchiveSettings, archive_settings, clamped
 from ragistry.trace import stage
 from ragistry.types import Document, Where, ranked
 from ragistry.utils.limits import check_query, check_top_k
 
 
 class ArchiveTechnique:
-    """Dense retrieval from one archive. ``name`` and ``description`` are what a router goes by."""
+    """Dense retrieval from one archive.
+
+    ``name`` and ``description`` are what a router goes by; ``place`` is how messages call it.
+    """
 
     def __init__(self, archive: RagArchiveConfig, settings: ArchiveSettings) -> None:
         self.name = archive.name
@@ -22,6 +25,7 @@ class ArchiveTechnique:
         self._settings = settings
         self._clients = Clients(settings.query_timeout)
         self._archive = Archive(archive, settings, self._clients)
+        self.place = self._archive.place
         self._embedder = query_embedder(archive.embedding_model, self._archive.tei_url, settings.embed_timeout)
 
     def retrieve(self, query: str, *, top_k: int | None = None, where: Where | None = None) -> list[Document]:
@@ -38,6 +42,14 @@ class ArchiveTechnique:
             search.documents_out = len(hits)
         return ranked(hit.document for hit in hits if hit.document.content.strip())
 
+    def count(self) -> int:
+        """How many passages the collection has, of any layer. Raises `StoreError`."""
+        return self._archive.count()
+
+    def sample(self, size: int) -> list[Document]:
+        """Up to ``size`` passages of the archive's layer, by whose text a router knows it. Raises `StoreError`."""
+        return self._archive.sample(size)
+
     def close(self) -> None:
         """Let go of the connections; the technique cannot be used afterwards."""
         self._clients.close()
@@ -52,4 +64,4 @@ def archive_technique(archive: RagArchiveConfig, settings: ArchiveSettings | Non
 def archive_target(archive: RagArchiveConfig, settings: ArchiveSettings | None = None) -> Target:
     """The archive as something that a query can be routed to."""
     technique = archive_technique(archive, settings)
-    return Target(archive.name, archive.description, kind="archive", technique=technique)
+    return Target(archive.name, archive.description, kind="archive", technique=technique, store=technique)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from contextlib import closing
 
+from ragistry.config.archive_settings import archive_settings
 from ragistry.embedders.openai_compatible import OpenAICompatibleEmbedder
-from ragistry.tools.archive_settings import archive_settings
 
 
 def embed_query(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
@@ -51,8 +51,16 @@ class ArchiveSettings(BaseModel):
 
 def archive_settings(environ: Mapping[str, str] | None = None) -> ArchiveSettings:
     """The settings of the environment; an empty variable is one that is not set. Raises `InvalidConfigError`."""
+    return parse_config(ArchiveSettings, _given(environ), "the environment")
+
+
+def archive_environment(environ: Mapping[str, str] | None = None) -> tuple[dict[str, Any], dict[str, str]]:
+    """Each variable of `archive_settings` with the value that serves, and with who decided it."""
+    values, given = archive_settings(environ).model_dump(mode="json", by_alias=True), _given(environ)
+    return values, {name: f"environment {name}" if name in given else "default" for name in values}
+
+
+def _given(environ: Mapping[str, str] | None) -> dict[str, str]:
     given = os.environ if environ is None else environ
     names = [str(field.alias) for field in ArchiveSettings.model_fields.values()]
-    return parse_config(
-        ArchiveSettings, {name: value for name in names if (value := given.get(name, "").strip())}, "the environment"
-    )
+    return {name: value for name in names if (value := given.get(name, "").strip())}

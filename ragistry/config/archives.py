@@ -1,0 +1,59 @@
+"""What describes an archive: a collection of a remote Chroma server that somebody else fills."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
+
+from ragistry.config.archive_settings import ServerURL
+
+MAX_ARCHIVES = 64
+"""Each is asked in a thread of its own."""
+
+Name = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
+CollectionName = Annotated[str, StringConstraints(pattern=r"^[a-zA-Z0-9][a-zA-Z0-9._-]{1,510}[a-zA-Z0-9]$")]
+
+
+def _as_path_segment(name: str) -> str:
+    """Tenant and database stand in the paths that a Chroma server is asked for, and must not lead elsewhere."""
+    if not name or name in (".", "..") or not name.isprintable() or set(name) & set("/\\?#% "):
+        raise ValueError(f"{name!r} cannot be the name of a tenant or database; use letters, digits, '_', '-' and '.'")
+    return name
+
+
+Segment = Annotated[str, AfterValidator(_as_path_segment)]
+
+
+class RagArchiveConfig(BaseModel):
+    """One archive: a collection of a Chroma server, and the model that its vectors come from.
+
+    What is None is as the environment says (`ArchiveSettings`). Unknown keys are refused: a misspelt ``tenant`` would
+    search that of somebody else.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    name: Name = Field(description="how it is called: in answers, and by a router")
+    collection_name: CollectionName = Field(description="its collection on the Chroma server")
+    embedding_model: Name = Field(description="the model that its vectors come from")
+    chromadb_url: ServerURL | None = Field(default=None, description="address of its Chroma server")
+    tei_url: ServerURL | None = Field(default=None, description="address of the server that embeds queries")
+    description: str = Field(default="", description="what is in it, for agents and routers")
+    layer: Name | None = Field(default=None, description="the layer that is searched; `*`: every layer")
+    tenant: Segment | None = Field(default=None, description="tenant of the Chroma server")
+    database: Segment | None = Field(default=None, description="database of the Chroma server")
+    headers: dict[str, str] = Field(
+        default_factory=dict, repr=False, description="sent with each request, to a proxy that asks for them"
+    )
+
+
+def distinct(archives: list[RagArchiveConfig]) -> list[RagArchiveConfig]:
+    """The archives themselves. Raises `ValueError` where two have one name, by which they are chosen."""
+    names = [archive.name for archive in archives]
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        raise ValueError(f"archive {twice[0]!r} stands here twice; names must differ")
+    return archives
+
+
+Archives = Annotated[list[RagArchiveConfig], Field(max_length=MAX_ARCHIVES), AfterValidator(distinct)]

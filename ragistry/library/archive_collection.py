@@ -1,0 +1,212 @@
+"""One archive: a collection of a Chroma server, opened on first use and kept. Nothing is written to it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from math import hypot
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+from ragistry.config.archive_settings import EVERY_LAYER, ArchiveSettings
+from ragistry.config.archives import RagArchiveConfig
+from ragistry.errors import CollectionNotFoundError, EmbeddingMismatchError
+from ragistry.library.archive_clients import Clients, Place
+from ragistry.stores.chroma_errors import translated
+from ragistry.stores.chroma_records import PAGE, Row, batched, matching_ids
+from ragistry.stores.chroma_where import native
+from ragistry.types import Document, ScoreKind, StageScore, Where
+from ragistry.utils.where import normalise
+
+if TYPE_CHECKING:
+    from chromadb.api.models.Collection import Collection
+
+LAYER = "layer"
+
+Answer = TypeVar("Answer")
+
+SCORES: dict[ScoreKind, Callable[[float], float]] = {
+    "cosine": lambda distance: min(1.0, max(0.0, 1.0 - distance)),
+    "l2": lambda distance: 1.0 / (1.0 + distance),  # ChromaDB's l2 is the square of the distance
+    "ip": lambda distance: 1.0 - distance,
+}
+"""From the distance in each space of ChromaDB to a score that is higher where it is lower."""
+UNIT = 1e-3
+"""By how much a length of 1 may be off, as it is where a model counts in 16 bits."""
+
+
+class Hit(NamedTuple):
+    """A passage and its distance, which only those of the same space and model can be compared by.
+
+    ``cosine``: of the angle to the query, where it is known, which those of the same model can be compared by.
+    """
+
+    distance: float
+    document: Document
+    cosine: float | None = None
+
+
+class Stored(NamedTuple):
+    """A row that was found; sorted by distance, then id. ``unit``: its vector was seen to be of unit length."""
+
+    distance: float
+    id: str
+    row: Row
+    unit: bool
+
+
+class Opened(NamedTuple):
+    """A collection that was found, and its space."""
+
+    rows: Collection
+    space: ScoreKind
+
+
+class Archive:
+    """What ``config`` names, and the environment where it names nothing. Threads may share it.
+
+    ``place``: how messages call it.
+    """
+
+    def __init__(self, config: RagArchiveConfig, settings: ArchiveSettings, clients: Clients) -> None:
+        self.config = config
+        self.name = config.name
+        self.tei_url = config.tei_url or settings.tei_url
+        self.layer = config.layer or settings.layer
+        self.place = f"archive {config.name!r}, collection {config.collection_name!r}"
+        self._clients = clients
+        self._database = Place(
+            config.chromadb_url or settings.chromadb_url,
+            config.tenant or settings.tenant,
+            config.database or settings.database,
+            tuple(sorted(config.headers.items())),
+        )
+        self._opened: Opened | None = None
+
+    def nearest(
+        self, vector: Any, top_k: int, where: Where | None = None, *, with_cosines: bool = False
+    ) -> tuple[ScoreKind, list[Hit]]:
+        """The space, and the ``top_k`` nearest passages of the archive's layer that meet ``where``, nearest first.
+
+        ``vector``: ``(d,)`` floats of unit length. ``with_cosines``: look at the vectors that were found, where only
+        they tell the cosine. Raises `CollectionNotFoundError`, `EmbeddingMismatchError` (another dimension),
+        `ChromaDBConnectionError`, `StoreError`.
+        """
+        condition = self._condition(where)
+        try:
+            return self._nearest(vector, top_k, condition, with_cosines)
+        except CollectionNotFoundError:
+            self._opened = None  # it may have been filled anew, under the same name
+        return self._nearest(vector, top_k, condition, with_cosines)
+
+    def count(self) -> int:
+        """How many passages the collection has, of any layer. Raises as `nearest` does."""
+        return self._again(lambda rows: rows.count())
+
+    def sample(self, size: int) -> list[Document]:
+        """Up to ``size`` passages of the archive's layer, the first that the server gives. Raises as `nearest` does."""
+        condition = self._condition(None)
+        said = True if condition is None else native(condition)[0]
+        if said is False:
+            return []
+        found = self._again(
+            lambda rows: rows.get(where=None if said is True else said, limit=size, include=["documents", "metadatas"])
+        )
+        rows = zip(found["ids"], found["documents"] or (), found["metadatas"] or (), strict=True)
+        return [Document(text, dict(metadata or {}), 0.0, identity) for identity, text, metadata in rows if text]
+
+    def _again(self, use: Callable[[Collection], Answer]) -> Answer:
+        """What ``use`` makes of the collection, or of that which has taken its place under the same name."""
+        for opened in (self._opened, None):
+            self._opened = opened
+            try:
+                rows = self._open(None).rows
+                with translated(self.place):
+                    return use(rows)
+            except CollectionNotFoundError:
+                if opened is None:
+                    raise
+        raise AssertionError
+
+    def _condition(self, where: Where | None) -> dict[str, Any] | None:
+        parts: list[Where] = [] if self.layer == EVERY_LAYER else [{LAYER: self.layer}]
+        parts += [] if where is None else [where]
+        return normalise({"$and": parts}) if parts else None
+
+    def _nearest(
+        self, vector: Any, top_k: int, condition: dict[str, Any] | None, with_cosines: bool
+    ) -> tuple[ScoreKind, list[Hit]]:
+        rows, space = self._open(len(vector))
+        with translated(self.place):
+            found = _query(rows, vector, top_k, condition, with_vectors=with_cosines and space != "cosine")
+        return space, [self._hit(stored, space) for stored in found]
+
+    def _hit(self, stored: Stored, space: ScoreKind) -> Hit:
+        score = SCORES[space](stored.distance)
+        metadata = {**stored.row.shown(), "archive": self.name}
+        document = Document(stored.row.text, metadata, score, stored.id, (StageScore(self.name, space, score),))
+        return Hit(stored.distance, document, _cosine(stored, space))
+
+    def _open(self, dimension: int | None) -> Opened:
+        opened = self._opened
+        if opened is None:  # two threads may both open it, to the same end
+            client = self._clients.connection(self._database).client
+            with translated(self.place):
+                rows = client.get_collection(self.config.collection_name, embedding_function=None)
+            if dimension is None:  # nothing is compared, so that the next to search still has to check
+                return Opened(rows, _space(rows))
+            self._check_dimension(rows, dimension)
+            opened = self._opened = Opened(rows, _space(rows))
+        return opened
+
+    def _check_dimension(self, rows: Collection, dimension: int) -> None:
+        with translated(self.place):
+            stored = rows.get(limit=1, include=["embeddings"])["embeddings"]
+        if stored is not None and len(stored) and len(stored[0]) != dimension:
+            raise EmbeddingMismatchError(
+                f"{self.place}: its vectors have {len(stored[0])} numbers, those of {self.config.embedding_model!r} "
+                f"have {dimension}; set embedding_model to the one that the archive was filled with"
+            )
+
+
+def _space(rows: Collection) -> ScoreKind:
+    index: Mapping[str, Any] = rows.configuration_json.get("hnsw") or rows.configuration_json.get("spann") or {}
+    return next((space for space in SCORES if space == index.get("space")), "l2")
+
+
+def _cosine(stored: Stored, space: ScoreKind) -> float | None:
+    """Of unit vectors the square of the distance is 2 - 2 cos, and the inner product is cos."""
+    if space != "cosine" and not stored.unit:
+        return None
+    return 1.0 - (stored.distance / 2 if space == "l2" else stored.distance)
+
+
+def _query(
+    rows: Collection, vector: Any, top_k: int, condition: dict[str, Any] | None, *, with_vectors: bool
+) -> list[Stored]:
+    """The nearest, nearest first; equal distances in the order of ids."""
+    ask = partial(_ask, rows, vector, top_k, with_vectors)
+    if condition is None:
+        return ask()
+    said, exact = native(condition)
+    if said is False:
+        return []
+    if exact:
+        return ask(where=None if said is True else said)
+    pages = batched(matching_ids(rows, condition), PAGE)
+    found = [hit for page in pages for hit in ask(ids=page)]
+    return sorted(found, key=lambda hit: hit[:2])[:top_k]
+
+
+def _ask(rows: Collection, vector: Any, top_k: int, with_vectors: bool, **selected: Any) -> list[Stored]:
+    include: Any = ["documents", "metadatas", "distances", *(["embeddings"] if with_vectors else [])]
+    found = rows.query(query_embeddings=[vector], n_results=top_k, include=include, **selected)
+    ids = found["ids"][0]
+    vectors: Any = found["embeddings"][0] if found["embeddings"] else [()] * len(ids)
+    columns = (found["distances"] or [[]], found["documents"] or [[]], found["metadatas"] or [[]])
+    hits = [
+        Stored(distance, identity, Row(text or "", dict(metadata or {})), abs(hypot(*stored) - 1) < UNIT)
+        for identity, stored, distance, text, metadata in zip(
+            ids, vectors, *(column[0] for column in columns), strict=True
+        )
+    ]
+    return sorted(hits, key=lambda hit: hit[:2])

@@ -1,0 +1,30 @@
+"""The archives that vector_stores.yaml names, as places that a query can be routed to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ragistry.config.archive_settings import archive_settings
+from ragistry.config.archives import RagArchiveConfig
+from ragistry.library.archive_technique import ArchiveTechnique, archive_technique
+from ragistry.techniques.routing.target import Target
+
+
+class ArchiveTargets:
+    """One target for each archive. No server is connected to before an archive is searched.
+
+    Raises `InvalidConfigError` for a bad variable of the environment.
+    """
+
+    def __init__(self, archives: Sequence[RagArchiveConfig]) -> None:
+        settings = archive_settings() if archives else None
+        self.techniques: list[ArchiveTechnique] = [archive_technique(archive, settings) for archive in archives]
+
+    def targets(self) -> list[Target]:
+        """The archives, in the order of the file."""
+        return [Target(each.name, each.description, "archive", technique=each, store=each) for each in self.techniques]
+
+    def close(self) -> None:
+        """Let go of every connection."""
+        for technique in self.techniques:
+            technique.close()

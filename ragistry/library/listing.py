@@ -1,0 +1,141 @@
+"""Which files of a folder are taken in.
+
+A link may lead anywhere, to what the folder's owner never meant to show: one that leads out of the folder is left out
+and named, unless links are to be followed.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ragistry.errors import SourceError, SourceNotFoundError
+from ragistry.library.report import Failure
+from ragistry.library.source import SourceFile
+from ragistry.types import SourceInfo
+from ragistry.utils.extract import SUPPORTED_FORMATS
+
+SHOWN = 3
+"""Links that a warning names."""
+
+
+def one_file(path: str | Path) -> SourceFile:
+    """A file by itself; its name in the collection is its bare name."""
+    return SourceFile(os.fspath(path), Path(path).name)
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """The readable files of a folder; the folders below it that could not be listed; the links that lead out of it."""
+
+    root: Path
+    files: list[SourceFile] = field(default_factory=list)
+    failed: list[Failure] = field(default_factory=list)
+    links: list[Path] = field(default_factory=list)
+
+    @property
+    def complete(self) -> bool:
+        """Whether a file that is not listed is not there."""
+        return not self.failed
+
+    def warnings(self) -> list[str]:
+        """What the folder's owner should know of links, in one line."""
+        if not self.links:
+            return []
+        named = ", ".join(f"{str(link)!r} to {os.path.realpath(link)!r}" for link in self.links[:SHOWN])
+        more = ", …" if len(self.links) > SHOWN else ""
+        return [
+            f"{str(self.root)!r}: {len(self.links)} of its links lead out of it and were left out ({named}{more}); "
+            "ingest what they lead to by itself, or all of it with `ragistry ingest --follow-links`"
+        ]
+
+
+def list_folder(folder: str | Path, *, follow_links: bool = False) -> Listing:
+    """Every file of a supported format below a folder, hidden ones left out, in the order of their names.
+
+    A link to a folder that is listed anyway adds nothing, so that a loop of links ends. Raises `SourceNotFoundError`
+    where there is no such folder.
+    """
+    root = Path(folder)
+    if not root.is_dir():
+        raise SourceNotFoundError(f"no such folder: {os.fspath(folder)!r}; check the path")
+    listing = Listing(root)
+    for path in sorted(_Walk(root, follow_links, listing).files()):
+        listing.files.append(SourceFile(str(path), path.relative_to(root).as_posix()))
+    listing.links.sort()
+    return listing
+
+
+def files_of(folder: str | Path) -> list[SourceFile]:
+    """The files of `list_folder`; raises `SourceError` too where there is none."""
+    files = list_folder(folder).files
+    if not files:
+        raise nothing_readable(folder)
+    return files
+
+
+def vanished(listing: Listing, stored: Iterable[SourceInfo], *, follow_links: bool = False) -> list[str]:
+    """The names of the sources that were taken in from a folder and are no longer among its files."""
+    present, root = {file.source_file for file in listing.files}, Path(os.path.realpath(listing.root))
+
+    def was_at(name: str) -> str:
+        return os.path.realpath(root / name) if follow_links else str(root / name)
+
+    return [
+        info.source_file
+        for info in stored
+        if info.source_file not in present and info.source_path and info.source_path == was_at(info.source_file)
+    ]
+
+
+def nothing_readable(folder: str | Path) -> SourceError:
+    """What is wrong with a folder that holds nothing to take in."""
+    return SourceError(f"no readable files in {os.fspath(folder)!r}; formats are {', '.join(SUPPORTED_FORMATS)}")
+
+
+class _Walk:
+    """A walk that enters each folder once, by its own name where that lies below ``root``."""
+
+    def __init__(self, root: Path, follow_links: bool, listing: Listing) -> None:
+        self.root = root
+        self.real_root = os.path.realpath(root)
+        self.follow_links = follow_links
+        self.listing = listing
+        self._entered = {self.real_root}
+
+    def files(self) -> Iterator[Path]:
+        for directory, folders, names in os.walk(self.root, onerror=self._unlisted, followlinks=self.follow_links):
+            here = Path(directory)
+            folders[:] = [name for name in sorted(folders) if not name.startswith(".") and self._enters(here / name)]
+            for name in names:
+                readable = not name.startswith(".") and Path(name).suffix.lower() in SUPPORTED_FORMATS
+                if readable and self._takes(here / name):
+                    yield here / name
+
+    def _enters(self, folder: Path) -> bool:
+        if not self.follow_links:
+            return self._takes(folder)  # a link that stays inside is not entered, what it leads to is listed anyway
+        real = os.path.realpath(folder)
+        if real in self._entered or (self._is_inside(real) and real != self._own(folder)):
+            return False
+        self._entered.add(real)
+        return True
+
+    def _takes(self, path: Path) -> bool:
+        if self.follow_links or not path.is_symlink() or self._is_inside(os.path.realpath(path)):
+            return True
+        self.listing.links.append(path)
+        return False
+
+    def _is_inside(self, real: str) -> bool:
+        return Path(real).is_relative_to(self.real_root)
+
+    def _own(self, folder: Path) -> str:
+        """Where the folder is if no link led to it."""
+        return str(Path(self.real_root) / folder.relative_to(self.root))
+
+    def _unlisted(self, error: OSError) -> None:
+        reason = f"cannot list {error.filename!r}: {error.strerror}; make the folder readable"
+        self.listing.failed.append(Failure(str(error.filename), SourceError(reason)))

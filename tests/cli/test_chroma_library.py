@@ -1,0 +1,74 @@
+"""A library on a Chroma server: what works, what does not, and what is said of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from ragistry.testing.chroma_server import ChromaServer, chroma_server
+from tests.cli.conftest import Done
+
+Run = Callable[..., Done]
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ChromaServer]:
+    with chroma_server(tmp_path_factory.mktemp("server")) as running:
+        yield running
+
+
+@pytest.fixture
+def served(server: ChromaServer, ragistry: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """A library of one file, in a collection of its own on the server."""
+    monkeypatch.setenv("CHROMA_HOST", server.host)
+    monkeypatch.setenv("CHROMA_PORT", str(server.port))
+    monkeypatch.setenv("RAGISTRY_COLLECTION", f"c-{tmp_path.name}")
+    monkeypatch.setenv("OLLAMA_HOST", "127.0.0.1:9")
+    (tmp_path / "bread.txt").write_text("Bread dough with yeast.", encoding="utf-8")
+    assert ragistry("init").code == 0
+    assert ragistry("ingest", "bread.txt", "--collection", "baking").code == 0
+    return ragistry
+
+
+def test_the_packaged_default_is_a_technique_that_runs_there(served: Run) -> None:
+    found = served("search", "yeast", "--json")
+    assert found.code == 0, found.err
+    assert [document["metadata"]["source_file"] for document in found.json["documents"]] == ["bread.txt"]
+    assert served("config", "--json").json["settings"]["default technique"]["value"] == "naive"
+    listed = served("techniques", "--json").json["techniques"]
+    assert [row["name"] for row in listed if row["default"]] == ["naive"]
+
+
+def test_doctor_names_the_techniques_that_cannot_run_there(served: Run) -> None:
+    done = served("doctor", "--json")
+    findings = {finding["name"]: finding for finding in done.json["findings"]}
+    assert findings["techniques"]["detail"] == "naive, mmr; by default naive (the store does not search words)"
+    failed = findings["bm25, hybrid, parent_document, sentence_window, routed"]
+    assert (done.code, failed["state"]) == (0, "warning")
+    assert "does not search words" in failed["detail"]
+
+
+def test_a_default_of_ones_own_that_cannot_run_there_is_an_error_with_its_remedy(served: Run, tmp_path: Path) -> None:
+    file = tmp_path / "config" / "techniques.yaml"
+    file.write_text(file.read_text(encoding="utf-8").replace("default: auto", "default: hybrid"), encoding="utf-8")
+    done = served("search", "yeast")
+    assert done.code == 1
+    assert "use 'naive', as the default and as a base" in done.err
+    assert "`ragistry config` shows where chroma_host is set" in done.err
+    doctor = served("doctor", "--json")
+    states = {finding["name"].partition(",")[0]: finding["state"] for finding in doctor.json["findings"]}
+    assert (doctor.code, states["bm25"]) == (1, "failed")
+
+
+def test_verify_says_in_words_where_the_files_are(served: Run, server: ChromaServer) -> None:
+    done = served("verify")
+    assert done.code == 1
+    assert f"the library lies on the Chroma server '{server.host}'" in done.err
+    assert "chroma_host (environment CHROMA_HOST)" in done.err
+    assert "<" not in done.err
+
+
+def test_the_local_store_searches_words_by_default(ragistry: Run) -> None:
+    assert ragistry("config", "--json").json["settings"]["default technique"]["value"] == "hybrid"

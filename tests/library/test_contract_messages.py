@@ -1,0 +1,25 @@
+"""What the contract says of a path that is no folder, and of a limit."""
+
+from __future__ import annotations
+
+import pytest
+
+from ragistry.errors import ChromaDBConnectionError, InvalidLimitError
+from ragistry.library.contract import create_collection, list_collections, search_chunks
+
+
+def test_a_file_in_the_place_of_the_folder_cannot_be_listed(tmp_path):
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(ChromaDBConnectionError, match="cannot be opened: Not a directory"):
+        list_collections(path=tmp_path / "file")
+
+
+def test_no_folder_holds_no_collections(tmp_path):
+    assert list_collections(path=tmp_path / "none") == []
+
+
+@pytest.mark.parametrize("limit", [0, 101, True])
+def test_a_wrong_limit_is_named_as_its_caller_knows_it(tmp_path, limit):
+    collection = create_collection("docs", {}, path=tmp_path)
+    with pytest.raises(InvalidLimitError, match=f"^limit must be a whole number from 1 to 100, got {limit!r}$"):
+        search_chunks(collection, "setup", limit)

@@ -1,0 +1,72 @@
+"""A retriever reaches no more than what it is made of, or what it is allowed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from ragistry import Workspace, open_workspace
+from ragistry.errors import CollectionNotFoundError, ConfigError
+from ragistry.tools.langchain import LibraryRetriever, library_retriever
+from ragistry.tools.search_library import SearchLibraryTool
+
+SECRET = "The password is swordfish."
+
+
+@pytest.fixture(scope="module")
+def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workspace]:
+    with open_workspace(tmp_path_factory.mktemp("house")) as workspace:
+        for name, text in (("mba", "Cash is king."), ("notes", "Notes on passwords."), ("private", SECRET)):
+            workspace.library.create_collection(name)
+            workspace.library.ingest_text(text, f"{name}.txt", name)
+        yield workspace
+
+
+def reached(retriever: LibraryRetriever) -> set[str]:
+    return {document.metadata["collection"] for document in retriever.invoke("password swordfish", None, k=50)}
+
+
+def test_a_retriever_of_a_limited_tool_has_its_limit(house):
+    assert reached(library_retriever(SearchLibraryTool(house.library, allowed=["mba"]))) == {"mba"}
+    assert reached(library_retriever(SearchLibraryTool(house.library))) == {"mba", "notes", "private"}
+
+
+def test_a_retriever_of_a_tool_has_its_technique_and_number(house):
+    retriever = library_retriever(SearchLibraryTool(house.library, technique="bm25", n=1))
+    assert (retriever.technique, retriever.k) == ("bm25", 1)
+    retriever = library_retriever(SearchLibraryTool(house.library, technique="bm25", n=1), "naive", top_k=2)
+    assert (retriever.technique, retriever.k) == ("naive", 2)
+
+
+def test_allowed_limits_a_workspace_and_its_library(house):
+    for searched in (house, house.library):
+        assert reached(library_retriever(searched, allowed=["mba", "notes"])) == {"mba", "notes"}
+        assert reached(library_retriever(searched, collection="notes", allowed=["mba", "notes"])) == {"notes"}
+        assert reached(library_retriever(searched, allowed=[])) == set()
+
+
+def test_allowed_makes_the_limit_of_a_tool_narrower_and_never_wider(house):
+    tool = SearchLibraryTool(house.library, allowed=["mba", "notes"])
+    assert reached(library_retriever(tool, allowed=["mba"])) == {"mba"}
+    with pytest.raises(CollectionNotFoundError, match="no collection 'private'; there are 'mba', 'notes'$"):
+        library_retriever(tool, allowed=["mba", "private"])
+
+
+def test_a_collection_that_is_not_allowed_is_not_found(house):
+    retriever = library_retriever(house, collection="private", allowed=["mba"])
+    with pytest.raises(CollectionNotFoundError, match="no collection 'private'; there are 'mba'$"):
+        retriever.invoke("password")
+
+
+def test_an_allowed_name_that_is_not_there_is_told_at_once(house):
+    with pytest.raises(CollectionNotFoundError, match="no collection 'mbaa'; did you mean 'mba'"):
+        library_retriever(house, allowed=["mbaa"])
+    with pytest.raises(ConfigError, match=r"write \['mba'\]"):
+        library_retriever(house, allowed="mba")
+
+
+@pytest.mark.parametrize("searched", [None, "mba", object()])
+def test_what_cannot_be_searched_is_refused(searched):
+    with pytest.raises(ConfigError, match="cannot be searched; give a Workspace, its library, or a SearchLibraryTool"):
+        library_retriever(searched)
