@@ -53,7 +53,7 @@ SETTINGS = (
     "400/0",
     "300/0",
 )
-SPELLING = "in characters; with +fit, a text whose chunks are too long for the model is cut smaller; or auto"
+SPELLING = "in characters; with +fit, chunks that are too long for the model are cut again; or auto"
 QUICK_TEXTS, QUICK_SETTINGS = ("chatlogs", "state_of_the_union", "wikitexts"), ("auto", "700/0", "400/0")
 CHARACTERS, DEPTH = 4_000, 50
 """What a reader is shown at most when settings are compared, and how many chunks are ranked for that."""

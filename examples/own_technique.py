@@ -34,8 +34,9 @@ class Recent:
         newest = max((document.metadata["ingested_at"] for document in found), default=0)
         with stage("recency") as this:
             this.documents_in = len(found)
-            aged = [self._aged(document, newest) for document in found]
-        return ranked(aged)[:wanted]
+            best = ranked(self._aged(document, newest) for document in found)[:wanted]
+            this.documents_out = len(best)
+        return best
 
     def _aged(self, document, newest):
         days = (newest - document.metadata["ingested_at"]) / DAY

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 
 IR_DATASETS = "ir_datasets:"
+STDOUT = Path("-")
 WIDE = 140
 """Columns of a table that goes to a file or a pipe, where nothing says how much room there is."""
 
@@ -37,7 +38,10 @@ def compare(
         list[str] | None, typer.Option("--measure", "-m", help="As nDCG@10; the first decides; again for more.")
     ] = None,
     grid: Annotated[list[str] | None, typer.Option("--grid", help="Vary a parameter: hybrid.k=10,60.")] = None,
-    chunk_size: Annotated[str | None, typer.Option("--chunk-size", help="document, 500, or 500/75.")] = None,
+    chunk_size: Annotated[
+        str | None,
+        typer.Option("--chunk-size", help="document (default), 500, or 500/75; made sets: as the workspace cuts."),
+    ] = None,
     split: Annotated[str, typer.Option("--split", help="Which qrels of the test set.")] = "test",
     depth: Annotated[int | None, typer.Option("--depth", help="Documents of a ranking (default: 100).")] = None,
     drop_query: Annotated[bool, typer.Option("--drop-query", help="Leave out hits with the query's own id.")] = False,
@@ -55,14 +59,20 @@ def compare(
     workspace: WorkspaceOption = Path(),
     debug: DebugOption = False,  # noqa: ARG001, read from the command line by `run`
 ) -> None:
-    """Compare techniques on a test set: quality with intervals, tests, cost, and where they differ."""
+    """Compare techniques on a test set: quality with intervals, tests, cost, and where they differ.
+
+    Exit code 1 where a technique failed; the others are compared, and every report is written all the same.
+    """
     from ragistry.evaluation import compare as run_comparison
     from ragistry.evaluation.comparison import MEASURES
     from ragistry.evaluation.grid import parse_grid
+    from ragistry.evaluation.paths import check_outputs
     from ragistry.workspace import open_workspace
 
     if (dataset is None) == (queries is None):
         raise typer.BadParameter("give --dataset FOLDER, or --queries FILE for this workspace's own library")
+    files = {"json": None if json_file == STDOUT else json_file, "html": html, "markdown": markdown, "record": record}
+    check_outputs(files=files, folders={"runs": runs, "cache": cache}, seed=seed)
     with open_workspace(workspace) as opened, progress_bar() as progress:
         comparison = run_comparison(
             technique or _fitting(opened, queries is not None),
@@ -71,7 +81,7 @@ def compare(
             baseline,
             workspace=opened,
             grid=parse_grid(grid or []),
-            chunk_size=chunk_size or ("document" if queries is None else "library"),
+            chunk_size=chunk_size or (None if queries is None else "library"),
             depth=depth,
             drop_query=drop_query,
             test=test,
@@ -82,10 +92,11 @@ def compare(
             replay=replay,
             progress=progress,
         )
-        kept = _keep(opened, comparison)
     _write(comparison, json_file, html, markdown)
-    if json_file != Path("-"):
+    if json_file != STDOUT:
         _print(comparison)
+    kept = _keep(opened, comparison)
+    if json_file != STDOUT:
         error_line(f"{kept} (`ragistry ui` shows it)", label="kept")
     if comparison.failures:
         raise typer.Exit(1)
@@ -135,7 +146,7 @@ def _as_json(comparison: Comparison) -> str:
 
 
 def _write(comparison: Comparison, json_file: Path | None, html: Path | None, markdown: Path | None) -> None:
-    if json_file == Path("-"):
+    if json_file == STDOUT:
         print_json(comparison.to_json())
     elif json_file is not None:
         _save(json_file, _as_json(comparison))
@@ -160,17 +171,25 @@ def _save(path: Path, text: str) -> None:
 
 
 def _print(comparison: Comparison) -> None:
+    from ragistry.evaluation.notes import notes
     from ragistry.evaluation.report_text import failures, terminal_tables
     from ragistry.evaluation.sheets import conclusion, verdicts
+    from ragistry.evaluation.synthetic import cautions, heading
 
     out = console()
     if not out.is_terminal:
         out.width = WIDE
+    if said := heading(comparison.provenance):
+        out.print(said, style="bold yellow")
+        for caution in cautions(comparison.provenance):
+            out.print(f"- {caution}")
     for table in terminal_tables(comparison, out.width):
         out.print(table)
     for verdict in verdicts(comparison):
         out.print(verdict)
     out.print(conclusion(comparison), style="bold")
+    for note in notes(comparison):
+        out.print(f"- {note}")
     for problem in comparison.problems:
         error_line(problem, label="note")
     for line in failures(comparison):

@@ -69,20 +69,20 @@ def make(
     if "question" in kinds and model:
         with closing(_generator(model, workspace)) as generator:
             candidates += ask_questions(sources, generator, limit, left_out, seed=seed)
-    made = make_testset(out.resolve().name, sources, candidates, limit=limit, seed=seed)
-    write_beir(made.dataset, out, metadata=made.metadata)
-    left_out.update(made.left_out)
-    by_kind = Counter(known["kind"] for known in made.metadata.values())
+    name = out.resolve().name
+    made = make_testset(name, sources, candidates, limit=limit, seed=seed, model=model, left_out=left_out)
+    write_beir(made.dataset, out)
+    by_kind = Counter(known["kind"] for known in made.dataset.synthetic.values())
     if as_json:
         print_json(
-            {"folder": str(out), "documents": len(sources), "queries": len(made.metadata)}
-            | {"kinds": dict(by_kind), "left_out": dict(left_out)}
+            {"folder": str(out), "documents": len(sources), "queries": len(made.dataset.queries)}
+            | {"kinds": dict(by_kind), "left_out": dict(made.left_out)}
         )
         return
     shares = ", ".join(counted(count, name) for name, count in by_kind.items())
     documents = counted(len(sources), "document")
-    console().print(f"{out}: {len(made.metadata)} queries ({shares}) over {documents}, marked as synthetic")
-    for reason, count in left_out.items():
+    console().print(f"{out}: {len(made.dataset.queries)} queries ({shares}) over {documents}, marked as synthetic")
+    for reason, count in made.left_out.items():
         error_line(f"{count} queries left out {reason}", label="note")
 
 
@@ -95,22 +95,27 @@ def check(
     as_json: JsonOption = False,
     debug: DebugOption = False,  # noqa: ARG001, read from the command line by `run`
 ) -> None:
-    """Find queries that come twice, that nothing answers, that give their document away. Exit code 1 where any do."""
+    """Find queries that come twice, that nothing answers, that give their document away. Exit code 1 where any do.
+
+    A query that shares no word with what it should find is a remark: it says nothing against the set.
+    """
     from ragistry.evaluation.beir import read_beir
-    from ragistry.evaluation.testset_check import check_testset
+    from ragistry.evaluation.testset_check import check_testset, judged_in_any_split, remarks
 
     read = read_beir(dataset, split)
     with closing(_generator(model, workspace)) if model else nullcontext() as generator:
-        found = check_testset(read, generator)
+        found = check_testset(read, generator, judged_in_any_split(dataset))
+    noted = remarks(read)
     if as_json:
-        findings = [finding._asdict() for finding in found]
-        print_json({"queries": len(read.judged), "problems": read.problems, "findings": findings})
+        lists = {"findings": [one._asdict() for one in found], "remarks": [one._asdict() for one in noted]}
+        print_json({"queries": len(read.judged), "problems": read.problems} | lists)
     else:
         for problem in read.problems:
             error_line(problem, label="warning")
-        for finding in found:
-            console().print(f"{finding.kind}: {' '.join(finding.queries)}: {finding.message}")
-        console().print(f"{len(read.judged)} judged queries, {counted(len(found), 'finding')}")
+        for one in (*found, *noted):
+            console().print(f"{one.kind}: {' '.join(one.queries)}: {one.message}")
+        also = f", {counted(len(noted), 'remark')}" if noted else ""
+        console().print(f"{len(read.judged)} judged queries, {counted(len(found), 'finding')}{also}")
     if found:
         raise typer.Exit(1)
 

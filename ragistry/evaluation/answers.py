@@ -1,18 +1,17 @@
-"""What a technique answered to one query and what that cost, and the file in which answers outlive a stop."""
+"""What a technique answered to one query, and what that cost."""
 
 from __future__ import annotations
 
 import json
 import math
 from collections.abc import Container, Iterable, Sequence
-from dataclasses import asdict, dataclass, field
-from hashlib import sha256
-from pathlib import Path
+from dataclasses import dataclass, field
+from numbers import Real
 from typing import Any
 
-from ragistry.errors import EvaluationError, TechniqueError
+from ragistry.errors import TechniqueError
+from ragistry.evaluation.charges import CHARGED
 from ragistry.evaluation.dataset import Run
-from ragistry.evaluation.vectors import CHARGED
 from ragistry.types import Document, Stage, StageScore
 
 EXPLAINED = 10
@@ -61,7 +60,7 @@ def ranking_of(name: str, chunks: Iterable[Document], known: Container[str]) -> 
     best: dict[str, Document] = {}
     for chunk in chunks:
         document = document_of(chunk, known)
-        if not math.isfinite(chunk.score):
+        if not is_finite(chunk.score):
             raise TechniqueError(
                 f"technique {name!r} gave {document!r} the score {chunk.score!r}; it must be a finite number"
             )
@@ -69,9 +68,9 @@ def ranking_of(name: str, chunks: Iterable[Document], known: Container[str]) -> 
     return best
 
 
-def charged(stages: Sequence[Stage]) -> float:
-    """Milliseconds to add to those of the clock, for work that was done earlier and kept."""
-    return sum(float(stage.detail.get(CHARGED, 0.0)) for stage in stages)
+def is_finite(value: Any) -> bool:
+    """Whether a score is a number that can be compared."""
+    return isinstance(value, Real) and math.isfinite(value)
 
 
 def stage_times(stages: Sequence[Stage]) -> dict[str, float]:
@@ -100,48 +99,6 @@ def routes(stages: Sequence[Stage]) -> list[dict[str, Any]]:
     details = [dict(stage.detail) for stage in stages if "chosen" in stage.detail]
     plain: list[dict[str, Any]] = json.loads(json.dumps(details, default=str))
     return plain
-
-
-class AnswerFile:
-    """Answers of one technique, one a line, behind a line that says what they are answers of."""
-
-    def __init__(self, path: Path, identity: dict[str, Any]) -> None:
-        self.path = path
-        self.head = {"of": sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()}
-
-    def read(self) -> dict[str, Answer]:
-        """Query → answer; a line that a stopped process left unfinished is taken off the file.
-
-        Raises `EvaluationError` where the file holds answers of another comparison.
-        """
-        if not self.path.exists():
-            return {}
-        lines = self.path.read_bytes().splitlines(keepends=True)
-        whole = [line for line in lines if line.endswith(b"\n")]
-        if len(whole) < len(lines):
-            self.path.write_bytes(b"".join(whole))
-        if not whole:
-            return {}
-        try:
-            head, *rows = [json.loads(line) for line in whole]
-        except ValueError as error:
-            raise EvaluationError(f"{self.path} holds no answers of a comparison: {error}; delete that file") from error
-        if head != self.head:
-            raise EvaluationError(
-                f"{self.path} holds answers of another test set, configuration, model, depth or version of Ragistry; "
-                "give another folder, or delete that file"
-            )
-        return {
-            row["query"]: Answer(**{**row, "ranking": [(id, score) for id, score in row["ranking"]]}) for row in rows
-        }
-
-    def append(self, answers: Iterable[Answer]) -> None:
-        """Add answers; they are kept even if the process is killed the next moment."""
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        new = not self.path.exists() or not self.path.stat().st_size
-        with self.path.open("a", encoding="utf-8") as file:
-            for row in [*([self.head] if new else []), *map(asdict, answers)]:
-                file.write(json.dumps(row) + "\n")
 
 
 def run_of(answers: Iterable[Answer]) -> Run:

@@ -30,13 +30,13 @@ def read_beir(folder: str | Path, split: str = "test") -> Dataset:
         )
     reading = _Reading()
     corpus_file, queries_file, qrels_file = (path for path in paths if path)
-    corpus = [Text(*row) for row in reading.jsonl(corpus_file, ("_id", "title", "text"))]
-    queries = reading.unique(queries_file, reading.jsonl(queries_file, ("_id", "text")))
+    corpus = [Text(*values) for values, _ in reading.jsonl(corpus_file, ("_id", "title", "text"))]
+    queries = reading.queries(queries_file)
     qrels = reading.qrels(qrels_file)
     name = root.resolve().name
     if reading.problems:
         raise_together(name, [*reading.listed(), *faults(corpus, queries, qrels)])
-    return Dataset(name, corpus, queries, qrels, reading.notes)
+    return Dataset(name, corpus, queries, qrels, reading.notes, reading.synthetic)
 
 
 def write_beir(
@@ -44,26 +44,22 @@ def write_beir(
     folder: str | Path,
     split: str = "test",
     *,
-    metadata: Mapping[str, Mapping[str, Any]] | None = None,
     compressed: bool = False,
 ) -> None:
-    """Write a test set, in the order that it has; the same set gives the same bytes.
+    """Write a test set, in the order that it has; the same set gives the same bytes. ``compressed``: with gzip.
 
-    ``metadata``: query id → what else its line says, as in BEIR. ``compressed``: with gzip.
+    Of a synthetic query the line says so: ``"metadata": {"synthetic": true, "kind": …}``.
     """
     root, ending = Path(folder), ".gz" if compressed else ""
     (root / "qrels").mkdir(parents=True, exist_ok=True)
-    told = metadata or {}
+    told = {query: {"metadata": {"synthetic": True, **made}} for query, made in dataset.synthetic.items()}
     write_lines(
         root / f"corpus.jsonl{ending}",
         (_line({"_id": document.id, "title": document.title, "text": document.text}) for document in dataset.corpus),
     )
     write_lines(
         root / f"queries.jsonl{ending}",
-        (
-            _line({"_id": query, "text": text} | ({"metadata": told[query]} if query in told else {}))
-            for query, text in dataset.queries.items()
-        ),
+        (_line({"_id": query, "text": text} | told.get(query, {})) for query, text in dataset.queries.items()),
     )
     judgements = (
         f"{query}\t{document}\t{grade}" for query, grades in dataset.qrels.items() for document, grade in grades.items()
@@ -91,13 +87,14 @@ class _Reading:
 
     problems: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    synthetic: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     def listed(self) -> list[str]:
         rest = len(self.problems) - SHOWN
         return self.problems[:SHOWN] + ([f"… and {rest} more lines"] if rest > 0 else [])
 
-    def jsonl(self, path: Path, keys: tuple[str, ...]) -> Iterator[list[str]]:
-        """The values of the keys of each line; a title may be missing, an id may be a whole number."""
+    def jsonl(self, path: Path, keys: tuple[str, ...]) -> Iterator[tuple[list[str], dict[str, Any]]]:
+        """The values of the keys of each line, and all of it; a title may be missing, an id may be a whole number."""
         for place, line in lines_of(path):
             try:
                 row = json.loads(line)
@@ -110,14 +107,18 @@ class _Reading:
             if wrong or not values[0]:
                 self.problems.append(f"{place}: {wrong[0] if wrong else '_id'!r} must be text: {line!r:.80}")
                 continue
-            yield values
+            yield values, row
 
-    def unique(self, path: Path, rows: Iterable[list[str]]) -> dict[str, str]:
+    def queries(self, path: Path) -> dict[str, str]:
+        """Query id → text; which of them are synthetic is noted."""
         found: dict[str, str] = {}
-        for query, text in rows:
+        for (query, text), row in self.jsonl(path, ("_id", "text")):
             if query in found:
                 self.problems.append(f"{path.name}: the id {query!r} comes twice; give each query its own")
             found[query] = text
+            metadata = row.get("metadata")
+            if isinstance(metadata, dict) and metadata.get("synthetic") is True:
+                self.synthetic[query] = {key: value for key, value in metadata.items() if key != "synthetic"}
         return found
 
     def qrels(self, path: Path) -> Qrels:
@@ -126,7 +127,7 @@ class _Reading:
             fields = line.split("\t")
             if index == 0 and fields[-1].strip() == HEADER[-1]:
                 continue
-            grade = _whole(fields[2]) if len(fields) == 3 else None
+            grade = whole_grade(fields[2]) if len(fields) == 3 else None
             if grade is None:
                 self.problems.append(
                     f"{place}: {line!r:.80} is not query, document and a whole number, with tabs between"
@@ -142,7 +143,7 @@ class _Reading:
             self.problems.append(f"{place}: {document!r} has grade {before} and {grade} for query {query!r}; keep one")
 
 
-def _whole(text: str) -> int | None:
+def whole_grade(text: str) -> int | None:
     """A grade; some sets write ``1.0``."""
     try:
         number = float(text)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import sha256
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ragistry.errors import DatasetError
 
@@ -37,7 +37,8 @@ class Dataset:
 
     Raises `DatasetError` with all that makes it useless: an empty corpus, ids that come twice, judgements of documents
     or queries that do not exist, no query with judgements. ``problems``: what has to be known but stops nothing, one
-    line each.
+    line each. ``synthetic``: query id → how a program made it (kind, seed, model), of those that no person asked.
+    ``library``: the folder of the workspace whose sources the corpus is; None: it is of no workspace.
     """
 
     name: str
@@ -45,6 +46,8 @@ class Dataset:
     queries: dict[str, str]
     qrels: Qrels
     problems: list[str] = field(default_factory=list, compare=False)
+    synthetic: dict[str, dict[str, Any]] = field(default_factory=dict)
+    library: str | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         from ragistry.evaluation.dataset_checks import cautions, faults

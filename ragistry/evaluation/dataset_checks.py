@@ -19,12 +19,36 @@ def faults(corpus: Sequence[Text], queries: Mapping[str, str], qrels: Qrels) -> 
     known = {document.id for document in corpus}
     counts = Counter(document.id for document in corpus)
     problems = [
-        *_said("documents have an id that another one has", (name for name, count in counts.items() if count > 1)),
-        *_said("documents are judged relevant but are not in the corpus", _relevant(qrels) - known),
-        *_said("queries have judgements but no text", qrels.keys() - queries.keys()),
-        *_said("queries are empty", (query for query, text in queries.items() if not text.strip())),
-        *_said("ids are empty or hold a tab or a line end", filter(_unwritable, chain(known, queries))),
-        *_said("queries have a grade that is no whole number", (q for q, grades in qrels.items() if _uneven(grades))),
+        *_said(
+            "documents have an id that another one has",
+            (name for name, count in counts.items() if count > 1),
+            "give each its own",
+        ),
+        *_said(
+            "documents are judged relevant but are not in the corpus",
+            _relevant(qrels) - known,
+            "add them, or take out what is said of them in the qrels",
+        ),
+        *_said(
+            "queries have judgements but no text",
+            qrels.keys() - queries.keys(),
+            "add them to the queries, or take their judgements out",
+        ),
+        *_said(
+            "queries are empty",
+            (query for query, text in queries.items() if not text.strip()),
+            "write what is asked, or take them out",
+        ),
+        *_said(
+            "ids are empty or hold a tab or a line end",
+            filter(_unwritable, chain(known, queries)),
+            "give them other ids",
+        ),
+        *_said(
+            "queries have a grade that is no whole number",
+            (q for q, grades in qrels.items() if _uneven(grades)),
+            "grade with 0, 1, 2, …",
+        ),
     ]
     if not any(qrels.get(query) for query in queries):
         problems.append("no query has judgements; say in the qrels which documents answer it")
@@ -43,11 +67,11 @@ def cautions(corpus: Sequence[Text], queries: Mapping[str, str], qrels: Qrels) -
     ]
 
 
-def _said(what: str, ids: Iterable[str]) -> Iterator[str]:
+def _said(what: str, ids: Iterable[str], remedy: str = "") -> Iterator[str]:
     names = sorted(set(ids))
     rest = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
     if names:
-        yield f"{len(names)} {what}: {', '.join(map(repr, names[:NAMED]))}{rest}"
+        yield f"{len(names)} {what}: {', '.join(map(repr, names[:NAMED]))}{rest}{'; ' if remedy else ''}{remedy}"
 
 
 def _relevant(qrels: Qrels) -> set[str]:

@@ -18,7 +18,7 @@ def read_ir_datasets(name: str) -> Dataset:
     try:
         ir_datasets = import_module("ir_datasets")
     except ImportError as error:
-        raise EvaluationError("ir_datasets is not installed; run `pip install ir_datasets`") from error
+        raise EvaluationError("ir_datasets is not installed; run pip install 'ragistry[datasets]'") from error
     try:
         source: Any = ir_datasets.load(name)
     except KeyError as error:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ragistry.errors import DatasetError
 from ragistry.evaluation.beir import lines_of
 from ragistry.evaluation.dataset import Dataset, Qrels, Text, raise_together
 from ragistry.types import Document
@@ -26,6 +27,10 @@ def read_library(workspace: Workspace, queries_file: str | Path) -> Dataset:
     not measured. Raises `DatasetError` with every problem.
     """
     corpus = library_texts(workspace)
+    if not corpus:
+        raise DatasetError(
+            f"the library of {str(workspace.root)!r} is empty; ingest first: ragistry ingest FOLDER --collection NAME"
+        )
     by_name: dict[str, list[str]] = {document.id: [document.id] for document in corpus}
     for document in corpus:
         by_name.setdefault(document.id.partition("/")[2], []).append(document.id)
@@ -42,7 +47,8 @@ def read_library(workspace: Workspace, queries_file: str | Path) -> Dataset:
         except ValueError as error:
             problems.append(f"{place}: {error}")
     raise_together(str(queries_file), problems)
-    return Dataset(workspace.root.resolve().name, corpus, queries, qrels)
+    home = workspace.root.resolve()
+    return Dataset(home.name, corpus, queries, qrels, library=str(home))
 
 
 def library_texts(workspace: Workspace) -> list[Text]:
@@ -89,7 +95,8 @@ def _known(source: Any, by_name: Mapping[str, list[str]]) -> str:
     if source in ids:
         return str(source)
     if not ids:
-        raise ValueError(f"no source {source!r} in the library{did_you_mean(source, by_name)}")
+        near = did_you_mean(source, by_name) or "; `ragistry sources list` names all that there are"
+        raise ValueError(f"no source {source!r} in the library{near}")
     if len(ids) > 1:
         raise ValueError(f"{len(ids)} collections have a source {source!r}; write one of {', '.join(map(repr, ids))}")
     return ids[0]

@@ -9,7 +9,7 @@ from itertools import product
 from typing import Any
 
 from ragistry.errors import EvaluationError
-from ragistry.evaluation.indexing import Chunking
+from ragistry.evaluation.index_building import Chunking
 from ragistry.utils.suggest import did_you_mean
 
 Grid = Mapping[str, Sequence[Any]]

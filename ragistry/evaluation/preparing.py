@@ -4,20 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from shutil import rmtree
 from tempfile import mkdtemp
 from typing import Any
 
 from ragistry.errors import EvaluationError
-from ragistry.evaluation import contenders as make
-from ragistry.evaluation.contenders import Contender
+from ragistry.evaluation.configured import varied
+from ragistry.evaluation.contenders import Contender, Unmade
 from ragistry.evaluation.dataset import Dataset
+from ragistry.evaluation.from_program import from_ready, is_ready
 from ragistry.evaluation.grid import Variant
-from ragistry.evaluation.indexing import FOLDER, DatasetIndex, Progress, library_index, open_index
+from ragistry.evaluation.index_building import Chunking, Progress
+from ragistry.evaluation.indexing import FOLDER, library_index, open_index
+from ragistry.evaluation.making import Maker
 from ragistry.evaluation.record import recording, replaying
 from ragistry.evaluation.vectors import KeptVectors, kept
+from ragistry.techniques.registered import RegisteredTechnique
 from ragistry.workspace import Workspace, open_workspace
 
 MODELS = ("embedder", "generator", "reranker")
@@ -39,10 +43,6 @@ class Kept:
     def __post_init__(self) -> None:
         if self.record is not None and self.replay is not None:
             raise EvaluationError("record and replay are both given; record first, then replay")
-        if self.cache is not None and self.cache.is_file():
-            raise EvaluationError(f"the cache {str(self.cache)!r} is a file; give a folder")
-        if self.record is not None and self.record.is_dir():
-            raise EvaluationError(f"the record {str(self.record)!r} is a folder; give a file")
 
 
 def prepare(
@@ -50,7 +50,7 @@ def prepare(
     columns: Sequence[Variant],
     given: Mapping[str, Any],
     dataset: Dataset,
-    workspace: Workspace | None,
+    workspace: Workspace | str | Path | None,
     where: Kept,
     progress: Progress | None,
 ) -> tuple[list[Contender], KeptVectors | None]:
@@ -59,28 +59,57 @@ def prepare(
     ``given``: technique → object, class, function, or None for the one of techniques.yaml. What has to be closed is
     left to ``stack``.
     """
-    if all(make.is_ready(given[variant.technique]) for variant in columns):
-        return [make.from_ready(variant.name, given[variant.technique]) for variant in columns], None
-    opened = workspace or stack.enter_context(open_workspace())
-    entries = make.varied(opened, [variant for variant in columns if given[variant.technique] is None])
+    _check_library(columns, dataset)
+    if all(is_ready(given[variant.technique]) for variant in columns):
+        return [from_ready(variant.name, given[variant.technique]) for variant in columns], None
+    opened = workspace if isinstance(workspace, Workspace) else stack.enter_context(open_workspace(workspace or "."))
+    entries = varied(opened, [variant for variant in columns if given[variant.technique] is None])
     models = _models(opened, where)
     folder = _folder(stack, opened, where)
     vectors = kept(models["embedder"], folder / "vectors.db")
     stack.callback(vectors.close)
-    models["embedder"] = vectors
+    maker = Maker(given, entries, models | {"embedder": vectors})
+    columns = [replace(one, chunking=_settled(one.chunking, opened)) for one in columns]
     made: dict[str, Contender] = {}
     for chunking in dict.fromkeys(variant.chunking for variant in columns):
         same = [variant for variant in columns if variant.chunking == chunking]
         if chunking.library:
-            index = library_index(dataset, opened)
+            _check_home(opened, dataset)
+            found = maker.over(library_index(dataset, opened), same, {}, library=opened.library)
+        elif lost := _none_to_index_for(early := maker.early(same), same, given):
+            found = lost
         else:
             language = opened.settings.language
             index = open_index(dataset, chunking, vectors, folder, language=language, progress=progress)
             stack.callback(index.store.close)
-        named = [variant for variant in same if given[variant.technique] is None]
-        made |= {one.name: one for one in make.from_workspace(opened, entries, named, index, models)}
-        made |= {one.name: one for one in _from_program(same, given, index, models)}
+            found = maker.over(index, same, early)
+        made |= {one.name: one for one in found}
     return [made[variant.name] for variant in columns], vectors
+
+
+def _settled(chunking: Chunking, workspace: Workspace) -> Chunking:
+    """The chunking in figures, where it is left to the workspace."""
+    if not chunking.ingested:
+        return chunking
+    reading = workspace.reading
+    return Chunking(reading.chunk_size, reading.chunk_overlap, reading.fit)
+
+
+def _check_library(columns: Sequence[Variant], dataset: Dataset) -> None:
+    """The library of a workspace holds other documents than a test set: a search of it finds none of those."""
+    if dataset.library is None and any(variant.chunking.library for variant in columns):
+        raise EvaluationError(
+            f"chunk size 'library' searches the workspace's own library, and the test set {dataset.name!r} is another; "
+            "give --queries FILE (in Python, read_library), or a chunk size such as 'document' or 500"
+        )
+
+
+def _check_home(workspace: Workspace, dataset: Dataset) -> None:
+    home = str(workspace.root.resolve())
+    if dataset.library != home:
+        raise EvaluationError(
+            f"the test set is of the library in {dataset.library!r}, and the workspace is {home!r}; open that one"
+        )
 
 
 def _models(workspace: Workspace, where: Kept) -> dict[str, Any]:
@@ -104,13 +133,14 @@ def _folder(stack: ExitStack, workspace: Workspace, where: Kept) -> Path:
     return where.cache or workspace.path_of(workspace.settings.data_dir) / FOLDER
 
 
-def _from_program(
-    columns: Sequence[Variant], given: Mapping[str, Any], index: DatasetIndex, models: Mapping[str, Any]
+def _none_to_index_for(
+    early: Mapping[str, Any], columns: Sequence[Variant], given: Mapping[str, Any]
 ) -> list[Contender]:
-    return [
-        make.from_ready(variant.name, technique)
-        if make.is_ready(technique)
-        else make.from_factory(technique, variant, index, models)
-        for variant in columns
-        if (technique := given[variant.technique]) is not None
-    ]
+    """The contenders, where all that would search an index failed before there was one; else nothing."""
+    found = []
+    for variant in columns:
+        if is_ready(given[variant.technique]):
+            found.append(from_ready(variant.name, given[variant.technique]))
+        elif isinstance(made := early.get(variant.name), Unmade):
+            found.append(Contender(variant.name, RegisteredTechnique(variant.name, made), {"use": variant.technique}))
+    return found if len(found) == len(columns) else []

@@ -11,10 +11,12 @@ from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
+from ragistry.evaluation.asking import Asking
 from ragistry.evaluation.contenders import Contender
 from ragistry.evaluation.dataset import Dataset
-from ragistry.evaluation.running import BATCH, Asking
+from ragistry.evaluation.running import BATCH
 from ragistry.evaluation.statistics import RESAMPLES, ROUNDS
+from ragistry.evaluation.synthetic import origin
 from ragistry.types import EmbedderFingerprint
 
 PACKAGES = ("ragistry", "numpy", "onnxruntime", "tokenizers", "tantivy", "PyStemmer")
@@ -28,6 +30,7 @@ def identity(
     return {
         "dataset": dataset_hash,
         "technique": contender.configuration,
+        "unknown": contender.unknown,
         "embedder": None if embedder is None or contender.index is None else asdict(embedder),
         "depth": asking.depth,
         "drop_query": asking.drop_query,
@@ -45,9 +48,13 @@ def provenance(
     baseline: str | None,
     test: str,
     resumed: int,
+    keeping: bool,
     replayed: str | None,
 ) -> dict[str, Any]:
-    """The record of a comparison, as plain values. ``replayed``: the file that models' answers were taken from."""
+    """The record of a comparison, as plain values.
+
+    ``keeping``: answers are kept to be resumed. ``replayed``: the file that models' answers were taken from.
+    """
     return {
         "dataset": described(asking.dataset, dataset_hash),
         "techniques": {contender.name: contender.configuration for contender in contenders},
@@ -62,6 +69,7 @@ def provenance(
             "replayed": replayed,
             "ranking": "a document stands where the first of its chunks stands",
             "resumed_answers": resumed,
+            "never_resumed": {one.name: one.unknown for one in contenders if one.unknown and keeping},
             "answers_written_every": BATCH,
         },
         "statistics": {
@@ -94,7 +102,7 @@ def _search(contenders: Sequence[Contender]) -> str:
 
 
 def described(dataset: Dataset, content_hash: str) -> dict[str, Any]:
-    """A test set in figures."""
+    """A test set in figures; ``synthetic``: how queries were made that no person asked, None where people asked all."""
     return {
         "name": dataset.name,
         "content_hash": content_hash,
@@ -103,6 +111,7 @@ def described(dataset: Dataset, content_hash: str) -> dict[str, Any]:
         "judged_queries": len(dataset.judged),
         "judgements": sum(map(len, dataset.qrels.values())),
         "relevant": sum(grade > 0 for grades in dataset.qrels.values() for grade in grades.values()),
+        "synthetic": origin(dataset),
     }
 
 

@@ -65,7 +65,10 @@ def ask_questions(
     Two calls of the generator a chunk, on at most three times as many chunks as questions. Raises `ModelError` where
     every call fails.
     """
-    chunks = [(source.id, chunk) for source in sources for chunk in source.chunks if len(chunk) >= SHORTEST]
+    every = [(source.id, chunk) for source in sources for chunk in source.chunks]
+    chunks = [(source, chunk) for source, chunk in every if len(chunk) >= SHORTEST]
+    if len(chunks) < len(every):
+        left_out[f"of chunks below {SHORTEST} characters, too short to ask about"] = len(every) - len(chunks)
     random.Random(seed).shuffle(chunks)
     asked = failures = 0
     for tried, (source, chunk) in enumerate(chunks[: 3 * count], 1):

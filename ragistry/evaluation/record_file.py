@@ -1,7 +1,8 @@
 """A file of what models were asked and what they answered.
 
 JSON lines. A line with ``model`` says which model a part is; every other one is an answer: ``part``, ``asked``,
-``answer``, and what the call cost (``calls``, ``tokens``), so that a replay reports the same cost.
+``answer``, and what the call cost (``calls``, ``tokens``, and ``ms``, its share of the milliseconds), so that a replay
+reports the same cost.
 """
 
 from __future__ import annotations
@@ -12,9 +13,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from threading import RLock
+from time import perf_counter
 from typing import Any
 
 from ragistry.errors import EvaluationError, MissingRecordError
+from ragistry.evaluation.charges import CHARGED
 from ragistry.trace import collect, model_call, stage
 
 Asked = dict[str, Any]
@@ -29,10 +32,11 @@ SHOWN = 80
 
 @dataclass(slots=True)
 class Cost:
-    """Calls of a model and their tokens."""
+    """Calls of a model, their tokens and milliseconds."""
 
     calls: int = 0
     tokens: int = 0
+    ms: float = 0.0
 
 
 class RecordFile:
@@ -78,19 +82,22 @@ class RecordFile:
                 with _counted() as cost:
                     given = ask(list(missing.values()))
                 self._keep(part, missing, given, cost)
-            kept = [self._kept[key] for key in keys]
-        calls, tokens = (
-            sum(record[name] for record in {id(r): r for r in kept}.values()) for name in ("calls", "tokens")
-        )
-        for call in range(calls):
-            model_call(tokens if call == 0 else 0)
-        return [record["answer"] for record in kept]
+            kept = {key: self._kept[key] for key in keys}
+        calls, tokens = (sum(record[name] for record in kept.values()) for name in ("calls", "tokens"))
+        with stage("recorded") as this:
+            for call in range(calls):
+                model_call(tokens if call == 0 else 0)
+            this.detail[CHARGED] = sum(record["ms"] for key, record in kept.items() if key not in missing)
+        return [kept[key]["answer"] for key in keys]
 
     def _keep(self, part: str, missing: dict[tuple[str, str], Asked], given: list[Any], cost: Cost) -> None:
         records = []
         for (key, asked), answer in zip(missing.items(), given, strict=True):
-            record = {"part": part, "asked": asked, "answer": answer, "calls": cost.calls, "tokens": cost.tokens}
-            cost = Cost()  # questions that were asked together cost once
+            record = {
+                "part": part, "asked": asked, "answer": answer,
+                "calls": cost.calls, "tokens": cost.tokens, "ms": cost.ms / len(missing),
+            }  # fmt: skip
+            cost.calls = cost.tokens = 0  # questions that were asked together cost once
             self._kept[key] = record
             records.append(record)
         self._append(records)
@@ -126,16 +133,18 @@ class RecordFile:
         part = record.pop("part")
         if "asked" in record:
             key = (part, json.dumps(record.pop("asked"), sort_keys=True))
-            self._kept[key] = {name: record[name] for name in ("answer", "calls", "tokens")}
+            self._kept[key] = {name: record[name] for name in ("answer", "calls", "tokens", "ms")}
         else:
             self.models[part] = {name: record[name] for name in ("kind", "model", "counts_tokens")}
 
 
 @contextmanager
 def _counted() -> Iterator[Cost]:
-    """What the models inside the block report, kept from the trace outside."""
+    """What the models inside the block report, kept from the trace outside, and how long it took."""
     cost = Cost()
     with collect() as trace, stage("record"):
+        start = perf_counter()
         yield cost
+        cost.ms = (perf_counter() - start) * 1000
         cost.calls = sum(opened.model_calls for opened in trace.opened)
         cost.tokens = sum(opened.tokens for opened in trace.opened)

@@ -64,16 +64,19 @@ def _row(row: Row) -> Html:
 
 
 def _lost(comparison: Comparison) -> Html:
-    said = {"low": "retrieved, but ranked low", "never": "never retrieved", "routed_away": "routed away"}
     parts = []
     for name, result in comparison.techniques.items():
-        for fate, examples in result.found.examples.items():
+        found = result.found
+        for fate, count, said in (
+            ("low", found.low, "retrieved, but ranked low"),
+            ("never", found.never, "never retrieved"),
+            ("routed_away", found.routed_away, "routed away"),
+        ):
             items = [
                 tag("li", "query ", tag("code", one.query), ": ", tag("code", one.document),
                     f" at rank {one.rank}" if one.rank else "")
-                for one in examples
+                for one in found.examples.get(fate, [])
             ]  # fmt: skip
-            parts.append(
-                tag("details", tag("summary", f"{name}: relevant, {said[fate]}, for example"), tag("ul", items))
-            )
+            if items:
+                parts.append(tag("details", tag("summary", f"{name}: {count:,} {said}, for example"), tag("ul", items)))
     return joined([tag("h3", "Relevant documents that were not shown"), parts]) if parts else Html()

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import json
+from datetime import datetime
 from pathlib import Path
 
 from ragistry.evaluation import charts
 from ragistry.evaluation.charts import Point, Spread
 from ragistry.evaluation.html import Html, joined, tag
+from ragistry.evaluation.notes import notes
 from ragistry.evaluation.report_diagnosis import diagnosis
+from ragistry.evaluation.report_origin import origin
 from ragistry.evaluation.report_text import failures
 from ragistry.evaluation.result import Comparison
 from ragistry.evaluation.sheets import (
@@ -24,6 +26,7 @@ from ragistry.evaluation.sheets import (
     quality,
     verdicts,
 )
+from ragistry.evaluation.synthetic import cautions, heading
 
 FATES = (2, 1, 5, 4)
 """Colours of what became of relevant documents, from good to bad."""
@@ -46,7 +49,7 @@ def page(comparison: Comparison) -> str:
     parts = [_opening(comparison, title)]
     if comparison.techniques:
         parts += [_quality(comparison), _differences(comparison), _cost(comparison), _fates(comparison)]
-    parts += [diagnosis(comparison), _provenance(comparison)]
+    parts += [diagnosis(comparison), origin(comparison)]
     return f"<!doctype html>\n{tag('html', head, tag('body', parts), lang='en')}\n"
 
 
@@ -72,9 +75,10 @@ def table(sheet: Sheet) -> Html:
 
 def _opening(comparison: Comparison, title: str) -> Html:
     dataset = comparison.provenance["dataset"]
+    made = datetime.fromisoformat(comparison.provenance["made"])
     about = (
         f"{dataset['documents']:,} documents, {dataset['judged_queries']:,} judged queries, {dataset['relevant']:,} "
-        f"relevant pairs · made {comparison.provenance['made']} by Ragistry "
+        f"relevant pairs · made {made:%Y-%m-%d %H:%M} UTC by Ragistry "
         f"{comparison.provenance['versions']['ragistry']}"
     )
     said = tag("ul", [tag("li", verdict) for verdict in verdicts(comparison)])
@@ -84,12 +88,20 @@ def _opening(comparison: Comparison, title: str) -> Html:
         tag("ul", [tag("li", line) for line in failures(comparison)]),
         class_="verdict failed",
     )
+    synthetic = tag(
+        "div",
+        tag("strong", heading(comparison.provenance)),
+        tag("ul", [tag("li", caution) for caution in cautions(comparison.provenance)]),
+        class_="verdict caution",
+    )
     return joined(
         [
             tag("h1", title),
             tag("p", about, class_="about"),
+            synthetic if heading(comparison.provenance) else "",
             tag("div", tag("strong", conclusion(comparison)), said, class_="verdict"),
             failed if comparison.failures else "",
+            tag("ul", [tag("li", note) for note in notes(comparison)], class_="note") if notes(comparison) else "",
         ]
     )
 
@@ -179,8 +191,16 @@ def _cost(comparison: Comparison) -> Html:
 
 
 def _stages(comparison: Comparison) -> tuple[list[str], list[tuple[str, list[float]]]]:
-    """The stages that take time somewhere, and each technique's milliseconds in each; the rest is summed."""
-    found = {name: comparison.techniques[name].stages for name in by_quality(comparison)}
+    """The stages that take time somewhere, and each technique's milliseconds in each; the rest is summed.
+
+    A stage of a technique that is part of another one bears one name in both, and so one colour: ``naive > embed``.
+    """
+    measured = {name: comparison.techniques[name].stages for name in by_quality(comparison)}
+    inside = {stage for stages in measured.values() for stage in stages}
+    found = {
+        name: {whole if (whole := f"{name} > {stage}") in inside else stage: ms for stage, ms in stages.items()}
+        for name, stages in measured.items()
+    }
     least = SMALL * max(sum(stages.values()) for stages in found.values())
     stages = list(dict.fromkeys(stage for own in found.values() for stage, ms in own.items() if ms >= least))
     rows = []
@@ -203,31 +223,6 @@ def _fates(comparison: Comparison) -> Html:
                 "figure", charts.bars(rows, sheet.headers[1:5], sheet.title, "documents", colours=FATES), class_="wide"
             ),
             table(sheet),
-        ]
-    )
-
-
-def _provenance(comparison: Comparison) -> Html:
-    record = comparison.provenance
-    dataset, embedder = record["dataset"], record["embedder"]
-    rows = {
-        "test set": f"{dataset['name']}, sha256 {dataset['content_hash']}",
-        "embedder": f"{embedder['provider']} {embedder['model']} {embedder['digest']}" if embedder else "",
-        "ranking": f"{record['asking']['ranking']}; search is {record['asking']['search']}",
-        "statistics": ", ".join(f"{key} {value}" for key, value in record["statistics"].items() if value is not None),
-        "seed": str(record["seed"]),
-        "versions": ", ".join(f"{name} {version}" for name, version in record["versions"].items()),
-        "machine": f"{record['machine']['system']}, {record['machine']['processors']} processors"
-        + (f", load {record['machine']['load']:.1f}" if record["machine"]["load"] is not None else ""),
-    }
-    notes = [tag("li", problem) for problem in comparison.problems]
-    resolved = json.dumps(record["techniques"], ensure_ascii=False, indent=2)
-    return joined(
-        [
-            tag("h2", "Where these figures come from"),
-            tag("dl", [(tag("dt", name), tag("dd", text)) for name, text in rows.items() if text]),
-            (tag("h3", "Notes on the test set"), tag("ul", notes, class_="note")) if notes else "",
-            tag("details", tag("summary", "Configuration of each technique"), tag("pre", tag("code", resolved))),
         ]
     )
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ragistry.evaluation.notes import notes
 from ragistry.evaluation.result import Comparison
 from ragistry.evaluation.sheets import Sheet, conclusion, is_number, sheets, verdicts
+from ragistry.evaluation.synthetic import cautions, heading
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -21,11 +23,14 @@ def markdown(comparison: Comparison) -> str:
     lines = [
         f"# {_plain(comparison.name)}",
         "",
+        *_synthetic(comparison),
         f"{dataset['documents']:,} documents, {dataset['judged_queries']:,} judged queries. "
         f"**{_plain(conclusion(comparison))}**",
         "",
         *(f"- {_plain(verdict)}" for verdict in verdicts(comparison)),
     ]
+    if said := notes(comparison):
+        lines += ["", *(f"- {_plain(note)}" for note in said)]
     for sheet in sheets(comparison):
         lines += ["", f"## {sheet.title}", "", *_table(sheet)]
         if sheet.note:
@@ -64,6 +69,14 @@ def terminal_tables(comparison: Comparison, width: int) -> list[Table]:
             table.add_row(*(Text(row[column]) for column in columns), style="bold" if number in sheet.strong else "")
         drawn.append(table)
     return drawn
+
+
+def _synthetic(comparison: Comparison) -> list[str]:
+    """A quotation that says what no person asked."""
+    if not (said := heading(comparison.provenance)):
+        return []
+    points = [f"> - {_plain(caution)}" for caution in cautions(comparison.provenance)]
+    return [f"> **{_plain(said)}**", ">", *points, ""]
 
 
 def _table(sheet: Sheet) -> list[str]:

@@ -8,7 +8,8 @@ from typing import Any
 
 from ragistry.evaluation.dataset import Run
 from ragistry.evaluation.diagnosis import PairDiagnosis, RelevantFound
-from ragistry.evaluation.indexing import IndexCost
+from ragistry.evaluation.index_building import IndexCost
+from ragistry.evaluation.notes import notes
 from ragistry.evaluation.running import Failure
 
 
@@ -31,12 +32,23 @@ class Latency:
 
 
 @dataclass(frozen=True, slots=True)
+class Outside:
+    """What a technique returned that is not in the corpus: how many documents, in how many ``of`` its results."""
+
+    documents: int
+    results: int
+    of: int
+    example: str
+
+
+@dataclass(frozen=True, slots=True)
 class TechniqueResult:
     """One technique. ``stages``: mean milliseconds of each stage without those inside it.
 
     ``calls`` and ``tokens``: of models, over all queries. ``per_query``: measure → query → value. ``found``: what
     became of the relevant documents. ``judged``: the share of what is shown, as far as ``found.cutoff``, that has a
-    judgement. ``degraded``: what could not be done as asked → on how many queries.
+    judgement. ``degraded``: what could not be done as asked → on how many queries. ``outside``: results that are not
+    in the corpus, None where all are.
     """
 
     configuration: Mapping[str, Any]
@@ -49,6 +61,7 @@ class TechniqueResult:
     found: RelevantFound
     judged: float
     degraded: dict[str, int] = field(default_factory=dict)
+    outside: Outside | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,6 +180,7 @@ class Comparison:
             "failures": {name: asdict(failure) for name, failure in self.failures.items()},
             "indexes": {name: asdict(cost) for name, cost in self.indexes.items()},
             "problems": self.problems,
+            "notes": notes(self),
             "diagnosis": [asdict(pair) for pair in self.diagnosis],
             "provenance": self.provenance,
         }

@@ -3,36 +3,44 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Container, Iterable, Mapping
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 from ragistry.errors import EvaluationError
-from ragistry.evaluation.answers import AnswerFile
+from ragistry.evaluation.answer_file import AnswerFile
 from ragistry.evaluation.dataset import Run
 from ragistry.evaluation.trec import write_run
 
+LONGEST = 120
+"""Bytes of a name, of the 255 that systems allow."""
 _UNSAFE = re.compile(r"[^\w.,=+\[\]-]")
 
 
-def answer_files(folder: Path, identities: Mapping[str, dict[str, Any]]) -> dict[str, AnswerFile]:
+def answer_files(
+    folder: Path, identities: Mapping[str, dict[str, Any]], begin_anew: Container[str] = ()
+) -> dict[str, AnswerFile]:
     """Where the answers of each technique are kept, with their times, which differ from run to run.
 
-    Raises `EvaluationError` where two techniques would share a file, or ``folder`` is one.
+    ``begin_anew``: techniques that nothing is resumed of. Raises `EvaluationError` where two would share a file.
     """
-    if folder.is_file():
-        raise EvaluationError(f"{str(folder)!r} is a file; give a folder for runs")
     names: dict[str, str] = {}
     for name in identities:
         other = names.setdefault(file_name(name).casefold(), name)
         if other != name:
             raise EvaluationError(f"{other!r} and {name!r} would share the file {file_name(name)}.run; rename one")
-    return {name: AnswerFile(folder / f"{file_name(name)}.answers.jsonl", identities[name]) for name in identities}
+    return {
+        name: AnswerFile(folder / f"{file_name(name)}.answers.jsonl", identity, begin_anew=name in begin_anew)
+        for name, identity in identities.items()
+    }
 
 
-def write_runs(folder: Path, runs: Mapping[str, Run]) -> list[Path]:
-    """Write a TREC run for each technique; the same rankings give the same bytes."""
+def write_runs(folder: Path, runs: Mapping[str, Run], failed: Iterable[str] = ()) -> list[Path]:
+    """Write a TREC run for each technique; the same rankings give the same bytes. One that failed has none any more."""
     folder.mkdir(parents=True, exist_ok=True)
+    for name in failed:
+        (folder / f"{file_name(name)}.run").unlink(missing_ok=True)
     paths = []
     for name, run in runs.items():
         path = folder / f"{file_name(name)}.run"
@@ -42,5 +50,8 @@ def write_runs(folder: Path, runs: Mapping[str, Run]) -> list[Path]:
 
 
 def file_name(name: str) -> str:
-    """A technique's name as every system takes it for a file."""
-    return _UNSAFE.sub("_", name)
+    """A technique's name as every system takes it for a file; a long one is cut and told apart by its hash."""
+    safe = _UNSAFE.sub("_", name)
+    if len(safe.encode()) <= LONGEST:
+        return safe
+    return f"{safe.encode()[:LONGEST].decode(errors='ignore')}-{sha256(name.encode()).hexdigest()[:12]}"

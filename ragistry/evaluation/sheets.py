@@ -79,7 +79,10 @@ def cost(comparison: Comparison) -> Sheet:
         "for it. Stages: means, without the stages inside them."
     )
     if asking["replayed"]:
-        note += f" The models' answers come from {asking['replayed']}: their own time is in none of these figures."
+        note += (
+            f" Replayed from {asking['replayed']}: each call of a model is charged the milliseconds that it took when "
+            "it was recorded."
+        )
     headers = ["technique", "p50 ms", "p95 ms", "model calls", "tokens", "slowest stages (mean ms)"]
     return Sheet("Cost of a query", headers, rows, note)
 
@@ -154,6 +157,8 @@ def verdicts(comparison: Comparison) -> list[str]:
 
 def conclusion(comparison: Comparison) -> str:
     """One sentence: the winner, or that there is none; with a baseline, what is better and worse than it."""
+    if not comparison.techniques:
+        return "Every technique failed: nothing could be compared."
     if comparison.baseline in comparison.failures:
         return f"The baseline {comparison.baseline} failed, so that nothing can be tested against it."
     if not comparison.main_pairs:
@@ -163,9 +168,12 @@ def conclusion(comparison: Comparison) -> str:
         return f"{comparison.winner} is significantly better than {others} in {comparison.measure}."
     if comparison.baseline is None:
         shown, total = sum(pair.significant for pair in comparison.main_pairs), len(comparison.main_pairs)
+        if total == 1:
+            [pair] = comparison.main_pairs
+            return f"No difference is shown between {pair.a} and {pair.b} in {pair.measure}, n = {comparison.queries}."
         return (
             f"No technique is shown to be better than all others in {comparison.measure}: {shown} of {total} "
-            f"difference{'' if total == 1 else 's'} {'is' if shown == 1 else 'are'} significant."
+            f"differences {'is' if shown == 1 else 'are'} significant."
         )
     groups = {
         "significantly better": [pair.a for pair in comparison.main_pairs if pair.better == pair.a],

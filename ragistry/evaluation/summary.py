@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from hashlib import sha256
 from itertools import combinations
 from typing import Any
 
 from ragistry.evaluation.answers import Answer, run_of
+from ragistry.evaluation.asking import Asking
 from ragistry.evaluation.contenders import Contender
 from ragistry.evaluation.dataset import Run
 from ragistry.evaluation.diagnosis import diagnose, relevant_found
 from ragistry.evaluation.figures import Test, latency, mean_stages, pairs_of
 from ragistry.evaluation.measures import Measure, per_query
-from ragistry.evaluation.result import Comparison, Estimate, TechniqueResult
-from ragistry.evaluation.running import Asking, Outcome
+from ragistry.evaluation.result import Comparison, Estimate, Outside, TechniqueResult
+from ragistry.evaluation.running import Outcome
 from ragistry.evaluation.statistics import bootstrap_interval
 
 CUTOFF = 10
@@ -104,7 +105,14 @@ def _technique(
         found=relevant_found(answers, asking.dataset, cutoff, asking.depth, collections),
         judged=sum(judged.values()) / len(judged),
         degraded={reason: reasons.count(reason) for reason in dict.fromkeys(reasons)},
+        outside=_outside(all_answers, asking.known),
     )
+
+
+def _outside(answers: Sequence[Answer], known: Container[str]) -> Outside | None:
+    results = [document for answer in answers for document, _ in answer.ranking]
+    strangers = [document for document in results if document not in known]
+    return Outside(len(set(strangers)), len(strangers), len(results), min(strangers)) if strangers else None
 
 
 def _estimate(found: Mapping[str, float], seed: int) -> Estimate:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from ragistry.evaluation.from_library import sources_of
-from ragistry.library.source import files_of
+from ragistry.library.listing import files_of
 from ragistry.utils.chunker import chunk_extracted
 from ragistry.utils.extract import extract
 from ragistry.utils.joined import joined_text

@@ -12,7 +12,7 @@ from math import isfinite
 from pathlib import Path
 
 from ragistry.errors import DatasetError
-from ragistry.evaluation.beir import lines_of, write_lines
+from ragistry.evaluation.beir import lines_of, whole_grade, write_lines
 from ragistry.evaluation.dataset import Qrels, Run, raise_together
 
 _TOPIC = re.compile(r"<top>(.*?)</top>", re.DOTALL)
@@ -51,8 +51,11 @@ def read_qrels(path: str | Path) -> Qrels:
     qrels: Qrels = {}
 
     def take(query: str, _: str, document: str, grade: str) -> None:
-        before = qrels.setdefault(query, {}).setdefault(document, int(grade))
-        if before != int(grade):
+        whole = whole_grade(grade)
+        if whole is None:
+            raise ValueError(f"the grade {grade!r} is no whole number")
+        before = qrels.setdefault(query, {}).setdefault(document, whole)
+        if before != whole:
             raise ValueError(f"{document!r} has grade {before} too; keep one")
 
     _read(path, take, "query 0 document grade")
@@ -101,8 +104,8 @@ def write_run(run: Mapping[str, Sequence[tuple[str, float]]], path: str | Path, 
 def decreasing(hits: Sequence[tuple[str, float]]) -> list[tuple[str, float]]:
     """The hits with scores that fall strictly, also where trec_eval keeps them in 32 bits.
 
-    A score that is not below the one before becomes the next smaller number. Raises `DatasetError` for a score that is
-    not finite.
+    A score that is not below the one before becomes the next smaller number; where there is none left, at the lower
+    end of what 32 bits hold, the scores count down to 1. Raises `DatasetError` for a score that is not finite.
     """
     import numpy as np
 
@@ -111,8 +114,11 @@ def decreasing(hits: Sequence[tuple[str, float]]) -> list[tuple[str, float]]:
     for document, score in hits:
         if not isfinite(score):
             raise DatasetError(f"the score of {document!r} is {score!r}; a run needs finite numbers")
-        lowest = min(np.float32(score), np.nextafter(lowest, least))
+        with np.errstate(over="ignore"):  # beyond 32 bits is infinite, which is looked at below
+            lowest = min(np.float32(score), np.nextafter(lowest, least))
         falling.append((document, float(lowest)))
+    if lowest == least:
+        return [(document, float(len(hits) - at)) for at, (document, _) in enumerate(hits)]
     return falling
 
 

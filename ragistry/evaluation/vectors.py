@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -15,6 +16,8 @@ import numpy as np
 
 from ragistry import trace
 from ragistry.embedders.texts import check_texts
+from ragistry.errors import EvaluationError
+from ragistry.evaluation.charges import CHARGED, charged
 from ragistry.protocols import Embedder, TokenCounter
 from ragistry.types import EmbedderFingerprint, Role
 from ragistry.utils.fingerprints import to_json
@@ -24,8 +27,6 @@ if TYPE_CHECKING:
 
 TEXTS_AT_ONCE = 64
 """Texts that are embedded together; a process that is killed loses the work on no more than these."""
-CHARGED = "charged_ms"
-"""The detail of a trace's stage that holds milliseconds to add to those that the clock shows."""
 
 _TABLE = """
 CREATE TABLE IF NOT EXISTS vectors (
@@ -56,10 +57,16 @@ class KeptVectors:
 
     def __init__(self, embedder: Embedder, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
+        self.path = path
         self.embedder = embedder
         self._model = sha256(to_json(embedder.fingerprint).encode()).hexdigest()
         self._connection = sqlite3.connect(path, timeout=30, check_same_thread=False)
-        self._connection.execute(_TABLE)
+        try:
+            with self._translated():
+                self._connection.execute(_TABLE)
+        except EvaluationError:
+            self._connection.close()
+            raise
         self._lock = RLock()
         self._warm = False
         self._charged: set[tuple[Role, str]] = set()
@@ -75,7 +82,7 @@ class KeptVectors:
     def embed(self, texts: Sequence[str], *, role: Role = "document") -> NDArray[np.float32]:
         start = perf_counter()
         texts = check_texts(texts)
-        with trace.stage("kept vectors") as this, self._lock:
+        with trace.stage("kept vectors") as this, self._lock, self._translated():
             known = {text: kept for text in texts if (kept := self._find(text, role)) is not None}
             missing = [text for text in dict.fromkeys(texts) if text not in known]
             for first in range(0, len(missing), TEXTS_AT_ONCE):
@@ -89,12 +96,24 @@ class KeptVectors:
 
     def cost(self, texts: Sequence[str], *, role: Role = "document") -> tuple[float, float]:
         """Seconds and tokens that the vectors of these texts took when they were made."""
-        kept = [self._find(text, role) for text in dict.fromkeys(texts)]
+        with self._translated():
+            kept = [self._find(text, role) for text in dict.fromkeys(texts)]
         return sum(one.ms for one in kept if one) / 1000, sum(one.tokens for one in kept if one)
 
     def close(self) -> None:
         """Close the file; the embedder stays open."""
         self._connection.close()
+
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.OperationalError as error:
+            raise EvaluationError(f"cannot use {str(self.path)!r}: {error}; give another folder as cache") from error
+        except sqlite3.DatabaseError as error:
+            raise EvaluationError(
+                f"the vectors in {str(self.path)!r} are damaged: {error}; delete that file, and they are made anew"
+            ) from error
 
     def _find(self, text: str, role: Role) -> Kept | None:
         row = self._connection.execute(
@@ -112,6 +131,7 @@ class KeptVectors:
             start = perf_counter()
             vectors = self.embedder.embed(texts, role=role)
             ms = (perf_counter() - start) * 1000
+        ms += charged(inner.stages())
         share, tokens = len(texts), sum(stage.tokens for stage in inner.stages())
         note = "; ".join(stage.degraded for stage in inner.stages() if stage.degraded)
         made = {

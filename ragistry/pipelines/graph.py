@@ -14,6 +14,8 @@ END = "END"
 Transitions = Mapping[str, str] | str | None
 """Where a step goes: by action; to one step whatever it returns; None: the run ends after it."""
 
+_BUDGET = "say how many steps a run may take: build(max_steps=…), in YAML max_steps: …"
+
 
 class Outline(NamedTuple):
     """A step as the graph sees it: what it can return (None: not known) and where it goes."""
@@ -82,7 +84,7 @@ def _check_loops(links: Mapping[str, list[str]], max_steps: object) -> Iterator[
         # The sorter takes links for dependencies, so that it names the steps of a loop backwards.
         loop = " → ".join(reversed(error.args[1]))
         if max_steps is None:
-            yield Problem(("max_steps",), f"steps {loop} form a loop; set max_steps, how many steps a run may take")
+            yield Problem(("max_steps",), f"steps {loop} form a loop; {_BUDGET}")
         comes_from: dict[str, list[str]] = {}
         for name, targets in links.items():
             for target in targets:

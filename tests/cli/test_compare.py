@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -69,6 +70,26 @@ def test_a_technique_that_fails_gives_exit_code_1(ragistry: Callable, dataset: P
     assert done.code == 1
     assert "failed: broken failed on query 'q-tea': OSError: disk gone" in done.err
     assert "bm25" in done.out
+    for text in (ragistry("compare", "--help").out, ragistry("compare", "--dataset", dataset, "-t", "broken").out):
+        assert re.search(r"Exit\s+code\s+1|Every technique failed: nothing could be compared", text)
+
+
+def test_what_was_resumed_and_replayed_is_printed(ragistry: Callable, dataset: Path) -> None:
+    words = ("compare", "--dataset", dataset, "-t", "naive", "--runs", "runs")
+    assert "Resumed:" not in ragistry(*words, "--record", "models.jsonl").out
+    assert "Resumed: 10 of 10 answers come from an earlier run" in ragistry(*words).out
+    done = ragistry("compare", "--dataset", dataset, "-t", "naive", "--replay", "models.jsonl")
+    assert "Replayed: the models' answers come from models.jsonl" in done.out
+
+
+def test_every_output_is_tried_before_any_work(ragistry: Callable, dataset: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    outputs = ("--html", "topics", "--markdown", "file/x.md", "--runs", "file", "--cache", "file/c", "--seed", "-1")
+    done = ragistry("compare", "--dataset", dataset, *outputs)
+    assert done.code == 1
+    assert "error: 5 problems:" in done.err
+    assert done.err.count("cannot write the ") == 4
+    assert not (tmp_path / ".ragistry").exists()
 
 
 def test_without_a_name_all_that_can_search_the_test_set_are_compared(ragistry: Callable, dataset: Path) -> None:
@@ -99,7 +120,11 @@ def test_a_library_is_compared_by_its_own_queries(ragistry: Callable, tmp_path: 
         (("--dataset", "topics", "-m", "ndcg"), 1, "is no measure"),
         (("--dataset", "topics", "-t", "bm25", "--baseline", "naive"), 1, "the baseline 'naive' is not compared"),
         (("--dataset", "topics", "-t", "bm25", "--replay", "none.jsonl"), 1, "no recording 'none.jsonl'"),
-        (("--dataset", "topics", "-t", "bm25", "--html", "topics"), 1, "cannot write 'topics'"),
+        (
+            ("--dataset", "topics", "-t", "bm25", "--html", "topics"),
+            1,
+            "cannot write the html 'topics': it is a folder; give a file",
+        ),
     ],
 )
 def test_what_cannot_be_done_is_said_in_a_line(

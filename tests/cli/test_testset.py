@@ -24,7 +24,7 @@ def docs(tmp_path: Path) -> Path:
     folder = tmp_path / "docs"
     folder.mkdir()
     (folder / "tea.md").write_text(TEA, encoding="utf-8")
-    (folder / "rain.md").write_text("# Rain\n\n## When the afternoon clouds gather\n\nIt falls.\n", encoding="utf-8")
+    (folder / "rain.md").write_text("# Rain\n\n## Afternoon clouds\n\nIt falls.\n", encoding="utf-8")
     return folder
 
 
@@ -48,6 +48,29 @@ def test_a_set_is_made_from_a_folder_and_told_in_words(ragistry: Run, docs: Path
     assert done.out == "set: 1 queries (1 description) over 2 documents, marked as synthetic\n"
 
 
+def test_a_comparison_on_a_made_set_says_so_before_any_figure(ragistry: Run, docs: Path) -> None:
+    ragistry("testset", "make", "set", "--from", docs)
+    done = ragistry("compare", "--dataset", "set", "-t", "bm25", "-t", "naive")
+    assert done.code == 0, done.err
+    assert done.out.startswith("Synthetic test set: no person asked these queries\n- A program made them")
+    assert done.out.index("favour techniques that match words") < done.out.index("Quality")
+
+
+def test_a_made_set_is_cut_as_the_library_cuts(ragistry: Run, docs: Path, tmp_path: Path) -> None:
+    (docs / "long.md").write_text(
+        "# Long\n\n" + "Rivers carry the gravel of the glaciers down. " * 60, encoding="utf-8"
+    )
+    ragistry("testset", "make", "set", "--from", docs)
+    words = ("compare", "--dataset", "set", "-t", "bm25", "--json", "-")
+    ours = ragistry(*words).json
+    assert ours["provenance"]["techniques"]["bm25"]["chunking"] == "1000/150 fitted"
+    assert ours["indexes"]["1000/150 fitted"]["chunks"] > 3
+    assert ragistry(*words, "--chunk-size", "document").json["indexes"]["document"]["chunks"] == 3
+    (tmp_path / "config").mkdir()
+    (tmp_path / "config" / "documents.yaml").write_text("chunk_size: 300\nchunk_overlap: 20\n", encoding="utf-8")
+    assert ragistry(*words).json["provenance"]["techniques"]["bm25"]["chunking"] == "300/20"
+
+
 def test_what_is_wrong_with_a_set_is_listed(ragistry: Run, docs: Path, tmp_path: Path) -> None:
     ragistry("testset", "make", "set", "--from", docs)
     with (tmp_path / "set" / "queries.jsonl").open("a", encoding="utf-8") as stream:
@@ -56,10 +79,33 @@ def test_what_is_wrong_with_a_set_is_listed(ragistry: Run, docs: Path, tmp_path:
         stream.write("x\train.md\t1\n")
     done = ragistry("testset", "check", "set", "--json")
     assert done.code == 1
-    assert [finding["kind"] for finding in done.json["findings"]] == ["near-duplicate", "unanswerable"]
+    assert [finding["kind"] for finding in done.json["findings"]] == ["near-duplicate"]
+    assert [(remark["kind"], remark["queries"]) for remark in done.json["remarks"]] == [("no shared word", ["x"])]
     told = ragistry("testset", "check", "set")
     assert told.code == 1
-    assert "unanswerable: x:" in told.out
+    assert told.out.endswith("2 judged queries, 1 finding, 1 remark\n")
+
+
+def test_a_query_that_no_split_judges_is_a_finding(ragistry: Run, docs: Path, tmp_path: Path) -> None:
+    ragistry("testset", "make", "set", "--from", docs)
+    with (tmp_path / "set" / "queries.jsonl").open("a", encoding="utf-8") as stream:
+        stream.write('{"_id": "x", "text": "Where does rain fall"}\n')
+    done = ragistry("testset", "check", "set")
+    assert done.code == 1
+    assert "not judged: x: 'Where does rain fall' has no judgement; say in the qrels" in done.out
+    (tmp_path / "set" / "qrels" / "train.tsv").write_text("x\train.md\t1\n", encoding="utf-8")
+    assert ragistry("testset", "check", "set").code == 0
+
+
+def test_a_remark_leaves_the_exit_code(ragistry: Run, tmp_path: Path) -> None:
+    (tmp_path / "dogs").mkdir()
+    (tmp_path / "dogs" / "a.md").write_text("# Canine obedience\n\nTeach a puppy to sit.\n", encoding="utf-8")
+    assert ragistry("testset", "make", "set", "--from", "dogs").code == 0
+    done = ragistry("testset", "check", "set")
+    assert (done.code, done.out.splitlines()) == (0, [
+        "no shared word: t1: 'Canine obedience' shares no word with what it should find",
+        "1 judged queries, 0 findings, 1 remark",
+    ])  # fmt: skip
 
 
 def test_a_model_asks_and_its_questions_are_checked(

@@ -55,14 +55,28 @@ def test_gzip_and_other_splits_are_read(tmp_path: Path) -> None:
         read_beir(tmp_path / "small")
 
 
-def test_what_else_is_known_of_a_query_goes_with_it(tmp_path: Path) -> None:
-    write_beir(DATASET, tmp_path, metadata={"q2": {"synthetic": True}})
-    rows = [json.loads(line) for line in (tmp_path / "queries.jsonl").read_text(encoding="utf-8").splitlines()]
+def test_a_synthetic_query_says_so_in_the_file_and_when_read_again(tmp_path: Path) -> None:
+    dataset = replace(DATASET, synthetic={"q2": {"kind": "title", "seed": 3}})
+    write_beir(dataset, tmp_path / "small")
+    queries = tmp_path / "small" / "queries.jsonl"
+    rows = [json.loads(line) for line in queries.read_text(encoding="utf-8").splitlines()]
     assert rows == [
         {"_id": "q1", "text": "how to make tea"},
-        {"_id": "q2", "text": "weather", "metadata": {"synthetic": True}},
+        {"_id": "q2", "text": "weather", "metadata": {"synthetic": True, "kind": "title", "seed": 3}},
     ]
-    assert read_beir(tmp_path).queries == DATASET.queries
+    again = read_beir(tmp_path / "small")
+    assert again == dataset
+    assert again.content_hash() == DATASET.content_hash(), "figures are the same whoever asked"
+
+
+@pytest.mark.parametrize(
+    "metadata", [{}, {"synthetic": False, "kind": "title"}, {"synthetic": "yes"}, "synthetic", None]
+)
+def test_what_does_not_say_that_it_is_synthetic_is_not(tmp_path: Path, metadata: object) -> None:
+    write_beir(DATASET, tmp_path)
+    with (tmp_path / "queries.jsonl").open("a", encoding="utf-8") as stream:
+        stream.write(json.dumps({"_id": "q3", "text": "more", "metadata": metadata}) + "\n")
+    assert read_beir(tmp_path).synthetic == {}
 
 
 def files(folder: Path, corpus: str, queries: str, qrels: str) -> Path:

@@ -9,9 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ragistry.errors import EvaluationError, TechniqueError
-from ragistry.evaluation.answers import Answer, AnswerFile, charged, document_of, ranking_of, stage_times
+from ragistry.evaluation.answer_file import AnswerFile
+from ragistry.evaluation.answers import Answer, document_of, ranking_of, stage_times
+from ragistry.evaluation.charges import CHARGED, charged
 from ragistry.evaluation.run_files import answer_files
-from ragistry.evaluation.vectors import CHARGED
 from ragistry.types import Document, Stage
 
 KNOWN = {"a", "b", "notes/tea.md", "tea.md"}
@@ -72,7 +73,7 @@ def test_answers_are_read_back_as_they_were(tmp_path: Path) -> None:
     file.append(answers)
     file.append([])
     assert list(file.read().values()) == answers
-    with pytest.raises(EvaluationError, match="another test set, configuration, model, depth or version"):
+    with pytest.raises(EvaluationError, match="another test set, configuration, code, model, depth or version"):
         AnswerFile(file.path, {"dataset": "y"}).read()
 
 

@@ -177,7 +177,7 @@ def test_every_wrong_line_of_a_file_of_queries_is_told(library: Path) -> None:
 
 def test_ir_datasets_is_asked_for_where_it_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ir_datasets", None)  # type: ignore[arg-type]
-    with pytest.raises(EvaluationError, match="pip install ir_datasets"):
+    with pytest.raises(EvaluationError, match=r"pip install 'ragistry\[datasets\]'"):
         read_ir_datasets("beir/scifact/test")
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from ragistry.errors import EvaluationError
 from ragistry.evaluation.grid import parse_chunking, parse_grid, variants
-from ragistry.evaluation.indexing import Chunking
+from ragistry.evaluation.index_building import Chunking
 
 
 def test_values_are_numbers_booleans_or_text() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from ragistry import trace
 from ragistry.errors import EmbeddingGenerationError
-from ragistry.evaluation.answers import charged
+from ragistry.evaluation.charges import charged
 from ragistry.evaluation.vectors import TEXTS_AT_ONCE, KeptVectors, kept
 from ragistry.testing.hashed import count_tokens, hashed_embedding
 from ragistry.types import EmbedderFingerprint, Role

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from itertools import combinations
 
@@ -16,6 +17,7 @@ from ragistry.evaluation.html import Html, joined, tag
 from ragistry.evaluation.labels import beside
 from ragistry.evaluation.report_text import terminal_tables
 from ragistry.evaluation.sheets import conclusion, sheets
+from ragistry.evaluation.synthetic import cautions, heading
 from tests.evaluation.small_sets import Answers, Failing, numbered
 
 HOSTILE = "<script>alert('x')</script> & \"quotes\" | pipes"
@@ -99,6 +101,45 @@ def test_every_report_says_what_failed_and_what_may_be_concluded(comparison: Com
         assert "failing failed on query" in text
         assert "significantly worse: second" in text.replace("\\", "")
     assert "n = 30" in page(comparison)
+
+
+def synthetic(kinds: list[str], queries: int = 4) -> Comparison:
+    """Of as many queries the first ones are synthetic."""
+    made = {f"q{number}": {"kind": kind, "seed": 7, "model": "asker"} for number, kind in enumerate(kinds)}
+    dataset = replace(numbered(queries), synthetic=made)
+    return compare({"first": Answers(lambda _: 1), "second": Answers(lambda _: 2)}, dataset, ["nDCG@10"])
+
+
+def test_a_synthetic_test_set_is_told_at_the_top_of_every_report() -> None:
+    comparison = synthetic(["title", "heading", "heading", "question"])
+    said = "Synthetic test set: no person asked these queries"
+    assert heading(comparison.provenance) == said
+    assert comparison.to_json()["provenance"]["dataset"]["synthetic"] == {
+        "queries": 4, "kinds": {"title": 1, "heading": 2, "question": 1}, "seeds": ["7"], "models": ["asker"],
+    }  # fmt: skip
+    for text in (page(comparison), markdown(comparison)):
+        assert (
+            text.index(said)
+            < text.index("titles (1), headings (2), questions that a model asked about one passage (1)")
+            < text.index(conclusion(comparison))
+        )
+        assert "favour techniques that match words" in text
+        assert "confirm it on queries that people asked" in text
+        assert "model asker, seed 7" in text
+    parsed(page(comparison))
+
+
+def test_a_test_set_that_is_synthetic_in_part_says_how_much_of_it() -> None:
+    comparison = synthetic(["question"])
+    assert heading(comparison.provenance) == "Partly synthetic test set: no person asked 1 of the 4 queries"
+    assert not any("Known-item" in caution for caution in cautions(comparison.provenance))
+
+
+def test_queries_of_people_carry_no_caution(comparison: Comparison) -> None:
+    assert comparison.provenance["dataset"]["synthetic"] is None
+    assert cautions(comparison.provenance) == []
+    for text in (page(comparison), markdown(comparison)):
+        assert "ynthetic" not in text
 
 
 def test_the_page_has_a_plot_of_everything(comparison: Comparison) -> None:
@@ -196,3 +237,9 @@ def test_a_logarithmic_scale_marks_ones_twos_and_fives(values: list[float]) -> N
     assert all(0 < scale(value) < 100 for value in values)
     assert scale.marks()
     assert {f"{mark:.0e}"[0] for mark in scale.marks()} <= {"1", "2", "5"}
+
+
+def test_two_techniques_without_a_difference_are_said_to_have_none() -> None:
+    same = {"first": Answers(lambda number: 1 + number % 2), "second": Answers(lambda number: 2 - number % 2)}
+    comparison = compare(same, numbered(10), ["nDCG@10"])
+    assert conclusion(comparison) == "No difference is shown between first and second in nDCG@10, n = 10."

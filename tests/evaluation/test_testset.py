@@ -19,7 +19,7 @@ from ragistry.evaluation.dataset import Dataset, Text
 from ragistry.evaluation.questions import ask_questions
 from ragistry.evaluation.similar_queries import near_duplicates, plain_words, stands_in
 from ragistry.evaluation.testset import known_items, make_testset
-from ragistry.evaluation.testset_check import check_testset
+from ragistry.evaluation.testset_check import check_testset, remarks
 from ragistry.evaluation.testset_sources import Source, folder_sources, library_sources
 from ragistry.utils.analysis import query_terms
 
@@ -68,8 +68,8 @@ def test_what_becomes_a_query_is_taken_out_of_the_text_that_it_must_find() -> No
     assert "Choosing" not in document.text
     assert "Example: a Sunday morning kettle" in document.text, "what is no query stays"
     assert "Leaves turn bitter" in document.text
-    assert all(known["synthetic"] for known in testset.metadata.values())
-    assert [known["kind"] for known in testset.metadata.values()] == ["title", "heading"]
+    assert [known["kind"] for known in testset.dataset.synthetic.values()] == ["title", "heading"]
+    assert testset.dataset.synthetic.keys() == testset.dataset.queries.keys()
 
 
 def test_a_query_that_stands_in_the_prose_is_left_out() -> None:
@@ -82,7 +82,7 @@ def test_a_query_that_stands_in_the_prose_is_left_out() -> None:
 
 def test_queries_that_fit_several_sources_are_left_out() -> None:
     one = source("one.md", "Clay and glaze.", "Potters of the valley", "Who shaped the clay of the valley?")
-    other = source("two.md", "Shards and clay.", "The valley's potters", "How shards are dated by their clay")
+    other = source("two.md", "Shards and clay.", "The potters of a valley", "How shards are dated by their clay")
     assert made(one, other) == {
         "Who shaped the clay of the valley?": "one.md",
         "How shards are dated by their clay": "two.md",
@@ -98,13 +98,18 @@ def test_a_heading_that_many_sources_could_have_is_left_out() -> None:
     assert made(*sources) == {"Tune the zither by override": "0.md"}
 
 
-def test_a_query_that_only_another_query_answers_is_left_out() -> None:
-    page = "# Green sencha brewing\n\nHot.\n\n## Sencha kettle brewing advice\n\nFill the kettle.\n\n"
-    tea = source("tea.md", page, "Green sencha brewing")
-    testset = make_testset("mine", [tea], known_items([tea], ("title", "heading")))
-    assert list(testset.dataset.queries.values()) == ["Sencha kettle brewing advice"]
-    assert testset.left_out["that share no word with the text they must find"] == 1
+def test_a_query_in_other_words_than_its_text_is_kept_and_remarked() -> None:
+    dogs = source("dogs.md", "# Canine obedience\n\nTeach a puppy to sit with small treats.\n", "Canine obedience")
+    testset = make_testset("mine", [dogs], known_items([dogs]))
+    assert testset.dataset.queries == {"t1": "Canine obedience"}
+    assert testset.left_out == {}
     assert check_testset(testset.dataset) == []
+    [remark] = remarks(testset.dataset)
+    assert (remark.kind, remark.queries) == ("no shared word", ("t1",))
+    assert remark.message == "'Canine obedience' shares no word with what it should find"
+
+
+def test_queries_of_a_source_that_is_nothing_but_headings_are_left_out() -> None:
     bare = source("bare.md", "# Green sencha brewing\n\n## Sencha kettle brewing advice\n", "Green sencha brewing")
     with pytest.raises(DatasetError, match="2 of a source with nothing else in it"):
         make_testset("mine", [bare], known_items([bare]))
@@ -145,7 +150,7 @@ def test_a_library_and_a_folder_give_the_same_queries(tmp_path: Path) -> None:
 def test_queries_of_real_documentation_do_not_give_their_pages_away(data: Path, tmp_path: Path) -> None:
     sources = folder_sources(data / "docs-hugo")
     testset = make_testset("hugo", sources, known_items(sources), limit=120)
-    write_beir(testset.dataset, tmp_path, metadata=testset.metadata)
+    write_beir(testset.dataset, tmp_path)
     dataset = read_beir(tmp_path)
     assert dataset.content_hash() == testset.dataset.content_hash()
     assert len(dataset.judged) == 120
@@ -153,7 +158,7 @@ def test_queries_of_real_documentation_do_not_give_their_pages_away(data: Path, 
         [relevant] = dataset.qrels[query]
         assert not stands_in(text, dataset.texts[relevant])
     assert check_testset(dataset) == []
-    assert {known["kind"] for known in testset.metadata.values()} == {"title", "heading", "description"}
+    assert {known["kind"] for known in dataset.synthetic.values()} == {"title", "heading", "description"}
 
 
 class Scripted:
@@ -180,10 +185,12 @@ def questions(
 
 def test_a_question_is_kept_where_its_chunk_answers_it() -> None:
     assert questions(Scripted(ASKED)) == ([ASKED], Counter())
+    assert remarks(Dataset("tea", [Text("tea", "", TEA)], {"q": ASKED}, {"q": {"tea": 1}})) == []
     sources = [source("tea.md", TEA)]
-    testset = make_testset("mine", sources, ask_questions(sources, Scripted(ASKED), 5, Counter()))
+    asked = ask_questions(sources, Scripted(ASKED), 5, Counter())
+    testset = make_testset("mine", sources, asked, model="scripted", seed=4)
     assert testset.dataset.qrels == {"q1": {"tea.md": 1}}
-    assert testset.metadata["q1"]["kind"] == "question"
+    assert testset.dataset.synthetic == {"q1": {"kind": "question", "seed": 4, "model": "scripted"}}
 
 
 @pytest.mark.parametrize(
@@ -200,6 +207,15 @@ def test_a_question_that_is_no_use_is_left_out_with_its_reason(generator: Script
     assert questions(generator) == ([], Counter({reason: 1}))
 
 
+def test_chunks_that_are_too_short_to_ask_about_are_told() -> None:
+    rain, left_out = source("rain.md", RAIN), Counter[str]()
+    asked = ask_questions([rain], Scripted(ASKED), 5, left_out)
+    with pytest.raises(
+        DatasetError, match="1 of chunks below 200 characters, too short to ask about; try other kinds$"
+    ):
+        make_testset("mine", [rain], list(asked), model="scripted", left_out=left_out)
+
+
 def test_a_generator_that_always_fails_is_told() -> None:
     with pytest.raises(ModelError, match="failed on the first 3 chunks"):
         questions(Scripted(""), [source(f"{n}.md", TEA) for n in range(5)])
@@ -210,19 +226,22 @@ def test_check_finds_what_is_wrong_with_a_test_set() -> None:
     queries = {
         "same1": "how long do leaves steep", "same2": "How long do leaves steep?",
         "near": "how long do the leaves steep in hot water", "near2": "how long do the leaves steep in hot cold water",
-        "lost": "painting with oil", "copied": "steep the leaves in hot water", "none": "falling at noon", "ok": "noon",
+        "copied": "steep the leaves in hot water", "none": "falling at noon", "ok": "noon",
     }  # fmt: skip
     qrels = {query: {"tea": 1} for query in queries} | {"none": {"rain": 0}, "ok": {"rain": 1}}
-    dataset = Dataset("bad", corpus, queries, qrels)
+    dataset = Dataset("bad", corpus, {**queries, "alone": "painting with oil"}, qrels)
     found = {(finding.kind, finding.queries) for finding in check_testset(dataset)}
+    assert found - {(finding.kind, finding.queries) for finding in check_testset(dataset, elsewhere={"alone"})} == {
+        ("not judged", ("alone",))
+    }
     assert found == {
         ("duplicate", ("same1", "same2")),
         ("near-duplicate", ("near", "near2")),
-        ("unanswerable", ("lost",)),
+        ("not judged", ("alone",)),
         ("unanswerable", ("none",)),
         ("given away", ("copied",)),
     }
-    assert "none of its words" in next(f.message for f in check_testset(dataset) if f.queries == ("lost",))
+    assert remarks(dataset) == [], "what finds nothing, or is not judged, is told once"
 
 
 def test_a_generator_judges_what_shares_no_word() -> None:

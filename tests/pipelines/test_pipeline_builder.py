@@ -117,7 +117,7 @@ def test_a_start_that_is_no_step():
 def test_a_loop_names_its_steps_in_the_order_of_the_run():
     builder = PipelineBuilder().step("a", Words(), on={"found": END, "empty": "b"}).step("b", Words(), on="c")
     assert refused(builder.step("c", Words(), on="a")).splitlines()[1:] == [
-        "  steps a → b → c → a form a loop; set max_steps, how many steps a run may take"
+        "  steps a → b → c → a form a loop; say how many steps a run may take: build(max_steps=…), in YAML max_steps: …"
     ]
 
 

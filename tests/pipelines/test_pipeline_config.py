@@ -119,7 +119,10 @@ def test_complaints_about_fields_and_about_the_graph_come_together():
     assert found["steps.search.on"] == ["step 'search' leads nowhere on 'empty'; give a step's name or 'END'"]
     assert found["steps.wide.on"] == ["write a step's name, or a mapping of actions to steps' names, got 4"]
     assert found["steps.loop.where"][0].startswith("where is empty")
-    assert "form a loop; set max_steps" in found["max_steps"][0]
+    assert (
+        "form a loop; say how many steps a run may take: build(max_steps=…), in YAML max_steps: …"
+        in found["max_steps"][0]
+    )
     assert found["steps"] == ["no way leads to 'END' from 'loop'"]
     assert "steps.none" in found
 

@@ -1,0 +1,84 @@
+"""The code that a technique is made of, as a hash: answers of other code are not its own."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Iterator
+from hashlib import sha256
+from importlib.util import resolve_name
+from pathlib import Path
+from typing import Any, NamedTuple
+
+INSTALLED = {"site-packages", "dist-packages"}
+
+
+def code_of(made: Any) -> str | None:
+    """SHA-256, hexadecimal, of the file of a class or function, and of all that decides with it what it does.
+
+    These are the files of its base classes, and what any of the files imports of its own package; of its own folder
+    where it is in no package. None where there is no such file, as for what was typed at a prompt.
+    """
+    kinds = made.__mro__ if isinstance(made, type) else (made,)
+    found: dict[str, bytes] = {}
+    for name in dict.fromkeys(kind.__module__ for kind in kinds):
+        home = _home(name)
+        if home is not None:
+            _read(home, name, found)
+    if made.__module__ not in found:
+        return None
+    digest = sha256()
+    for name in sorted(found):
+        digest.update(f"{name} {len(found[name])}\n".encode() + found[name])
+    return digest.hexdigest()
+
+
+class _Home(NamedTuple):
+    """The folder that names are looked up in, and the only first name that counts there; empty: any."""
+
+    folder: Path
+    package: str
+
+
+def _home(name: str) -> _Home | None:
+    module = sys.modules.get(name)
+    file, (first, *rest) = getattr(module, "__file__", None), name.split(".")
+    if file is None or first in sys.stdlib_module_names:
+        return None
+    path = Path(file).resolve()
+    above = len(rest) + (path.name == "__init__.py")
+    folder = path.parents[above]
+    alone = not above and INSTALLED.isdisjoint(folder.parts)
+    return _Home(folder, "" if alone else first)
+
+
+def _read(home: _Home, name: str, found: dict[str, bytes]) -> None:
+    """Add the file of a module and of what it imports, and so on."""
+    path = Path(str(sys.modules[name].__file__)) if name == "__main__" else _file(home, name)
+    if name in found or path is None or path.suffix != ".py":
+        return
+    found[name] = path.read_bytes()
+    package = name if path.name == "__init__.py" else name.rpartition(".")[0]
+    for choices in _imports(ast.parse(found[name]), package):
+        chosen = next((choice for choice in choices if _file(home, choice)), None)
+        if chosen is not None:
+            _read(home, chosen, found)
+
+
+def _file(home: _Home, name: str) -> Path | None:
+    if home.package not in ("", name.partition(".")[0]):
+        return None
+    path = home.folder.joinpath(*name.split("."))
+    return next((file for file in (path.with_name(f"{path.name}.py"), path / "__init__.py") if file.is_file()), None)
+
+
+def _imports(tree: ast.AST, package: str) -> Iterator[tuple[str, ...]]:
+    """What is imported: of each, the names of the module that it may be, the likelier first."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.Import):
+            yield from ((alias.name,) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and (package or not node.level):
+            origin = resolve_name("." * node.level + (node.module or ""), package) if node.level else str(node.module)
+            yield from ((f"{origin}.{alias.name}", origin) for alias in node.names)
+        elif not (isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)):
+            yield from _imports(node, package)

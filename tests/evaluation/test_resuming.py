@@ -1,0 +1,137 @@
+"""What a folder of runs holds is taken for answers of the same technique only, and reports say how much was taken."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ragistry import open_workspace
+from ragistry.errors import EvaluationError
+from ragistry.evaluation import Comparison, compare, markdown, page, read_run
+from ragistry.evaluation.notes import notes
+from ragistry.types import Document
+from tests.evaluation.small_sets import Answers, first, numbered, topics
+
+MINE = """
+class Mine:
+    def __init__(self, config, *, base):
+        self.base = base
+
+    def retrieve(self, query, **options):
+        return {}
+"""
+TECHNIQUES = """
+techniques:
+  bm25: {use: bm25}
+  mine: {use: 'MODULE:Mine', base: bm25}
+  above: {use: mmr, base: mine}
+"""
+
+
+class Configured:
+    """Finds the document that its configuration names."""
+
+    def __init__(self, config: dict[str, Any]) -> None:
+        self.config = config
+
+    def retrieve(self, query: str, **_: object) -> list[Document]:
+        if query == self.config.get("fails"):
+            raise OSError("gone")
+        return [Document("", {}, 1.0, self.config["first"])]
+
+
+class Broken(Configured):
+    """Fails at one query, for a reason that is none of its settings."""
+
+    at = "query 25"
+
+    def retrieve(self, query: str, **options: object) -> list[Document]:
+        if query == type(self).at:
+            raise OSError("gone")
+        return super().retrieve(query, **options)
+
+
+def in_every_report(comparison: Comparison, text: str) -> bool:
+    said = [note for note in notes(comparison) if text in note]
+    return bool(said) and all(
+        text in report for report in (page(comparison), markdown(comparison).replace("\\", ""))
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["mine", "above"])
+def test_answers_of_other_code_are_refused(name: str, tmp_path: Path) -> None:
+    module = f"technique_of_{name}"
+    (tmp_path / "config").mkdir()
+    (tmp_path / "config" / "techniques.yaml").write_text(TECHNIQUES.replace("MODULE", module))
+    code = tmp_path / f"{module}.py"
+    code.write_text(MINE.format("self.base.retrieve(query, **options)"))
+    with open_workspace(tmp_path) as workspace:
+        options = {"dataset": topics(), "measures": ["RR@10"], "workspace": workspace, "runs": tmp_path / "runs"}
+        compare([name], **options)
+        assert compare([name], **options).provenance["asking"]["resumed_answers"] == 10
+        code.write_text(MINE.format("[]"))
+        with pytest.raises(EvaluationError, match="answers of another test set, configuration, code"):
+            compare([name], **options)
+
+
+def test_answers_of_another_configuration_of_an_object_are_refused(tmp_path: Path) -> None:
+    compare({"mine": Configured({"first": "d0"})}, numbered(3), runs=tmp_path)
+    again = compare({"mine": Configured({"first": "d0"})}, numbered(3), runs=tmp_path)
+    assert again.provenance["techniques"]["mine"]["config"] == {"first": "d0"}
+    assert in_every_report(again, "Resumed: 3 of 3 answers come from an earlier run")
+    with pytest.raises(EvaluationError, match="answers of another .* configuration"):
+        compare({"mine": Configured({"first": "d1"})}, numbered(3), runs=tmp_path)
+
+
+def test_an_object_that_nobody_can_tell_from_another_is_asked_anew_and_reports_say_so(tmp_path: Path) -> None:
+    for rank, expected in ((1, 1.0), (2, 0.5)):
+        result = compare({"a": Answers(lambda _, rank=rank: rank)}, numbered(5), ["RR@10"], runs=tmp_path)
+        assert result.techniques["a"].measures["RR@10"].mean == expected
+        assert result.provenance["asking"]["resumed_answers"] == 0
+        assert in_every_report(result, "a is never resumed")
+        assert "rank, a function" in result.provenance["asking"]["never_resumed"]["a"]
+    quiet = compare({"a": Answers(lambda _: 1)}, numbered(5), ["RR@10"])
+    assert notes(quiet) == [note for note in notes(quiet) if "resumed" not in note]
+
+
+def test_nothing_of_a_technique_that_failed_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as mended:
+        mended.setattr(Broken, "at", "")
+        compare({"a": Broken({"first": "d0"})}, numbered(30), runs=tmp_path)
+    (tmp_path / "a.answers.jsonl").unlink()
+    failed = compare({"a": Broken({"first": "d0"}), "b": Answers(first)}, numbered(30), runs=tmp_path)
+    assert list(failed.failures) == ["a"]
+    assert {path.name for path in tmp_path.iterdir()} == {"b.answers.jsonl", "b.run"}, "an older a.run is gone, too"
+    monkeypatch.setattr(Broken, "at", "")
+    whole = compare({"a": Broken({"first": "d0"})}, numbered(30), runs=tmp_path)
+    assert whole.provenance["asking"]["resumed_answers"] == 0
+    assert len(read_run(tmp_path / "a.run")) == 30
+
+
+def test_a_function_of_a_module_says_all_of_what_it_makes_and_one_without_a_name_does_not(tmp_path: Path) -> None:
+    with open_workspace(tmp_path) as workspace:
+        options = {"dataset": topics(), "measures": ["RR@10"], "workspace": workspace, "runs": tmp_path / "runs"}
+        for resumed in (0, 10):
+            asking = compare({"made": made}, **options).provenance["asking"]
+            assert (asking["resumed_answers"], asking["never_resumed"]) == (resumed, {})
+        asking = compare({"other": lambda store: Answers(lambda _: 1)}, **options).provenance["asking"]
+        assert list(asking["never_resumed"]) == ["other"]
+
+
+def made(store: object) -> object:
+    """A technique that keeps what nothing is known of, decided by this function alone."""
+
+    class Made(Configured):
+        def retrieve(self, query: str, **_: object) -> list[Document]:
+            return list(store.scan())
+
+    return Made({})
+
+
+def test_a_name_of_any_length_has_a_file(tmp_path: Path) -> None:
+    names = ["x" * 300, "x" * 299 + "y", "ü" * 200]
+    result = compare({name: Answers(first) for name in names}, numbered(3), runs=tmp_path)
+    assert list(result.techniques) == names
+    assert len(list(tmp_path.glob("*.run"))) == 3
