@@ -11,11 +11,13 @@ import uvicorn
 from fastapi import FastAPI
 from nicegui import ui
 
-from ragistry.web import collections_page, compare_page, search_page, sources_page, techniques_page
+from ragistry.web import collections_page, compare_page, report_page, search_page, sources_page, techniques_page
 from ragistry.web.security import LOOPBACK, Guard
 from ragistry.web.site import Site
 
-PAGES = (collections_page, sources_page, search_page, compare_page, techniques_page)
+PAGES = (collections_page, sources_page, search_page, compare_page, report_page, techniques_page)
+RECONNECT = 20.0
+"""Seconds for which a page waits for a window whose line broke: a machine that is busy, or changes its network."""
 FAVICON = (
     '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32"><rect width="32" height="32" rx="7" fill="#2457c5"/>'
     '<circle cx="14" cy="14" r="6.5" fill="none" stroke="#fff" stroke-width="3"/>'
@@ -29,7 +31,10 @@ def application(site: Site, *, hosts: frozenset[str], token: str | None) -> Fast
         page.register(site)
     app = FastAPI(openapi_url=None)
     app.add_middleware(Guard, hosts=hosts, token=token)
-    ui.run_with(app, title="Ragistry", favicon=FAVICON, dark=None, language="en-US", show_welcome_message=False)
+    ui.run_with(
+        app, title="Ragistry", favicon=FAVICON, dark=None, language="en-US", show_welcome_message=False,
+        reconnect_timeout=RECONNECT, binding_refresh_interval=None,
+    )  # fmt: skip
     return app
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 Report = dict[str, Any]
-COLOURS = ["#2457c5", "#c2571a", "#1b7f4b", "#8a3fa0", "#a8871c", "#0f7f8c"]
+COLOURS = ["#4f7fe8", "#d9702f", "#2a9d62", "#a45cc0", "#a88a1c", "#1a9bab"]
 INK = "#7b8496"
-"""Readable on light and dark."""
+"""All of them readable on light and dark."""
 
 
 def quality(report: Report) -> dict[str, Any]:
@@ -105,5 +105,5 @@ def _axis(name: str, *, gap: int = 28) -> dict[str, Any]:
         "nameGap": gap,
         "nameTextStyle": {"color": INK},
         "axisLabel": {"color": INK},
-        "splitLine": {"lineStyle": {"opacity": 0.25}},
+        "splitLine": {"lineStyle": {"color": INK, "opacity": 0.2}},
     }

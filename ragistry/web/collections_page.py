@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from urllib.parse import quote
 
 from nicegui import ui
@@ -10,58 +11,76 @@ from nicegui import ui
 from ragistry.web.controls import button, icon_button
 from ragistry.web.dialogs import ask_fields, confirm
 from ragistry.web.frame import empty, frame, heading
-from ragistry.web.site import Site, attempt, on_change
+from ragistry.web.holdings import Holding, Holdings
+from ragistry.web.keyed import Built, Keyed
+from ragistry.web.shared import Following
+from ragistry.web.site import PATIENCE, Site, attempt
 from ragistry.web.tables import cell, row, table, text_cell
 
 COLUMNS = ("Collection", "Sources", "Chunks", "Description", "Actions")
 
 
+@dataclass(slots=True)
+class View:
+    """One window, and the collections that it shows."""
+
+    site: Site
+    following: Following[Holdings]
+    shown: dict[str, Holding] = field(default_factory=dict)
+
+
 def register(site: Site) -> None:
     """Serve the page."""
 
-    @ui.page("/")
+    @ui.page("/", response_timeout=PATIENCE)
     async def collections() -> None:
         with frame("Collections", "Collections"):
             with ui.element("div").classes("rg-bar"):
                 heading("Collections")
-                button("Add collection", lambda: _add(site), icon="add", kind="main")
-            await _table(site)
-        on_change(lambda: _look(site), _table.refresh)
+                button("Add collection", lambda: _add(view), icon="add", kind="main")
+            view = View(site, Following(site.holdings))
+            await view.following.begin(_table(view))
 
 
-def _look(site: Site) -> str:
-    return repr(site.workspace.library.list_collections())
+def _table(view: View) -> Callable[[Holdings], None]:
+    nothing = empty()
+    made = table("Collections", COLUMNS, right=("Sources", "Chunks", "Actions"))
+    rows = Keyed[Holding](made.body, lambda entry: (entry.name, entry.display_name), lambda entry: _row(view, entry))
+
+    def show(found: Holdings) -> None:
+        view.shown = {entry.name: entry for entry in found}
+        rows.show(found)
+        made.whole.set_visibility(bool(found))
+        if found:
+            nothing("", "")
+        else:
+            nothing("No collections yet.", "Add one, then drop files into it: PDF, Markdown or text.")
+
+    return show
 
 
-@ui.refreshable
-async def _table(site: Site) -> None:
-    rows = await attempt(lambda: site.workspace.library.list_collections())
-    if rows is None:
-        return
-    if not rows:
-        empty("No collections yet.", "Add one, then drop files into it: PDF, Markdown or text.")
-        return
-    with table("Collections", COLUMNS):
-        for entry in rows:
-            _row(site, entry)
-
-
-def _row(site: Site, entry: dict[str, Any]) -> None:
-    name, shown = entry["name"], entry["display_name"]
-    with row():
+def _row(view: View, entry: Holding) -> Built[Holding]:
+    name, shown = entry.name, entry.display_name
+    with row() as made:
         with cell("rg-name"):
-            ui.link(shown, f"/collection/{quote(name, safe='')}")
+            ui.link(shown, f"/collection/{quote(name, safe='')}").classes("rg-whole-row")
             if shown != name:
                 ui.label(name).classes("rg-dim")
-        text_cell(f"{entry['source_count']:,}", "rg-number")
-        text_cell(f"{entry['chunk_count']:,}", "rg-number")
-        text_cell(entry["description"] or "no description: a router and a chat tool choose by it", "rg-wide")
+        sources, chunks = text_cell("", "rg-number"), text_cell("", "rg-number")
+        description = text_cell("", "rg-wide")
         with cell("rg-actions"):
-            icon_button("edit", f"Edit {shown}", lambda: _edit(site, entry))
-            icon_button("delete", f"Delete {shown}", lambda: _delete(site, entry))
+            icon_button("edit", f"Edit {shown}", lambda: _edit(view, view.shown[name]))
+            icon_button("delete", f"Delete {shown}", lambda: _delete(view, view.shown[name]))
+
+    def fill(entry: Holding) -> None:
+        sources.set_text(f"{len(entry.sources):,}")
+        chunks.set_text(f"{entry.chunks:,}")
+        description.set_text(entry.description or "no description: a router and a chat tool choose by it")
+
+    return made, fill
 
 
-async def _add(site: Site) -> None:
+async def _add(view: View) -> None:
     given = await ask_fields(
         "Add collection",
         "Add",
@@ -69,38 +88,38 @@ async def _add(site: Site) -> None:
         hint="The description says what is in it: routers and chat tools choose by it.",
     )
     if given is not None:
-        add = site.workspace.library.create_collection
+        add = view.site.workspace.library.create_collection
         await attempt(add, given["Name"], given["Description"], given["Display name"] or None)
-        _table.refresh()
+        await view.following.refresh()
 
 
-async def _edit(site: Site, entry: dict[str, Any]) -> None:
-    shown = "" if entry["display_name"] == entry["name"] else entry["display_name"]
-    fields = {"Name": entry["name"], "Display name": shown, "Description": entry["description"]}
-    given = await ask_fields(f"Edit {entry['display_name']}", "Save", fields)
+async def _edit(view: View, entry: Holding) -> None:
+    shown = "" if entry.display_name == entry.name else entry.display_name
+    fields = {"Name": entry.name, "Display name": shown, "Description": entry.description}
+    given = await ask_fields(f"Edit {entry.display_name}", "Save", fields)
     if given is None:
         return
-    library = site.workspace.library
+    library = view.site.workspace.library
 
     def save() -> None:
-        if given["Name"] != entry["name"]:
-            library.rename_collection(entry["name"], given["Name"])
+        if given["Name"] != entry.name:
+            library.rename_collection(entry.name, given["Name"])
         library.update_description(given["Name"], given["Description"], display_name=given["Display name"])
 
     await attempt(save)
-    _table.refresh()
+    await view.following.refresh()
 
 
-async def _delete(site: Site, entry: dict[str, Any]) -> None:
-    library, name = site.workspace.library, entry["name"]
+async def _delete(view: View, entry: Holding) -> None:
+    library = view.site.workspace.library
 
     def delete() -> None:
-        sources = library.list_sources_detail(name)
-        library.delete_collection(name)
-        site.forget_uploads(sources)
+        sources = library.sources(entry.name)
+        library.delete_collection(entry.name)
+        view.site.forget_uploads(sources)
 
-    goes = f"{entry['source_count']:,} sources with {entry['chunk_count']:,} chunks go with it."
+    goes = f"{len(entry.sources):,} sources with {entry.chunks:,} chunks go with it."
     stay = "Files stay, but for those that were dropped here."
-    if await confirm(f"Delete {entry['display_name']}?", f"{goes} {stay}", "Delete"):
+    if await confirm(f"Delete {entry.display_name}?", f"{goes} {stay}", "Delete"):
         await attempt(delete)
-        _table.refresh()
+        await view.following.refresh()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from inspect import isawaitable
+from inspect import iscoroutine
 from typing import Any, Literal
 
 from nicegui import ui
@@ -14,20 +14,20 @@ Kind = Literal["quiet", "main", "danger"]
 
 def button(text: str, work: Work | None = None, *, icon: str | None = None, kind: Kind = "quiet") -> ui.button:
     """A button; ``main`` stands out, ``danger`` removes something."""
-    made = ui.button(text, on_click=_for_the_page(work), icon=icon, color=None).props("no-caps unelevated")
+    made = ui.button(text, on_click=for_the_page(work), icon=icon, color=None).props("no-caps unelevated")
     return made.classes(f"rg-button rg-button-{kind}")
 
 
 def icon_button(icon: str, label: str, work: Work) -> ui.button:
     """A button that is only an icon; ``label`` is read out and shown on hovering."""
-    made = ui.button(icon=icon, on_click=_for_the_page(work), color=None).props("flat round dense").classes("rg-icon")
+    made = ui.button(icon=icon, on_click=for_the_page(work), color=None).props("flat round dense").classes("rg-icon")
     made.props["aria-label"] = label
     with made:
         ui.tooltip(label)
     return made
 
 
-def _for_the_page(work: Work | None) -> Work | None:
+def for_the_page(work: Work | None) -> Work | None:
     """What the work shows belongs to the page, and stays when the part with the button is drawn anew."""
     if work is None:
         return None
@@ -35,7 +35,7 @@ def _for_the_page(work: Work | None) -> Work | None:
     async def run() -> None:
         with ui.context.client:
             result = work()
-            if isawaitable(result):
+            if iscoroutine(result):  # a dialog can be awaited too, which opens it
                 await result
 
     return run

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -13,6 +13,9 @@ PLACES = {"Collections": "/", "Search": "/search", "Compare": "/compare", "Techn
 THEMES = {"auto": None, "light": False, "dark": True}
 THEME_ICONS = {"auto": "brightness_auto", "light": "light_mode", "dark": "dark_mode"}
 COOKIE = "ragistry_theme"
+IN_ORDER = "<script>Object.defineProperty(window, 'did_handshake', {get: () => true, set: () => {}});</script>"
+"""Before its line to the server stands, NiceGUI tries to send each event by a timer of its own, and the letter typed
+last may arrive first; told that the line stands, it gives them to the line, which keeps their order."""
 
 
 @contextmanager
@@ -20,6 +23,7 @@ def frame(title: str, here: str) -> Iterator[None]:
     """A page titled ``title``; ``here``: which of `PLACES` it belongs to."""
     ui.page_title(f"{title} · Ragistry")
     ui.add_css(STYLE)
+    ui.add_head_html(IN_ORDER)
     ui.colors(primary="#2457c5", negative="#b3261e", positive="#1b6e3a", warning="#8a5a00")
     dark = ui.dark_mode(THEMES[_theme()])
     with ui.header().classes("rg-header"):
@@ -61,8 +65,16 @@ def heading(text: str) -> ui.label:
     return ui.label(text).props("role=heading aria-level=1").classes("rg-title")
 
 
-def empty(text: str, remedy: str) -> None:
-    """What is shown where there is nothing: what is missing, and what to do next."""
-    with ui.element("div").classes("rg-empty"):
-        ui.label(text).classes("rg-empty-text")
-        ui.label(remedy)
+def empty(text: str = "", remedy: str = "") -> Callable[[str, str], None]:
+    """What is shown where there is nothing: what is missing, and what to do next; call it to say another, or none."""
+    with ui.element("div").classes("rg-empty") as box:
+        shown = ui.label(text).classes("rg-empty-text")
+        next_step = ui.label(remedy)
+    box.set_visibility(bool(text))
+
+    def say(text: str, remedy: str) -> None:
+        shown.set_text(text)
+        next_step.set_text(remedy)
+        box.set_visibility(bool(text))
+
+    return say

@@ -1,9 +1,7 @@
-"""Files that are dropped on the page, folders that are named, and how far each is."""
+"""Files that are dropped on the page, and folders that are named."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from functools import partial
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from uuid import uuid4
 
@@ -11,8 +9,7 @@ from nicegui import events, ui
 
 from ragistry.errors import RagistryError, SourceError
 from ragistry.utils.extract import SUPPORTED_FORMATS
-from ragistry.web.controls import button, icon_button
-from ragistry.web.jobs import Job
+from ragistry.web.controls import button
 from ragistry.web.security import BODY_MEGABYTES
 from ragistry.web.site import UPLOAD_MEGABYTES, Site, attempt, complain
 
@@ -29,7 +26,6 @@ def _files(site: Site, collection: str) -> None:
 
         async def upload(event: events.MultiUploadEventArguments) -> None:
             await _take_in(site, collection, event, replace=bool(replace.value))
-            uploader.reset()
 
         uploader = ui.upload(
             multiple=True,
@@ -50,6 +46,15 @@ def _files(site: Site, collection: str) -> None:
         button("Choose files", icon="upload_file", kind="main").on("click", js_handler=f"() => {sender}.pickFiles()")
         ui.label("or drop them here: PDF, Markdown, text, CSV, code").classes("rg-dim")
         replace = ui.checkbox("Replace sources of the same name")
+        sending = ui.label().classes("rg-dim rg-sending").props("role=status")
+    how_far = f"() => getHtmlElement({sending.id}).textContent = `Sending ${{{sender}.uploadProgressLabel}}`"
+    uploader.on("start", js_handler=f"() => {{ window.sending = setInterval({how_far}, 200); }}")
+    uploader.on(
+        "finish",
+        js_handler=f"() => {{ clearInterval(window.sending); getHtmlElement({sending.id}).textContent = ''; "
+        f"{sender}.removeUploadedFiles(); {sender}.removeQueuedFiles(); }}",  # else they cannot be added again
+    )
+    uploader.on("failed", lambda: complain("the files could not be sent; check that the page is served, and add again"))
     zone.on("dragover", js_handler="(e) => { e.preventDefault(); e.currentTarget.classList.add('rg-over'); }")
     zone.on("dragleave", js_handler="(e) => e.currentTarget.classList.remove('rg-over')")
     zone.on(
@@ -78,7 +83,7 @@ def _folder(site: Site, collection: str) -> None:
 
 async def _take_in(site: Site, collection: str, event: events.MultiUploadEventArguments, *, replace: bool) -> None:
     """Keep the files in the workspace and queue them."""
-    found = await attempt(site.workspace.library.list_sources_detail, collection)
+    found = await attempt(site.workspace.library.sources, collection)
     if found is None:
         return
     known = {info.source_file: info.source_path for info in found}
@@ -101,7 +106,7 @@ async def _take_in(site: Site, collection: str, event: events.MultiUploadEventAr
         await file.save(kept[-1])
     if kept:
         label = kept[0].name if len(kept) == 1 else f"{len(kept)} files"
-        site.jobs.add(collection, kept, label)
+        site.jobs.add(collection, kept, label, replace=replace)
 
 
 def safe_name(name: str) -> str:
@@ -112,47 +117,3 @@ def safe_name(name: str) -> str:
     if len(bare.encode()) > 200:
         raise SourceError(f"the name {bare[:40]!r}… is too long; give the file one of at most 200 bytes")
     return bare
-
-
-def job_list(site: Site, collection: str) -> None:
-    """What is on its way into the collection, kept current."""
-    seen: list[str] = [""]
-
-    @ui.refreshable
-    def jobs() -> None:
-        for job in site.jobs.of(collection):
-            _job(job, partial(_forget, job.number))
-
-    def _forget(number: int) -> None:
-        site.jobs.forget(number)
-        jobs.refresh()
-
-    def check() -> None:
-        now = repr(site.jobs.of(collection))
-        if now != seen[0]:
-            seen[0] = now
-            jobs.refresh()
-
-    with ui.element("div").classes("rg-jobs").props('role=status aria-live=polite aria-label="Taking in"'):
-        jobs()
-    ui.timer(0.5, check)
-
-
-def _job(job: Job, forget: Callable[[], Awaitable[None] | None]) -> None:
-    with ui.element("div").classes(f"rg-job rg-job-{job.state}"):
-        with ui.element("div").classes("rg-bar"):
-            ui.label(job.label).classes("rg-job-label")
-            ui.label(_state(job)).classes("rg-dim")
-            if job.ended:
-                icon_button("close", f"Dismiss {job.label}", forget)
-        if job.state == "running":
-            bar = ui.linear_progress(job.done / job.total if job.total else 0, show_value=False)
-            bar.props["aria-label"] = f"Progress of {job.label}"
-        for line in [job.error] if job.error else job.failures[:100]:
-            ui.label(line).classes("rg-failure")
-
-
-def _state(job: Job) -> str:
-    if job.state == "running":
-        return f"{job.done} of {job.total} {job.current}".strip()
-    return {"waiting": "waiting", "failed": "failed", "done": job.summary}[job.state]

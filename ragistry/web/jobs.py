@@ -32,7 +32,8 @@ class StoppedError(RagistryError):
 class Job:
     """Files or folders on their way into a collection.
 
-    ``error``: why it ended early; ``failures``: of single files.
+    ``outcome``: what became of each source, by the name of its file; ``error``: why it ended early; ``failures``: of
+    single files, and what else is to be known.
     """
 
     number: int
@@ -40,17 +41,30 @@ class Job:
     label: str
     paths: list[Path]
     prune: bool = False
+    replace: bool = False
     state: State = "waiting"
     current: str = ""
     done: int = 0
     total: int = 0
     error: str = ""
     summary: str = ""
+    outcome: dict[str, str] = field(default_factory=dict)
     failures: list[str] = field(default_factory=list)
 
     @property
     def ended(self) -> bool:
         return self.state in ("done", "failed")
+
+    def files(self) -> list[tuple[str, str]]:
+        """Where several files were given, the name of each and how far it is."""
+        if len(self.paths) < 2:
+            return []
+        return [(path.name, self._state_of(place, path.name)) for place, path in enumerate(self.paths)]
+
+    def _state_of(self, place: int, name: str) -> str:
+        if self.state != "running":
+            return self.outcome.get(name, self.state)
+        return "waiting" if place > self.done else "being read" if place == self.done else "read"
 
 
 class Jobs:
@@ -64,9 +78,9 @@ class Jobs:
         self._closing = Event()
         self._worker = ThreadPoolExecutor(1, thread_name_prefix="ingest", initializer=give_way)
 
-    def add(self, collection: str, paths: list[Path], label: str, *, prune: bool = False) -> Job:
+    def add(self, collection: str, paths: list[Path], label: str, *, prune: bool = False, replace: bool = False) -> Job:
         """Take in files and folders as soon as what was added before has ended."""
-        job = Job(next(self._numbers), collection, label, paths, prune, total=len(paths))
+        job = Job(next(self._numbers), collection, label, paths, prune, replace, total=len(paths))
         with self._lock:
             ended = [known for known in self._jobs if known.ended]
             forgotten = {known.number for known in ended[: max(0, len(ended) - KEPT)]}
@@ -102,15 +116,24 @@ class Jobs:
             job.current, job.done, job.total = name, done, total
 
         try:
-            report = self._library().ingest_paths(job.paths, job.collection, prune=job.prune, progress=progress)
+            report = self._library().ingest_paths(
+                job.paths, job.collection, prune=job.prune, replace=job.replace, progress=progress
+            )
         except RagistryError as error:
             job.error, job.state = str(error), "failed"
         except Exception as error:  # noqa: BLE001, the page reports what nobody foresaw, and the next job still runs
             job.error, job.state = f"{type(error).__name__}: {error}", "failed"
         else:
             job.failures = [failure.error for failure in report.failed] + report.warnings + _vanished(report)
-            job.summary, job.state = summary(report), "done"
+            job.summary, job.outcome = summary(report), _outcome(report)
+            job.state = "done"
         job.current = ""
+
+
+def _outcome(report: IngestReport) -> dict[str, str]:
+    kinds = ("added", "updated", "skipped")
+    taken = {name: kind for kind in kinds for name in getattr(report, kind)}
+    return taken | {Path(failure.source).name: "failed" for failure in report.failed}
 
 
 def _vanished(report: IngestReport) -> list[str]:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -29,15 +31,22 @@ def reports(folder: Path) -> list[Listed]:
     """Every report of the folder, newest first; a file that is none is left out."""
     found = []
     for path in folder.glob("*.json") if folder.is_dir() else ():
-        try:
-            report = read_report(folder, path.stem)
-        except EvaluationError:
-            continue
-        verdicts = report["verdicts"]
-        said = f"{report['winner']} is best" if report["winner"] else "; ".join(verdicts[:2])
-        made = str(report["provenance"]["made"])
-        found.append(Listed(path.stem, made, str(report["dataset"]), tuple(report["techniques"]), said))
-    return sorted(found, key=lambda listed: (listed.made, listed.name), reverse=True)
+        with suppress(FileNotFoundError):  # deleted meanwhile
+            status = path.stat()
+            found.append(_listed(folder, path.stem, (status.st_ino, status.st_mtime_ns, status.st_size)))
+    return sorted(filter(None, found), key=lambda listed: (listed.made, listed.name), reverse=True)
+
+
+@lru_cache(maxsize=1_000)
+def _listed(folder: Path, name: str, version: tuple[int, ...]) -> Listed | None:  # noqa: ARG001, part of the key
+    """A report is long, and read again only where its file is another ``version``."""
+    try:
+        report = read_report(folder, name)
+    except EvaluationError:
+        return None
+    said = f"{report['winner']} is best" if report["winner"] else "; ".join(report["verdicts"][:2])
+    made = str(report["provenance"]["made"])
+    return Listed(name, made, str(report["dataset"]), tuple(report["techniques"]), said)
 
 
 def read_report(folder: Path, name: str) -> Report:

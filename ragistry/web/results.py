@@ -3,19 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
+from typing import NamedTuple
 
 from nicegui import ui
 
 from ragistry.types import Document, RetrievalResult
 from ragistry.web.around import around
-from ragistry.web.controls import button
+from ragistry.web.controls import button, for_the_page
+from ragistry.web.dialogs import dialog
 from ragistry.web.passages import marked
 from ragistry.web.routes import route
 from ragistry.web.site import Site, attempt
 
 
-def results(site: Site, technique: str, result: RetrievalResult, others: Mapping[str, int] | None) -> None:
-    """``others``: the rank of a document in the answer beside this one; None where there is none."""
+class Beside(NamedTuple):
+    """Which of two answers this one is, 0 or 1, and the rank of each document in the other."""
+
+    side: int
+    others: Mapping[str, int]
+
+
+def results(site: Site, technique: str, result: RetrievalResult, beside: Beside | None) -> None:
+    """The answer of a technique; ``beside``: None where it stands alone."""
     ui.label(technique).classes("rg-technique").props("role=heading aria-level=2")
     ui.label(f"{len(result.documents)} passages in {result.search_time_ms:.1f} ms").classes("rg-dim")
     for reason in result.degraded:
@@ -24,30 +34,36 @@ def results(site: Site, technique: str, result: RetrievalResult, others: Mapping
     if not result.documents:
         ui.label("Nothing found. Try other words, another technique, or all collections.").classes("rg-empty")
     for rank, document in enumerate(result.documents, start=1):
-        _passage(site, result.query, rank, document, others)
+        _passage(site, result.query, rank, document, beside)
     _stages(result)
 
 
-def _passage(site: Site, query: str, rank: int, document: Document, others: Mapping[str, int] | None) -> None:
+def _passage(site: Site, query: str, rank: int, document: Document, beside: Beside | None) -> None:
     language = site.workspace.settings.language
-    card = ui.element("article").classes("rg-passage")
-    with card:
+    with ui.element("article").classes("rg-passage") as card:
         with ui.element("div").classes("rg-bar"):
             ui.label(f"{rank}.").classes("rg-rank")
-            button(where_it_stands(document), lambda: _open(site, query, document)).props("dense align=left").classes(
-                "rg-place"
-            )
-            if others is not None:
-                beside = others.get(document.id)
-                ui.label("only here" if beside is None else f"also #{beside} beside").classes(
-                    "rg-only" if beside is None else "rg-both"
-                )
-        ui.html(marked(document.content, query, language), sanitize=False).classes("rg-text")
+            show = partial(_open, site, query, document)
+            button(where_it_stands(document), show).props("dense align=left").classes("rg-place")
+            if beside is not None and _linked(rank, document, beside):
+                card.classes("rg-common")
+        text = ui.html(marked(document.content, query, language), sanitize=False).classes("rg-text")
+        text.on("click", for_the_page(show), js_handler="() => getSelection().isCollapsed && emit()")
         with ui.element("div").classes("rg-scores"):
+            ui.label(f"score {document.score:.4g}").classes("rg-score")
             for score in document.scores:
                 ui.label(f"{score.stage} {score.kind} {score.value:.4g}")
-    if others is not None and document.id in others:
-        card.classes("rg-common")
+
+
+def _linked(rank: int, document: Document, beside: Beside) -> bool:
+    """Lead to the same passage in the other answer; whether it is there."""
+    ui.link_target(f"passage-{beside.side}-{rank}")
+    other = beside.others.get(document.id)
+    if other is None:
+        ui.label("only here").classes("rg-only")
+    else:
+        ui.link(f"also #{other} beside", f"#passage-{1 - beside.side}-{other}").classes("rg-both")
+    return other is not None
 
 
 def where_it_stands(document: Document) -> str:
@@ -64,18 +80,15 @@ async def _open(site: Site, query: str, document: Document) -> None:
     if found is None:
         return
     language = site.workspace.settings.language
-    with ui.dialog() as dialog, ui.card().classes("rg-dialog rg-source"):
-        dialog.props["aria-label"] = "The passage in its source"
-        ui.label(where_it_stands(document)).classes("rg-dialog-title").props("role=heading aria-level=2")
+    with dialog(where_it_stands(document), classes="rg-source") as opened:
         with ui.element("div").classes("rg-source-text").props('tabindex=0 role=region aria-label="Source text"'):
             if found.before:
                 ui.html(marked(found.before, "", language), sanitize=False).classes("rg-context")
             ui.html(marked(found.passage, query, language), sanitize=False).classes("rg-here")
             if found.after:
                 ui.html(marked(found.after, "", language), sanitize=False).classes("rg-context")
-        button("Close", dialog.close)
-    dialog.on_value_change(lambda event: None if event.value else dialog.delete())
-    dialog.open()
+        button("Close", opened.close)
+    opened.open()
 
 
 def _stages(result: RetrievalResult) -> None:

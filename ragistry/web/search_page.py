@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
 from nicegui import ui
@@ -9,102 +10,136 @@ from nicegui import ui
 from ragistry.types import RetrievalResult
 from ragistry.web.controls import button
 from ragistry.web.frame import empty, frame, heading
-from ragistry.web.results import results
-from ragistry.web.site import Site, attempt, complain, in_thread
+from ragistry.web.holdings import Holdings
+from ragistry.web.results import Beside, results
+from ragistry.web.shared import Following
+from ragistry.web.site import PATIENCE, Site, attempt, complain
 
 NONE = ""
 
 
-@dataclass(slots=True)
-class Asked:
-    """What one window asks, and what it was answered: a result by each technique."""
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is asked: by ``technique``, and by ``other`` beside it; of all collections where none is named."""
 
     query: str = ""
     technique: str = ""
     other: str = NONE
     collections: list[str] = field(default_factory=list)
     top_k: int = 5
-    answers: list[tuple[str, RetrievalResult]] = field(default_factory=list)
+
+    def techniques(self) -> list[str]:
+        """Those that answer it, each once."""
+        return list(dict.fromkeys(name for name in (self.technique, self.other) if name))
 
 
 def register(site: Site) -> None:
     """Serve the page; ``?q=…`` asks at once."""
 
-    @ui.page("/search")
+    @ui.page("/search", response_timeout=PATIENCE)
     async def search(q: str = "", technique: str = "", compare: str = "", collection: str = "", k: int = 0) -> None:
         registry = site.workspace.registry
         names = registry.names()
-        known = {
-            item["name"]: item["display_name"] for item in await in_thread(site.workspace.library.list_collections)
-        }
-        asked = Asked(
+        first = Question(
             q,
             technique if technique in names else registry.default,
             compare if compare in names else NONE,
-            [name for name in collection.split(",") if name in known],
+            [name for name in collection.split(",") if name],
             min(max(k or site.workspace.settings.n_results, 1), 100),
         )
         with frame("Search", "Search"):
             heading("Search")
-            _form(site, asked, names, known)
-            await _answers(site, asked)
-        if asked.query:
-            await _ask(site, asked)
+            ask = await _search(site, first, names)
+        if q:
+            await ui.context.client.connected()  # the page is shown first: the model may have to be loaded
+            await ask()
 
 
-def _form(site: Site, asked: Asked, names: list[str], known: dict[str, str]) -> None:
+async def _search(site: Site, first: Question, names: list[str]) -> Callable[[], Awaitable[None]]:
+    asked = 0
+
     async def ask() -> None:
-        await _ask(site, asked)
+        nonlocal asked
+        asked = this = asked + 1
+        question = read()
+        if not question.query.strip():
+            complain("type what to look for")
+            return
+        if not 1 <= question.top_k <= 100:
+            complain(f"passages: {question.top_k!r} is not 1 to 100")
+            return
+        busy.set_text("Searching…")
+        found = await _answers(site, question)
+        if this == asked:  # else another question was asked meanwhile
+            busy.set_text("")
+            answers.clear()
+            with answers:
+                _side_by_side(site, found)
 
+    read, offer = _form(first, names, ask)
+    following = Following(site.holdings)
+    busy = ui.label().classes("rg-dim rg-busy").props("role=status")
+    nothing = empty()
+    answers = ui.element("div")
+
+    def show(found: Holdings) -> None:
+        offer({entry.name: entry.display_name for entry in found})
+        if any(entry.chunks for entry in found):
+            nothing("", "")
+        else:
+            nothing("There is nothing to search yet.", "Add a collection and drop files into it.")
+
+    await following.begin(show)
+    return ask
+
+
+def _form(
+    first: Question, names: list[str], ask: Callable[[], Awaitable[None]]
+) -> tuple[Callable[[], Question], Callable[[dict[str, str]], None]]:
+    """The fields; gives what reads the question from them, and what offers these collections."""
     with ui.element("div").classes("rg-search").props("role=search"):
-        box = ui.input("What to look for").bind_value(asked, "query").classes("rg-query").props("outlined autofocus")
-        box.on("keydown.enter", ask)
+        query = ui.input("What to look for", value=first.query).classes("rg-query").props("outlined autofocus")
+        query.on("keydown.enter", ask)
         button("Search", ask, icon="search", kind="main")
     with ui.element("div").classes("rg-options"):
-        ui.select(names, label="Technique").bind_value(asked, "technique").props("dense outlined")
-        ui.select({NONE: "none", **{name: name for name in names}}, label="Beside it").bind_value(asked, "other").props(
-            "dense outlined"
-        )
-        ui.select(known, label="Collections (all)", multiple=True).bind_value(asked, "collections").props(
-            "dense outlined use-chips"
-        )
-        ui.number("Passages", min=1, max=100, precision=0).bind_value(asked, "top_k").props("dense outlined")
+        technique = ui.select(names, value=first.technique, label="Technique").props("dense outlined")
+        others = {NONE: "none", **{name: name for name in names}}
+        other = ui.select(others, value=first.other, label="Beside it").props("dense outlined")
+        chosen = {name: name for name in first.collections}
+        collections = ui.select(chosen, value=first.collections, label="Collections (all)", multiple=True)
+        collections.props("dense outlined use-chips")
+        top_k = ui.number("Passages", value=first.top_k, min=1, max=100, precision=0).props("dense outlined")
+
+    def read() -> Question:
+        return Question(query.value or "", technique.value, other.value, list(collections.value), int(top_k.value or 0))
+
+    def offer(known: dict[str, str]) -> None:
+        # One that is chosen stays, so that nobody searches elsewhere without a word when it is gone.
+        options = {name: name for name in collections.value} | known
+        if options != collections.options:
+            collections.set_options(options)
+
+    return read, offer
 
 
-async def _ask(site: Site, asked: Asked) -> None:
-    asked.answers = []
-    if not asked.query.strip():
-        complain("type what to look for")
-        return
-    if not 1 <= (asked.top_k or 0) <= 100:
-        complain(f"passages: {asked.top_k!r} is not 1 to 100")
-        return
+async def _answers(site: Site, question: Question) -> list[tuple[str, RetrievalResult]]:
+    """A result by each technique; where one fails, that is said."""
 
     def search(technique: str) -> RetrievalResult:
-        where = site.workspace.library.scope.of(*asked.collections) if asked.collections else None
-        return site.workspace.search(asked.query, technique=technique, top_k=int(asked.top_k), where=where)
+        where = site.workspace.library.scope.of(*question.collections) if question.collections else None
+        return site.workspace.search(question.query, technique=technique, top_k=question.top_k, where=where)
 
-    for technique in dict.fromkeys(name for name in (asked.technique, asked.other) if name):
-        result = await attempt(search, technique)
-        if result is not None:
-            asked.answers.append((technique, result))
-    _answers.refresh()
+    found = [(technique, await attempt(search, technique)) for technique in question.techniques()]
+    return [(technique, result) for technique, result in found if result is not None]
 
 
-@ui.refreshable
-async def _answers(site: Site, asked: Asked) -> None:
-    if not asked.answers:
-        chunks = await attempt(site.workspace.library.count)
-        if chunks == 0:
-            empty("There is nothing to search yet.", "Add a collection and drop files into it.")
-        return
-    with ui.element("div").classes("rg-answers" + (" rg-two" if len(asked.answers) > 1 else "")):
-        for technique, result in asked.answers:
-            others = {
-                document.id: place
-                for name, other in asked.answers
-                if name != technique
-                for place, document in enumerate(other.documents, start=1)
-            }
+def _side_by_side(site: Site, answers: list[tuple[str, RetrievalResult]]) -> None:
+    with ui.element("div").classes("rg-answers" + (" rg-two" if len(answers) > 1 else "")):
+        for side, (technique, result) in enumerate(answers):
             with ui.element("section").classes("rg-answer").props(f'aria-label="Results by {technique}"'):
-                results(site, technique, result, others if len(asked.answers) > 1 else None)
+                results(site, technique, result, _beside(side, answers) if len(answers) > 1 else None)
+
+
+def _beside(side: int, answers: list[tuple[str, RetrievalResult]]) -> Beside:
+    _, other = answers[1 - side]
+    return Beside(side, {document.id: rank for rank, document in enumerate(other.documents, start=1)})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Hashable, Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,26 +13,38 @@ from nicegui import ui
 
 from ragistry.errors import RagistryError, SourceError
 from ragistry.types import SourceInfo
+from ragistry.web.holdings import Holdings, holdings
 from ragistry.web.jobs import Jobs
+from ragistry.web.reports import Listed, reports
+from ragistry.web.shared import Shared
 from ragistry.workspace import Workspace
 
 P = ParamSpec("P")
 Result = TypeVar("Result")
 
 UPLOAD_MEGABYTES = 200
+PATIENCE = 60.0
+"""Seconds that a page may take until it is there: a store on another machine may be slow to list its sources."""
 
 
 @dataclass(slots=True)
 class Site:
-    """One served workspace. ``roots``: folders below which "add folder" may read."""
+    """One served workspace. ``roots``: folders below which "add folder" may read.
+
+    ``holdings``, ``listed``: what the library holds, and the reports of comparisons, read for all windows.
+    """
 
     workspace: Workspace
     roots: tuple[Path, ...]
     jobs: Jobs = field(init=False)
+    holdings: Shared[Holdings] = field(init=False)
+    listed: Shared[list[Listed]] = field(init=False)
 
     def __post_init__(self) -> None:
         self.roots = tuple(root.resolve() for root in self.roots)
         self.jobs = Jobs(lambda: self.workspace.library)
+        self.holdings = Shared(lambda: holdings(self.workspace.library))
+        self.listed = Shared(lambda: reports(self.reports))
 
     @property
     def uploads(self) -> Path:
@@ -93,21 +105,3 @@ async def attempt(work: Callable[P, Result], *args: P.args, **options: P.kwargs)
 def complain(message: str) -> None:
     """One line that stays until it is dismissed."""
     ui.notify(message, type="negative", multi_line=True, timeout=0, close_button="Dismiss")
-
-
-def on_change(look: Callable[[], Hashable], refresh: Callable[[], Awaitable[None] | None]) -> None:
-    """Refresh the page when what ``look`` sees is no longer what it saw, whoever changed it."""
-    seen: list[Hashable] = []
-
-    async def check() -> None:
-        try:
-            now = await in_thread(look)
-        except RagistryError as error:
-            now = str(error)
-        if seen and seen[0] != now:
-            result = refresh()
-            if result is not None:
-                await result
-        seen[:] = [now]
-
-    ui.timer(1.0, check)

@@ -2,149 +2,145 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
 
 from nicegui import ui
 
-from ragistry.errors import CollectionNotFoundError
 from ragistry.types import SourceInfo
 from ragistry.web.controls import button, icon_button
+from ragistry.web.description import description_field
 from ragistry.web.dialogs import choose, confirm
 from ragistry.web.frame import empty, frame, heading
-from ragistry.web.intake import intake, job_list
-from ragistry.web.site import Site, attempt, in_thread, on_change
-from ragistry.web.tables import PAGE, cell, pager, row, table, text_cell
+from ragistry.web.holdings import Holdings
+from ragistry.web.intake import intake
+from ragistry.web.job_list import job_list
+from ragistry.web.keyed import Built, Keyed
+from ragistry.web.shared import Following
+from ragistry.web.site import PATIENCE, Site, attempt
+from ragistry.web.tables import PAGE, cell, last_page, pager, row, table, text_cell
 
 COLUMNS = ("Source", "Chunks", "Ingested", "Move to…", "Actions")
 
 
 @dataclass(slots=True)
 class View:
-    """What one window looks at."""
+    """What one window looks at; ``others``: the other collections by name, as they are shown."""
 
+    site: Site
+    following: Following[Holdings]
     collection: str
     page: int = 0
     filter: str = ""
-    sources: list[SourceInfo] = field(default_factory=list)
+    sources: dict[str, SourceInfo] = field(default_factory=dict)
     others: dict[str, str] = field(default_factory=dict)
 
 
 def register(site: Site) -> None:
     """Serve the page."""
 
-    @ui.page("/collection/{name}")
+    @ui.page("/collection/{name}", response_timeout=PATIENCE)
     async def sources(name: str) -> None:
-        library = site.workspace.library
-        entry = next((item for item in await in_thread(library.list_collections) if item["name"] == name), None)
-        with frame(name if entry is None else entry["display_name"], "Collections"):
-            if entry is None:
-                empty(
-                    f"There is no collection {name!r} any more.", "It was renamed or deleted; go back to Collections."
-                )
-                ui.link("← Collections", "/")
-                return
-            view = View(name)
-            _top(site, view, entry)
-            intake(site, name)
+        with frame(name, "Collections"):
+            with ui.element("div").classes("rg-bar"):
+                ui.link("← Collections", "/").classes("rg-back")
+                title = heading(name)
+                button("Refresh", lambda: view.following.refresh(), icon="refresh")
+            view = View(site, Following(site.holdings), name)
+            gone = empty()
+            with ui.element("div").classes("rg-part") as upper:
+                describe = description_field(site, name)
+                intake(site, name)
             job_list(site, name)
-            ui.input("Filter by name", on_change=lambda event: _filter(view, event.value)).classes("rg-filter").props(
-                "dense clearable debounce=200"
-            )
-            await _table(site, view)
-        on_change(lambda: _look(site, name), _table.refresh)
+            with ui.element("div").classes("rg-part") as lower:
+                show_sources = _table(view)
+
+            def show(found: Holdings) -> None:
+                here = next((entry for entry in found if entry.name == name), None)
+                upper.set_visibility(here is not None)
+                lower.set_visibility(here is not None)
+                if here is None:
+                    gone(f"There is no collection {name!r} any more.", "It was renamed or deleted; see Collections.")
+                    return
+                gone("", "")
+                title.set_text(here.display_name)
+                describe(here.description)
+                view.others = {entry.name: entry.display_name for entry in found if entry.name != name}
+                view.sources = {info.source_file: info for info in here.sources}
+                show_sources()
+
+            await view.following.begin(show)
 
 
-def _look(site: Site, name: str) -> str:
-    library = site.workspace.library
-    try:
-        return repr([library.list_collections(), library.list_sources_detail(name)])
-    except CollectionNotFoundError:
-        return "gone"
-
-
-def _filter(view: View, text: str | None) -> None:
-    view.filter, view.page = (text or "").strip().lower(), 0
-    _table.refresh()
-
-
-def _top(site: Site, view: View, entry: dict[str, Any]) -> None:
-    with ui.element("div").classes("rg-bar"):
-        ui.link("← Collections", "/").classes("rg-back")
-        heading(entry["display_name"])
-        button("Refresh", _table.refresh, icon="refresh")
-    with ui.element("div").classes("rg-bar"):
-        description = ui.textarea("Description", value=entry["description"]).props("autogrow dense outlined")
-        description.classes("rg-describe")
-        button("Save description", lambda: save())
-
-    async def save() -> None:
-        def write() -> bool:
-            site.workspace.library.update_description(view.collection, (description.value or "").strip())
-            return True
-
-        if await attempt(write):
-            ui.notify("Description saved", type="positive")
-
-
-@ui.refreshable
-async def _table(site: Site, view: View) -> None:
-    library = site.workspace.library
-
-    def read() -> tuple[list[SourceInfo], dict[str, str]]:
-        others = {item["name"]: item["display_name"] for item in library.list_collections()}
-        others.pop(view.collection, None)
-        return library.list_sources_detail(view.collection), others
-
-    found = await attempt(read)
-    if found is None:
-        return
-    sources, view.others = found
-    view.sources = [info for info in sources if view.filter in info.source_file.lower()]
-    if not sources:
-        empty("Nothing in this collection yet.", "Drop files above, or add a folder by its path.")
-        return
-    if not view.sources:
-        empty(f"No source has {view.filter!r} in its name.", "Clear the filter to see all.")
-        return
-    view.page = min(view.page, (len(view.sources) - 1) // PAGE)
-    with table("Sources", COLUMNS):
-        for info in view.sources[view.page * PAGE : (view.page + 1) * PAGE]:
-            _row(site, view, info)
+def _table(view: View) -> Callable[[], None]:
+    def find(text: str | None) -> None:
+        view.filter, view.page = (text or "").strip().lower(), 0
+        show()
 
     def go(page: int) -> None:
         view.page = page
-        _table.refresh()
+        show()
 
-    pager(view.page, len(view.sources), go)
+    ui.input("Filter by name", on_change=lambda event: find(event.value)).classes("rg-filter").props(
+        "dense clearable debounce=200"
+    )
+    nothing = empty()
+    made = table("Sources", COLUMNS, right=("Chunks", "Actions"))
+    rows = Keyed[tuple[SourceInfo, bool]](
+        made.body, lambda item: item[0].source_file, lambda item: _row(view, item[0].source_file)
+    )
+    turn = pager(go)
+
+    def show() -> None:
+        found = [info for name, info in view.sources.items() if view.filter in name.lower()]
+        view.page = min(view.page, last_page(len(found)))
+        rows.show((info, bool(view.others)) for info in found[view.page * PAGE : (view.page + 1) * PAGE])
+        turn(view.page, len(found))
+        made.whole.set_visibility(bool(found))
+        if not view.sources:
+            nothing("Nothing in this collection yet.", "Drop files above, or add a folder by its path.")
+        elif not found:
+            nothing(f"No source has {view.filter!r} in its name.", "Clear the filter to see all.")
+        else:
+            nothing("", "")
+
+    return show
 
 
-def _row(site: Site, view: View, info: SourceInfo) -> None:
-    with row():
-        text_cell(info.source_file, "rg-name")
-        text_cell(f"{info.chunks:,}", "rg-number")
-        text_cell(f"{datetime.fromtimestamp(info.ingested_at):%Y-%m-%d %H:%M}" if info.ingested_at else "", "rg-when")
+def _row(view: View, name: str) -> Built[tuple[SourceInfo, bool]]:
+    with row() as made:
+        text_cell(name, "rg-name")
+        chunks, when = text_cell("", "rg-number"), text_cell("", "rg-when")
         with cell():
-            if view.others:
-                move = button("Move to…", lambda: _move(site, view, info)).props("dense")
-                move.props["aria-label"] = f"Move {info.source_file} to another collection"
+            move = button("Move to…", lambda: _move(view, name)).props("dense")
+            move.props["aria-label"] = f"Move {name} to another collection"
         with cell("rg-actions"):
-            icon_button("delete", f"Delete {info.source_file}", lambda: _delete(site, view, info))
+            icon_button("delete", f"Delete {name}", lambda: _delete(view, view.sources[name]))
+
+    def fill(item: tuple[SourceInfo, bool]) -> None:
+        info, movable = item
+        chunks.set_text(f"{info.chunks:,}")
+        when.set_text(f"{datetime.fromtimestamp(info.ingested_at):%Y-%m-%d %H:%M}" if info.ingested_at else "")
+        move.set_visibility(movable)
+
+    return made, fill
 
 
-async def _move(site: Site, view: View, info: SourceInfo) -> None:
-    target = await choose(f"Move {info.source_file} to…", view.others)
+async def _move(view: View, name: str) -> None:
+    others = view.others
+    target = await choose(f"Move {name} to…", others)
     if target is not None:
-        moved = await attempt(site.workspace.library.move_source, info.source_file, view.collection, target)
+        moved = await attempt(view.site.workspace.library.move_source, name, view.collection, target)
         if moved is not None:
-            ui.notify(f"{info.source_file}: {moved:,} chunks moved to {view.others[target]}", type="positive")
-        _table.refresh()
+            ui.notify(f"{name}: {moved:,} chunks moved to {others[target]}", type="positive")
+        await view.following.refresh()
 
 
-async def _delete(site: Site, view: View, info: SourceInfo) -> None:
-    file = "So does the file that was dropped here." if site.is_upload(info.source_path) else "The file stays."
+async def _delete(view: View, info: SourceInfo) -> None:
+    file = "So does the file that was dropped here." if view.site.is_upload(info.source_path) else "The file stays."
     if await confirm(f"Delete {info.source_file}?", f"Its {info.chunks:,} chunks go. {file}", "Delete"):
-        if await attempt(site.workspace.library.delete_source, info.source_file, view.collection) is not None:
-            site.forget_uploads([info])
-        _table.refresh()
+        delete = view.site.workspace.library.delete_source
+        if await attempt(delete, info.source_file, view.collection) is not None:
+            view.site.forget_uploads([info])
+        await view.following.refresh()

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from nicegui import ui
 
@@ -12,47 +12,60 @@ from ragistry.web.controls import button
 PAGE = 50
 
 
-@contextmanager
-def table(label: str, columns: Sequence[str]) -> Iterator[None]:
-    """The body of a table with these headings; fill it with `row`."""
-    with ui.element("div").classes("rg-scroll").props(f'tabindex=0 role=region aria-label="{label}"'):  # noqa: SIM117
+class Table(NamedTuple):
+    """``whole``: to show or hide it; ``body``: to fill with `row`."""
+
+    whole: ui.element
+    body: ui.element
+
+
+def table(label: str, columns: Sequence[str], *, right: Sequence[str] = ()) -> Table:
+    """A table with these headings, those in ``right`` above numbers or buttons, and no row yet."""
+    with ui.element("div").classes("rg-scroll").props(f'tabindex=0 role=region aria-label="{label}"') as whole:  # noqa: SIM117
         with ui.element("table").classes("rg-table"):
             with ui.element("thead"), ui.element("tr"):
                 for column in columns:
-                    with ui.element("th").props("scope=col"):
+                    with ui.element("th").props("scope=col").classes("rg-number" if column in right else ""):
                         ui.label(column)
-            with ui.element("tbody"):
-                yield
+            body = ui.element("tbody")
+    return Table(whole, body)
 
 
-@contextmanager
-def row() -> Iterator[None]:
+def row() -> ui.element:
     """A row; fill it with cells."""
-    with ui.element("tr"):
-        yield
+    return ui.element("tr")
 
 
-@contextmanager
-def cell(classes: str = "") -> Iterator[None]:
+def cell(classes: str = "") -> ui.element:
     """A cell; fill it with elements."""
-    with ui.element("td").classes(classes):
-        yield
+    return ui.element("td").classes(classes)
 
 
-def text_cell(text: str, classes: str = "") -> None:
+def text_cell(text: str = "", classes: str = "") -> ui.label:
     """A cell that holds only text."""
     with cell(classes):
-        ui.label(text)
+        return ui.label(text)
 
 
-def pager(page: int, items: int, go: Callable[[int], object]) -> None:
-    """Buttons to the pages around this one, where there is more than one. Pages count from 0."""
-    last = max(0, (items - 1) // PAGE)
-    if not last:
-        return
-    with ui.element("nav").classes("rg-pager").props('aria-label="Pages"'):
-        back = button("Previous", lambda: go(page - 1))
-        ui.label(f"{page * PAGE + 1} to {min(items, (page + 1) * PAGE)} of {items:,}")
-        on = button("Next", lambda: go(page + 1))
+def pager(go: Callable[[int], object]) -> Callable[[int, int], None]:
+    """Buttons to the pages around one; call it with the page, counted from 0, and the items of all pages."""
+    at = 0
+    with ui.element("nav").classes("rg-pager").props('aria-label="Pages"') as whole:
+        back = button("Previous", lambda: go(at - 1))
+        said = ui.label()
+        on = button("Next", lambda: go(at + 1))
+
+    def show(page: int, items: int) -> None:
+        nonlocal at
+        at, last = page, last_page(items)
+        said.set_text(f"{page * PAGE + 1} to {min(items, (page + 1) * PAGE)} of {items:,}")
         back.set_enabled(page > 0)
         on.set_enabled(page < last)
+        whole.set_visibility(last > 0)
+
+    return show
+
+
+def last_page(items: int) -> int:
+    """The last page of so many items, counted from 0."""
+    return max(0, (items - 1) // PAGE)

@@ -51,7 +51,7 @@ def _parameters(name: str, schema: dict[str, Any] | None, config: dict[str, Any]
     properties = (schema or {}).get("properties", {})
     if not properties:
         return
-    with table(f"Parameters of {name}", ("Parameter", "Here", "Otherwise", "What it is")):
+    with table(f"Parameters of {name}", ("Parameter", "Here", "Otherwise", "What it is")).body:
         for parameter, about in properties.items():
             with row():
                 text_cell(parameter, "rg-name")

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from ragistry import open_workspace
 
@@ -25,6 +25,9 @@ QUIET = (
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
     "--disable-component-update", "--disable-sync",
 )  # fmt: skip
+PATIENCE = 20_000
+"""Milliseconds for what must come: a machine that runs tests is busy."""
+expect.set_options(timeout=PATIENCE)
 SHOTS = Path(os.environ.get("RAGISTRY_SCREENSHOTS", Path(tempfile.gettempdir()) / "ragistry-screenshots"))
 
 
@@ -60,6 +63,7 @@ def served(root: Path, *words: str) -> Iterator[str]:
                 server.wait(20)
             except subprocess.TimeoutExpired:
                 server.kill()
+    assert "Traceback" not in (root / "ui.log").read_text(), (root / "ui.log").read_text()
 
 
 @pytest.fixture(scope="session")
@@ -95,7 +99,7 @@ def page(browser: Browser) -> Iterator[Page]:
     made.on("pageerror", lambda error: wrong.append(str(error)))
     made.on("dialog", lambda dialog: wrong.append(dialog.message))
     made.on("request", lambda request: None if _local(request.url) else wrong.append(request.url))
-    made.set_default_timeout(15_000)
+    made.set_default_timeout(PATIENCE)
     yield made
     context.close()
     assert wrong == []

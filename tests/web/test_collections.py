@@ -109,6 +109,8 @@ def test_bad_files_each_have_their_line_and_the_good_ones_go_in(page: Page, addr
     upload(page, tmp_path / "broken.pdf", tmp_path / "good.md", tmp_path / HOSTILE)
     expect(page.get_by_text("broken.pdf' is damaged or no PDF")).to_be_visible()
     expect(page.get_by_text("2 added, 1 failed")).to_be_visible()
+    expect(page.get_by_text("broken.pdf: failed")).to_be_visible()
+    expect(page.get_by_text("good.md: added")).to_be_visible()
     expect(page.get_by_role("row", name=HOSTILE)).to_be_visible()
     page.reload()
     expect(page.get_by_text("2 added, 1 failed")).to_be_visible()
@@ -194,6 +196,37 @@ def test_a_folder_is_taken_in_by_its_path_inside_the_roots_only(
     expect(page.get_by_role("row", name="one.md")).to_be_visible()
 
 
+def test_a_row_leads_to_its_sources_wherever_it_is_clicked(page: Page, address: str) -> None:
+    page.goto(address)
+    page.get_by_text("Operations handbook").click(force=True)  # the link of the name lies over it
+    expect(page.get_by_role("row", name="operations/backups.md")).to_be_visible()
+
+
+def test_what_is_being_written_is_not_written_over(page: Page, address: str, root: Path) -> None:
+    add_collection(page, address, "described", "At first")
+    page.goto(f"{address}/collection/described")
+    field = page.get_by_label("Description", exact=True)
+    expect(field).to_have_value("At first")
+    with open_workspace(root) as workspace:
+        workspace.library.update_description("described", "By another")
+        expect(field).to_have_value("By another")
+        field.fill("Half a sent")
+        workspace.library.update_description("described", "By a third")
+        workspace.library.ingest_text("A text.", "marker", "described")
+    expect(page.get_by_role("row", name="marker")).to_be_visible()
+    expect(field).to_have_value("Half a sent")
+
+
+def test_a_file_can_be_added_again(page: Page, address: str, tmp_path: Path) -> None:
+    add_collection(page, address, "again")
+    page.goto(f"{address}/collection/again")
+    (tmp_path / "same.md").write_text("The same.\n")
+    page.get_by_text("Replace sources of the same name").click()
+    for said in ("1 added", "1 skipped"):
+        upload(page, tmp_path / "same.md")
+        expect(page.get_by_text(said)).to_be_visible()
+
+
 def test_another_window_sees_what_changed(page: Page, address: str, root: Path) -> None:
     page.goto(address)
     with open_workspace(root) as workspace:
@@ -223,6 +256,7 @@ def test_a_dialog_can_be_used_by_keyboard_alone(page: Page, address: str) -> Non
     expect(page.get_by_role("dialog")).to_be_visible()
     page.keyboard.press("Escape")
     expect(page.get_by_role("dialog")).to_have_count(0)
+    expect(page.get_by_role("button", name="Delete typed")).to_be_focused()
     expect(page.get_by_role("row", name="typed")).to_be_visible()
 
 

@@ -49,6 +49,7 @@ def test_a_report_is_listed_and_opens(page: Page, address: str, report: Path) ->
     expect(row).to_be_visible()
     row.get_by_role("link").click()
     expect(page.get_by_text("no difference shown between naive and bm25").first).to_be_visible()
+    expect(page.get_by_text("ATTENTION: ")).to_contain_text("longer than the 256 tokens that the embedder takes in")
     expect(page.get_by_role("img")).to_have_count(3)
     assert report.stem in page.url
 

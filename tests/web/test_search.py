@@ -23,20 +23,48 @@ def test_a_question_is_answered_with_marked_passages_and_their_place(page: Page,
     expect(page.get_by_role("article")).to_have_count(5)
 
 
+SLOW_LINE = """
+const send = WebSocket.prototype.send, later = window.setTimeout;
+WebSocket.prototype.send = function (message) { later(() => send.call(this, message), 1000); };
+window.setTimeout = (work, time, ...given) => later(work, time === 10 ? 100 * Math.random() : time, ...given);
+"""
+"""A line that takes a second, and timers of which the last may be the first."""
+
+
+def test_what_is_typed_before_the_line_stands_arrives_in_its_order(page: Page, address: str) -> None:
+    page.add_init_script(SLOW_LINE)
+    page.goto(f"{address}/search")
+    page.get_by_label("What to look for").press_sequentially("restore yesterday's backup")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("article").first).to_contain_text("handbook / operations/backups.md")
+    expect(page.get_by_text("type what to look for")).to_have_count(0)
+
+
 def test_a_passage_opens_in_its_source_with_the_text_around_it(page: Page, address: str) -> None:
     page.goto(f"{address}/search?q=restore+a+backup")
-    page.get_by_role("article").first.get_by_role("button").click()
+    place = page.get_by_role("article").first.get_by_role("button")
+    place.press("Enter")
     dialog = page.get_by_role("dialog")
     expect(dialog.locator(".rg-here mark").first).to_be_visible()
     expect(dialog.locator(".rg-context").first).not_to_be_empty()
+    page.get_by_role("button", name="Close").click()
+    expect(dialog).to_have_count(0)
+    expect(place).to_be_focused()
+    page.locator(".rg-text").nth(1).click()
+    expect(dialog).to_be_visible()
 
 
 def test_two_techniques_stand_side_by_side_and_say_what_they_share(page: Page, address: str) -> None:
     page.goto(f"{address}/search?q=restore+a+backup&technique=naive&compare=bm25&k=8")
     for technique in ("naive", "bm25"):
         expect(page.get_by_role("region", name=f"Results by {technique}").get_by_role("article")).to_have_count(8)
-    expect(page.get_by_text("beside").first).to_be_visible()
     expect(page.get_by_text("only here").first).to_be_visible()
+    common = page.get_by_role("article").filter(has=page.get_by_role("link", name="beside")).last
+    passage = common.locator(".rg-place").inner_text()
+    common.get_by_role("link").click()
+    linked = page.locator("article:has(:target)")
+    expect(linked.locator(".rg-place")).to_have_text(passage)
+    expect(page.get_by_role("region", name="Results by naive").locator(linked)).to_have_count(1)
 
 
 def test_a_search_keeps_to_the_chosen_collections(page: Page, address: str) -> None:

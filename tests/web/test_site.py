@@ -65,7 +65,7 @@ def test_only_files_that_were_dropped_on_the_page_go_with_their_sources(site: Si
         workspace.library.ingest_file(file, "notes")
     workspace.library.create_collection("moved")
     workspace.library.move_source("dropped.md", "notes", "moved")
-    site.forget_uploads([*workspace.library.list_sources_detail(), workspace.library.source("own.md", "notes")])
+    site.forget_uploads([*workspace.library.sources(), workspace.library.source("own.md", "notes")])
     assert own.exists()
     assert not dropped.parent.exists()
     assert site.uploads.exists()
@@ -87,7 +87,7 @@ def test_a_job_ends_with_the_page_and_what_it_wrote_is_whole(site: Site, workspa
     site.jobs.close()
     assert (job.state, job.error) == ("failed", "the page was stopped; add the files again when it runs")
     assert workspace.library.count() < 600
-    assert all(info.chunks == 1 and info.source_hash for info in workspace.library.list_sources_detail("notes"))
+    assert all(info.chunks == 1 and info.source_hash for info in workspace.library.sources("notes"))
 
 
 def test_what_vanished_from_a_folder_is_told_until_it_is_removed(site: Site) -> None:

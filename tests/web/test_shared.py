@@ -1,0 +1,111 @@
+"""One reading for every window, and what the library holds as it is read for them."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from pathlib import Path
+
+from ragistry import open_workspace
+from ragistry.errors import StoreError
+from ragistry.web.holdings import holdings
+from ragistry.web.shared import EVERY, SHARE, Shared
+
+
+class Source:
+    """Something to read that tells how often it was."""
+
+    def __init__(self) -> None:
+        self.content: list[str] | StoreError = ["first"]
+        self.readings = 0
+        self.go_on = threading.Event()
+        self.go_on.set()
+
+    def read(self) -> list[str]:
+        self.readings += 1
+        self.go_on.wait(10)
+        if isinstance(self.content, StoreError):
+            raise self.content
+        return list(self.content)
+
+
+def test_however_many_windows_look_it_is_read_once() -> None:
+    source = Source()
+    shared = Shared(source.read)
+
+    async def windows() -> None:
+        await asyncio.gather(*(shared.look() for _ in range(20)))
+
+    asyncio.run(windows())
+    assert (source.readings, shared.value) == (1, ["first"])
+
+
+def test_a_window_that_wrote_sees_what_it_wrote() -> None:
+    source = Source()
+    shared = Shared(source.read)
+
+    async def window() -> None:
+        source.go_on.clear()
+        reading = asyncio.create_task(shared.look())
+        while not source.readings:
+            await asyncio.sleep(0.001)
+        source.content = ["written meanwhile"]
+        wrote = asyncio.create_task(shared.look(fresh=True))
+        await asyncio.sleep(0.01)
+        source.go_on.set()
+        await asyncio.gather(reading, wrote)
+
+    asyncio.run(window())
+    assert (source.readings, shared.value) == (2, ["written meanwhile"])
+
+
+def test_what_reads_the_same_stays_the_same_object_and_is_not_drawn_again() -> None:
+    source = Source()
+    shared = Shared(source.read)
+    asyncio.run(shared.look())
+    before = shared.value
+    asyncio.run(shared.look(fresh=True))
+    assert source.readings == 2
+    assert shared.value is before
+
+
+def test_what_cannot_be_read_is_said_until_it_can_and_the_last_reading_stays() -> None:
+    source = Source()
+    shared = Shared(source.read)
+    asyncio.run(shared.look())
+    source.content = StoreError("the store is away; start it")
+    asyncio.run(shared.look(fresh=True))
+    assert (shared.value, shared.trouble) == (["first"], "the store is away; start it")
+    source.content = ["back"]
+    asyncio.run(shared.look(fresh=True))
+    assert (shared.value, shared.trouble) == (["back"], "")
+
+
+def test_a_slow_reading_is_followed_by_a_longer_pause() -> None:
+    source = Source()
+    source.go_on.clear()
+    shared = Shared(source.read)
+    threading.Timer(EVERY / 4, source.go_on.set).start()
+
+    async def look_for_a_while() -> None:
+        await shared.look()
+        for _ in range(4):
+            await asyncio.sleep(EVERY * SHARE / 25)
+            await shared.look()
+
+    asyncio.run(look_for_a_while())
+    assert source.readings == 1
+
+
+def test_what_is_held_is_every_collection_with_its_own_sources(tmp_path: Path) -> None:
+    with open_workspace(tmp_path) as workspace:
+        library = workspace.library
+        library.create_collection("full", "What is full", "Full")
+        library.create_collection("empty")
+        library.ingest_text("One.", "one", "full")
+        library.ingest_text("Two.", "two", "full")
+        full, empty = holdings(library)
+        assert (full.display_name, full.description, full.chunks) == ("Full", "What is full", 2)
+        assert [info.source_file for info in full.sources] == ["one", "two"]
+        assert (empty.display_name, empty.sources, empty.chunks) == ("empty", (), 0)
+        assert holdings(library) == (full, empty)
