@@ -7,11 +7,13 @@ from typing import Any
 from pydantic import BaseModel
 
 from docs.markdown import code, table
+from ragistry.config.archive_settings import ArchiveSettings
+from ragistry.config.archives import RagArchiveConfig
 from ragistry.config.files import ChromaSection, CollectionEntry, DocumentsFile, ExtractionLimits
 from ragistry.config.settings import SOURCES, Settings
-from ragistry.tools.archive_settings import ArchiveSettings
 
 MODELS: dict[str, type[BaseModel]] = {
+    "RagArchiveConfig": RagArchiveConfig,
     "ChromaSection": ChromaSection,
     "CollectionEntry": CollectionEntry,
     "DocumentsFile": DocumentsFile,
