@@ -99,14 +99,9 @@ class Pair:
         """What may be said of the two, in one sentence."""
         n = self.wins + self.ties + self.losses
         if self.better is None:
-            smallest = (
-                f"; smallest difference that this many queries could show: {self.detectable:.3f}"
-                if self.detectable is not None
-                else ""
-            )
             return (
                 f"no difference shown between {self.a} and {self.b} in {self.measure}, n = {n} "
-                f"({self.difference:+.3f}, {_p(self.p_holm)}){smallest}"
+                f"({self.difference:+.3f}, {_p(self.p_holm)}){_smallest(self.detectable)}"
             )
         worse, sign = (self.b, 1) if self.better == self.a else (self.a, -1)
         low, high = sorted((sign * self.low, sign * self.high))
@@ -184,6 +179,14 @@ class Comparison:
             "diagnosis": [asdict(pair) for pair in self.diagnosis],
             "provenance": self.provenance,
         }
+
+
+def _smallest(detectable: float | None) -> str:
+    if detectable is None:
+        return ""
+    if detectable > 1:  # more than any measure can differ
+        return "; so few queries could show none; ask more"
+    return f"; smallest difference that this many queries could show: {detectable:.3f}"
 
 
 def _p(value: float) -> str:

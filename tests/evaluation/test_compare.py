@@ -210,6 +210,8 @@ def test_no_winner_is_named_where_none_is_shown() -> None:
     [verdict] = result.verdicts
     assert verdict.startswith("no difference shown between one and other in RR@10, n = 40 (+0.000, p = 1.000)")
     assert "smallest difference that this many queries could show: 0.2" in verdict
+    [verdict] = compare(techniques, numbered(3), ["RR@10"]).verdicts
+    assert verdict.endswith("so few queries could show none; ask more")
 
 
 def test_pairs_of_one_measure_are_one_family() -> None:

@@ -165,7 +165,7 @@ def test_a_flow_runs_a_loop_for_ever():
 
 def test_a_loop_without_a_budget_is_refused_and_one_with_a_budget_ends():
     builder = PipelineBuilder("round").step("count", Visits(2000), on={"again": "count", "done": END})
-    with pytest.raises(PipelineError, match="steps count → count form a loop; set max_steps"):
+    with pytest.raises(PipelineError, match="steps count → count form a loop; say how many steps"):
         builder.build()
     with pytest.raises(PipelineError, match="did not end within max_steps 7"):
         builder.build(max_steps=7).retrieve("oak")
