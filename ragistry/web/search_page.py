@@ -52,7 +52,8 @@ def register(site: Site) -> None:
             ask = await _search(site, first, names)
         if q:
             await ui.context.client.connected()  # the page is shown first: the model may have to be loaded
-            await ask()
+            if not ui.context.client.is_deleted:
+                await ask()
 
 
 async def _search(site: Site, first: Question, names: list[str]) -> Callable[[], Awaitable[None]]:
@@ -60,7 +61,6 @@ async def _search(site: Site, first: Question, names: list[str]) -> Callable[[],
 
     async def ask() -> None:
         nonlocal asked
-        asked = this = asked + 1
         question = read()
         if not question.query.strip():
             complain("type what to look for")
@@ -68,6 +68,7 @@ async def _search(site: Site, first: Question, names: list[str]) -> Callable[[],
         if not 1 <= question.top_k <= 100:
             complain(f"passages: {question.top_k!r} is not 1 to 100")
             return
+        asked = this = asked + 1
         busy.set_text("Searching…")
         found = await _answers(site, question)
         if this == asked:  # else another question was asked meanwhile

@@ -42,7 +42,7 @@ class Shared(Generic[Value]):
                 await self._look()
 
     async def _look(self) -> None:
-        self._began = monotonic()
+        began = monotonic()
         try:
             value = await asyncio.to_thread(self._read)
         except RagistryError as error:
@@ -51,7 +51,8 @@ class Shared(Generic[Value]):
             self.trouble = ""
             if value != self.value:
                 self.value = value
-        self._pause = max(EVERY / 2, SHARE * (monotonic() - self._began))
+        # Not before: where the window that reads is closed meanwhile, the next one reads.
+        self._began, self._pause = began, max(EVERY / 2, SHARE * (monotonic() - began))
 
 
 class Following(Generic[Value]):

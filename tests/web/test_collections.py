@@ -211,6 +211,9 @@ def test_what_is_being_written_is_not_written_over(page: Page, address: str, roo
         workspace.library.update_description("described", "By another")
         expect(field).to_have_value("By another")
         field.fill("Half a sent")
+        page.get_by_label("Folder on this machine").fill("/etc")
+        page.get_by_role("button", name="Add folder").click()
+        expect(page.get_by_text("is outside of")).to_be_visible()  # then what was typed before has arrived, too
         workspace.library.update_description("described", "By a third")
         workspace.library.ingest_text("A text.", "marker", "described")
     expect(page.get_by_role("row", name="marker")).to_be_visible()

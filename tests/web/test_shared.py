@@ -6,10 +6,12 @@ import asyncio
 import threading
 from pathlib import Path
 
+import pytest
+
 from ragistry import open_workspace
 from ragistry.errors import StoreError
 from ragistry.web.holdings import holdings
-from ragistry.web.shared import EVERY, SHARE, Shared
+from ragistry.web.shared import SHARE, Shared
 
 
 class Source:
@@ -81,20 +83,45 @@ def test_what_cannot_be_read_is_said_until_it_can_and_the_last_reading_stays() -
     assert (shared.value, shared.trouble) == (["back"], "")
 
 
-def test_a_slow_reading_is_followed_by_a_longer_pause() -> None:
+def test_a_slow_reading_is_followed_by_a_longer_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 100.0
+    readings = []
+    monkeypatch.setattr("ragistry.web.shared.monotonic", lambda: now)
+
+    def read() -> list[str]:
+        nonlocal now
+        readings.append(now)
+        now += 2.0
+        return []
+
+    shared = Shared(read)
+    asyncio.run(shared.look())
+    for after in (2.1, SHARE * 2.0 - 0.1):
+        now = 100.0 + after
+        asyncio.run(shared.look())
+    assert readings == [100.0]
+    now = 100.0 + SHARE * 2.0 + 0.1
+    asyncio.run(shared.look())
+    assert len(readings) == 2
+
+
+def test_a_window_that_leaves_while_it_reads_leaves_the_reading_to_the_next() -> None:
     source = Source()
-    source.go_on.clear()
     shared = Shared(source.read)
-    threading.Timer(EVERY / 4, source.go_on.set).start()
 
-    async def look_for_a_while() -> None:
-        await shared.look()
-        for _ in range(4):
-            await asyncio.sleep(EVERY * SHARE / 25)
-            await shared.look()
+    async def windows() -> None:
+        source.go_on.clear()
+        leaving = asyncio.create_task(shared.look())
+        while not source.readings:
+            await asyncio.sleep(0.001)
+        waiting = asyncio.create_task(shared.look())
+        await asyncio.sleep(0)
+        leaving.cancel()
+        source.go_on.set()
+        await waiting
 
-    asyncio.run(look_for_a_while())
-    assert source.readings == 1
+    asyncio.run(windows())
+    assert (source.readings, shared.value) == (2, ["first"])
 
 
 def test_what_is_held_is_every_collection_with_its_own_sources(tmp_path: Path) -> None:
