@@ -40,7 +40,11 @@ def compare(
     grid: Annotated[list[str] | None, typer.Option("--grid", help="Vary a parameter: hybrid.k=10,60.")] = None,
     chunk_size: Annotated[
         str | None,
-        typer.Option("--chunk-size", help="document (default), 500, or 500/75; made sets: as the workspace cuts."),
+        typer.Option(
+            "--chunk-size",
+            help="document, 500, or 500/75 (default: --queries: the library as it is; made sets: as the workspace "
+            "cuts; other sets: document).",
+        ),
     ] = None,
     split: Annotated[str, typer.Option("--split", help="Which qrels of the test set.")] = "test",
     depth: Annotated[int | None, typer.Option("--depth", help="Documents of a ranking (default: 100).")] = None,

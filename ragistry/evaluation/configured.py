@@ -11,6 +11,7 @@ from pydantic import BaseModel
 from ragistry.config.problems import Problems
 from ragistry.config.yaml_file import YamlFile
 from ragistry.evaluation.grid import Variant
+from ragistry.evaluation.identity import Description
 from ragistry.evaluation.own_code import code_of
 from ragistry.evaluation.record import model_of
 from ragistry.techniques.check import Checked, check_entries
@@ -63,10 +64,7 @@ def varied(workspace: Workspace, variants: Sequence[Variant]) -> Varied:
 def resolved(registry: TechniqueRegistry, name: str, models: Mapping[str, Any]) -> dict[str, Any]:
     """An entry with the defaults that it leaves out, its code, the models that it asks, and what it stands on."""
     entry, cls = registry.entry(name), registry.technique_class(name)
-    model = getattr(cls, "Config", None)
-    config = entry.config
-    if isinstance(model, type) and issubclass(model, BaseModel):
-        config = model.model_validate(config).model_dump(mode="json")
+    config = _with_defaults(getattr(cls, "Config", None), entry.config)
     found: dict[str, Any] = {"use": entry.use, "code": code_of(cls), "config": config}
     found |= asked(JUDGES if takes_everything(cls) else wanted_resources(cls), models)
     if entry.base is not None:
@@ -78,6 +76,20 @@ def resolved(registry: TechniqueRegistry, name: str, models: Mapping[str, Any]) 
     references = getattr(cls, "references", None)  # a pipeline names its steps in its own configuration
     if callable(references):
         found["references"] = {other: resolved(registry, other, models) for other in references(entry.config)}
+    return found
+
+
+def _with_defaults(model: Any, config: Mapping[str, Any]) -> dict[str, Any]:
+    """A configuration as plain values; what becomes a value that is none is told as the file has it."""
+    written = {name: Description().plain(value) for name, value in config.items()}
+    if not (isinstance(model, type) and issubclass(model, BaseModel)):
+        return written
+    found = {}
+    for name, value in model.model_validate(config):
+        description, field = Description(), model.model_fields.get(name)
+        plain = description.plain(value)
+        alias = (field and field.alias) or name
+        found[name] = written.get(alias, plain) if description.unknown else plain
     return found
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
+from types import FunctionType, MethodType
 from typing import Any
 
 from ragistry.errors import ConfigError, EvaluationError
@@ -74,19 +75,24 @@ def described(
     """The configuration of what a class or function made, and what it leaves open.
 
     A class or function of a module, and what it was given, decide all that it makes. Of one that is made within
-    another function nobody knows what it took from there: what it made has to tell.
+    another function nobody knows what it took from there, nor of a method or an object that is called what it took
+    from its object: what it made has to tell.
     """
     if isinstance(made, Unmade):
         return {"use": name_of(given)}, ""
     description = Description(resources)
     found = description.of(made) | asked(inspect.signature(given).parameters, resources)
     if not isinstance(given, type):
-        found["made_by"] = {"use": name_of(given), "code": code_of(given)}
-    code = code_of(given) if hasattr(given, "__module__") else None
-    certain = code is not None and (not encloses(given) if isinstance(given, type) else is_named(given))
+        found["made_by"] = {"use": name_of(given), "code": _code(given)}
+    whole = not encloses(given) if isinstance(given, type) else isinstance(given, FunctionType) and is_named(given)
+    certain = whole and _code(given) is not None
     if certain:
         found.pop("state", None)
     return {**found, "changes": dict(variant.changes)}, "" if certain else "; ".join(description.unknown)
+
+
+def _code(given: Any) -> str | None:
+    return code_of(given if isinstance(given, type | FunctionType | MethodType) else type(given))
 
 
 def _called(given: Any, variant: Variant, resources: Mapping[str, Any]) -> Any:

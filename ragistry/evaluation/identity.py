@@ -9,23 +9,30 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import is_dataclass
+from dataclasses import asdict, is_dataclass
+from datetime import date, time, timedelta
+from decimal import Decimal
+from enum import Enum
 from hashlib import sha256
 from pathlib import Path
 from types import FunctionType
 from typing import Any
+from uuid import UUID
 
-from pydantic import BaseModel
+from pydantic import AnyUrl, BaseModel, SecretBytes, SecretStr
 
 from ragistry.errors import RagistryError
 from ragistry.evaluation.own_code import code_of
-from ragistry.evaluation.record import model_of
 from ragistry.pipelines.pipeline import Pipeline
 from ragistry.protocols import Embedder, Generator, Reranker
 from ragistry.techniques.registered import RegisteredTechnique
 
 LARGEST = 4_000
 """Characters of an attribute that is written out; of a larger one its hash is."""
+ACTS = ("retrieve", "generate", "rerank", "embed")
+"""Methods of what does something: its code counts, whatever it keeps."""
+AS_TEXT = (Path, date, time, timedelta, Decimal, UUID, AnyUrl, SecretStr, SecretBytes)
+"""What its text tells. That of a secret is stars: a key decides no ranking."""
 WIRING = "successors"
 """What PocketFlow keeps on a node: the pipeline's own record of it is described instead."""
 
@@ -65,39 +72,66 @@ class Description:
         steps = {
             name: {**self.of(step.node, f"{path}{name}."), "on": dict(step.on)} for name, step in flow.steps.items()
         }
-        budgets = {"max_steps": self._value(flow.max_steps, path), "max_seconds": self._value(flow.max_seconds, path)}
+        budgets = {"max_steps": self.plain(flow.max_steps, path), "max_seconds": self.plain(flow.max_seconds, path)}
         return {"start": flow.first, "steps": steps, **budgets}
 
     def _written(self, value: Any, path: str) -> Any:
-        found = self._value(value, path)
+        found = self.plain(value, path)
         text = json.dumps(found, sort_keys=True)
         return found if len(text) <= LARGEST else {"sha256": sha256(text.encode()).hexdigest()}
 
-    def _value(self, value: Any, path: str) -> Any:
+    def plain(self, value: Any, path: str = "") -> Any:
+        """Any value as JSON has it, the same in every process. ``path``: where it was found."""
         if id(value) in self._given:
             return f"the {self._given[id(value)]} of the comparison"
+        if isinstance(value, Enum):
+            return self.plain(value.value, path)
         if value is None or isinstance(value, bool | int | str):
             return value
         if isinstance(value, float):
             return value if math.isfinite(value) else str(value)
-        if isinstance(value, BaseModel):
-            return value.model_dump(mode="json")
-        if isinstance(value, Mapping) and all(isinstance(key, str) for key in value):
-            return {key: self._value(item, f"{path}.{key}") for key, item in value.items()}
-        if isinstance(value, list | tuple):
-            return [self._value(item, f"{path}[{at}]") for at, item in enumerate(value)]
-        return str(value) if isinstance(value, Path) else self._part(value, path)
+        if isinstance(value, bytes):
+            return value.hex()
+        if isinstance(value, AS_TEXT):
+            return str(value)
+        return self._gathered(value, path) if _gathers(value) else self._part(value, path)
+
+    def _gathered(self, value: Any, path: str) -> Any:
+        """What holds other values; unknown where it holds itself. A set has an order that is the same every time."""
+        if id(value) in self._inside:
+            return self._unknown(value, path)
+        self._inside.append(id(value))
+        found: Any
+        if isinstance(value, BaseModel | Mapping):
+            found = {str(key): self.plain(item, f"{path}.{key}") for key, item in dict(value).items()}
+        elif isinstance(value, list | tuple):
+            found = [self.plain(item, f"{path}[{at}]") for at, item in enumerate(value)]
+        else:
+            found = sorted((self.plain(item, f"{path}[]") for item in value), key=str)
+        self._inside.pop()
+        return found
 
     def _part(self, value: Any, path: str) -> Any:
-        """A class, a function of a module, a model, a technique or a dataclass."""
+        """A class, a function of a module, a technique, a model or a dataclass."""
         if isinstance(value, type | FunctionType):
             code = code_of(value) if is_named(value) else None
-            if code is not None:
-                return {"use": name_of(value), "code": code}
-        elif model := _model(value):
-            return {"model": model}
-        elif is_dataclass(value) or callable(getattr(value, "retrieve", None)):
+            return self._unknown(value, path) if code is None else {"use": name_of(value), "code": code}
+        if _acts(value, "retrieve"):
             return self.of(value, f"{path}.")
+        if fingerprint := _fingerprint(value):
+            return {"model": fingerprint}
+        if is_dataclass(value):
+            return self.of(value, f"{path}.")
+        if not isinstance(value, Generator | Reranker):
+            return self._unknown(value, path)
+        before, found = len(self.unknown), self.of(value, f"{path}.")
+        name = getattr(value, "model", None)
+        if isinstance(name, str) and name:  # with it a connection, of which nothing is known, decides nothing
+            del self.unknown[before:]
+            found["model"] = name
+        return found
+
+    def _unknown(self, value: Any, path: str) -> str:
         self.unknown.append(f"{path}, a {type(value).__name__}")
         return f"unknown {type(value).__name__}"
 
@@ -120,10 +154,23 @@ def name_of(made: Any) -> str:
     return f"{named.__module__}:{named.__qualname__}"
 
 
-def _model(value: Any) -> Any:
-    """By what to tell a model from another; None for what is none, or cannot be reached to say so."""
+def _acts(value: Any, *acts: str) -> bool:
+    return any(callable(getattr(value, act, None)) for act in acts)
+
+
+def _gathers(value: Any) -> bool:
+    """Whether a value is no more than the values in it."""
+    if isinstance(value, BaseModel):
+        return not _acts(value, *ACTS)
+    if isinstance(value, Mapping):
+        return all(isinstance(key, str) for key in value) or all(isinstance(key, int) for key in value)
+    return isinstance(value, list | tuple | set | frozenset)
+
+
+def _fingerprint(value: Any) -> dict[str, Any] | None:
+    """Of an embedder; None for what is none, or cannot be reached to say so."""
     try:
-        return model_of(value) if isinstance(value, Embedder | Generator | Reranker) else None
+        return asdict(value.fingerprint) if isinstance(value, Embedder) else None
     except (RagistryError, OSError):
         return None
 

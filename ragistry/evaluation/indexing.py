@@ -18,6 +18,7 @@ from ragistry.evaluation.run_files import file_name
 from ragistry.evaluation.vectors import KeptVectors
 from ragistry.protocols import SourceStore
 from ragistry.stores.local import LocalStore
+from ragistry.techniques.routing.target import library_targets
 from ragistry.utils.fingerprints import to_json
 from ragistry.workspace import Workspace
 
@@ -32,17 +33,23 @@ _LAYOUT = 1
 
 @dataclass(frozen=True)
 class DatasetIndex:
-    """A corpus that can be searched; ``exact``: every search by vector compares every vector, at any size."""
+    """A corpus that can be searched.
+
+    ``exact``: every search by vector compares every vector, at any size. ``contents``: a hash of what is searched,
+    where the test set and the chunking do not decide it.
+    """
 
     store: SourceStore
     cost: IndexCost
     language: str
     exact: bool = True
+    contents: str = ""
 
     @property
     def configuration(self) -> dict[str, str]:
-        """How the corpus is cut, and the language of its words."""
-        return {"chunking": self.cost.chunking, "language": self.language}
+        """How the corpus is cut, the language of its words, and what else decides what is found."""
+        found = {"chunking": self.cost.chunking, "language": self.language}
+        return {**found, "library": self.contents} if self.contents else found
 
     @cached_property
     def collection_of(self) -> dict[str, str]:
@@ -105,7 +112,14 @@ def library_index(dataset: Dataset, workspace: Workspace) -> DatasetIndex:
     chunking = f"library {reading.chunk_size}/{reading.chunk_overlap}"
     disk = bytes_below(folder) - sum(bytes_below(folder / other) for other in NOT_OF_THE_LIBRARY)
     cost = IndexCost(chunking, len(dataset.corpus), workspace.store.count(), 0, 0.0, 0, 0.0, disk)
-    return DatasetIndex(workspace.store, cost, workspace.settings.language, exact=False)
+    return DatasetIndex(workspace.store, cost, workspace.settings.language, exact=False, contents=_contents(workspace))
+
+
+def _contents(workspace: Workspace) -> str:
+    """SHA-256, hexadecimal, of every chunk, and of the names and descriptions that a query is routed by."""
+    chunks = sorted(sha256(json.dumps([one.id, one.content]).encode()).hexdigest() for one in workspace.store.scan())
+    targets = sorted((one.kind, one.name, one.description) for one in library_targets(workspace.library))
+    return sha256(json.dumps([chunks, targets]).encode()).hexdigest()
 
 
 def _name(dataset: Dataset, chunking: Chunking, vectors: KeptVectors, language: str) -> str:

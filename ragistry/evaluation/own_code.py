@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import sys
 from collections.abc import Iterator
+from functools import lru_cache
 from hashlib import sha256
 from importlib.util import resolve_name
 from pathlib import Path
@@ -17,15 +18,17 @@ def code_of(made: Any) -> str | None:
     """SHA-256, hexadecimal, of the file of a class or function, and of all that decides with it what it does.
 
     These are the files of its base classes, and what any of the files imports of its own package; of its own folder
-    where it is in no package. None where there is no such file, as for what was typed at a prompt.
+    where it is in no package. Of base classes that other installed packages have, it is their own files alone. None
+    where there is no such file, as for what was typed at a prompt.
     """
     kinds = made.__mro__ if isinstance(made, type) else (made,)
+    own, *others = dict.fromkeys(_imported_as(kind.__module__) for kind in kinds)
     found: dict[str, bytes] = {}
-    for name in dict.fromkeys(kind.__module__ for kind in kinds):
+    for name in (own, *others):
         home = _home(name)
         if home is not None:
-            _read(home, name, found)
-    if made.__module__ not in found:
+            _read(home, name, found, follow=not home.installed or home.first == own.partition(".")[0])
+    if own not in found:
         return None
     digest = sha256()
     for name in sorted(found):
@@ -34,42 +37,62 @@ def code_of(made: Any) -> str | None:
 
 
 class _Home(NamedTuple):
-    """The folder that names are looked up in, and the only first name that counts there; empty: any."""
+    """The folder that names are looked up in, and the only first name that counts there, unless it is ``open``."""
 
     folder: Path
-    package: str
+    first: str
+    open: bool
+
+    @property
+    def installed(self) -> bool:
+        return not INSTALLED.isdisjoint(self.folder.parts)
+
+
+def _imported_as(name: str) -> str:
+    """The name of a module under which others import it, where ``python -m`` runs it as ``__main__``."""
+    spec = getattr(sys.modules.get(name), "__spec__", None) if name == "__main__" else None
+    return name if spec is None else str(spec.name)
 
 
 def _home(name: str) -> _Home | None:
-    module = sys.modules.get(name)
+    module = sys.modules["__main__"] if name == _imported_as("__main__") else sys.modules.get(name)
     file, (first, *rest) = getattr(module, "__file__", None), name.split(".")
     if file is None or first in sys.stdlib_module_names:
         return None
     path = Path(file).resolve()
     above = len(rest) + (path.name == "__init__.py")
     folder = path.parents[above]
-    alone = not above and INSTALLED.isdisjoint(folder.parts)
-    return _Home(folder, "" if alone else first)
+    return _Home(folder, first, open=not above and INSTALLED.isdisjoint(folder.parts))
 
 
-def _read(home: _Home, name: str, found: dict[str, bytes]) -> None:
-    """Add the file of a module and of what it imports, and so on."""
-    path = Path(str(sys.modules[name].__file__)) if name == "__main__" else _file(home, name)
-    if name in found or path is None or path.suffix != ".py":
-        return
-    found[name] = path.read_bytes()
-    package = name if path.name == "__init__.py" else name.rpartition(".")[0]
-    for choices in _imports(ast.parse(found[name]), package):
-        chosen = next((choice for choice in choices if _file(home, choice)), None)
-        if chosen is not None:
-            _read(home, chosen, found)
+def _read(home: _Home, name: str, found: dict[str, bytes], *, follow: bool) -> None:
+    """Add the file of a module and, to ``follow``, of what it imports, and so on."""
+    waiting = [name]
+    while waiting:
+        name = waiting.pop()
+        path = Path(str(sys.modules[name].__file__)) if name == "__main__" else _file(home, name)
+        if name in found or path is None or path.suffix != ".py":
+            continue
+        found[name] = path.read_bytes()
+        package = name if path.name == "__init__.py" else name.rpartition(".")[0]
+        for choices in _imported(found[name], package) if follow else ():
+            waiting += [choice for choice in choices if _file(home, choice)][:1]
 
 
 def _file(home: _Home, name: str) -> Path | None:
-    if home.package not in ("", name.partition(".")[0]):
+    if not home.open and home.first != name.partition(".")[0]:
         return None
     path = home.folder.joinpath(*name.split("."))
     return next((file for file in (path.with_name(f"{path.name}.py"), path / "__init__.py") if file.is_file()), None)
+
+
+@lru_cache(maxsize=2_000)
+def _imported(source: bytes, package: str) -> tuple[tuple[str, ...], ...]:
+    """See `_imports`; nothing of a file that is no Python."""
+    try:
+        return tuple(_imports(ast.parse(source), package))
+    except (SyntaxError, ValueError):
+        return ()
 
 
 def _imports(tree: ast.AST, package: str) -> Iterator[tuple[str, ...]]:

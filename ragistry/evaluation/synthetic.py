@@ -32,7 +32,7 @@ def origin(dataset: Dataset) -> dict[str, Any] | None:
 
 def heading(provenance: Mapping[str, Any]) -> str:
     """``Synthetic test set``, or how much of it is; empty where nothing is."""
-    made, judged = provenance["dataset"]["synthetic"], provenance["dataset"]["judged_queries"]
+    made, judged = provenance["dataset"].get("synthetic"), provenance["dataset"]["judged_queries"]
     if made is None:
         return ""
     if made["queries"] == judged:
@@ -42,7 +42,7 @@ def heading(provenance: Mapping[str, Any]) -> str:
 
 def cautions(provenance: Mapping[str, Any]) -> list[str]:
     """How the queries were made, then what follows from it, a few sentences each; none where nothing is synthetic."""
-    made = provenance["dataset"]["synthetic"]
+    made = provenance["dataset"].get("synthetic")
     if made is None:
         return []
     kinds, found = made["kinds"], []

@@ -3,23 +3,58 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from datetime import date
 from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from pydantic import BaseModel, ConfigDict
 
 from ragistry.errors import ModelConnectionError
 from ragistry.evaluation.identity import LARGEST, Description
 from ragistry.evaluation.own_code import code_of
+from ragistry.ollama.generator import OllamaGenerator
 from ragistry.pipelines import PipelineBuilder
 from ragistry.techniques.mmr import MMRTechnique
 from ragistry.techniques.naive import NaiveRAGTechnique
 from ragistry.types import Document
+
+
+class Judge:
+    """Scores texts; has no name that tells it from another."""
+
+    def __init__(self, floor: float) -> None:
+        self.floor = floor
+
+    def rerank(self, query: str, texts: list[str]) -> list[float]:
+        return [self.floor for _ in texts]
+
+
+class Named(Judge):
+    model = "small"
+
+
+class Both(Judge):
+    """A technique, although it can also rerank."""
+
+    model = "small"
+
+    def retrieve(self, query: str, **_: object) -> list[Document]:
+        return [Document("", {}, self.floor, "d0")]
+
+
+class Open(BaseModel):
+    model_config = ConfigDict(arbitrary_types_allowed=True)
+    words: set[str] = set()
+    made: date | None = None
+    odd: Any = None
 
 
 class Plain:
@@ -120,6 +155,58 @@ def test_the_code_of_a_base_class_counts(written: Callable, tmp_path: Path) -> N
     assert code_of(mine) != before
 
 
+def test_a_module_that_is_run_counts_with_what_it_imports_of_its_package(tmp_path: Path) -> None:
+    (tmp_path / "pack").mkdir()
+    (tmp_path / "pack" / "__init__.py").touch()
+    (tmp_path / "pack" / "bench.py").write_text(
+        "from ragistry.evaluation.own_code import code_of\nfrom .words import split\n"
+        "class Mine: pass\nprint(code_of(Mine))\n"
+    )
+
+    def hashed(words: str) -> str:
+        (tmp_path / "pack" / "words.py").write_text(words)
+        command = [sys.executable, "-B", "-m", "pack.bench"]
+        return subprocess.run(command, cwd=tmp_path, text=True, capture_output=True, check=True, timeout=60).stdout
+
+    before = hashed("split = 1\n")
+    assert len(before.strip()) == 64
+    assert hashed("split = 1\n") == before
+    assert hashed("split = 2\n") != before
+
+
+def test_of_the_bases_that_another_installed_package_has_its_own_file_counts_alone(
+    written: Callable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(tmp_path / "site-packages")
+    foreign = tmp_path / "site-packages" / "foreign"
+    foreign.mkdir(parents=True)
+    (foreign / "__init__.py").touch()
+    (foreign / "above.py").write_text("from foreign import words\nclass Base: pass\n")
+    (foreign / "words.py").touch()
+    mine = written("mine_c", mine_c="from foreign.above import Base\nclass Mine(Base): pass\n")
+    before, of_base = code_of(mine), code_of(mine.__mro__[1])
+    (foreign / "words.py").write_text("changed = 1\n")
+    assert code_of(mine) == before
+    assert code_of(mine.__mro__[1]) != of_base, "of a class of that package itself the package counts"
+    (foreign / "above.py").write_text("class Base: limit = 1\n")
+    assert code_of(mine) != before
+
+
+def test_a_file_that_is_no_python_counts_with_no_imports(written: Callable, tmp_path: Path) -> None:
+    mine = written("mine_d", mine_d="try:\n    import broken\nexcept SyntaxError: pass\nclass Mine: pass\n", broken="(")
+    before = code_of(mine)
+    (tmp_path / "broken.py").write_text("((")
+    assert None is not code_of(mine) != before
+
+
+def test_a_long_chain_of_imports_is_followed_to_its_end(written: Callable, tmp_path: Path) -> None:
+    chain = {f"chain_{at}": f"def late():\n    import chain_{at + 1}\n" for at in range(1_200)}
+    mine = written("mine_e", mine_e="def late():\n    import chain_0\nclass Mine: pass\n", **chain, chain_1200="")
+    before = code_of(mine)
+    (tmp_path / "chain_1200.py").write_text("changed = 1\n")
+    assert code_of(mine) != before
+
+
 def test_what_was_typed_at_a_prompt_has_no_code() -> None:
     typed: dict[str, Any] = {"__name__": "prompt"}
     exec("class Mine: pass", typed)
@@ -154,7 +241,48 @@ def test_what_an_object_keeps_is_part_of_it() -> None:
 def test_what_nothing_is_known_of_is_named() -> None:
     assert described(Plain({}, rank=lambda _: 1))[1] == ["rank, a function"]
     assert described(Plain({}, inner=Plain({}, made=object())))[1] == ["inner.made, a object"]
-    assert described(Plain({"size": {1, 2}}))[1] == ["config.size, a set"]
+    assert described(Plain({"size": iter([1, 2])}))[1] == ["config.size, a list_iterator"]
+
+
+def test_a_value_of_a_model_that_is_none_of_json_is_named_and_the_others_are_read() -> None:
+    found, unknown = described(Plain({}, options=Open(words={"b", "a"}, made=date(2024, 1, 2), odd=object())))
+    assert found["state"]["options"] == {"words": ["a", "b"], "made": "2024-01-02", "odd": "unknown object"}
+    assert unknown == ["options.odd, a object"]
+
+
+def test_a_set_is_written_in_the_same_order_by_every_process() -> None:
+    code = "from ragistry.evaluation.identity import Description as D; print(D().plain({'w': set('abcdefgh')}))"
+    said = {
+        subprocess.run([sys.executable, "-c", code], env={**os.environ, "PYTHONHASHSEED": seed}, text=True,
+                       capture_output=True, check=True, timeout=60).stdout
+        for seed in ("1", "2")
+    }  # fmt: skip
+    assert said == {"{'w': ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h']}\n"}
+
+
+def test_a_list_that_contains_itself_is_not_known() -> None:
+    ring: list[Any] = [1]
+    ring.append(ring)
+    found, unknown = described(Plain({}, ring=ring, twice=[ring[:1]] * 2))
+    assert found["state"] == {"ring": [1, "unknown list"], "twice": [[1], [1]]}
+    assert unknown == ["ring[1], a list"]
+
+
+def test_what_reranks_is_told_by_what_it_keeps_unless_it_has_a_name() -> None:
+    found, unknown = described(Plain({}, judge=Judge(0.5)))
+    assert unknown == []
+    assert found["state"]["judge"]["state"] == {"floor": 0.5}
+    assert found["state"]["judge"]["code"] == code_of(Judge)
+    assert found != described(Plain({}, judge=Judge(0.6)))[0]
+    named = described(Plain({}, judge=Named(0.5)))[0]["state"]["judge"]
+    assert (named["model"], named["code"]) == ("small", code_of(Named))
+    ollama = [OllamaGenerator("small", system=said) for said in ("Be brief.", "Be kind.")]
+    one, other = (described(Plain({}, generator=each)) for each in ollama)
+    assert (one[1], other[1]) == ([], [])
+    assert one[0] != other[0]
+    for each in ollama:
+        each.close()
+    assert described(Plain({}, inner=Both(0.5)))[0]["state"]["inner"]["state"] == {"floor": 0.5}
 
 
 def test_a_model_is_told_by_its_name_unless_it_cannot_be_reached() -> None:
@@ -171,7 +299,7 @@ def test_a_model_is_told_by_its_name_unless_it_cannot_be_reached() -> None:
         def fingerprint(self) -> None:
             raise ModelConnectionError("down")
 
-    assert described(Plain({}, generator=Model()))[0]["state"]["generator"] == {"model": "small"}
+    assert described(Plain({}, generator=Model()))[0]["state"]["generator"]["model"] == "small"
     assert described(Plain({}, embedder=Down()))[1] == ["embedder, a Down"]
 
 

@@ -129,6 +129,11 @@ def test_a_synthetic_test_set_is_told_at_the_top_of_every_report() -> None:
     parsed(page(comparison))
 
 
+def test_a_report_that_says_nothing_of_it_has_no_synthetic_queries() -> None:
+    provenance = {"dataset": {"judged_queries": 4}}
+    assert (heading(provenance), cautions(provenance)) == ("", [])
+
+
 def test_a_test_set_that_is_synthetic_in_part_says_how_much_of_it() -> None:
     comparison = synthetic(["question"])
     assert heading(comparison.provenance) == "Partly synthetic test set: no person asked 1 of the 4 queries"

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Annotated, Any
 
 import pytest
+from pydantic import AfterValidator, BaseModel, ConfigDict
 
 from ragistry import open_workspace
 from ragistry.errors import EvaluationError
-from ragistry.evaluation import Comparison, compare, markdown, page, read_run
+from ragistry.evaluation import Comparison, compare, markdown, page, read_library, read_run
 from ragistry.evaluation.notes import notes
 from ragistry.types import Document
 from tests.evaluation.small_sets import Answers, first, numbered, topics
@@ -118,6 +120,99 @@ def test_a_function_of_a_module_says_all_of_what_it_makes_and_one_without_a_name
             assert (asking["resumed_answers"], asking["never_resumed"]) == (resumed, {})
         asking = compare({"other": lambda store: Answers(lambda _: 1)}, **options).provenance["asking"]
         assert list(asking["never_resumed"]) == ["other"]
+
+
+def test_what_methods_and_objects_make_is_told_by_what_it_keeps(tmp_path: Path) -> None:
+    with open_workspace(tmp_path) as workspace:
+        options = {"dataset": topics(), "measures": ["RR@10"], "workspace": workspace, "runs": tmp_path / "runs"}
+        for name, of in (("method", lambda first: Factory(first).make), ("object", Factory)):
+            for resumed in (0, 10):
+                asking = compare({name: of("d-tea")}, **options).provenance["asking"]
+                assert (asking["resumed_answers"], asking["never_resumed"]) == (resumed, {})
+            with pytest.raises(EvaluationError, match="answers of another .* configuration"):
+                compare({name: of("d-bees")}, **options)
+
+
+class Odd:
+    """Its configuration has a value that is none of JSON, and a set."""
+
+    class Config(BaseModel):
+        model_config = ConfigDict(arbitrary_types_allowed=True)
+        pattern: Annotated[Any, AfterValidator(lambda text: SimpleNamespace(text=text))] = "d-tea"
+        words: set[str] = {"b", "a", "c"}
+
+    def __init__(self, config: dict[str, Any]) -> None:
+        self.first = config.get("pattern", "d-tea")
+
+    def retrieve(self, query: str, **_: object) -> list[Document]:
+        return [Document("", {}, 1.0, self.first)]
+
+
+def test_a_configuration_of_any_values_is_compared_and_resumed(tmp_path: Path) -> None:
+    (tmp_path / "config").mkdir()
+    file = tmp_path / "config" / "techniques.yaml"
+    options = {"dataset": topics(), "measures": ["RR@10"], "runs": tmp_path / "runs", "workspace": tmp_path}
+    entry = "techniques:\n  odd: {use: 'tests.evaluation.test_resuming:Odd', pattern: %s}\n"
+    file.write_text(entry % "d-tea")
+    compare(["odd"], **options)
+    again = compare(["odd"], **options).provenance
+    assert again["asking"]["resumed_answers"] == 10
+    assert again["techniques"]["odd"]["config"] == {"pattern": "d-tea", "words": ["a", "b", "c"]}
+    file.write_text(entry % "d-bees")
+    with pytest.raises(EvaluationError, match="answers of another"):
+        compare(["odd"], **options)
+
+
+class Kept(Configured):
+    """Keeps what it finds beside its configuration."""
+
+    def __init__(self, first: str) -> None:
+        self.config = {}
+        self.first = first
+
+    def retrieve(self, query: str, **_: object) -> list[Document]:
+        return [Document("", {}, 1.0, self.first)]
+
+
+class Factory:
+    """Decides what is made."""
+
+    def __init__(self, first: str) -> None:
+        self.first = first
+
+    def make(self) -> Kept:
+        return Kept(self.first)
+
+    __call__ = make
+
+
+def test_answers_over_the_library_are_refused_once_it_has_changed(tmp_path: Path) -> None:
+    (tmp_path / "queries.jsonl").write_text('{"text": "how long is tea steeped", "sources": ["tea.md"]}\n')
+    text = "\n\n".join(f"Tea number {number} is steeped for two minutes." for number in range(30))
+    contents = set()
+
+    def resumed(folder: str) -> int:
+        with open_workspace(tmp_path) as workspace:
+            dataset = read_library(workspace, tmp_path / "queries.jsonl")
+            contents.add(dataset.content_hash())
+            options = {"workspace": workspace, "chunk_size": "library", "runs": tmp_path / folder}
+            return compare(["bm25"], dataset, ["RR@10"], **options).provenance["asking"]["resumed_answers"]
+
+    with open_workspace(tmp_path) as workspace:
+        workspace.library.create_collection("drinks", "About drinks")
+        workspace.library.ingest_text(text, "tea.md", "drinks")
+    assert [resumed("runs"), resumed("runs")] == [0, 1]
+    with open_workspace(tmp_path) as workspace:
+        workspace.library.update_description("drinks", "All that one can drink")
+    with pytest.raises(EvaluationError, match="answers of another"):
+        resumed("runs")
+    assert [resumed("later"), resumed("later")] == [0, 1]
+    with open_workspace(tmp_path, chunk_size=100, chunk_overlap=0) as workspace:
+        workspace.library.delete_source("tea.md", "drinks")
+        workspace.library.ingest_text(text, "tea.md", "drinks")
+    with pytest.raises(EvaluationError, match="answers of another"):
+        resumed("later")
+    assert len(contents) == 1, "the documents are the same: what is searched is not"
 
 
 def made(store: object) -> object:
