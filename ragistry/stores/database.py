@@ -17,7 +17,7 @@ from ragistry.errors import StoreCorruptError, StoreError
 from ragistry.stores import integrity
 from ragistry.stores.database_errors import translated, translation
 from ragistry.stores.database_file import FILE, check_version, create
-from ragistry.stores.forking import write_lock
+from ragistry.stores.forking import brief_lock, write_lock
 from ragistry.stores.rights import is_writable
 
 log = logging.getLogger(__name__)
@@ -41,10 +41,15 @@ class Database:
         self._idle: dict[int, list[sqlite3.Connection]] = {}
         self._writers: dict[int, sqlite3.Connection] = {}
         self._guard = write_lock()
+        self._pool = brief_lock()  # taken after the other, if both are; a reader does not wait for a write
         self._closed = False
         self._keeps = True  # connections to a file that stays as it is serve once: somebody else may write it
-        with self.read() as connection:
-            check_version(connection, self.path)
+        try:
+            with self.read() as connection:
+                check_version(connection, self.path)
+        except BaseException:
+            self.close()
+            raise
 
     @contextmanager
     def read(self) -> Iterator[sqlite3.Connection]:
@@ -55,11 +60,10 @@ class Database:
             if connection is not None and holder == pid:
                 yield connection
                 return
-            idle = self._idle.setdefault(pid, [])
-            try:
-                connection = idle.pop()
-            except IndexError:  # asked first, another thread might take the last in between
-                connection = self._connect()
+            with self._pool:
+                idle = self._idle.setdefault(pid, [])
+                connection = idle.pop() if idle else None
+            connection = connection or self._connect()
             self._reading.connection = (pid, connection)
             try:
                 yield connection
@@ -70,11 +74,11 @@ class Database:
             raise translation(self.path, error) from error
 
     def _give_back(self, connection: sqlite3.Connection, idle: list[sqlite3.Connection]) -> None:
-        with self._guard:
-            if self._closed or not self._keeps or connection.in_transaction:
-                connection.close()
-            else:
+        with self._pool:
+            if not self._closed and self._keeps and not connection.in_transaction:
                 idle.append(connection)
+                return
+        connection.close()
 
     @contextmanager
     def snapshot(self) -> Iterator[sqlite3.Connection]:
@@ -152,7 +156,7 @@ class Database:
         try:
             for pragma in ("foreign_keys=ON", "secure_delete=ON", "synchronous=FULL"):
                 connection.execute(f"PRAGMA {pragma}")
-        except sqlite3.Error:
+        except BaseException:
             connection.close()
             raise
         return connection
@@ -160,9 +164,11 @@ class Database:
     def close(self) -> None:
         """Close every connection; one that another thread is reading from is closed when it has done."""
         with self._guard:
-            self._closed = True
+            with self._pool:
+                self._closed = True
+                idle = self._idle.pop(os.getpid(), [])
             writer = self._writers.pop(os.getpid(), None)
-            for connection in (*self._idle.pop(os.getpid(), ()), *filter(None, [writer])):
+            for connection in (*idle, *filter(None, [writer])):
                 connection.close()
 
 

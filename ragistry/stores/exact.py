@@ -5,13 +5,13 @@ from __future__ import annotations
 import sqlite3
 from collections import OrderedDict
 from collections.abc import Sequence
-from threading import Lock
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ragistry.stores.catalog import Catalog, Group
+from ragistry.stores.forking import brief_lock
 from ragistry.stores.reading import Keys, group_vectors
 
 if TYPE_CHECKING:
@@ -39,16 +39,18 @@ class Matrix(NamedTuple):
 
 EVERYTHING = ""
 """The selection of all chunks."""
+MOST = 500
+"""Selections that are kept at most, however small they are."""
 
 
 class Matrices:
-    """The matrices of the last selections, as many as ``memory`` bytes hold. Safe for threads."""
+    """The matrices of the last selections, as many as ``memory`` bytes hold, `MOST` at most. Safe for threads."""
 
     def __init__(self, memory: int) -> None:
         self.memory = memory
         self._state = self._generation = -1
         self._kept: OrderedDict[str, Matrix] = OrderedDict()
-        self._lock = Lock()
+        self._lock = brief_lock()
 
     def get(self, state: int, selection: str) -> Matrix | None:
         """The matrix of a selection, written as text, in a state of the store."""
@@ -72,8 +74,9 @@ class Matrices:
                 self._kept.clear()
                 self._state, self._generation = catalog.state, catalog.generation
             self._kept[selection] = matrix
-            while sum(kept.size for kept in self._kept.values()) > self.memory:
-                self._kept.popitem(last=False)
+            size = sum(kept.size for kept in self._kept.values())
+            while size > self.memory or len(self._kept) > MOST:
+                size -= self._kept.popitem(last=False)[1].size
 
 
 def load(connection: sqlite3.Connection, groups: Sequence[Group], keys: Keys, old: Matrix | None = None) -> Matrix:

@@ -6,6 +6,8 @@ import threading
 from collections.abc import Callable
 from time import monotonic
 
+from ragistry.stores.forking import brief_lock
+
 PAUSE = 0.5
 """Seconds without a write after which the index is brought up."""
 EVERY = 5.0
@@ -17,7 +19,7 @@ class Flusher:
 
     def __init__(self, flush: Callable[[], None]) -> None:
         self._flush = flush
-        self._waits = threading.Condition()
+        self._waits = threading.Condition(brief_lock())
         self._thread: threading.Thread | None = None
         self._first = self._last = 0.0
         self._closed = False
@@ -28,8 +30,9 @@ class Flusher:
             self._last = monotonic()
             if self._thread is None and not self._closed:
                 self._first = self._last
-                self._thread = threading.Thread(target=self._run, name="ragistry-flush", daemon=True)
-                self._thread.start()
+                thread = threading.Thread(target=self._run, name="ragistry-flush", daemon=True)
+                thread.start()
+                self._thread = thread
 
     def close(self) -> None:
         """Wait for no more writes; a flush that is under way ends first."""
@@ -37,10 +40,18 @@ class Flusher:
             self._closed = True
             self._waits.notify_all()
             thread = self._thread
-        if thread is not None and thread.is_alive():
+        if thread is not None and thread is not threading.current_thread():
             thread.join()
 
     def _run(self) -> None:
+        try:
+            self._flush_when_due()
+        except BaseException:  # `threading.excepthook` tells it; the next write starts another thread
+            with self._waits:
+                self._thread = None
+            raise
+
+    def _flush_when_due(self) -> None:
         while self._is_due():
             seen = self._last
             self._flush()

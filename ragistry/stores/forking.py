@@ -15,6 +15,7 @@ PATIENCE = 5.0
 """Seconds that a fork waits for writes; in a child that was forked after them a write is refused as if by others."""
 
 _locks: WeakSet[threading.RLock] = WeakSet()
+_brief_locks: WeakSet[threading.Lock] = WeakSet()
 _held = threading.local()
 
 
@@ -22,6 +23,13 @@ def write_lock() -> threading.RLock:
     """A lock for whose holder a fork waits, and that nobody has in the child."""
     lock = threading.RLock()
     _locks.add(lock)
+    return lock
+
+
+def brief_lock() -> threading.Lock:
+    """A lock of what is in memory only: a fork waits for nobody who has it, and in the child nobody has."""
+    lock = threading.Lock()
+    _brief_locks.add(lock)
     return lock
 
 
@@ -36,7 +44,7 @@ def _after_in_parent() -> None:
 
 
 def _after_in_child() -> None:
-    for lock in list(_locks):
+    for lock in (*_locks, *_brief_locks):
         lock._at_fork_reinit()  # type: ignore[attr-defined]  # as the standard library does with its own
 
 

@@ -5,13 +5,13 @@ It keeps no text and is never the truth: whatever is wrong with it, it can be bu
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from tantivy import Index, Query
 
 from ragistry.errors import StoreCorruptError, StoreError
+from ragistry.stores.forking import brief_lock
 from ragistry.stores.lexical_errors import REBUILD, translated
 from ragistry.stores.lexical_files import META, check_record, damage, place_to_open, write_record
 from ragistry.stores.lexical_query import Keys, Scores, all_keys, any_of, best, fetched
@@ -34,8 +34,8 @@ class LexicalIndex:
     def __init__(self, folder: Path, *, language: str = "english") -> None:
         self._folder = Path(folder)
         self._language = language
-        self._reading = threading.Lock()
-        self._writing = threading.Lock()
+        self._reading = brief_lock()
+        self._writing = brief_lock()
         with translated(self._folder):
             self._seen = self._state()
             self._index: Index | None = self._opened()

@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import cache
-from threading import Lock
 from typing import NamedTuple
 
 import numpy as np
@@ -19,6 +18,7 @@ from numpy.typing import NDArray
 
 from ragistry.stores.catalog import Catalog
 from ragistry.stores.exact import Matrix, nearest
+from ragistry.stores.forking import brief_lock
 from ragistry.stores.reading import Keys
 
 WORDS = 6
@@ -48,7 +48,7 @@ class Sketches:
     def __init__(self) -> None:
         self._state = self._generation = -1
         self._sketch: Sketch | None = None
-        self._lock = Lock()
+        self._lock = brief_lock()
 
     def of(self, catalog: Catalog, keys: Callable[[], Keys], vectors_of: VectorsOf) -> Sketch:
         """The sketch of ``keys``, those of the catalog; what was made for an earlier state is used again."""

@@ -48,13 +48,22 @@ class State:
                 raise
 
     def _keep(self) -> None:
+        self._check_alone()  # at once: a turn may be long in coming
+        with self._turn():
+            self._check_alone()
+            self._hold(self._lock_timeout)
+            _exclusive.add(self.folder)
+
+    def _check_alone(self) -> None:
         if self.folder in _exclusive:
             raise StoreLockedError(
                 f"the store at {str(self.folder)!r} is open in this process already, by one that alone may write; "
                 "use that one, several threads may share it, or close it first"
             )
-        self._hold(self._lock_timeout)
-        _exclusive.add(self.folder)
+
+    def _turn(self) -> threading.RLock:
+        """Held around every change of how many have the folder's lock; taken before it, never the other way round."""
+        return _turns.setdefault(self.folder, threading.RLock())
 
     def _hold(self, wait: float) -> None:
         hold(self._lock_file, wait, store=self.folder, remedy=REMEDY, keep=self._exclusive)
@@ -86,7 +95,7 @@ class State:
         ``to_search``: wait for no process that keeps it.
         """
         self._check_open()
-        with _turns.setdefault(self.folder, threading.RLock()):
+        with self._turn():
             others = users(self._lock_file)
             try:
                 self._hold(0 if to_search and is_kept(self._lock_file) else self._lock_timeout)
@@ -103,8 +112,9 @@ class State:
         self._closed = True
         self.database.close()
         if self._exclusive:
-            _exclusive.discard(self.folder)
-            release(self._lock_file)
+            with self._turn():
+                _exclusive.discard(self.folder)
+                release(self._lock_file)
 
     def _check_open(self) -> None:
         if self._closed:
