@@ -49,7 +49,8 @@ class Embedder(Protocol):
     def embed(self, texts: Sequence[str], *, role: Role = "document") -> Vectors:
         """``(n, d)`` float32, rows of unit length, in the order of ``texts``; ``(0, d)`` for no texts.
 
-        Raises `ModelError`. Text that is longer than the model takes in is reported, never cut in silence.
+        Several threads may call it at the same time. Raises `ModelError`. Text that is longer than the model takes in
+        is reported, never cut in silence.
         """
         ...
 

@@ -133,8 +133,13 @@ def _check_paths(paths: list[Path]) -> None:
     for path in paths:
         if not path.exists():
             raise SourceNotFoundError(f"no such file or folder: {str(path)!r}; check the path")
-    if not any(path.is_file() or list_folder(path, follow_links=True).files for path in paths):
-        raise nothing_readable(paths[0])
+    for path in paths:
+        if path.is_file():
+            return
+        found = list_folder(path)
+        if found.files or found.links:  # what links lead to is not looked through: it may be large, or not asked for
+            return
+    raise nothing_readable(paths[0])
 
 
 def _as_json(report: IngestReport, collection: str) -> dict[str, Any]:

@@ -75,6 +75,15 @@ class Collection:
                 if folder == self._folder():
                     return answer
 
+    def at(self, folder: str) -> LocalStore | None:
+        """The store of a version that was just read from the record, which is not read again where it is open.
+
+        None where there has been no chunk; of a version that is open no more, the one that took its place. Raises as
+        `read` does.
+        """
+        present: LocalStore | None = None
+        return self._opened.present(folder) or self.read(lambda store: store, present)
+
     @contextmanager
     def writing(self) -> Iterator[LocalStore]:
         """The store, to be written to by nobody else meanwhile; the first version is seen when the block is done."""
@@ -152,6 +161,11 @@ class _Opened:
                 self._close()
                 self._store, self.folder = LocalStore(check_there(self.root / folder)), folder
             return self._store
+
+    def present(self, folder: str) -> LocalStore | None:
+        """The store, if it is the one in this folder."""
+        with self._guard:
+            return self._store if self.folder == folder else None
 
     def make(self, folder: Path) -> LocalStore:
         """A new store; as long as it is open nobody takes it for what a killed process left."""

@@ -28,6 +28,8 @@ TRANSIENT = (EmbeddingGenerationError, StoreLockedError, TimeoutError)
 """What may pass: an embedding that failed, another writer, a time-out. A server that is not there is told at once."""
 
 Answer = TypeVar("Answer")
+Batch = Sequence[tuple[str, Chunk]]
+Embedded = list[tuple[str, EmbeddedChunk]]
 
 
 @lru_cache(maxsize=1)
@@ -57,18 +59,20 @@ def embedded(
     named = list(zip(ids, chunks, strict=True))
     batches = [named[start : start + batch_size] for start in range(0, len(named), batch_size)]
     embed = partial(_batch, embedder=embedder, on_error=on_error)
-    with ThreadPoolExecutor(AT_ONCE) as workers:
-        futures = [workers.submit(copy_context().run, embed, batch) for batch in batches]
-        try:
-            done = [pair for future in futures for pair in future.result()]
-        finally:
-            workers.shutdown(cancel_futures=True)
+    done = embed(batches[0]) if len(batches) == 1 else _side_by_side(embed, batches)
     return [chunk for _, chunk in done], [name for name, _ in done]
 
 
-def _batch(
-    batch: Sequence[tuple[str, Chunk]], *, embedder: Embedder, on_error: OnError
-) -> list[tuple[str, EmbeddedChunk]]:
+def _side_by_side(embed: Callable[[Batch], Embedded], batches: Sequence[Batch]) -> Embedded:
+    with ThreadPoolExecutor(AT_ONCE) as workers:
+        futures = [workers.submit(copy_context().run, embed, batch) for batch in batches]
+        try:
+            return [pair for future in futures for pair in future.result()]
+        finally:
+            workers.shutdown(cancel_futures=True)
+
+
+def _batch(batch: Batch, *, embedder: Embedder, on_error: OnError) -> Embedded:
     texts = [chunk.text for _, chunk in batch]
     try:
         vectors = retried(lambda: embedder.embed(texts, role="document"))

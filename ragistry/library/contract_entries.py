@@ -31,6 +31,8 @@ LOCK_SECONDS = 2.0
 _NAME = re.compile(r"[a-z0-9-]{1,63}")
 _turns: dict[Path, threading.RLock] = {}
 """The lock of a collection is shared by one process's threads, which therefore take turns."""
+if hasattr(os, "register_at_fork"):  # in the child, a turn that another thread had would never end
+    os.register_at_fork(after_in_child=_turns.clear)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +126,7 @@ def locked(root: Path, name: str, wait: float = LOCK_SECONDS) -> Iterator[None]:
         root.mkdir(parents=True, exist_ok=True)
         path = root.resolve() / check_name(name)
     with _turns.setdefault(path, threading.RLock()):
-        hold(path, wait)
+        hold(path, wait, keep=False)
         try:
             yield
         finally:

@@ -66,7 +66,7 @@ class WorkspaceTargets:
 def _target(entry: Entry, technique: RepositoryTechnique) -> Target:
     store: LocalStore | None = None
     try:
-        store = technique.collection.read(lambda present: present, store)
+        store = technique.collection.at(entry.folder)
     except StoreError as error:
         degraded(f"repository {entry.name} is known by its description only: {error}")
     return Target(entry.name, _about(entry), "repository", technique=technique, store=store)

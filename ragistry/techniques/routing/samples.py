@@ -19,6 +19,8 @@ SECONDS = 1.0
 """For how long what is stored is taken to be as it was."""
 PATIENCE = 100
 """And as many times as long as it takes to look, so that looking takes 1 % of the time at most."""
+LONGEST = 60.0
+"""Seconds after which a store that failed is asked again, however long it took to fail."""
 
 State = list[SourceInfo] | list[int]
 """What a store holds, as far as a change shows in it."""
@@ -74,35 +76,73 @@ class Samples:
         A store of a target's own that cannot be read is named in the trace. Raises `ModelError`, and `StoreError` for
         the store that the others share.
         """
-        with self._lock:
-            samples = [self._of(item.target) for item in items]
+        targets = [item.target for item in items]
+        # What another thread reads anew, perhaps from a slow archive, is waited for only where nothing is known yet.
+        if self._lock.acquire(blocking=not all(self._is_known(target) for target in targets)):
+            try:
+                samples = [self._of(target) for target in targets]
+            finally:
+                self._lock.release()
+        else:
+            samples = [self._last(target) for target in targets]
         return [
             None if sample is None else sample.within(item.where) for item, sample in zip(items, samples, strict=True)
         ]
+
+    def _is_known(self, target: Target) -> bool:
+        place = place_of(target, self.store)
+        return place is None or self._problem(place) != "" or self._sample(target, place) is not None
+
+    def _last(self, target: Target) -> Sample | None:
+        """What is kept of a target, without a look at what is stored."""
+        place = place_of(target, self.store)
+        if place is None:
+            return None
+        if problem := self._problem(place):
+            _say_unknown(target, problem)
+            return None
+        return self._sample(target, place)
+
+    def _problem(self, place: Place) -> str:
+        seen = self._seen.get(id(place))
+        return seen.problem if seen is not None and seen.place is place else ""
+
+    def _sample(self, target: Target, place: Place) -> Sample | None:
+        kept = self._kept.get(target.name)
+        return kept.sample if kept is not None and kept.place is place else None
 
     def _of(self, target: Target) -> Sample | None:
         place = place_of(target, self.store)
         if place is None:
             return None
+        kept = self._kept.get(target.name)
+        if kept is not None and kept.place is not place:
+            self._forget(target, kept)
+            kept = None
         seen = self._look(place)
         if seen.problem:
-            degraded(f"{target.name} is known by its description only: {seen.problem}")
+            _say_unknown(target, seen.problem)
             return None
-        kept = self._kept.get(target.name)
-        if kept is not None and kept.place is place and kept.state is seen.state:
+        if kept is not None and kept.state is seen.state:
             return kept.sample
         part = _part(target, seen.state)
-        if kept is None or kept.place is not place or kept.part != part:
+        if kept is None or kept.part != part:
+            start = monotonic()
             try:
                 sample = read_sample(place, target.condition, self.size, self.embedder, self.vocabulary)
             except StoreError as error:
-                self._fail(place, 0.0, error)
-                degraded(f"{target.name} is known by its description only: {error}")
+                _say_unknown(target, self._fail(place, monotonic() - start, error).problem)
                 return None
         else:
             sample = kept.sample
         self._kept[target.name] = _Kept(place, seen.state, part, sample)
         return sample
+
+    def _forget(self, target: Target, kept: _Kept) -> None:
+        """Let go of a store that another took the place of."""
+        del self._kept[target.name]
+        if kept.place is not self.store:
+            self._seen.pop(id(kept.place), None)
 
     def _look(self, place: Place) -> _Seen:
         """What a store holds, the same object as before until it is due."""
@@ -124,11 +164,16 @@ class Samples:
         """Remember what is wrong with a store, which is not asked again for a while."""
         if place is self.store:
             raise error
-        failed = self._seen[id(place)] = _Seen(place, self._due(took), [], str(error))
+        due = monotonic() + max(self.seconds, min(LONGEST, PATIENCE * took))
+        failed = self._seen[id(place)] = _Seen(place, due, [], str(error) or type(error).__name__)
         return failed
 
     def _due(self, took: float) -> float:
         return monotonic() + max(self.seconds, PATIENCE * took)
+
+
+def _say_unknown(target: Target, problem: str) -> None:
+    degraded(f"{target.name} is known by its description only: {problem}")
 
 
 def _part(target: Target, state: State) -> State:
