@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -91,3 +93,26 @@ def test_replace_lets_a_file_take_the_place_of_one_that_is_gone(ragistry: Callab
     refused = ragistry("ingest", "new/tea.txt")
     assert (refused.code, "`--replace`" in refused.err) == (1, True)
     assert ragistry("ingest", "new/tea.txt", "--replace", "--json").json["updated"] == ["tea.txt"]
+
+
+def test_what_links_lead_to_is_not_looked_through_where_they_are_not_followed(
+    ragistry: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "large").mkdir()
+    (tmp_path / "large" / "tea.txt").write_text("Green tea.", encoding="utf-8")
+    (tmp_path / "in" / "link").symlink_to(tmp_path / "large")
+    listed: list[str] = []
+
+    def scandir(path: str) -> Any:
+        listed.append(os.path.realpath(path))
+        return original(path)
+
+    original = os.scandir
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "scandir", scandir)
+        done = ragistry("ingest", "in", "--collection", "notes")
+    assert (done.code, "1 of its links lead out of it and were left out" in done.err.replace("\n", " ")) == (0, True)
+    assert str(tmp_path / "in") in listed
+    assert str(tmp_path / "large") not in listed
+    assert ragistry("ingest", "in", "--follow-links", "--json").json["added"] == ["link/tea.txt"]

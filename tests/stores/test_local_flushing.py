@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from contextlib import closing
 from pathlib import Path
@@ -88,4 +89,38 @@ def test_a_flush_happens_once_and_the_thread_ends(monkeypatch: pytest.MonkeyPatc
     thread.join(20)
     assert not thread.is_alive()
     assert flushed == [1]
+    flusher.close()
+
+
+def test_a_flush_that_fails_unexpectedly_is_not_the_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ragistry.stores.flushing.PAUSE", 0.01)
+    told: list[object] = []
+    monkeypatch.setattr("threading.excepthook", lambda failed: told.append(failed.exc_value))
+    error, flushed = MemoryError("no room"), list[int]()
+
+    def flush() -> None:
+        flushed.append(1)
+        if len(flushed) == 1:
+            raise error
+
+    flusher = Flusher(flush)
+    for number in (1, 2):
+        flusher.written()
+        if thread := flusher._thread:  # else it has ended already
+            thread.join(20)
+        assert len(flushed) == number
+    assert told == [error]
+
+
+def test_a_flush_may_close_what_it_flushes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ragistry.stores.flushing.PAUSE", 0.01)
+    closed = threading.Event()
+
+    def flush() -> None:
+        flusher.close()
+        closed.set()
+
+    flusher = Flusher(flush)
+    flusher.written()
+    assert closed.wait(20)
     flusher.close()

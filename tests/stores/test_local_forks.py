@@ -97,3 +97,46 @@ put(store, version_of("c.md", 1))
 def test_a_child_waits_no_longer_than_its_time_out(quick_path: Path) -> None:
     output = run(HELD, quick_path / "local").splitlines()
     assert [line for line in output if "fork" not in line] == ["True True", "1"]
+
+
+TAKEN = """
+import os, sys, threading
+from ragistry.stores.flushing import Flusher
+from ragistry.stores.exact import Matrices
+from ragistry.stores.sketch import Sketches
+from tests.stores.local_stores import *
+store = LocalStore(sys.argv[1])
+put(store, version_of("a.md", 1))
+assert store.search_text("source")
+lexical = store._indexes.lexical.present
+flusher, matrices, sketches = Flusher(lambda: None), Matrices(1), Sketches()
+locks = [
+    flusher._waits, matrices._lock, sketches._lock, lexical._reading, lexical._writing, store._state.database._pool
+]
+taken, done = threading.Event(), threading.Event()
+
+def take() -> None:
+    for lock in locks:
+        lock.acquire()
+    taken.set()
+    done.wait()
+    for lock in locks:
+        lock.release()
+
+thread = threading.Thread(target=take)
+thread.start()
+taken.wait()
+child = os.fork()
+if child == 0:
+    got = [lock.acquire(timeout=0) if lock is not flusher._waits else lock.acquire(False) for lock in locks]
+    print(got == [True] * len(locks), flush=True)
+    os._exit(0)
+os.waitpid(child, 0)
+done.set()
+thread.join()
+"""
+
+
+def test_in_a_child_nobody_has_a_lock_that_a_thread_of_its_parent_had(quick_path: Path) -> None:
+    output = run(TAKEN, quick_path / "local").splitlines()
+    assert [line for line in output if "fork" not in line] == ["True"]

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import gc
+import threading
+import weakref
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -190,3 +194,80 @@ def test_words_alone_route_over_a_store_that_cannot_be_searched_by_words(opened:
     assert (hits.chosen, samples.chosen) == (("kitchen",), ("kitchen",))
     assert hits.hits
     assert not samples.hits
+
+
+class Slow(Counted):
+    """One whose sample takes as long as the test likes, from the second on."""
+
+    def __init__(self, texts: list[str]) -> None:
+        super().__init__(texts)
+        self.asked, self.answered = threading.Event(), threading.Event()
+
+    def sample(self, size: int) -> list[Document]:
+        if self.samples:
+            self.asked.set()
+            assert self.answered.wait(20)
+        return super().sample(size)
+
+
+def test_nobody_waits_for_what_another_thread_reads_anew(opened: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ragistry.techniques.routing.samples.PATIENCE", 0)
+    place = Slow(["rosin the bow"])
+    target = [Reachable(Target("slow", "", "archive", technique=opened.technique("bm25"), store=place), None)]
+    samples = Samples(opened.store, 8, words=True, seconds=0)
+    [first] = samples.of(target)
+    place.texts = ["rosin the bow", "tune the string"]
+    with ThreadPoolExecutor(2) as workers:
+        try:
+            anew = workers.submit(samples.of, target)
+            assert place.asked.wait(20)
+            assert workers.submit(samples.of, target).result(20) == [first]
+        finally:
+            place.answered.set()
+        [second] = anew.result(20)
+    assert second is not None
+    assert len(second.metadatas) == 2
+
+
+def test_a_sample_that_fails_slowly_is_not_asked_for_again_soon_nor_never(
+    opened: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [1_000.0]
+    monkeypatch.setattr("ragistry.techniques.routing.samples.monotonic", lambda: now[0])
+
+    class Failing(Counted):
+        def sample(self, size: int) -> list[Document]:
+            self.samples += 1
+            now[0] += 10
+            raise StoreError(f"no answer, not even {size}")
+
+    place = Failing(["rosin the bow"])
+    target = [Reachable(Target("failing", "", "archive", technique=opened.technique("bm25"), store=place), None)]
+    samples = Samples(opened.store, 8, words=True)
+    for later, asked in ((0, 1), (59, 1), (2, 2)):
+        now[0] += later
+        assert samples.of(target) == [None]
+        assert place.samples == asked
+
+
+def test_a_place_that_another_took_the_place_of_is_let_go(opened: Workspace) -> None:
+    samples = Samples(opened.store, 8, words=True)
+    technique = opened.technique("bm25")
+    places = [Counted(["rosin the bow"]), Counted(["tune the string"])]
+    for place in places:
+        samples.of([Reachable(Target("notes", "", "repository", technique=technique, store=place), None)])
+    gone = weakref.ref(places.pop(0))
+    del place
+    gc.collect()
+    assert gone() is None
+
+
+def test_a_repository_that_is_open_is_not_read_again_from_its_record(
+    opened: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened.targets()
+    read: list[str] = []
+    monkeypatch.setattr("ragistry.library.contract_collection.read_entry", lambda root, name: read.append(name))
+    [notes] = [target for target in opened.targets() if target.name == "notes"]
+    assert notes.store is not None
+    assert read == []
