@@ -13,6 +13,7 @@ import shutil
 import signal
 import threading
 from contextlib import closing
+from statistics import median
 
 import chromadb
 import numpy as np
@@ -448,12 +449,16 @@ def test_many_that_share_the_last_place_are_ranked_by_id(embedded):
     assert [document.id for document in embedded.search(EAST, 5)] == ["z", *ids[:4]]
 
 
-def test_many_equal_vectors_hide_the_others(embedded):
+def test_many_equal_vectors_hide_the_others(tmp_path):
     chunks = random_chunks(500, 32)
     copies = [EmbeddedChunk(f"copy {i}", {}, np.ones(32)) for i in range(500)]
-    embedded.add_documents([*chunks, *copies], ids=[str(i) for i in range(1_000)])
-    found = [embedded.search(chunk.embedding, 1)[0].content == chunk.text for chunk in chunks[::2]]
-    assert sum(found) >= 0.75 * len(found)  # the graph is made by several threads: from 0.89 to 1 was seen
+    shares = []
+    for number in range(3):  # several threads make the graph, so that it differs from time to time
+        with closing(ChromaStore(tmp_path / str(number))) as store:
+            store.add_documents([*chunks, *copies], ids=[str(i) for i in range(1_000)])
+            found = [store.search(chunk.embedding, 1)[0].content == chunk.text for chunk in chunks[::2]]
+        shares.append(sum(found) / len(found))
+    assert median(shares) >= 0.92
 
 
 def test_an_empty_store_is_said_to_be_empty(embedded, caplog):
