@@ -103,7 +103,8 @@ def make_testset(
         drawn = set(random.Random(seed).sample(range(len(kept)), limit))
         kept = [candidate for number, candidate in enumerate(kept) if number in drawn]
     if not kept:
-        reasons = ", ".join(f"{count} {reason}" for reason, count in left_out.items()) or "there was none"
+        reasons = ", ".join(f"{count} {reason}" for reason, count in left_out.items())
+        reasons = reasons or "none of them has any of the kinds asked for"
         remedy = "try other kinds" if model else "try other kinds or a model"
         raise DatasetError(f"no query can be made from {len(sources)} sources: {reasons}; {remedy}")
     corpus = [Text(source, "", text) for source, text in _cut(texts, kept).items()]

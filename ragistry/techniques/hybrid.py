@@ -73,12 +73,14 @@ class HybridTechnique:
         return reciprocal_rank_fusion(rankings, k=self.config.k, weights=weights, top_k=wanted, stage="hybrid")
 
 
-def under_present_names(rankings: Sequence[Ranking]) -> list[list[Document]]:
+def under_present_names(rankings: Sequence[Ranking]) -> Sequence[Ranking]:
     """The same rankings, where a chunk that went to another collection between two searches has one name in all.
 
     A collection may be renamed, or a source moved, while one base after the other searches; the last to see a chunk
     knows its name. Copies in several collections are not touched: a search finds one beside the other.
     """
+    if not _one_place_twice(rankings):
+        return rankings
     last_seen = {_place(document): document for ranking in rankings for document in ranking}
     copied = {place for ranking in rankings for place, times in Counter(map(_place, ranking)).items() if times > 1}
     return [
@@ -88,6 +90,17 @@ def under_present_names(rankings: Sequence[Ranking]) -> list[list[Document]]:
         ]
         for ranking in rankings
     ]
+
+
+def _one_place_twice(rankings: Sequence[Ranking]) -> bool:
+    """Whether two ids say that they are the same part of a file: seldom, and cheap to see."""
+    ids: dict[Hashable, str] = {}
+    for ranking in rankings:
+        for document in ranking:
+            place = document.metadata.get("source_file"), document.metadata.get("chunk_index")
+            if ids.setdefault(place, document.id) != document.id and place[0] is not None:
+                return True
+    return False
 
 
 def _place(document: Document) -> Hashable:

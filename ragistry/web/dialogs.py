@@ -16,6 +16,8 @@ def dialog(title: str, *, classes: str = "") -> Iterator[ui.dialog]:
     """A dialog, to be filled and then opened or awaited; it goes when it is closed, and gives the focus back first."""
     with ui.dialog() as made, ui.card().classes(f"rg-dialog {classes}"):
         made.props["aria-label"] = title
+        # Quasar lets a dialog grow, and a click that begins on a button which moves on is lost.
+        made.props("transition-show=fade transition-hide=fade")
         ui.label(title).classes("rg-dialog-title").props("role=heading aria-level=2")
         yield made
     made.on("hide", made.delete)

@@ -125,7 +125,7 @@ def test_the_limit_draws_the_same_queries_every_time() -> None:
 def test_where_nothing_holds_the_reasons_are_told() -> None:
     with pytest.raises(DatasetError, match="from 1 sources: 1 with too few telling words"):
         made(source("rain.md", RAIN, "Rain"))
-    with pytest.raises(DatasetError, match="there was none"):
+    with pytest.raises(DatasetError, match="none of them has any of the kinds asked for"):
         made(source("a.txt", "No heading at all."))
 
 

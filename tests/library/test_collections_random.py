@@ -66,7 +66,7 @@ def expected(model: Model, step: tuple) -> bool:
         case "delete", name, file if file in model.get(name, {}):
             del model[name][file]
         case "move", file, name, to, overwrite if (
-            file in model.get(name, {}) and to in model and (overwrite or name == to or file not in model[to])
+            file in model.get(name, {}) and to in model and name != to and (overwrite or file not in model[to])
         ):
             model[to][file] = model[name].pop(file)
         case _:

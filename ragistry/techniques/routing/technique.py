@@ -25,8 +25,9 @@ class CollectionRoutedTechnique:
     """Routing: choose the collections to search by the query, then search only these with the base.
 
     The targets are what ``targets`` gives, else the collections of the library. A router scores them:
-    ``evidence`` by what searches of words and vectors find where, ``embedding`` by descriptions and by samples of what
-    each target holds, ``llm`` lets a generator pick, ``explicit`` leaves it to the caller, ``all`` takes every one.
+    ``evidence`` by the words and vectors of a sample of what each holds (on words alone, by where a search finds them),
+    ``embedding`` by descriptions and the vectors of samples, ``llm`` lets a generator pick, ``explicit`` leaves it to
+    the caller, ``all`` takes every one.
     Several are searched where the best are within ``margin`` of each other, none where what is found fits the query
     less than ``threshold``. A caller's ``where`` limits the targets; where it leaves one, nobody is asked.
     """
