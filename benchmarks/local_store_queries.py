@@ -21,6 +21,8 @@ TOP_K, QUERY = 10, 0.8
 FILTERS = {"half": (1 / 5, 1 / 30), "p5": (1 / 6, 1 / 100), "p05": (1 / 50, 1 / 100)}
 """A collection each, and what a search of it may take of ChromaDB's time: the first, and those after it."""
 FILTER_ROUNDS = 15
+REPEATED = 20
+"""Searches of each round after the first: what is repeated is what it is in the long run."""
 LIST_MS, LIST_SIZE = 5.0, 100_000
 PAGE = 5_000
 
@@ -63,7 +65,7 @@ def filtered_rows(built: Built, raw: Collection, queries: Queries, truth: Truth,
         with closing(LocalStore(built.ours)) as store:
             store.count()
             first.append(milliseconds(store.search, query, TOP_K, where=where))
-            again += [milliseconds(store.search, other, TOP_K, where=where) for other in queries[:4]]
+            again += [milliseconds(store.search, other, TOP_K, where=where) for other in queries[:REPEATED]]
             recalls.append(truth.recall(query, ids(store, query, where), name))
         theirs.append(milliseconds(ask, raw, query, where))
         if number == 0:  # in vain: files that were not read for a while

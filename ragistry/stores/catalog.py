@@ -114,7 +114,12 @@ class Catalog:
             return Selection(list(self.groups.values()), [])
         whole: list[Group] = []
         partial: list[tuple[Group, dict[str, Any]]] = []
-        for group in self._candidates(where):
+        candidates = self._candidates(where)
+        name = where.get("collection", {}).get("$eq")
+        if isinstance(name, str):  # which all chunks of its sources meet
+            whole += self._by_collection.get(name, ())
+            candidates = self._by_collection.get(None, ())
+        for group in candidates:
             verdict = settle(where, group.common, group.varying)
             if verdict is True:
                 whole.append(group)
