@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
+from ragistry.stores import meta
+from ragistry.stores.row_checksums import Damaged, row_checksum
 from ragistry.types import SourceInfo, Where
 from ragistry.utils.settle import settle
 
@@ -30,6 +32,13 @@ class Group:
     lists: tuple[str, ...]
     """Keys of ``common`` that hold a list."""
 
+    @property
+    def name(self) -> str:
+        """What messages call it."""
+        if self.source_file is None:
+            return f"group {self.id} of chunks without a source"
+        return f"source {self.source_file!r} of collection {self.collection!r}"
+
     def metadata(self, own: dict[str, Any]) -> dict[str, Any]:
         """All metadata of a chunk, for the caller to keep and change."""
         whole = self.common | own
@@ -49,7 +58,7 @@ class Selection(NamedTuple):
         return [*self.whole, *(group for group, _ in self.partial)]
 
 
-_COLUMNS = "id, version, collection, source_file, first, chunks, common, varying, whole"
+_COLUMNS = "id, version, collection, source_file, first, chunks, common, varying, whole, checksum"
 
 
 class Catalog:
@@ -75,6 +84,8 @@ class Catalog:
         known = self.groups
         fresh = [id for id, version in present if id not in known or known[id].version != version]
         read = {group.id: group for group in _read(connection, fresh, everything=not known)}
+        if len(read) != len(fresh):
+            raise Damaged("some of what is recorded of sources cannot be found")
         return Catalog(state, generation_of(connection), {id: read.get(id) or known[id] for id, _ in present})
 
     def sources(self, collection: str | None) -> list[SourceInfo]:
@@ -101,12 +112,28 @@ class Catalog:
             for name, source_file, group in sorted(found, key=lambda item: item[:2])
         ]
 
+    def group(self, id: int) -> Group:
+        """The group of this number, which a chunk says that it belongs to; raises `Damaged` where there is none."""
+        try:
+            return self.groups[id]
+        except KeyError as error:
+            raise Damaged(f"what is recorded of source number {id!r} is gone") from error
+
     def holding(self, keys: Sequence[int]) -> list[Group]:
         """The groups in which these keys lie, each once."""
-        return list({(group := self.groups[self._by_first[self._at(key)]]).id: group for key in keys}.values())
+        found = {}
+        for key in keys:
+            group = self.group_at(key)
+            if group is None:
+                raise Damaged(f"chunk number {key} belongs to no source")
+            found[group.id] = group
+        return list(found.values())
 
-    def _at(self, key: int) -> int:
-        return self._firsts[bisect_right(self._firsts, key) - 1]
+    def group_at(self, key: int) -> Group | None:
+        """The group that has this key, if one has."""
+        place = bisect_right(self._firsts, key) - 1
+        group = self.groups[self._by_first[self._firsts[place]]] if place >= 0 else None
+        return group if group is not None and key < group.first + group.chunks else None
 
     def select(self, where: Where | None) -> Selection:
         """What meets a condition in its normal form; None: everything."""
@@ -139,12 +166,12 @@ class Catalog:
 
 def state_of(connection: sqlite3.Connection) -> int:
     """A number that grows with every write to the store."""
-    return int(connection.execute("SELECT value FROM meta WHERE key = 'state'").fetchone()[0])
+    return meta.number(connection, "state")
 
 
 def generation_of(connection: sqlite3.Connection) -> int:
     """A number that grows when all vectors are replaced by those of another embedder."""
-    return int(connection.execute("SELECT value FROM meta WHERE key = 'generation'").fetchone()[0])
+    return meta.number(connection, "generation")
 
 
 def _read(connection: sqlite3.Connection, ids: list[int], *, everything: bool) -> Iterable[Group]:
@@ -154,7 +181,10 @@ def _read(connection: sqlite3.Connection, ids: list[int], *, everything: bool) -
         rows = connection.execute(
             f"SELECT {_COLUMNS} FROM sources WHERE id IN (SELECT value FROM json_each(?))", (json.dumps(ids),)
         )
-    for id, version, collection, source_file, first, chunks, written, varying, whole in rows:
+    for id, *row, checksum in rows:
+        if row_checksum(*row) != checksum:
+            raise Damaged(f"what is recorded of source {row[2]!r} of collection {row[1]!r} is not what was written")
+        version, collection, source_file, first, chunks, written, varying, whole = row
         common = json.loads(written)
         lists = tuple(key for key, value in common.items() if isinstance(value, list))
         yield Group(

@@ -14,10 +14,11 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from ragistry.errors import StoreCorruptError, StoreError
-from ragistry.stores import integrity
-from ragistry.stores.database_errors import translated, translation
-from ragistry.stores.database_file import FILE, check_version, create
+from ragistry.stores.database_errors import ERRORS, translated, translation
+from ragistry.stores.database_file import FILE, check_version, create, version_of
+from ragistry.stores.database_migration import FORMER, add_checksums
 from ragistry.stores.forking import brief_lock, write_lock
+from ragistry.stores.integrity import Fault, faults
 from ragistry.stores.rights import is_writable
 
 log = logging.getLogger(__name__)
@@ -40,16 +41,33 @@ class Database:
         self._reading = threading.local()
         self._idle: dict[int, list[sqlite3.Connection]] = {}
         self._writers: dict[int, sqlite3.Connection] = {}
+        self._lasting: set[sqlite3.Connection] = set()
         self._guard = write_lock()
         self._pool = brief_lock()  # taken after the other, if both are; a reader does not wait for a write
         self._closed = False
         self._keeps = True  # connections to a file that stays as it is serve once: somebody else may write it
         try:
             with self.read() as connection:
+                former = version_of(connection) == FORMER
+            if former:
+                self._migrate()
+            with self.read() as connection:
                 check_version(connection, self.path)
         except BaseException:
             self.close()
             raise
+
+    def _migrate(self) -> None:
+        """Bring a file of the version before to this one: wholly, or not at all."""
+        if not is_writable(self.path.parent):
+            raise StoreError(
+                f"{str(self.path)!r} is of the version before, and is brought to this one when it is opened by "
+                "somebody who may write it; open it so once, or copy the folder to where it may be written"
+            )
+        with self.write() as connection:
+            if version_of(connection) == FORMER:  # else another process was faster
+                log.info("%s is brought to the version of this program", self.path)
+                add_checksums(connection)
 
     @contextmanager
     def read(self) -> Iterator[sqlite3.Connection]:
@@ -70,7 +88,7 @@ class Database:
             finally:
                 self._reading.connection = (0, None)
                 self._give_back(connection, idle)
-        except (UnicodeEncodeError, sqlite3.DatabaseError) as error:
+        except ERRORS as error:
             raise translation(self.path, error) from error
 
     def _give_back(self, connection: sqlite3.Connection, idle: list[sqlite3.Connection]) -> None:
@@ -125,22 +143,40 @@ class Database:
         with self._guard:
             try:
                 if writer := self._writers.get(os.getpid()):
-                    writer.execute(f"PRAGMA busy_timeout={ERASE_MS}")
+                    # Nobody waits for those who read long: what they see vanishes when it is next done.
+                    writer.execute(f"PRAGMA busy_timeout={0 if self._lasting else ERASE_MS}")
                     writer.execute("PRAGMA wal_checkpoint(TRUNCATE)")
                     writer.execute(f"PRAGMA busy_timeout={BUSY_SECONDS * 1000:.0f}")
             except sqlite3.OperationalError as error:
                 log.warning("%s: what was deleted is not yet wiped from the disk: %s", self.path, error)
 
-    def problems(self) -> list[str]:
+    @contextmanager
+    def lasting(self) -> Iterator[sqlite3.Connection]:
+        """A connection of its own, which sees one state however long it lasts: the thread may read and write beside.
+
+        It takes no lock at its end, which comes at any time where a generator is collected.
+        """
+        pid = os.getpid()
+        with translated(self.path):
+            connection = self._connect()
+            try:
+                self._lasting.add(connection)
+                connection.execute("BEGIN")
+                yield connection
+            finally:
+                if pid == os.getpid():  # else it stays in the set: the parent's must not be closed here
+                    connection.close()
+                    self._lasting.discard(connection)
+
+    def faults(self) -> list[Fault]:
         """What is wrong with the file, after reading all of it."""
         try:
-            with self.read() as connection:
-                found = [line for (line,) in connection.execute("PRAGMA integrity_check")]
-                found += [str(row) for row in connection.execute("PRAGMA foreign_key_check")]
-                found += integrity.faults(connection) if found == ["ok"] else []
+            with self.snapshot() as connection:
+                broken = [line for (line,) in connection.execute("PRAGMA integrity_check") if line != "ok"]
+                broken += [str(row) for row in connection.execute("PRAGMA foreign_key_check")]
+                return [Fault(line) for line in broken] or list(faults(connection))
         except StoreCorruptError as error:
-            return [str(error)]
-        return [f"{FILE}: {line}" for line in found if line != "ok"]
+            return [Fault(str(error))]
 
     def _connect(self) -> sqlite3.Connection:
         if self._closed:

@@ -8,7 +8,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from ragistry.errors import InvalidChunkError, StoreCorruptError, StoreError, StoreLockedError
+from ragistry.stores.row_checksums import Damaged
 from ragistry.utils.shown import one_line
+
+ERRORS = (sqlite3.DatabaseError, UnicodeEncodeError, UnicodeDecodeError)
+"""What comes of SQLite. It cannot decode what it says itself of a file in which names are garbled."""
 
 
 @contextmanager
@@ -16,17 +20,22 @@ def translated(path: Path) -> Iterator[None]:
     """Errors of SQLite as ours."""
     try:
         yield
-    except (UnicodeEncodeError, sqlite3.DatabaseError) as error:
+    except ERRORS as error:
         raise translation(path, error) from error
 
 
-def translation(path: Path, error: UnicodeEncodeError | sqlite3.DatabaseError) -> StoreError:
+def translation(path: Path, error: sqlite3.DatabaseError | UnicodeError) -> StoreError:
     """What an error of SQLite means for the store."""
     if isinstance(error, UnicodeEncodeError):
         return InvalidChunkError(
             f"nothing was changed: {error.object[:80]!r} has half a character (a lone surrogate); take it out"
         )
     said = one_line(str(error))
+    if isinstance(error, Damaged):
+        return StoreCorruptError(
+            f"{str(path)!r} is damaged: {said}; `ragistry repair` tells what to ingest again, "
+            "or put the file back from a backup"
+        )
     if isinstance(error, sqlite3.OperationalError):
         return _operational(path, error, said)
     return StoreCorruptError(

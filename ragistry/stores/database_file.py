@@ -10,15 +10,22 @@ from time import time
 from uuid import uuid4
 
 from ragistry.errors import StoreCorruptError, StoreError
+from ragistry.stores import meta
 from ragistry.stores.database_errors import translated
+from ragistry.stores.stamp import FILE as MADE_FROM
 
-VERSION = 1
+VERSION = 2
 FILE, MARKER = "store.db", "store.version"
 ABANDONED = 60.0
 """Seconds after which the beginnings of a database are taken for those of a process that was killed."""
 
 SCHEMA = """
-CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
+-- `checksum`, here and below: see `row_checksums`.
+CREATE TABLE meta (
+    key TEXT PRIMARY KEY,
+    value TEXT NOT NULL,
+    checksum INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
 
 -- A source: chunks whose keys follow one another from `first`. Chunks that belong to no source come in groups
 -- without a name. `common`: metadata that all chunks share; `varying`: the keys in which they differ; `whole`: the
@@ -33,6 +40,7 @@ CREATE TABLE sources (
     varying TEXT NOT NULL,
     whole INTEGER NOT NULL,
     version INTEGER NOT NULL,
+    checksum INTEGER NOT NULL,
     UNIQUE (collection, source_file)
 ) STRICT;
 
@@ -46,7 +54,8 @@ CREATE TABLE chunks (
     own TEXT NOT NULL,
     page ANY,
     section ANY,
-    has_code ANY
+    has_code ANY,
+    checksum INTEGER NOT NULL
 ) STRICT;
 CREATE INDEX chunks_by_source ON chunks (source);
 CREATE INDEX chunks_by_text ON chunks (text_hash);
@@ -57,13 +66,15 @@ CREATE INDEX chunks_by_code ON chunks (has_code) WHERE has_code IS NOT NULL;
 -- The vectors of a source's chunks as one array of float32, a row a chunk in the order of the keys.
 CREATE TABLE vectors (
     source INTEGER PRIMARY KEY REFERENCES sources (id) ON DELETE CASCADE,
-    data BLOB NOT NULL
+    data BLOB NOT NULL,
+    checksum INTEGER NOT NULL
 ) STRICT;
 
 -- The same of another embedder, while they are being made (`reembedding`).
 CREATE TABLE next_vectors (
     source INTEGER PRIMARY KEY REFERENCES sources (id) ON DELETE CASCADE,
-    data BLOB NOT NULL
+    data BLOB NOT NULL,
+    checksum INTEGER NOT NULL
 ) STRICT;
 
 -- Keys of which an index has yet to hear: of a chunk that is there, or that is gone.
@@ -75,7 +86,7 @@ CREATE TABLE vector_outbox (key INTEGER PRIMARY KEY) STRICT;
 def create(folder: Path) -> None:
     """Make the file where there has never been one; it gets its name when it is whole."""
     path, marker = folder / FILE, folder / MARKER
-    was_here = marker.exists()  # asked first, because it is made after the file
+    was_here = marker.exists() or _has_remains(folder)  # asked first, because all these are made after the file
     size = path.stat().st_size if path.exists() else -1
     if size > 0:
         with suppress(OSError):
@@ -100,8 +111,15 @@ def create(folder: Path) -> None:
                 connection.execute("PRAGMA page_size=16384")
                 connection.execute("PRAGMA journal_mode=WAL")
                 connection.executescript(SCHEMA)
-                first = {"version": VERSION, "store": uuid4().hex, "state": 0, "generation": 0, "next_key": 1}
-                connection.executemany("INSERT INTO meta VALUES (?, ?)", [(k, str(v)) for k, v in first.items()])
+                first: dict[str, str | int] = {
+                    "version": VERSION,
+                    "store": uuid4().hex,
+                    "state": 0,
+                    "generation": 0,
+                    "next_key": 1,
+                }
+                for name, value in first.items():
+                    meta.put(connection, name, value)
             finally:
                 connection.close()
             with suppress(FileExistsError):  # another process was faster: the file is then its
@@ -114,13 +132,24 @@ def create(folder: Path) -> None:
             ) from error
 
 
+def _has_remains(folder: Path) -> bool:
+    """Whether there is what only a database that was here can have left: an index, or writes of the last process."""
+    return (folder / f"{FILE}-wal").exists() or any(folder.glob(f"*/{MADE_FROM}"))
+
+
 def _mark(marker: Path) -> None:
     marker.write_text(f"{VERSION}\n", encoding="utf-8")
 
 
+def version_of(connection: sqlite3.Connection) -> str:
+    """The version of the program that the file is for."""
+    [version] = connection.execute("SELECT value FROM meta WHERE key = 'version'").fetchone() or ["?"]
+    return str(version)
+
+
 def check_version(connection: sqlite3.Connection, path: Path) -> None:
     """Raises `StoreError` where another version of this program wrote the file."""
-    [version] = connection.execute("SELECT value FROM meta WHERE key = 'version'").fetchone() or ["?"]
+    version = version_of(connection)
     if version != str(VERSION):
         raise StoreError(
             f"{str(path)!r} has version {version!r}, this program reads version {VERSION}; "

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 
 from ragistry.errors import EmbeddingMismatchError
+from ragistry.stores import meta
 from ragistry.types import EmbedderFingerprint
 from ragistry.utils.fingerprints import check_same_embedder, from_json, to_json
 
@@ -13,8 +14,8 @@ EMBEDDER, DIMENSION = "embedder", "dimension"
 
 def recorded_embedder(connection: sqlite3.Connection) -> EmbedderFingerprint | None:
     """The embedder, where one was recorded."""
-    found = connection.execute("SELECT value FROM meta WHERE key = ?", (EMBEDDER,)).fetchone()
-    return from_json(found[0]) if found else None
+    found = meta.value(connection, EMBEDDER)
+    return None if found is None else from_json(found)
 
 
 def check_recorded(connection: sqlite3.Connection, fingerprint: EmbedderFingerprint) -> None:
@@ -44,22 +45,22 @@ def check_to_write(connection: sqlite3.Connection, fingerprint: EmbedderFingerpr
 
 def record_embedder(connection: sqlite3.Connection, fingerprint: EmbedderFingerprint) -> None:
     """Remember the embedder and how long its vectors are."""
-    connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (EMBEDDER, to_json(fingerprint)))
+    meta.put(connection, EMBEDDER, to_json(fingerprint))
     record_dimension(connection, fingerprint.dimension)
 
 
 def recorded_dimension(connection: sqlite3.Connection) -> int | None:
     """How many numbers a vector has, once there is one."""
-    found = connection.execute("SELECT value FROM meta WHERE key = ?", (DIMENSION,)).fetchone()
-    return int(found[0]) if found else None
+    found = meta.value(connection, DIMENSION)
+    return None if found is None else int(found)
 
 
 def record_dimension(connection: sqlite3.Connection, dimension: int) -> None:
     """Remember how many numbers a vector has."""
-    connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (DIMENSION, str(dimension)))
+    meta.put(connection, DIMENSION, dimension)
 
 
 def forget_embedder(connection: sqlite3.Connection) -> None:
     """Remember no embedder, as in a new store."""
-    connection.execute("DELETE FROM meta WHERE key IN (?, ?)", (EMBEDDER, DIMENSION))
-    connection.execute("UPDATE meta SET value = value + 1 WHERE key = 'generation'")
+    meta.forget(connection, EMBEDDER, DIMENSION)
+    meta.raised(connection, "generation")

@@ -35,7 +35,10 @@ def brief_lock() -> threading.Lock:
 
 def _before() -> None:
     until = monotonic() + PATIENCE
-    _held.locks = [lock for lock in list(_locks) if lock.acquire(timeout=max(0.0, until - monotonic()))]
+    _held.locks = []  # filled one by one: what was taken is given back also if Ctrl-C comes in between
+    for lock in list(_locks):
+        if lock.acquire(timeout=max(0.0, until - monotonic())):
+            _held.locks.append(lock)
 
 
 def _after_in_parent() -> None:

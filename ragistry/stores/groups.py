@@ -87,10 +87,9 @@ def _move(connection: sqlite3.Connection, names: dict[Name, Group], source_file:
             f"collection {shown(new)} has a source {shown(source_file)} already; "
             "delete that one first, or rename the file"
         )
-    rows = connection.execute("SELECT id, own FROM chunks WHERE source = ? ORDER BY key", (group.id,)).fetchall()
-    ids = [_moved_id(id, group, json.loads(own), new) for id, own in rows]
-    _refuse_taken(connection, [to for to, (id, _) in zip(ids, rows, strict=True) if to != id])
-    move_group(connection, group.id, (new, source_file), group.common | {"collection": new}, ids)
+    ids = {id: _moved_id(id, metadata, group, new) for id, _, metadata in reading.group_chunks(connection, group)}
+    _refuse_taken(connection, [to for id, to in ids.items() if to != id])
+    move_group(connection, group, (new, source_file), ids)
     return group.chunks
 
 
@@ -99,9 +98,9 @@ def name_of(group: Group) -> Name | None:
     return None if group.collection is None or group.source_file is None else (group.collection, group.source_file)
 
 
-def _moved_id(id: str, group: Group, own: dict[str, Any], to: str) -> str:
+def _moved_id(id: str, metadata: dict[str, Any], group: Group, to: str) -> str:
     """An id that follows from the source's name follows it; one that somebody chose stays."""
-    index = (group.common | own).get("chunk_index")
+    index = metadata.get("chunk_index")
     if isinstance(index, int) and id == chunk_id(str(group.collection), str(group.source_file), index):
         return chunk_id(to, str(group.source_file), index)
     return id
@@ -156,4 +155,4 @@ def _each_group(connection: sqlite3.Connection, catalog: Catalog, keys: list[int
         "SELECT DISTINCT source FROM chunks WHERE key IN (SELECT value FROM json_each(?))", (json.dumps(keys),)
     )
     for (source,) in rows:
-        yield catalog.groups[source]
+        yield catalog.group(source)

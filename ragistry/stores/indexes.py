@@ -9,9 +9,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from ragistry.stores.database import Database
+from ragistry.stores.row_checksums import Damaged, checked_vectors, text_hash
 from ragistry.stores.upkeep import Upkeep
 
 if TYPE_CHECKING:
@@ -89,22 +88,26 @@ def _open_vectors(folder: Path) -> VectorIndex:
 
 def _texts(connection: sqlite3.Connection, keys: list[int] | None) -> Iterable[tuple[int, str]]:
     if keys is None:
-        return connection.execute("SELECT key, text FROM chunks ORDER BY key")
-    return connection.execute(
-        "SELECT key, text FROM chunks WHERE key IN (SELECT value FROM json_each(?))", (json.dumps(keys),)
-    )
+        rows = connection.execute("SELECT key, text, text_hash FROM chunks ORDER BY key")
+    else:
+        rows = connection.execute(
+            "SELECT key, text, text_hash FROM chunks WHERE key IN (SELECT value FROM json_each(?))", (json.dumps(keys),)
+        )
+    for key, text, hash in rows:
+        if text_hash(text) != hash:
+            raise Damaged(f"the text of chunk number {key} is not what was written")
+        yield key, text
 
 
 def _vectors(connection: sqlite3.Connection, keys: list[int] | None) -> Iterable[tuple[int, Vectors]]:
     wanted = None if keys is None else set(keys)
     rows = connection.execute(
-        "SELECT s.first, s.chunks, v.data FROM sources AS s JOIN vectors AS v ON v.source = s.id"
+        "SELECT s.first, s.id, s.chunks, v.data, v.checksum FROM sources AS s JOIN vectors AS v ON v.source = s.id"
         + ("" if keys is None else " WHERE s.first <= ? AND s.first + s.chunks > ?")
         + " ORDER BY s.first",
         () if not keys else (max(keys), min(keys)),
     )
-    for first, count, data in rows:
-        matrix = np.frombuffer(data, dtype=np.float32).reshape(count, -1)
-        for row in range(count):
-            if wanted is None or first + row in wanted:
-                yield first + row, matrix[row]
+    for first, *stored in rows:
+        for key, vector in enumerate(checked_vectors(*stored), first):
+            if wanted is None or key in wanted:
+                yield key, vector

@@ -10,9 +10,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 from ragistry.errors import StoreCorruptError
 from ragistry.stores.lexical_errors import REBUILD
+from ragistry.stores.lexical_writing import BLOCK_SIZE
 from ragistry.stores.rights import is_writable
 from ragistry.utils.analysis import analysis_record
 
@@ -27,7 +29,7 @@ def write_record(folder: Path, language: str) -> None:
     """Record which analysis the index was made with: the last step of making one, so that half an index has none."""
     path = folder / RECORD
     with path.open("w", encoding="utf-8") as file:
-        json.dump(analysis_record(language), file)
+        json.dump(_record(language), file)
         file.flush()
         os.fsync(file.fileno())
     directory = os.open(folder, os.O_RDONLY)
@@ -35,6 +37,10 @@ def write_record(folder: Path, language: str) -> None:
         os.fsync(directory)
     finally:
         os.close(directory)
+
+
+def _record(language: str) -> dict[str, Any]:
+    return {**analysis_record(language), "block": BLOCK_SIZE}
 
 
 def check_record(folder: Path, language: str) -> None:
@@ -45,7 +51,7 @@ def check_record(folder: Path, language: str) -> None:
         raise StoreCorruptError(f"there is no lexical index at {str(folder)!r}; {REBUILD}") from error
     except ValueError as error:
         raise StoreCorruptError(f"the lexical index at {str(folder)!r} has a garbled {RECORD}; {REBUILD}") from error
-    wanted = analysis_record(language)
+    wanted = _record(language)
     if found != wanted:
         raise StoreCorruptError(
             f"the lexical index at {str(folder)!r} was made with the analysis {found!r}, not {wanted!r}; {REBUILD}"

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from tantivy import FieldType, Occur, Query, Schema, Searcher
 
-from ragistry.stores.lexical_writing import KEY, TERMS
+from ragistry.stores.lexical_writing import BLOCK, BLOCK_SIZE, KEY, TERMS
 
 Keys = NDArray[np.int64]
 Scores = NDArray[np.float32]
@@ -36,12 +36,13 @@ def best(
     ``allowed``: the keys that may be returned, ascending. Where these are many, more than ``top_k`` hits are fetched
     and the others thrown away, again and more of them until the best are certain; where few, tantivy looks them up.
     """
-    fetch = top_k + SLACK
+    fetch = top_k
     if allowed is not None:
         if not len(allowed):
             return _empty()
         query, share = _narrowed(searcher, schema, query, allowed)
-        fetch += int(1.5 * top_k / share)
+        fetch = int(1.5 * top_k / share)
+    fetch += SLACK
     while True:
         if allowed is not None and KEY_COST * len(allowed) <= fetch:
             query, allowed, fetch = _filtered(query, _one_of(schema, allowed)), None, top_k + SLACK
@@ -76,11 +77,12 @@ def _empty() -> tuple[Keys, Scores]:
 
 
 def _narrowed(searcher: Searcher, schema: Schema, query: Query, allowed: Keys) -> tuple[Query, float]:
-    """The query within the range that the allowed keys span, and the share of that range which they are."""
-    first, last = int(allowed[0]), int(allowed[-1])
-    within = min(last - first + 1, searcher.num_docs)
+    """The query within the blocks that the allowed keys span, and the share of these which they are."""
+    first, last = int(allowed[0]) // BLOCK_SIZE, int(allowed[-1]) // BLOCK_SIZE
+    within = min((last - first + 1) * BLOCK_SIZE, searcher.num_docs)
     if within < searcher.num_docs / 2:
-        query = _filtered(query, Query.range_query(schema, KEY, FieldType.Integer, first, last))
+        blocks = Query.range_query(schema, BLOCK, FieldType.Integer, first, last, use_inverted_index=True)
+        query = _filtered(query, blocks)
     return query, min(1.0, len(allowed) / max(within, 1))
 
 

@@ -8,14 +8,18 @@ from tantivy import Document, Index, Schema, SchemaBuilder
 
 from ragistry.utils.analysis import analyse
 
-KEY, TERMS = "key", "terms"
+KEY, BLOCK, TERMS = "key", "block", "terms"
+BLOCK_SIZE = 128
+"""Keys whose rows have the same ``block``. What lies in a range of keys is so found by a few lists of rows, where to
+look at the key of every row of the index takes longer than most searches."""
 
 
 def schema() -> Schema:
-    """Row keys and, beside them, terms with how often each comes; no text is kept, and no positions."""
+    """Row keys, their blocks and terms with how often each comes; no text is kept, and no positions."""
     # A signed integer: an unsigned field that meets a negative number ends tantivy's thread without a word.
     fields = SchemaBuilder()
     fields.add_integer_field(KEY, indexed=True, fast=True)
+    fields.add_integer_field(BLOCK, indexed=True)
     fields.add_text_field(TERMS, tokenizer_name="whitespace", index_option="freq")
     return fields.build()
 
@@ -34,6 +38,7 @@ def write(index: Index, rows: Iterable[tuple[int, str]], delete: Iterable[int], 
         for key, text in rows:
             document = Document()
             document.add_integer(KEY, key)
+            document.add_integer(BLOCK, key // BLOCK_SIZE)
             document.add_text(TERMS, " ".join(analyse(text, language)))
             writer.add_document(document)
         writer.commit()

@@ -11,12 +11,14 @@ import numpy as np
 
 from ragistry.errors import InvalidFilterError, StoreError, StoreLockedError
 from ragistry.stores import embedder_record as record
-from ragistry.stores import exact, groups, reading, reembedding
+from ragistry.stores import exact, groups, integrity, reading, reembedding
 from ragistry.stores.flushing import Flusher
 from ragistry.stores.indexes import Indexes
 from ragistry.stores.options import store_folder
+from ragistry.stores.scanning import scanned
 from ragistry.stores.searching import Searching
 from ragistry.stores.state import State
+from ragistry.stores.text_hits import TextHits
 from ragistry.types import Document, EmbeddedChunk, EmbedderFingerprint, SourceInfo, Where
 from ragistry.utils.chunk_checks import check_chunks, check_source, listed
 from ragistry.utils.languages import canonical_language
@@ -169,15 +171,16 @@ class LocalStore:
         check_top_k(top_k)
         return self._searching.by_words(query, top_k, None if where is None else normalise(where))
 
+    def text_hits(self, query: str, top_k: int = 10, *, where: Where | None = None) -> TextHits:
+        """What `search_text` finds, to look at before any of it is read."""
+        check_query(query)
+        check_top_k(top_k)
+        return self._searching.hits_by_words(query, top_k, None if where is None else normalise(where))
+
     def get(self, ids: Sequence[str]) -> list[Document]:
         ids = check_ids(ids)
         with self._state.read() as (connection, catalog):
-            keys = reading.keys_of(connection, ids)
-            found = {
-                key: Document(text, metadata, 0.0, id)
-                for key, id, text, metadata in reading.contents(connection, catalog, keys.values())
-            }
-        return [found[keys[id]] for id in ids if id in keys]
+            return reading.documents_of(connection, catalog, ids)
 
     def vectors(self, ids: Sequence[str]) -> Vectors:
         ids = check_ids(ids)
@@ -199,9 +202,7 @@ class LocalStore:
     def scan(self, where: Where | None = None, *, batch: int = 1000) -> Iterator[Document]:
         condition = None if where is None else normalise(where)
         check_batch(batch)
-        with self._state.read() as (connection, catalog):
-            ids = reading.ids_of(connection, reading.selected_keys(connection, catalog.select(condition)))
-        return (document for start in range(0, len(ids), batch) for document in self.get(ids[start : start + batch]))
+        return scanned(self._state, condition, batch)
 
     def count(self, where: Where | None = None) -> int:
         condition = None if where is None else normalise(where)
@@ -259,12 +260,21 @@ class LocalStore:
     def verify(self) -> list[str]:
         """What is wrong with the files of the store, one line each; nothing where all is well. Reads all of them."""
         with self._state.locked():
-            return [*self._state.database.problems(), *self._indexes.problems()]
+            return [*integrity.told(self._state.database.faults()), *self._indexes.problems()]
 
     def repair(self) -> list[str]:
-        """Make every index again that is broken or keeps deleted vectors, and return what was wrong with it."""
+        """Make every index again that is broken or keeps deleted vectors, and return what was wrong with it.
+
+        What is damaged in the database cannot be made again, since nothing says what it was. Its source is from now
+        on taken for one that changed, so that it is ingested again. A source of which not even that can be read which
+        it was is taken out, since nothing else could be read as long as it is there.
+        """
         with self._state.locked():
-            return self._indexes.repair()
+            faults = self._state.database.faults()
+            if any(fault.group is not None or fault.unreadable is not None for fault in faults):
+                with self._state.write() as connection:
+                    integrity.give_up(connection, faults)
+            return [*integrity.remedies(faults), *self._indexes.repair()]
 
     def close(self) -> None:
         if self._state.closed:

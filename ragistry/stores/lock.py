@@ -15,10 +15,12 @@ import threading
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from time import monotonic, sleep
 
 from filelock import FileLock, Timeout
 
 from ragistry.errors import StoreError, StoreLockedError
+from ragistry.stores.interrupts import uninterrupted
 
 
 @dataclass(slots=True)
@@ -32,6 +34,8 @@ class _Hold:
 _holds: dict[Path, _Hold] = {}
 _guard = threading.Lock()
 _of_parent: list[FileLock] = []
+POLL = 0.05
+"""Seconds between two attempts to take a lock that another process has."""
 
 
 SERVER = "end that process, or wait until it is done, or let both use one ChromaDB server (`chroma run`)"
@@ -48,14 +52,7 @@ def hold(directory: Path, wait: float, *, store: Path | None = None, remedy: str
     with _guard:
         held = _holds.get(directory)
         if held is None:
-            lock = FileLock(_beside(directory, ".lock"), thread_local=False)
-            try:
-                _acquire(lock, directory, wait, str(store or directory), remedy, keep)
-                _holds[directory] = _Hold(lock, os.getpid(), keep)
-            except BaseException:  # Ctrl-C, too, may come when it is taken
-                if directory not in _holds:
-                    lock.release(force=True)
-                raise
+            _acquire(directory, wait, str(store or directory), remedy, keep)
             return
         if held.pid != os.getpid():
             raise StoreError(
@@ -83,11 +80,10 @@ def release(directory: Path, *, to: int | None = None) -> None:
         held.users = held.users - 1 if to is None else min(held.users, to)
         if held.users == 0:
             try:
-                del _holds[directory]
                 with suppress(OSError):
                     _holder_file(directory).unlink(missing_ok=True)
             finally:
-                held.lock.release()
+                uninterrupted(lambda: _give_back(directory, held.lock))
 
 
 def _renew() -> None:
@@ -103,11 +99,14 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_renew)
 
 
-def _acquire(lock: FileLock, directory: Path, wait: float, name: str, remedy: str, keep: bool) -> None:
+def _acquire(directory: Path, wait: float, name: str, remedy: str, keep: bool) -> None:
+    until = monotonic() + wait
     try:
-        lock.acquire(timeout=wait, poll_interval=0.05)
-    except Timeout as error:
-        raise StoreLockedError(f"the store at {name!r} is in use by {_holder(directory)}; {remedy}") from error
+        lock = uninterrupted(lambda: FileLock(_beside(directory, ".lock"), thread_local=False))
+        while not uninterrupted(lambda: _is_got(directory, lock, keep)):
+            if monotonic() >= until:
+                raise StoreLockedError(f"the store at {name!r} is in use by {_holder(directory)}; {remedy}")
+            sleep(POLL)
     except OSError as error:
         raise StoreError(
             f"the store at {name!r} cannot be locked for writing: {error.strerror!r}; nothing was changed; "
@@ -116,6 +115,22 @@ def _acquire(lock: FileLock, directory: Path, wait: float, name: str, remedy: st
     holder = {"pid": os.getpid(), "host": socket.gethostname(), "command": shlex.join(sys.argv)[:200], "keep": keep}
     with suppress(OSError):  # on a full disk there is no note, but there is a lock
         _holder_file(directory).write_text(json.dumps(holder), encoding="utf-8")
+
+
+def _is_got(directory: Path, lock: FileLock, keep: bool) -> bool:
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        return False
+    _holds[directory] = _Hold(lock, os.getpid(), keep)
+    return True
+
+
+def _give_back(directory: Path, lock: FileLock) -> None:
+    try:
+        lock.release()
+    finally:
+        _holds.pop(directory, None)
 
 
 def is_kept(directory: Path) -> bool:

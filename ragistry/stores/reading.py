@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ragistry.stores.catalog import Catalog, Group, Selection
-from ragistry.stores.writing import COLUMNS, Rows, text_hash
+from ragistry.stores.catalog import Catalog, Group, Selection, state_of
+from ragistry.stores.row_checksums import Damaged, checked_vectors, chunk_checksum, intact_vectors, text_hash
+from ragistry.stores.writing import COLUMNS, Rows
+from ragistry.types import Document
 from ragistry.utils.chunk_checks import id_problem
 from ragistry.utils.where import matches
 
@@ -39,15 +41,57 @@ def contents(
     """
     for page in _pages(list(keys), FEW):
         rows = connection.execute(
-            "SELECT key, id, text, own, source, (SELECT value FROM meta WHERE key = 'state') "
+            f"SELECT {_CHUNK}, text, (SELECT value FROM meta WHERE key = 'state') "
             f"FROM chunks WHERE key IN ({_marks(page)})",
             page,
         ).fetchall()
-        if rows and int(rows[0][5]) != catalog.state:
+        if rows and rows[0][7] != str(catalog.state):
             raise Outdated
-        owns = _parsed(f"[{','.join([row[3] for row in rows])}]")[0]  # all at once takes half as long as each
-        for (key, id, text, _, source, _), own in zip(rows, owns, strict=True):
-            yield key, id, text, catalog.groups[source].metadata(own)
+        if len(rows) < len(page):
+            _refuse_lost(connection, catalog, set(page).difference([row[0] for row in rows]))
+        for key, id, source, hash, own, checksum, text, _ in rows:
+            if chunk_checksum(key, id, source, hash, own) != checksum or text_hash(text) != hash:
+                raise _damaged(id)
+        owns = _parsed(f"[{','.join([row[4] for row in rows])}]")[0]  # all at once takes half as long as each
+        for (key, id, source, _, _, _, text, _), own in zip(rows, owns, strict=True):
+            yield key, id, text, catalog.group(source).metadata(own)
+
+
+_CHUNK = "key, id, source, text_hash, own, checksum"
+
+
+def _check_chunk(key: int, id: str, source: int, hash: int, own: str, checksum: int) -> None:
+    """Raise `Damaged` unless all this is what was written."""
+    if chunk_checksum(key, id, source, hash, own) != checksum:
+        raise _damaged(id)
+
+
+def _damaged(id: str) -> Damaged:
+    return Damaged(f"chunk {id!r} is not what was written")
+
+
+def documents(connection: sqlite3.Connection, catalog: Catalog, keys: Sequence[int]) -> list[Document]:
+    """The chunks of these keys, in their order."""
+    found = {key: Document(text, metadata, 0.0, id) for key, id, text, metadata in contents(connection, catalog, keys)}
+    return [found[key] for key in keys if key in found]
+
+
+def documents_of(connection: sqlite3.Connection, catalog: Catalog, ids: Sequence[str]) -> list[Document]:
+    """The chunks of these ids that are stored, in their order."""
+    keys = keys_of(connection, ids)
+    found = {document.id: document for document in documents(connection, catalog, list(keys.values()))}
+    if found.keys() != keys.keys():
+        raise Damaged("the index of ids leads to other chunks")
+    return [found[id] for id in ids if id in found]
+
+
+def _refuse_lost(connection: sqlite3.Connection, catalog: Catalog, keys: set[int]) -> None:
+    """Raise `Damaged` if a source has one of these keys, of which there are no chunks, else maybe `Outdated`."""
+    if state_of(connection) != catalog.state:
+        raise Outdated
+    for key in keys:
+        if group := catalog.group_at(key):
+            raise Damaged(f"a chunk of {group.name} is gone")
 
 
 def keys_of(connection: sqlite3.Connection, ids: Sequence[str]) -> dict[str, int]:
@@ -57,17 +101,6 @@ def keys_of(connection: sqlite3.Connection, ids: Sequence[str]) -> dict[str, int
     for page in _pages([id for id in ids if not id_problem(id)], FEW):
         found.update(connection.execute(f"SELECT id, key FROM chunks WHERE id IN ({_marks(page)})", page))
     return found
-
-
-def ids_of(connection: sqlite3.Connection, keys: Keys) -> list[str]:
-    """The ids of these keys, in the order of the keys."""
-    return [
-        id
-        for page in _pages(keys.tolist())
-        for (id,) in connection.execute(
-            "SELECT id FROM chunks WHERE key IN (SELECT value FROM json_each(?)) ORDER BY key", (json.dumps(page),)
-        )
-    ]
 
 
 def selected_keys(connection: sqlite3.Connection, selection: Selection) -> Keys:
@@ -105,11 +138,17 @@ def _matching(connection: sqlite3.Connection, groups: list[Group], where: dict[s
         return
     common = {group.id: group.common for group in groups}
     rows = connection.execute(
-        "SELECT key, source, own FROM chunks WHERE source IN (SELECT value FROM json_each(?))", (sources,)
+        f"SELECT {_CHUNK} FROM chunks WHERE source IN (SELECT value FROM json_each(?))", (sources,)
     )
-    for key, source, own in rows:
-        if matches(where, common[source] | json.loads(own)):
+    lacking = sum(group.chunks for group in groups)
+    for row in rows:
+        lacking -= 1
+        _check_chunk(*row)
+        key, _, source, _, own, _ = row
+        if source in common and matches(where, common[source] | json.loads(own)):
             yield key
+    if lacking:
+        raise Damaged(f"{lacking:,} chunks of the sources in question are gone")
 
 
 def _on_column(where: dict[str, Any]) -> tuple[str, Any] | None:
@@ -125,20 +164,38 @@ def group_vectors(connection: sqlite3.Connection, groups: Sequence[Group]) -> It
     """Of each group its vectors, ``(chunks, d)``, in the order of their keys; read only."""
     by_id = {group.id: group for group in groups}
     for page in _pages(list(by_id), FEW):
-        rows = connection.execute(f"SELECT source, data FROM vectors WHERE source IN ({_marks(page)})", page)
-        for source, data in rows:
-            group = by_id[source]
-            yield group, np.frombuffer(data, dtype=np.float32).reshape(group.chunks, -1)
+        rows = connection.execute(f"SELECT source, data, checksum FROM vectors WHERE source IN ({_marks(page)})", page)
+        for source, data, checksum in rows:
+            if group := by_id.pop(source, None):
+                yield group, checked_vectors(group.id, group.chunks, data, checksum)
+    for group in by_id.values():
+        raise Damaged(f"the vectors of {group.name} are gone")
 
 
 def group_rows(connection: sqlite3.Connection, group: Group) -> Rows:
     """All of a group, to be written again."""
-    rows = connection.execute("SELECT id, text, own FROM chunks WHERE source = ? ORDER BY key", (group.id,)).fetchall()
-    [(_, vectors)] = group_vectors(connection, [group])
-    return Rows(
-        [id for id, _, _ in rows], [text for _, text, _ in rows],
-        [group.common | json.loads(own) for _, _, own in rows], vectors,
-    )  # fmt: skip
+    chunks = group_chunks(connection, group)
+    vectors = _intact_vectors(connection, group)
+    return Rows([id for id, _, _ in chunks], [text for _, text, _ in chunks], [own for *_, own in chunks], vectors)
+
+
+def _intact_vectors(connection: sqlite3.Connection, group: Group) -> Vectors:
+    found = connection.execute("SELECT data, checksum FROM vectors WHERE source = ?", (group.id,)).fetchone()
+    if found is None or not intact_vectors(group.id, group.chunks, *found):
+        raise Damaged(f"the vectors of {group.name} are not what was written")
+    return checked_vectors(group.id, group.chunks, *found)
+
+
+def group_chunks(connection: sqlite3.Connection, group: Group) -> list[tuple[str, str, dict[str, Any]]]:
+    """Of each chunk of a group its id, its text and its whole metadata."""
+    rows = connection.execute(f"SELECT {_CHUNK}, text FROM chunks WHERE source = ? ORDER BY key", (group.id,))
+    found = []
+    for key, id, _, _, own, checksum, text in rows:
+        _check_chunk(key, id, group.id, text_hash(text), own, checksum)
+        found.append((id, text, group.metadata(json.loads(own))))
+    if len(found) != group.chunks:
+        raise Damaged(f"{group.name} has {len(found):,} chunks in place of {group.chunks:,}")
+    return found
 
 
 def vectors_of_texts(connection: sqlite3.Connection, texts: Sequence[str]) -> dict[str, Vectors]:
@@ -147,21 +204,26 @@ def vectors_of_texts(connection: sqlite3.Connection, texts: Sequence[str]) -> di
     places: dict[str, tuple[int, int]] = {}
     for page in _pages(list(wanted)):
         rows = connection.execute(
-            "SELECT c.text, c.source, c.key - s.first FROM json_each(?) AS wanted "
+            "SELECT c.text, c.source, c.key - s.first, c.key, c.id, c.text_hash, c.own, c.checksum "
+            "FROM json_each(?) AS wanted "
             "JOIN chunks AS c ON c.text_hash = wanted.value JOIN sources AS s ON s.id = c.source",
             (json.dumps(page),),
         )
-        places.update({text: (source, row) for text, source, row in rows if wanted[text_hash(text)] == text})
+        for text, source, row, key, id, hash, own, checksum in rows:
+            if wanted.get(hash) == text and chunk_checksum(key, id, source, hash, own) == checksum:
+                places[text] = (source, row)
     found: dict[str, Vectors] = {}
     by_source: dict[int, list[tuple[str, int]]] = {}
     for text, (source, row) in places.items():
         by_source.setdefault(source, []).append((text, row))
     for source, pairs in by_source.items():
-        data, count = connection.execute(
-            "SELECT v.data, s.chunks FROM vectors AS v JOIN sources AS s ON s.id = v.source WHERE s.id = ?", (source,)
+        stored = connection.execute(
+            "SELECT s.chunks, v.data, v.checksum FROM vectors AS v JOIN sources AS s ON s.id = v.source WHERE s.id = ?",
+            (source,),
         ).fetchone()
-        matrix = np.frombuffer(data, dtype=np.float32).reshape(count, -1)
-        found |= {text: matrix[row] for text, row in pairs}
+        if stored and intact_vectors(source, *stored):  # what is damaged is made again
+            matrix = checked_vectors(source, *stored)
+            found |= {text: matrix[row] for text, row in pairs if 0 <= row < len(matrix)}
     return found
 
 

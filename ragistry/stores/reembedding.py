@@ -6,8 +6,9 @@ import sqlite3
 from typing import TYPE_CHECKING
 
 from ragistry.errors import EmbeddingMismatchError, InvalidChunkError
+from ragistry.stores import meta
 from ragistry.stores.embedder_record import record_embedder, recorded_embedder
-from ragistry.stores.writing import touch
+from ragistry.stores.writing import put_vectors, touch
 from ragistry.types import EmbedderFingerprint
 from ragistry.utils.fingerprints import from_json, to_json
 from ragistry.utils.vectors import unit_vectors
@@ -21,11 +22,10 @@ NEXT = "next_embedder"
 def begin(connection: sqlite3.Connection, fingerprint: EmbedderFingerprint) -> None:
     """Go on with what was begun with the same embedder; forget what was begun with another."""
     text = to_json(fingerprint)
-    found = connection.execute("SELECT value FROM meta WHERE key = ?", (NEXT,)).fetchone()
-    if found and found[0] == text:
+    if meta.value(connection, NEXT) == text:
         return
     connection.execute("DELETE FROM next_vectors")
-    connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (NEXT, text))
+    meta.put(connection, NEXT, text)
 
 
 def missing(connection: sqlite3.Connection) -> list[int]:
@@ -62,7 +62,7 @@ def put(connection: sqlite3.Connection, group: int, vectors: Vectors, fingerprin
             f"{fingerprint.model!r} gave vectors of {units.shape[1]} numbers in place of {fingerprint.dimension}; "
             "the old vectors stay in use; see to the model, then run `ragistry reembed` again"
         )
-    connection.execute("INSERT OR REPLACE INTO next_vectors VALUES (?, ?)", (group, units.tobytes()))
+    put_vectors(connection, "next_vectors", group, units)
 
 
 def finish(connection: sqlite3.Connection, fingerprint: EmbedderFingerprint) -> bool:
@@ -75,11 +75,11 @@ def finish(connection: sqlite3.Connection, fingerprint: EmbedderFingerprint) -> 
     if missing(connection):
         return False
     connection.execute("DELETE FROM vectors")
-    connection.execute("INSERT INTO vectors SELECT source, data FROM next_vectors")
+    connection.execute("INSERT INTO vectors SELECT source, data, checksum FROM next_vectors")
     connection.execute("DELETE FROM next_vectors")
-    connection.execute("DELETE FROM meta WHERE key = ?", (NEXT,))
+    meta.forget(connection, NEXT)
     # What others keep in memory, and the approximate index, are of the old vectors.
-    connection.execute("UPDATE meta SET value = value + 1 WHERE key = 'generation'")
+    meta.raised(connection, "generation")
     record_embedder(connection, fingerprint)
     touch(connection)
     return True
@@ -87,10 +87,10 @@ def finish(connection: sqlite3.Connection, fingerprint: EmbedderFingerprint) -> 
 
 def _is_done(connection: sqlite3.Connection, fingerprint: EmbedderFingerprint) -> bool:
     """Whether another has finished with the same embedder meanwhile; raises where one began with another."""
-    found = connection.execute("SELECT value FROM meta WHERE key = ?", (NEXT,)).fetchone()
-    if found and found[0] == to_json(fingerprint):
+    found = meta.value(connection, NEXT)
+    if found == to_json(fingerprint):
         return False
-    other = from_json(found[0]) if found else recorded_embedder(connection)
+    other = from_json(found) if found else recorded_embedder(connection)
     if not found and other == fingerprint:
         return True
     raise EmbeddingMismatchError(

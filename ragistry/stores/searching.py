@@ -6,7 +6,7 @@ import logging
 import sqlite3
 from collections.abc import Callable, Sequence
 from itertools import count
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,7 @@ from ragistry.stores.indexes import Indexes
 from ragistry.stores.ranking import ranked_documents
 from ragistry.stores.sketch import Sketches, nearly_nearest
 from ragistry.stores.state import State
+from ragistry.stores.text_hits import TextHits
 from ragistry.stores.upkeep import I, Upkeep
 from ragistry.trace import degraded
 from ragistry.types import Document, Where
@@ -31,6 +32,10 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 Found = tuple[reading.Keys, NDArray[np.float32]]
+NOTHING: Found = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.float32)
+Answer = TypeVar("Answer")
+Made = Callable[[sqlite3.Connection, Catalog, Found], Answer]
+"""Makes an answer of what an index found, inside of the snapshot."""
 
 MANY = 4
 """Of all vectors a quarter takes as long to pick out of memory as all take to be compared."""
@@ -111,23 +116,38 @@ class Searching:
 
     def by_words(self, query: str, top_k: int, where: Where | None) -> list[Document]:
         """The best chunks by BM25 that meet a condition in its normal form."""
+
+        def read(connection: sqlite3.Connection, catalog: Catalog, found: Found) -> list[Document]:
+            return ranked_documents(connection, catalog, *found, top_k, "bm25", "bm25")
+
+        return self._by_words(query, top_k, where, read)
+
+    def hits_by_words(self, query: str, top_k: int, where: Where | None) -> TextHits:
+        """The same, not read yet."""
+
+        def kept(connection: sqlite3.Connection, catalog: Catalog, found: Found) -> TextHits:
+            return TextHits.of(connection, catalog, self._state.database, *found)
+
+        return self._by_words(query, top_k, where, kept)
+
+    def _by_words(self, query: str, top_k: int, where: Where | None, made: Made[Answer]) -> Answer:
+        """What is ``made`` of the keys and scores that the lexical index finds."""
         lexical = self._indexes.lexical
 
-        def search(index: LexicalIndex | None, final: bool) -> list[Document]:
+        def search(index: LexicalIndex | None, final: bool) -> Answer:
             with self._state.read() as (connection, catalog):
                 if not catalog.chunks:
-                    return self._nothing()
+                    self._nothing()
+                    return made(connection, catalog, NOTHING)
                 allowed = None if where is None else self._keys(connection, catalog, where)
-                keys, scores = _asked(
-                    lexical, index, lambda found: found.search(query, top_k, allowed=allowed), connection, final
+                found = _asked(
+                    lexical, index, lambda index: index.search(query, top_k, allowed=allowed), connection, final
                 )
-                return ranked_documents(connection, catalog, keys, scores, top_k, "bm25", "bm25")
+                return made(connection, catalog, found)
 
         return self._tried(lexical, lexical.opened(), search)
 
-    def _tried(
-        self, keeper: Upkeep[I], index: I | None, search: Callable[[I | None, bool], list[Document]]
-    ) -> list[Document]:
+    def _tried(self, keeper: Upkeep[I], index: I | None, search: Callable[[I | None, bool], Answer]) -> Answer:
         """What ``search`` finds with the index as it is, if that will do, else when it is brought up.
 
         It is never waited for inside of a snapshot, for which in turn a writer may wait.
@@ -231,7 +251,7 @@ def _asked(
     """What an index finds; `_Again` where it is not there, fails, or does not hold what the connection sees."""
     if index is None:
         if final:
-            return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.float32)
+            return NOTHING
         raise _Again
     try:
         found = ask(index)

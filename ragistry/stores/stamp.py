@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+from ragistry.stores import meta
 from ragistry.stores.catalog import generation_of, state_of
 
 FILE = "made-from.json"
@@ -60,7 +61,7 @@ class Stamp:
 
     def confirm(self, connection: sqlite3.Connection, mark: str) -> None:
         """Give the mark to the database."""
-        connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (self._name, mark))
+        meta.put(connection, self._name, mark)
 
     def _read(self) -> dict[str, Any]:
         """What the folder says of itself; nothing where it says nothing that can be read."""
@@ -76,9 +77,8 @@ class Stamp:
         return stamp if isinstance(stamp, dict) else {}
 
     def _now(self, connection: sqlite3.Connection) -> dict[str, Any]:
-        found = connection.execute("SELECT value FROM meta WHERE key = ?", (self._name,)).fetchone()
         return {
-            "mark": found[0] if found else "",
+            "mark": meta.value(connection, self._name) or "",
             "state": state_of(connection),
             "generation": generation_of(connection) if self._of_vectors else 0,
         }

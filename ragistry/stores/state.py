@@ -51,8 +51,14 @@ class State:
         self._check_alone()  # at once: a turn may be long in coming
         with self._turn():
             self._check_alone()
-            self._hold(self._lock_timeout)
-            _exclusive.add(self.folder)
+            others = users(self._lock_file)
+            try:
+                self._hold(self._lock_timeout)
+                _exclusive.add(self.folder)
+            except BaseException:  # Ctrl-C may come between the two
+                _exclusive.discard(self.folder)
+                release(self._lock_file, to=others)
+                raise
 
     def _check_alone(self) -> None:
         if self.folder in _exclusive:
@@ -76,6 +82,13 @@ class State:
             yield connection, self.catalog(connection)
 
     @contextmanager
+    def lasting(self) -> Iterator[tuple[sqlite3.Connection, Catalog]]:
+        """The same for one who takes long, and does other things between."""
+        self._check_open()
+        with self.database.lasting() as connection:
+            yield connection, self.catalog(connection)
+
+    @contextmanager
     def write(self) -> Iterator[sqlite3.Connection]:
         """A transaction, by the holder of the store's lock: all of it happens or nothing."""
         with self.locked(), self.database.write() as connection:
@@ -95,8 +108,11 @@ class State:
         ``to_search``: wait for no process that keeps it.
         """
         self._check_open()
-        with self._turn():
-            others = users(self._lock_file)
+        turn = self._turn()
+        is_within = turn._is_owned()  # type: ignore[attr-defined]  # as `threading.Condition` asks it
+        with turn:
+            # From without nobody has it but one that keeps it: what Ctrl-C left behind earlier is given back now.
+            others = users(self._lock_file) if is_within else int(self.folder in _exclusive)
             try:
                 self._hold(0 if to_search and is_kept(self._lock_file) else self._lock_timeout)
                 yield

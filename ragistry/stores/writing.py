@@ -9,17 +9,23 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
-from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from ragistry.stores import meta
+from ragistry.stores.row_checksums import chunk_checksum, row_checksum, text_hash, vectors_checksum
+
 if TYPE_CHECKING:
     from ragistry.protocols import Vectors
+    from ragistry.stores.catalog import Group
 
 
 COLUMNS = ("page", "section", "has_code")
 """Metadata with a column and an index of their own."""
+SOURCE_COLUMNS = (
+    "version", "collection", "source_file", "first", "chunks", "common", "varying", "whole", "checksum"
+)  # fmt: skip
 LOOSE_GROUP = 1_000
 """Chunks without a source are kept in groups of this many."""
 
@@ -40,15 +46,9 @@ class Rows(NamedTuple):
         )  # fmt: skip
 
 
-def text_hash(text: str) -> int:
-    """64 bits by which a text is looked up; whoever finds it compares the text itself."""
-    return int.from_bytes(blake2b(text.encode(errors="surrogatepass"), digest_size=8).digest(), "little", signed=True)
-
-
 def touch(connection: sqlite3.Connection) -> int:
     """A new state of the store, which tells readers that theirs is old."""
-    connection.execute("UPDATE meta SET value = value + 1 WHERE key = 'state'")
-    return int(connection.execute("SELECT value FROM meta WHERE key = 'state'").fetchone()[0])
+    return meta.raised(connection, "state")
 
 
 def put_group(connection: sqlite3.Connection, name: tuple[str, str] | None, rows: Rows, *, whole: bool = False) -> None:
@@ -61,21 +61,22 @@ def put_group(connection: sqlite3.Connection, name: tuple[str, str] | None, rows
     collection, source_file = name or (None, None)
     common, own = factored(rows.metadatas)
     varying = sorted({key for metadata in own for key in metadata})
-    first = _take_keys(connection, len(rows.ids))
-    source = connection.execute(
-        "INSERT INTO sources (collection, source_file, first, chunks, common, varying, whole, version)"
-        " VALUES (?,?,?,?,?,?,?,?)",
-        (collection, source_file, first, len(rows.ids), _json(common), json.dumps(varying), whole, touch(connection)),
-    ).lastrowid
-    connection.executemany(
-        "INSERT INTO chunks VALUES (?,?,?,?,?,?,?,?,?)",
-        [
-            (first + row, id, source, text_hash(text), text, _json(metadata), *_columns(metadata))
-            for row, (id, text, metadata) in enumerate(zip(rows.ids, rows.texts, own, strict=True))
-        ],
+    count = len(rows.ids)
+    first = meta.raised(connection, "next_key", count) - count  # keys that no chunk has had
+    source = _write_source(
+        connection, None, (collection, source_file, first, count, _json(common), json.dumps(varying), int(whole))
     )
-    data = np.ascontiguousarray(rows.vectors, dtype=np.float32)
-    connection.execute("INSERT INTO vectors VALUES (?, ?)", (source, data.tobytes()))
+    connection.executemany(
+        "INSERT INTO chunks VALUES (?,?,?,?,?,?,?,?,?,?)",
+        [
+            (
+                key, id, source, hash := text_hash(text), text, written := _json(metadata), *columns_of(metadata),
+                chunk_checksum(key, id, source, hash, written),
+            )
+            for key, id, text, metadata in zip(range(first, first + count), rows.ids, rows.texts, own, strict=True)
+        ],
+    )  # fmt: skip
+    put_vectors(connection, "vectors", source, rows.vectors)
     tell_indexes(connection, range(first, first + len(rows.ids)))
 
 
@@ -83,24 +84,61 @@ def drop_groups(connection: sqlite3.Connection, sources: Iterable[int]) -> None:
     """Remove groups with all that is theirs."""
     touch(connection)
     for source in sources:
-        first, count = connection.execute("SELECT first, chunks FROM sources WHERE id = ?", (source,)).fetchone()
-        tell_indexes(connection, range(first, first + count))
+        keys = connection.execute("SELECT key FROM chunks WHERE source = ?", (source,)).fetchall()
+        tell_indexes(connection, [key for (key,) in keys])
         connection.execute("DELETE FROM chunks WHERE source = ?", (source,))
         connection.execute("DELETE FROM vectors WHERE source = ?", (source,))
         connection.execute("DELETE FROM next_vectors WHERE source = ?", (source,))
         connection.execute("DELETE FROM sources WHERE id = ?", (source,))
 
 
-def move_group(
-    connection: sqlite3.Connection, source: int, to: tuple[str, str], common: Mapping[str, Any], ids: Sequence[str]
-) -> None:
-    """Give a source another name, its chunks the ids that follow from it; their keys, and so the indexes, stay."""
-    first = connection.execute("SELECT first FROM sources WHERE id = ?", (source,)).fetchone()[0]
-    connection.execute(
-        "UPDATE sources SET collection = ?, source_file = ?, common = ?, version = ? WHERE id = ?",
-        (*to, _json(common), touch(connection), source),
+def put_vectors(connection: sqlite3.Connection, table: str, source: int, vectors: Vectors) -> None:
+    """Write the vectors of a source, ``(n, d)`` with n the number of its chunks, in the place of what is there."""
+    data = np.ascontiguousarray(vectors, dtype=np.float32).tobytes()
+    checksum = vectors_checksum(source, data)
+    connection.execute(f"INSERT OR REPLACE INTO {table} VALUES (?, ?, ?)", (source, data, checksum))
+
+
+def move_group(connection: sqlite3.Connection, group: Group, to: tuple[str, str], ids: Mapping[str, str]) -> None:
+    """Give a source another name, its chunks the ids that follow from it; their keys, and so the indexes, stay.
+
+    ``ids``: the new ones by the old ones.
+    """
+    _rewrite_source(connection, group, to, group.common | {"collection": to[0]}, whole=group.whole)
+    rows = connection.execute("SELECT key, id, text_hash, own FROM chunks WHERE source = ?", (group.id,)).fetchall()
+    connection.executemany(
+        "UPDATE chunks SET id = ?, checksum = ? WHERE key = ?",
+        [(ids[id], chunk_checksum(key, ids[id], group.id, hash, own), key) for key, id, hash, own in rows],
     )
-    connection.executemany("UPDATE chunks SET id = ? WHERE key = ?", [(id, first + row) for row, id in enumerate(ids)])
+
+
+def mark_unwhole(connection: sqlite3.Connection, group: Group) -> None:
+    """Note of a source that it is not all that was ingested, so that it is ingested again."""
+    _rewrite_source(connection, group, (group.collection, group.source_file), group.common, whole=False)
+
+
+def _rewrite_source(
+    connection: sqlite3.Connection,
+    group: Group,
+    name: tuple[str | None, str | None],
+    common: dict[str, Any],
+    *,
+    whole: bool,
+) -> None:
+    varying = json.dumps(sorted(group.varying))
+    _write_source(connection, group.id, (*name, group.first, group.chunks, _json(common), varying, int(whole)))
+
+
+def _write_source(connection: sqlite3.Connection, source: int | None, row: tuple[Any, ...]) -> int:
+    """Write what is said of a source, a new one or one of this number, in a new version; returns its number."""
+    values = (touch(connection), *row)
+    changes = ", ".join(f"{column} = excluded.{column}" for column in SOURCE_COLUMNS)
+    written = connection.execute(
+        f"INSERT INTO sources (id, {', '.join(SOURCE_COLUMNS)}) VALUES (?,?,?,?,?,?,?,?,?,?) "
+        f"ON CONFLICT (id) DO UPDATE SET {changes} RETURNING id",
+        (source, *values, row_checksum(*values)),
+    )
+    return int(written.fetchone()[0])
 
 
 def tell_indexes(connection: sqlite3.Connection, keys: Iterable[int]) -> None:
@@ -124,14 +162,7 @@ def _same(one: Any, other: Any) -> bool:
     return type(one) is type(other) and one == other and (not isinstance(one, list) or repr(one) == repr(other))
 
 
-def _take_keys(connection: sqlite3.Connection, count: int) -> int:
-    """The first of ``count`` keys that no chunk has had."""
-    [first] = connection.execute("SELECT value FROM meta WHERE key = 'next_key'").fetchone()
-    connection.execute("UPDATE meta SET value = ? WHERE key = 'next_key'", (str(int(first) + count),))
-    return int(first)
-
-
-def _columns(metadata: Mapping[str, Any]) -> list[Any]:
+def columns_of(metadata: Mapping[str, Any]) -> list[Any]:
     """Values of `COLUMNS`; of ``has_code`` only truth values, of the others only text and numbers."""
     values = [metadata.get(name) for name in COLUMNS]
     return [

@@ -13,7 +13,7 @@ import pytest
 
 from ragistry.errors import StoreCorruptError
 from ragistry.stores.local import GRAPH_ABOVE, LocalStore
-from tests.stores.local_stores import Truth, check, check_searches, held, put, same, truth_of, version_of
+from tests.stores.local_stores import Truth, check, check_searches, held, ids_of, put, same, truth_of, version_of
 
 A, B, A2, NEW = version_of("a.md", 1), version_of("b.md", 1), version_of("a.md", 2), version_of("new.md", 1)
 TRUTH = truth_of(A, B)
@@ -203,13 +203,16 @@ def test_a_damaged_database_is_said_plainly_and_never_replaced(copy: Path, damag
 def test_garbled_text_and_vectors_are_told_by_verify(copy: Path) -> None:
     text = A[1].text.encode()
     path = copy / "store.db"
+    with closing(LocalStore(copy)) as store:
+        vector = store.vectors([ids_of([A[1]])[0]]).tobytes()
     content = path.read_bytes()
     assert content.count(text) == 1
     path.write_bytes(content.replace(text, text.replace(b"part1", b"part7")))
     with closing(LocalStore(copy)) as store:
         assert "text of chunk" in store.verify()[0]
-        [id] = [document.id for document in store.scan() if "part7" in document.content]
-        vector = store.vectors([id]).tobytes()
+        with pytest.raises(StoreCorruptError, match=r"store\.db' is damaged: chunk .* is not what was written"):
+            list(store.scan())
+        assert [document.content for document in store.get(ids_of([A[0], A[2]]))]
     path.write_bytes(content.replace(vector, b"\x00" * 8 + vector[8:]))
     with closing(LocalStore(copy)) as store:
         assert "vectors of source 'a.md' of collection 'c'" in store.verify()[0]
@@ -231,12 +234,42 @@ def test_no_garbled_page_of_the_database_goes_unnoticed(copy: Path, page: int) -
     assert told_of(copy)
 
 
+def test_names_that_cannot_be_decoded_are_said_plainly(copy: Path) -> None:
+    path = copy / "store.db"
+    content = path.read_bytes()
+    at = content.index(b"CREATE TABLE chunks") + len(b"CREATE TABLE ")
+    path.write_bytes(content[:at] + b"\x96\xff" + content[at + 2 :])
+    with pytest.raises(StoreCorruptError, match=r"store\.db' is damaged"):
+        LocalStore(copy)
+
+
 def test_a_store_that_was_killed_before_its_mark_is_marked_when_it_is_opened(copy: Path) -> None:
     (copy / "store.version").unlink()
     LocalStore(copy).close()
     (copy / "store.db").unlink()
     with pytest.raises(StoreCorruptError, match="gone, though there was a store here"):
         LocalStore(copy)
+
+
+@pytest.mark.parametrize("left", ["lexical", "chroma", "store.db-wal"])
+def test_a_database_that_is_gone_is_said_to_be_gone_as_long_as_anything_is_left_of_it(copy: Path, left: str) -> None:
+    (copy / "store.db").unlink()
+    (copy / "store.version").unlink()
+    (copy / "store.db-wal").write_bytes(b"what was written last")
+    for name in {"lexical", "chroma", "store.db-wal"} - {left}:
+        shutil.rmtree(copy / name) if (copy / name).is_dir() else (copy / name).unlink()
+    for _ in range(2):
+        with pytest.raises(StoreCorruptError, match="gone, though there was a store here; put the file back"):
+            LocalStore(copy)
+    assert not (copy / "store.db").exists()
+
+
+def test_a_folder_in_which_nothing_is_left_of_a_store_is_a_new_one(copy: Path) -> None:
+    for path in copy.iterdir():
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+    (copy / "notes.txt").write_text("mine")
+    with closing(LocalStore(copy)) as store:
+        assert store.count() == 0
 
 
 # Put back from a backup

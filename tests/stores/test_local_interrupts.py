@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from ragistry.stores import lock, state
+from ragistry.stores.interrupts import uninterrupted
 from ragistry.stores.local import LocalStore
 from tests.stores.local_stores import check, put, truth_of, version_of
+from tests.stores.scripts import run
 
 
 @pytest.fixture
@@ -44,3 +48,68 @@ def test_a_transaction_that_nobody_could_end_is_given_up(store: LocalStore) -> N
     block.gen.close()  # type: ignore[attr-defined]
     put(store, version_of("c.md", 1))
     check(store, truth_of(*(version_of(f"{name}.md", 1) for name in "abc")))
+
+
+def test_an_interrupt_while_a_lock_is_taken_is_heard_when_it_is_taken() -> None:
+    heard: list[str] = []
+
+    def act() -> str:
+        signal.raise_signal(signal.SIGINT)
+        heard.append("done")
+        return "result"
+
+    with pytest.raises(KeyboardInterrupt):
+        uninterrupted(act)
+    assert heard == ["done"]
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_what_is_not_the_main_thread_or_ignores_interrupts_goes_on(store: LocalStore) -> None:
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(uninterrupted, lambda: 1).result(20) == 1
+    former = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        assert uninterrupted(lambda: signal.raise_signal(signal.SIGINT)) is None
+        assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGINT, former)
+
+
+INTERRUPTED = """
+import random, signal, sys, time
+from concurrent.futures import ThreadPoolExecutor
+from tests.stores.local_stores import *
+from ragistry.stores import lock
+store, pool, randomly = LocalStore(sys.argv[1], lock_timeout=1), ThreadPoolExecutor(1), random.Random(1)
+signal.signal(signal.SIGALRM, lambda *_: signal.raise_signal(signal.SIGINT))
+put(store, version_of("b.md", 1))
+start = time.perf_counter()
+for version in range(10):
+    put(store, version_of("a.md", version))
+usual, interrupted = (time.perf_counter() - start) / 10, 0
+
+def go_on(version: int) -> None:
+    put(store, version_of("a.md", version))
+    store.move_source("b.md", "c", "d")
+    store.move_source("b.md", "d", "c")
+
+for version in range(60):
+    try:
+        signal.setitimer(signal.ITIMER_REAL, randomly.uniform(1e-5, 1.2 * usual))
+        go_on(version)
+    except KeyboardInterrupt:
+        interrupted += 1
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+    store.move_source("b.md", "d", "c")
+    go_on(version)
+    pool.submit(go_on, version).result(20)
+    assert lock.users(store.folder / "store") == 0
+check(store, truth_of(version_of("a.md", 59), version_of("b.md", 1)))
+print(interrupted > 20)
+"""
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timers")
+def test_a_write_that_ctrl_c_ends_anywhere_lets_every_thread_write_on(quick_path: Path) -> None:
+    assert run(INTERRUPTED, quick_path / "local").splitlines()[-1] == "True"

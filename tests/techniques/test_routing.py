@@ -19,6 +19,7 @@ from ragistry.techniques.registered import RegisteredTechnique
 from ragistry.techniques.routing.samples import Samples
 from ragistry.techniques.routing.target import Reachable, Target, library_targets
 from ragistry.techniques.routing.technique import CollectionRoutedTechnique
+from ragistry.techniques.routing.words import Languages
 from ragistry.trace import collect
 from ragistry.types import Document, EmbeddedChunk, Stage, StageScore
 from ragistry.utils.where import matches, normalise
@@ -196,7 +197,7 @@ def test_samples_are_read_again_only_after_a_change(opened: Workspace, monkeypat
     samples = Samples(opened.store, 3, opened.embedder, words=True, seconds=0)
     first = samples.of(items)
     assert [sample.vectors.shape for sample in first] == [(3, 384)] * 3  # type: ignore[union-attr]
-    assert all(one is other for one, other in zip(samples.of(items), first, strict=True))
+    assert samples.of(items) is first
     opened.library.ingest_text("Slugs eat lettuce at night.", "garden-9.txt", "garden")
     again = samples.of(items)
     assert [one is other for one, other in zip(again, first, strict=True)] == [True, True, False], "only where it is"
@@ -325,6 +326,25 @@ def test_hits_of_words_that_a_base_would_find_again_are_kept(opened: Workspace) 
             assert hits == base.retrieve(question, top_k=top_k, where={"collection": name})
             if top_k == 1:
                 assert [stage.name for stage in trace.stages()] == ["route"], "the base is not asked again"
+
+
+def test_hits_are_not_kept_where_they_are_too_few(opened: Workspace) -> None:
+    technique, base = routed(opened, base="bm25", evidence=["words"]), opened.technique("bm25")
+    with collect() as trace:
+        hits = technique.retrieve(QUESTIONS["garage"], top_k=50)
+    assert [stage.name for stage in trace.stages()][:2] == ["route", "bm25"]
+    assert hits == base.retrieve(QUESTIONS["garage"], top_k=50, where={"collection": "garage"})
+
+
+def test_a_condition_leaves_the_languages_of_whole_samples_as_they_are(
+    opened: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    technique, made = routed(opened), []
+    languages = Languages.of
+    monkeypatch.setattr(Languages, "of", lambda parts, words: made.append(len(parts)) or languages(parts, words))
+    for where in (None, {"source_file": {"$ne": "garden-0.txt"}}, None):
+        technique.route(QUESTIONS["garden"], where)
+    assert made == [3, 3], "one for all queries without a condition, one for the query with it"
 
 
 def test_words_divide_only_what_vectors_give_to_their_store(opened: Workspace) -> None:

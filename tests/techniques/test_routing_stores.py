@@ -192,8 +192,22 @@ def test_words_alone_route_over_a_store_that_cannot_be_searched_by_words(opened:
     technique.targets = lambda: own
     samples = technique.route("how long must bread dough rise?")
     assert (hits.chosen, samples.chosen) == (("kitchen",), ("kitchen",))
-    assert hits.hits
-    assert not samples.hits
+    assert hits.hits is not None
+    assert samples.hits is None
+
+
+def test_a_target_that_is_a_part_of_a_collection_gives_no_more_than_that_part(opened: Workspace) -> None:
+    base, other = opened.technique("bm25"), [target for target in opened.targets() if target.technique is None]
+    query = next(hit.content for hit in base.retrieve("tomatoes", top_k=1))
+    hit = base.retrieve(query, top_k=1)[0]
+    part = Target(str(hit.metadata["collection"]), where={"source_file": {"$ne": hit.metadata["source_file"]}})
+    rest = [target for target in other if target.name != part.name]
+    technique = CollectionRoutedTechnique(
+        {"evidence": ["words"], "margin": 1.0}, base=base, store=opened.store, targets=lambda: [part, *rest]
+    )
+    found = technique.retrieve(query, top_k=2)
+    assert found
+    assert hit.id not in [document.id for document in found]
 
 
 class Slow(Counted):

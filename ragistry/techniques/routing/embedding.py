@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from math import exp, isnan
 from typing import TYPE_CHECKING
 
@@ -38,7 +38,9 @@ class EmbeddingRouter:
 
     def route(self, query: str, within: Sequence[Reachable], where: Where | None) -> Route:  # noqa: ARG002
         """See `Router`. Raises `ModelError`, `StoreError`, `TechniqueError`."""
-        nearness = self.neighbours.of(query, [item.target for item in within], self.samples.of(within))
+        vector = self.neighbours.embedded(query)
+        targets = [item.target for item in within]
+        nearness = self.neighbours.of(vector, zip(targets, self.samples.of(within), strict=True))
         return decide("embedding", shares(nearness), max(nearness.values()), self.limits)
 
 
@@ -52,18 +54,23 @@ class Neighbours:
         self.embedder = embedder
         self._descriptions: dict[str, Vectors] = {}
 
-    def of(self, query: str, targets: Sequence[Target], samples: Sequence[Sample | None]) -> dict[str, float]:
-        """By the name of each target; ``samples``: one a target."""
-        vector = self.embedder.embed([query], role="query")[0]
+    def embedded(self, query: str) -> Vectors:
+        """The query's vector. Raises `ModelError`."""
+        vector: Vectors = self.embedder.embed([query], role="query")[0]
+        return vector
+
+    def of(self, query: Vectors, targets: Iterable[tuple[Target, Sample | None]]) -> dict[str, float]:
+        """By the name of each target, which comes with its sample."""
         return {
-            target.name: self._nearness(vector, target, None if sample is None else sample.vectors)
-            for target, sample in zip(targets, samples, strict=True)
+            target.name: self._nearness(query, target, None if sample is None else sample.vectors)
+            for target, sample in targets
         }
 
     def _nearness(self, query: Vectors, target: Target, held: Vectors | None) -> float:
         if held is not None and not len(held):
             return 0.0
-        near = [] if held is None else [_mean_of_best(_cosines(held, query))]
+        # Not `held @ query`: one thread has multiplied so few rows sooner than several have waited for each other.
+        near = [] if held is None else [_mean_of_best(np.vecdot(held, query))]
         if target.description.strip():
             near.append(float(self._description(target.description) @ query))
         return next((value for value in near if isnan(value)), max(0.0, *near)) if near else 0.0
@@ -74,16 +81,11 @@ class Neighbours:
         return self._descriptions[text]
 
 
-def _cosines(rows: Vectors, query: Vectors) -> Vectors:
-    # Not `rows @ query`: one thread has multiplied so few rows sooner than several have waited for each other.
-    cosines: Vectors = np.matmul(rows[:, None, :], query[:, None])[:, 0, 0]
-    return cosines
-
-
 def _mean_of_best(similarities: Vectors) -> float:
     count = min(NEIGHBOURS, len(similarities))
-    best = np.partition(similarities, len(similarities) - count)[-count:]
-    return float(best.sum()) / count
+    similarities.partition(len(similarities) - count)
+    best: list[float] = similarities[-count:].tolist()
+    return sum(best) / count
 
 
 def shares(nearness: Mapping[str, float]) -> dict[str, float]:

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import fsum
+from typing import Protocol, runtime_checkable
 
-from ragistry.protocols import TextSearch
 from ragistry.techniques.routing.evidence import EvidenceRouter
-from ragistry.techniques.routing.route import Limits, Route, decide
+from ragistry.techniques.routing.route import Hits, Limits, Route, decide
 from ragistry.techniques.routing.target import Reachable
-from ragistry.types import Document, Where
+from ragistry.types import Where
 from ragistry.utils.analysis import query_terms
 
 HITS = 20
-"""Documents that say where a query belongs."""
+"""Chunks that say where a query belongs."""
 STEEPNESS = 4
 """A hit counts by this power of its score: one of half the best score a sixteenth of it."""
 FITTING = 5
@@ -25,6 +25,15 @@ HALF = 10.0
 """The mean score of these hits, over that power of the number of words, at which a query fits by half."""
 
 
+@runtime_checkable
+class HitSearch(Protocol):
+    """A store that says where it finds words without reading what it found."""
+
+    def text_hits(self, query: str, top_k: int, *, where: Where | None = None) -> Hits:
+        """The ``top_k`` best chunks by BM25, and those that score the same as the last. Raises `StoreError`."""
+        ...
+
+
 class HitsRouter:
     """Votes: the best hits of one search of words over the store that all targets share.
 
@@ -32,10 +41,10 @@ class HitsRouter:
     that most of the best documents of a common index come from. Scores are shares of 1. The ``fit`` is ``s / (s + 10)``
     for the mean ``s`` of the five best BM25 scores of the best target over the fourth root of the number of words
     asked for: a sum over more words is larger by chance, but not by as many times. Where a target has a store of its
-    own, the ``samples`` router decides, since the store knows nothing of that target's words.
+    own, or is only a part of a collection, the ``samples`` router decides: such hits do not tell what is that target's.
     """
 
-    def __init__(self, words: TextSearch, samples: EvidenceRouter, limits: Limits) -> None:
+    def __init__(self, words: HitSearch, samples: EvidenceRouter, limits: Limits) -> None:
         self.words = words
         self.samples = samples
         self.limits = limits
@@ -43,35 +52,31 @@ class HitsRouter:
     def route(self, query: str, within: Sequence[Reachable], where: Where | None) -> Route:
         """See `Router`. Raises `StoreError`, `TechniqueError`."""
         names = [item.target.name for item in within]
-        if any(item.target.technique is not None for item in within):
+        if any(item.target.technique is not None or item.target.where for item in within):
             return self.samples.route(query, within, where)
-        hits = [
-            hit for hit in self.words.search_text(query, HITS, where=where) if hit.metadata.get("collection") in names
-        ]
-        shares = dict.fromkeys(names, 0.0) | votes(hits)
-        best = max(shares, key=lambda name: shares[name])
-        route = decide(
-            "evidence", shares, _fit(query, [hit for hit in hits if _name(hit) == best]), self.limits, "by words"
-        )
-        return replace(route, hits=tuple(hits))
+        hits = self.words.text_hits(query, HITS, where=where)
+        scores: dict[str, list[float]] = {name: [] for name in names}
+        for name, score in zip(hits.collections, hits.scores, strict=True):
+            if name in scores:
+                scores[name].append(score)
+        shares = votes(scores)
+        best = max(shares, key=shares.__getitem__)
+        return replace(decide("evidence", shares, _fit(query, scores[best]), self.limits, "by words"), hits=hits)
 
 
-def votes(hits: Sequence[Document]) -> dict[str, float]:
-    """The share of every collection in hits by BM25, weighted by score; none where nothing was found."""
-    best = max((hit.score for hit in hits), default=0.0)
-    weights: dict[str, float] = {}
-    for hit in hits if best > 0 else ():
-        weights[_name(hit)] = weights.get(_name(hit), 0.0) + (hit.score / best) ** STEEPNESS
+def votes(scores: Mapping[str, Sequence[float]]) -> dict[str, float]:
+    """The share of every collection in hits by BM25, weighted by score; 0 where nothing was found."""
+    best = max((score for of_one in scores.values() for score in of_one), default=0.0)
+    if best <= 0:
+        return dict.fromkeys(scores, 0.0)
+    weights = {name: fsum([(score / best) ** STEEPNESS for score in of_one]) for name, of_one in scores.items()}
     total = fsum(weights.values())
     return {name: weight / total for name, weight in weights.items()}
 
 
-def _name(hit: Document) -> str:
-    return str(hit.metadata["collection"])
-
-
-def _fit(query: str, hits: Sequence[Document]) -> float:
-    mean: float = fsum(hit.score for hit in hits[:FITTING]) / FITTING
+def _fit(query: str, scores: Sequence[float]) -> float:
+    """``scores``: those of the best target, the highest first."""
+    mean = fsum(scores[:FITTING]) / FITTING
     words = sum(query_terms(query).values())
     strength = mean / float(max(1, words) ** FLATTENING)
     return strength / (strength + HALF)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TypeVar
 
 from ragistry.errors import ConfigError
-from ragistry.protocols import DocumentStore, Embedder, Generator, TextSearch
+from ragistry.protocols import DocumentStore, Embedder, Generator
 from ragistry.techniques.routing.config import RoutingConfig
 from ragistry.techniques.routing.embedding import EmbeddingRouter
 from ragistry.techniques.routing.evidence import EvidenceRouter
 from ragistry.techniques.routing.explicit import AllRouter, ExplicitRouter
-from ragistry.techniques.routing.hits import HitsRouter
+from ragistry.techniques.routing.hits import HitSearch, HitsRouter
 from ragistry.techniques.routing.llm import LLMRouter
 from ragistry.techniques.routing.route import Limits, Router
 from ragistry.techniques.routing.samples import Samples
@@ -39,7 +39,7 @@ def make_router(
         embedder = _given(embedder, "embedder", config)
         return EvidenceRouter(Samples(known, config.sample, embedder, words=words), embedder, limits)
     by_samples = EvidenceRouter(Samples(known, config.sample, words=True), None, limits)
-    return HitsRouter(known, by_samples, limits) if isinstance(known, TextSearch) else by_samples
+    return HitsRouter(known, by_samples, limits) if isinstance(known, HitSearch) else by_samples
 
 
 def _given(resource: Resource | None, name: str, config: RoutingConfig) -> Resource:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from threading import Lock
 from time import monotonic
@@ -44,6 +45,14 @@ class _Kept(NamedTuple):
     sample: Sample
 
 
+class _Answer(NamedTuple):
+    """The samples of some targets, right without another look until ``due``."""
+
+    targets: list[Target]
+    samples: list[Sample | None]
+    due: float
+
+
 class Samples:
     """Up to ``size`` chunks a target, spread evenly over its sources, with what the routers need. Safe for threads.
 
@@ -68,26 +77,44 @@ class Samples:
         self.seconds = seconds
         self._kept: dict[str, _Kept] = {}
         self._seen: dict[int, _Seen] = {}
+        self._answer = _Answer([], [], 0.0)
         self._lock = Lock()
 
     def of(self, items: Sequence[Reachable]) -> list[Sample | None]:
         """Of every target the sample within its condition; None: what it holds is not known.
 
-        A store of a target's own that cannot be read is named in the trace. Raises `ModelError`, and `StoreError` for
-        the store that the others share.
+        The same list as before where all of it is the same and whole. A store of a target's own that cannot be read is
+        named in the trace. Raises `ModelError`, and `StoreError` for the store that the others share.
         """
-        targets = [item.target for item in items]
-        # What another thread reads anew, perhaps from a slow archive, is waited for only where nothing is known yet.
-        if self._lock.acquire(blocking=not all(self._is_known(target) for target in targets)):
-            try:
-                samples = [self._of(target) for target in targets]
-            finally:
-                self._lock.release()
-        else:
-            samples = [self._last(target) for target in targets]
+        samples = self._whole([item.target for item in items])
+        if all(item.where is None for item in items):
+            return samples
         return [
             None if sample is None else sample.within(item.where) for item, sample in zip(items, samples, strict=True)
         ]
+
+    def _whole(self, targets: list[Target]) -> list[Sample | None]:
+        answer = self._answer
+        if monotonic() < answer.due and answer.targets == targets:
+            return answer.samples
+        # What another thread reads anew, perhaps from a slow archive, is waited for only where nothing is known yet.
+        if self._lock.acquire(blocking=not all(self._is_known(target) for target in targets)):
+            try:
+                return self._answered(targets, [self._of(target) for target in targets])
+            finally:
+                self._lock.release()
+        return [self._last(target) for target in targets]
+
+    def _answered(self, targets: list[Target], samples: list[Sample | None]) -> list[Sample | None]:
+        """Remember an answer, unless of some place there is a problem to tell with each."""
+        known = self._answer
+        if known.targets == targets and all(map(operator.is_, known.samples, samples)):
+            samples = known.samples
+        places = [place for target in targets if (place := place_of(target, self.store)) is not None]
+        seen = [self._seen.get(id(place)) for place in places]
+        due = min((0.0 if each is None or each.problem else each.due for each in seen), default=0.0)
+        self._answer = _Answer(targets, samples, due)
+        return samples
 
     def _is_known(self, target: Target) -> bool:
         place = place_of(target, self.store)

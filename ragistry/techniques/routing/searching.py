@@ -46,11 +46,14 @@ def search_targets(
 
 def within(shared: Sequence[Reachable], where: Where | None) -> Where:
     """The condition that leaves just these targets of a store, and of them what the caller may see."""
-    names, parts = [item.target.name for item in shared], [item.target.condition for item in shared]
-    limit: Where = {"$or": parts}
-    if parts == [{"collection": name} for name in names]:  # the same, but a store can look it up at once
-        limit = {"collection": names[0] if len(names) == 1 else {"$in": names}}
-    return normalise(limit if where is None else {"$and": [where, limit]})
+    if any(item.target.where for item in shared):
+        limit: Where = {"$or": [item.target.condition for item in shared]}
+    else:  # the same, but a store can look it up at once
+        names = [item.target.name for item in shared]
+        limit = {"collection": {"$eq": names[0]} if len(names) == 1 else {"$in": names}}
+    if where is not None:
+        limit = {"$and": [where, limit]}
+    return normalise(limit)
 
 
 def _by_itself(query: str, item: Reachable, technique: Technique, top_k: int, where: Where | None) -> list[Document]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 from ragistry.errors import ConfigError
@@ -88,7 +89,13 @@ class Library(Protocol):
 
 def library_targets(library: Library) -> list[Target]:
     """The collections of a library, in its own order."""
-    return [Target(entry.name, entry.description) for entry in library.collections.entries()]
+    return [_collection(entry.name, entry.description) for entry in library.collections.entries()]
+
+
+@lru_cache(maxsize=1_000)
+def _collection(name: str, description: str) -> Target:
+    """The same object at every query, for which the like is soon found to be the same."""
+    return Target(name, description)
 
 
 class Reachable(NamedTuple):
@@ -104,9 +111,12 @@ def reachable(targets: Sequence[Target], where: Where | None) -> list[Reachable]
     Raises `ConfigError` where two targets have one name: a name is how access is limited.
     """
     names = [target.name for target in targets]
-    if twice := sorted({name for name in names if names.count(name) > 1}):
-        raise ConfigError(f"two targets are called {twice[0]!r}; rename the collection, repository or archive")
-    rests = [(target, True if where is None else residual(where, target.facts)) for target in targets]
+    if len(set(names)) < len(names):
+        twice = min(name for name in names if names.count(name) > 1)
+        raise ConfigError(f"two targets are called {twice!r}; rename the collection, repository or archive")
+    if where is None:
+        return [Reachable(target, None) for target in targets]
+    rests = [(target, residual(where, target.facts)) for target in targets]
     return [Reachable(target, None if rest is True else rest) for target, rest in rests if rest is not False]
 
 

@@ -68,10 +68,8 @@ class CollectionRoutedTechnique:
         chosen = [item for item in within if item.target.name in route.chosen]
         if not chosen:
             return []
-        kept = [hit for hit in route.hits if hit.metadata.get("collection") in route.chosen] if self._same_words else []
-        if len(kept) >= wanted:
-            return kept[:wanted]
-        return search_targets(query, chosen, self.base, wanted, condition)
+        found = route.hits.documents(route.chosen, wanted) if route.hits is not None and self._same_words else None
+        return search_targets(query, chosen, self.base, wanted, condition) if found is None else found
 
     def route(self, query: str, where: Where | None = None) -> Route:
         """What `retrieve` would search, and why."""

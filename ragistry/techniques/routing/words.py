@@ -59,7 +59,7 @@ class Languages(NamedTuple):
 
     vocabulary: Vocabulary
     ratios: NDArray[np.float32]
-    known: NDArray[np.bool_]
+    known: bytes
 
     @classmethod
     def of(cls, parts: Sequence[Words], vocabulary: Vocabulary) -> Languages:
@@ -74,17 +74,21 @@ class Languages(NamedTuple):
         known = common > 0
         ratios = np.zeros_like(counts)
         ratios[known] = np.log((counts[known] / common[known, None] + prior) / (sizes + prior))
-        return cls(vocabulary, ratios, known)
+        return cls(vocabulary, ratios, known.tobytes())
 
     def likelihoods(self, query: str) -> list[float]:
         """Per word of the query, the log-likelihood of each part; empty where no part has any of the words."""
         terms = query_terms(query)
-        places = [(self.vocabulary.get(term, -1), times) for term, times in terms.items()]
-        found = [(place, times) for place, times in places if 0 <= place < len(self.known) and self.known[place]]
-        if not found:
+        places: list[int] = []
+        for term, times in terms.items():
+            place = self.vocabulary.get(term, -1)
+            if 0 <= place < len(self.known) and self.known[place]:
+                places += [place] * times
+        if not places:
             return []
-        sums = np.array([times for _, times in found]) @ self.ratios[[place for place, _ in found]]
-        return [value / sum(terms.values()) for value in sums.tolist()]
+        sums: list[float] = self.ratios[places].sum(axis=0).tolist()
+        length = sum(terms.values())
+        return [value / length for value in sums]
 
 
 def word_shares(values: Sequence[float]) -> list[float]:
