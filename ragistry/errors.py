@@ -15,6 +15,7 @@
     ├── StoreError
     │   ├── ChromaDBConnectionError (ConnectionError)
     │   ├── CollectionNotFoundError
+    │   │   └── DatabaseNotFoundError
     │   ├── CollectionAlreadyExistsError
     │   ├── InvalidCollectionNameError (ValueError)
     │   ├── InvalidChunkError (ValueError)
@@ -101,6 +102,10 @@ class ChromaDBConnectionError(StoreError, ConnectionError):
 
 class CollectionNotFoundError(StoreError):
     """No collection of that name."""
+
+
+class DatabaseNotFoundError(CollectionNotFoundError):
+    """No tenant or no database of that name on a ChromaDB server, and so none of its collections."""
 
 
 class CollectionAlreadyExistsError(StoreError):

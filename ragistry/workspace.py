@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
 from ragistry.config.collections import CollectionsFile
 from ragistry.config.problems import Problems
-from ragistry.config.settings import CONFIG_FOLDER, DEFAULTS, Resolved, resolve
+from ragistry.config.settings import CONFIG_FOLDER, DEFAULTS, Resolved, is_there, resolve
 from ragistry.embedders.choose import choose_embedder, chunking_of
-from ragistry.errors import ConfigError, InvalidConfigError, SourceNotFoundError, StoreError
+from ragistry.errors import ConfigError, InvalidConfigError, RagistryError, SourceNotFoundError, StoreError
 from ragistry.library.service import DocumentService
 from ragistry.library.source import Reading
 from ragistry.protocols import Embedder, Generator, Reranker, SourceStore, TextSearch
@@ -39,10 +39,11 @@ def open_workspace(path: str | Path = ".", *, exclusive: bool = False, **setting
     ``exclusive``: keep the right to write as long as the workspace is open, as a server does; libraries of more
     than 200,000 chunks are then searched faster. ``settings`` go before the environment and the files
     (`ragistry.config.settings.Settings` names them).
-    Raises `InvalidConfigError` with every problem of the files, `SourceNotFoundError` where there is no folder.
+    Raises `InvalidConfigError` with every problem of the files, `SourceNotFoundError` where there is no folder, and
+    `ConfigError` where it cannot be looked at.
     """
     root = Path(path)
-    if not root.is_dir():
+    if not _is_folder(root):
         raise SourceNotFoundError(f"no such folder: {str(path)!r}; make it, or run `ragistry init {path}`")
     if str(root.resolve()) not in sys.path:
         sys.path.append(str(root.resolve()))  # `use: "module:Class"` may name a file of the workspace
@@ -64,9 +65,16 @@ def open_workspace(path: str | Path = ".", *, exclusive: bool = False, **setting
     return workspace
 
 
+def _is_folder(path: Path) -> bool:
+    try:
+        return path.is_dir()
+    except OSError as error:
+        raise ConfigError(f"the folder {str(path)!r} cannot be opened: {error.strerror}; give another") from error
+
+
 def _techniques_file(root: Path) -> Path:
     path = root / CONFIG_FOLDER / "techniques.yaml"
-    return path if path.exists() else DEFAULTS / "techniques.yaml"
+    return path if is_there(path) else DEFAULTS / "techniques.yaml"
 
 
 class Workspace:
@@ -198,12 +206,21 @@ class Workspace:
         if settings.chroma_host is None:
             from ragistry.stores.local import LocalStore
 
-            return LocalStore(
-                self.path_of(settings.data_dir),
-                exclusive=self.exclusive,
-                language=settings.language,
-                vector_folder=self.path_of(settings.chroma_path) if settings.chroma_path else None,
-            )
+            folder = self.path_of(settings.data_dir)
+            try:
+                return LocalStore(
+                    folder,
+                    exclusive=self.exclusive,
+                    language=settings.language,
+                    vector_folder=self.path_of(settings.chroma_path) if settings.chroma_path else None,
+                )
+            except RagistryError:
+                raise
+            except OSError as error:
+                raise StoreError(
+                    f"the store in {str(folder)!r} cannot be opened: {error.strerror or error}; make the folder "
+                    f"readable and writable, or name another in data_dir ({self.origins['data_dir']})"
+                ) from error
         from ragistry.stores.chroma import ChromaStore
 
         return ChromaStore.connect(

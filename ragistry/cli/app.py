@@ -27,8 +27,9 @@ from ragistry.cli import (
     testset,
     ui,
 )
-from ragistry.cli.options import DebugOption
+from ragistry.cli.options import DebugOption, path
 from ragistry.cli.output import error_line
+from ragistry.cli.streams import make_robust
 from ragistry.errors import RagistryError
 
 app = typer.Typer(
@@ -70,7 +71,7 @@ def options(
     context: typer.Context,
     workspace: Annotated[
         Path,
-        typer.Option("--workspace", "-w", help="Folder of the workspace.", envvar="RAGISTRY_WORKSPACE"),
+        typer.Option("--workspace", "-w", help="Folder of the workspace.", envvar="RAGISTRY_WORKSPACE", parser=path),
     ] = Path(),
     debug: DebugOption = False,
     version: bool = typer.Option(  # noqa: ARG001, its callback prints
@@ -88,7 +89,11 @@ def options(
 
 
 def run() -> None:
-    """Run a command. Exit codes: 0 done, 1 not (or only in part), 2 used wrongly, 130 interrupted."""
+    """Run a command. Exit codes: 0 done, 1 not (or only in part), 2 used wrongly, 130 interrupted.
+
+    A reader of our output that goes away changes none of them.
+    """
+    make_robust()
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s: %(message)s", handlers=[_WarningHandler()])
     debug = "--debug" in sys.argv or bool(os.environ.get("RAGISTRY_DEBUG"))
     try:
@@ -103,17 +108,24 @@ def run() -> None:
             raise
         error_line(str(error))
         sys.exit(1)
-    except BrokenPipeError:
-        # The reader of a pipe, such as `head`, has seen enough.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(0)
     except Exception as error:
-        technique = next((note for note in getattr(error, "__notes__", ()) if note.startswith("technique ")), None)
-        if debug or technique is None:
+        told = _of_technique(error) or (_of_system(error) if isinstance(error, OSError) else None)
+        if debug or told is None:
             raise
-        reason = " ".join(f"{type(error).__name__}: {error}".split())
-        error_line(f"{technique}: {reason}; `--debug` shows where")
+        error_line(f"{told}; `--debug` shows where")
         sys.exit(1)
+
+
+def _of_technique(error: Exception) -> str | None:
+    """What a technique of the user's raised, and which it was."""
+    technique = next((note for note in getattr(error, "__notes__", ()) if note.startswith("technique ")), None)
+    return technique and " ".join(f"{technique}: {type(error).__name__}: {error}".split())
+
+
+def _of_system(error: OSError) -> str:
+    """What the system refused, and of which file."""
+    place = "" if error.filename is None else f"{os.fsdecode(error.filename)!r}: "
+    return place + " ".join((error.strerror or str(error) or type(error).__name__).split())
 
 
 def _usage(error: typer.TyperException) -> str:

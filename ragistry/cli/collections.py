@@ -10,12 +10,14 @@ import typer
 from ragistry.cli.confirm import YesOption, confirm
 from ragistry.cli.options import DebugOption, JsonOption, WorkspaceOption
 from ragistry.cli.output import console, counted, error_line, print_json, progress_bar
+from ragistry.cli.tables import print_table
 
 if TYPE_CHECKING:
     from ragistry.workspace import Workspace
 
 app = typer.Typer(invoke_without_command=True)
 
+COUNTS = ("source_count", "chunk_count")
 Name = Annotated[str, typer.Argument(help="Name of the collection.")]
 Description = Annotated[
     str | None, typer.Option("--description", "-d", help="What is in it: people and models choose by this.")
@@ -126,19 +128,13 @@ def print_collections(opened: Workspace, as_json: bool) -> None:
     if as_json:
         print_json({"collections": rows})
         return
-    from rich import box
-    from rich.table import Table
-
-    table = Table(box=box.SIMPLE_HEAD)
-    for column in ("name", "display name"):
-        table.add_column(column, no_wrap=True)
-    for column in ("sources", "chunks"):
-        table.add_column(column, justify="right")
-    table.add_column("description")
-    for row in rows:
-        counts = (f"{row['source_count']:,}", f"{row['chunk_count']:,}")
-        table.add_row(row["name"], row["display_name"], *counts, row["description"])
-    console().print(table)
+    print_table(
+        {"name": "name", "display name": "text", "sources": "number", "chunks": "number", "description": "text"},
+        [
+            (row["name"], row["display_name"], *(f"{row[count]:,}" for count in COUNTS), row["description"])
+            for row in rows
+        ],
+    )
     for name, remedy in orphans(opened).items():
         error_line(f"{name!r}: {remedy}", label="orphaned")
 

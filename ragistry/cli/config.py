@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from ragistry.cli.options import DebugOption, JsonOption, WorkspaceOption
-from ragistry.cli.output import console, print_json
+from ragistry.cli.output import print_json
+from ragistry.cli.tables import print_table
 
 SECRET = ("chroma_api_key",)
 TECHNIQUE = "default technique"
@@ -18,9 +19,6 @@ def config(
     debug: DebugOption = False,  # noqa: ARG001, read from the command line by `run`
 ) -> None:
     """Print each setting with its value and where the value comes from; those of archives under their variables."""
-    from rich import box
-    from rich.table import Column, Table
-
     from ragistry.config.archive_settings import archive_environment
     from ragistry.workspace import open_workspace
 
@@ -38,15 +36,14 @@ def config(
     values |= of_archives
     origins = origins | archive_origins
     if as_json:
-        rows = {name: {"value": used.get(name, value), "from": origins[name]} for name, value in values.items()}
-        print_json({"settings": rows})
+        found = {name: {"value": used.get(name, value), "from": origins[name]} for name, value in values.items()}
+        print_json({"settings": found})
         return
-    columns = Column("setting", no_wrap=True), Column("value", overflow="fold"), Column("from", overflow="fold")
-    table = Table(*columns, box=box.SIMPLE_HEAD)
+    rows = []
     for name, value in values.items():
         shown = f"{value} ({used[name]})" if name in used and used[name] != value else _shown(value)
-        table.add_row(name, shown, origins[name])
-    console().print(table)
+        rows.append((name, shown, origins[name]))
+    print_table({"setting": "name", "value": "name", "from": "name"}, rows)
 
 
 def _shown(value: Any) -> str:

@@ -89,7 +89,7 @@ def _try_workspace(path: Path) -> list[Finding]:
 def _try(name: str, check: Callable[[], str]) -> Finding:
     try:
         return Finding(name, "ok", check())
-    except RagistryError as error:
+    except (RagistryError, OSError) as error:
         return Finding(name, "failed", str(error))
 
 
@@ -137,7 +137,10 @@ def _repositories(opened: Workspace, *, with_model: bool) -> list[Finding]:
     """Each repository that cannot be searched, or how many there are; nothing where there is none."""
     from ragistry.library.contract_entries import names
 
-    known = names(opened.repositories.root)
+    try:
+        known = names(opened.repositories.root)
+    except (RagistryError, OSError) as error:
+        return [Finding("repositories", "failed", str(error))]
     found = [_try(f"repository {name}", partial(_chunks_of, opened, name, with_model)) for name in known]
     broken = [finding for finding in found if finding.state != "ok"]
     return broken or ([Finding("repositories", "ok", ", ".join(known))] if known else [])

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ragistry.cli.collections import print_collections
-from ragistry.cli.confirm import YesOption
+from ragistry.cli.confirm import YesOption, confirm
 from ragistry.cli.flags import FlagsError, refuse_together, refuse_without
 from ragistry.cli.options import DebugOption, JsonOption, WorkspaceOption
+from ragistry.cli.options import path as given_path
 from ragistry.cli.output import console, counted, error_line, print_json, progress_bar
 from ragistry.cli.sources import delete_source, print_sources
-from ragistry.errors import CollectionNotFoundError, ConfigError, SourceNotFoundError
+from ragistry.errors import CollectionNotFoundError
 
 if TYPE_CHECKING:
     from ragistry.library.report import IngestReport
@@ -22,12 +23,14 @@ if TYPE_CHECKING:
 
 def ingest(
     context: typer.Context,
-    paths: Annotated[list[Path] | None, typer.Argument(help="Files and folders.")] = None,
+    paths: Annotated[list[Path] | None, typer.Argument(help="Files and folders.", parser=given_path)] = None,
     collection: Annotated[str | None, typer.Option("--collection", "-c", help="Name of the collection.")] = None,
     create: Annotated[
         str | None, typer.Option("--create", metavar="DESCRIPTION", help="Make the collection, with a description.")
     ] = None,
-    prune: Annotated[bool, typer.Option("--prune", help="Remove what is no longer in an ingested folder.")] = False,
+    prune: Annotated[
+        bool, typer.Option("--prune", help="Delete what is no longer in an ingested folder, after asking.")
+    ] = False,
     follow_links: Annotated[
         bool, typer.Option("--follow-links", help="Follow links that lead out of an ingested folder.")
     ] = False,
@@ -47,29 +50,34 @@ def ingest(
 ) -> None:
     """Take files and folders into a collection. Unchanged files cost nothing; a bad file does not stop the rest.
 
-    Exit code 1 where a file could not be taken in.
+    Exit code 1 where a file could not be taken in, or where --prune was not to delete what is gone.
     """
     from ragistry.workspace import open_workspace
 
     if bool(paths) + listing + (delete is not None) != 1:
-        raise ConfigError(
-            "say what to ingest, or --list, or --delete FILE: one of the three (`ragistry ingest --help`)"
-        )
+        raise FlagsError("say what to ingest, or --list, or --delete FILE: one of the three")
     for action in ("listing", "delete"):
         refuse_together(context, action, "create", "prune", "follow_links", "replace")
-    refuse_without(context, "delete", "yes")
+    if not prune:
+        refuse_without(context, "delete", "yes")
     refuse_without(context, "collection", "create")
     with open_workspace(workspace) as opened:
         if paths:
             _check_folders(paths, prune=prune, follow_links=follow_links)
-            options = {"prune": prune, "follow_links": follow_links, "replace": replace}
-            _ingest(opened, paths, collection, create, options, as_json)
+            name, report = _ingest(
+                opened, paths, collection, create, as_json, follow_links=follow_links, replace=replace
+            )
+            try:
+                if prune:
+                    _prune(opened, report, name, yes)
+            finally:  # what was taken in stays so, whatever the answer
+                _tell(report, name, as_json, prune=prune)
         elif delete is None and collection is None:
             print_collections(opened, as_json)
         elif delete is None:
             print_sources(opened, collection, as_json)
         elif collection is None:
-            raise ConfigError(f"say which collection {delete!r} is in with --collection NAME{_known(opened)}")
+            raise FlagsError(f"say which collection {delete!r} is in with --collection NAME{_known(opened)}")
         else:
             delete_source(opened, delete, collection, yes, as_json)
 
@@ -79,9 +87,9 @@ def _ingest(
     paths: list[Path],
     collection: str | None,
     create: str | None,
-    options: dict[str, bool],
     as_json: bool,
-) -> None:
+    **options: bool,
+) -> tuple[str, IngestReport]:
     name, is_new = _collection(opened, paths, collection, create)
     report = None
     try:
@@ -91,10 +99,30 @@ def _ingest(
         # One that was made for these files does not stay where none could be taken in.
         if is_new and (report is None or report.failed) and not opened.library.list_sources(name):
             opened.library.delete_collection(name)
+    return name, report
+
+
+def _prune(opened: Workspace, report: IngestReport, collection: str, yes: bool) -> None:
+    """Delete what vanished, where somebody wants it: a folder whose disk is not mounted has lost everything too."""
+    gone = _gone(report)
+    if gone:
+        named = ", ".join(gone[:5]) + (", …" if len(gone) > 5 else "")
+        confirm(f"{counted(len(gone), 'source')} of collection {collection!r} no longer in the folder ({named})", yes)
+        opened.library.delete_sources(gone, collection)
+        report.deleted.extend(gone)
+
+
+def _gone(report: IngestReport) -> list[str]:
+    """What vanished from its folder, was found nowhere else, and is still there."""
+    left = {*report.added, *report.updated, *report.skipped, *report.deleted}
+    return [name for name in dict.fromkeys(report.vanished) if name not in left]
+
+
+def _tell(report: IngestReport, collection: str, as_json: bool, *, prune: bool) -> None:
     if as_json:
-        print_json(_as_json(report, name))
+        print_json(_as_json(report, collection))
     else:
-        _print(report, name)
+        _print(report, collection, prune=prune)
     if report.failed:
         raise typer.Exit(1)
 
@@ -121,23 +149,25 @@ def _known(opened: Workspace) -> str:
 
 def _check_folders(paths: list[Path], *, prune: bool, follow_links: bool) -> None:
     """Refuse options of folders where only files are named, as a shell does that makes files of ``folder/*``."""
+    from ragistry.library.same_source import absence
+
     option = "--prune" if prune else "--follow-links" if follow_links else None
-    if option is not None and all(path.is_file() for path in paths):
+    if option is not None and all(not absence(str(path)) and path.is_file() for path in paths):
         raise FlagsError(f"{option} does nothing without a folder, and {str(paths[0])!r} is a file; name its folder")
 
 
 def _check_paths(paths: list[Path]) -> None:
     """Refuse what leads to no file, before a collection is made for it."""
-    from ragistry.library.listing import list_folder, nothing_readable
+    from ragistry.library.listing import check_path, list_folder, nothing_readable
 
     for path in paths:
-        if not path.exists():
-            raise SourceNotFoundError(f"no such file or folder: {str(path)!r}; check the path")
+        check_path(path)
     for path in paths:
         if path.is_file():
             return
         found = list_folder(path)
-        if found.files or found.links:  # what links lead to is not looked through: it may be large, or not asked for
+        # What links lead to is not looked through: it may be large, or not asked for.
+        if found.files or found.links or found.failed:
             return
     raise nothing_readable(paths[0])
 
@@ -157,13 +187,13 @@ def _as_json(report: IngestReport, collection: str) -> dict[str, Any]:
     }
 
 
-def _print(report: IngestReport, collection: str) -> None:
+def _print(report: IngestReport, collection: str, *, prune: bool) -> None:
     for warning in report.warnings:
         error_line(warning, label="warning")
     for failure in report.failed:
         error_line(failure.error, label="failed")
-    gone = [name for name in report.vanished if name not in report.deleted]
-    if gone:
+    gone = _gone(report)
+    if gone and not prune:
         error_line(f"{len(gone)} no longer in the folder: {', '.join(gone[:5])}; --prune removes them", label="warning")
     counts = [
         f"{len(sources)} {word}"

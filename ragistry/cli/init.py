@@ -9,13 +9,16 @@ from typing import Annotated
 import typer
 
 from ragistry.cli.options import DebugOption, JsonOption
+from ragistry.cli.options import path as given_path
 from ragistry.cli.output import console, print_json
 
 FILES = ("techniques.yaml", "documents.yaml", "vector_stores.yaml")
 
 
 def init(
-    folder: Annotated[Path, typer.Argument(help="Folder of the workspace; made if it is not there.")] = Path(),
+    folder: Annotated[
+        Path, typer.Argument(help="Folder of the workspace; made if it is not there.", parser=given_path)
+    ] = Path(),
     as_json: JsonOption = False,
     debug: DebugOption = False,  # noqa: ARG001, read from the command line by `run`
 ) -> None:

@@ -36,7 +36,7 @@ def repair(
     as_json: JsonOption = False,
     debug: DebugOption = False,  # noqa: ARG001, read from the command line by `run`
 ) -> None:
-    """Make again every index that is broken."""
+    """Make again every index that is broken, and say what has to be ingested again."""
     from ragistry.workspace import open_workspace
 
     with open_workspace(workspace) as opened:

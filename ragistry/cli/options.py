@@ -10,9 +10,21 @@ from typing import Annotated
 
 import typer
 
+from ragistry.cli.flags import FlagsError
+
+
+def path(given: str | Path) -> Path:
+    """Reads a path from the command line. An empty one, of a variable that was not set, is not the current folder."""
+    if not str(given).strip():
+        raise FlagsError(f"the path {given!r} is empty; name a file or folder, '.' for the current folder")
+    return Path(given)
+
+
 WorkspaceOption = Annotated[
     Path,
-    typer.Option("--workspace", "-w", help="Folder of the workspace [RAGISTRY_WORKSPACE].", show_default=False),
+    typer.Option(
+        "--workspace", "-w", help="Folder of the workspace [RAGISTRY_WORKSPACE].", show_default=False, parser=path
+    ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 DebugOption = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]

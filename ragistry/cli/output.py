@@ -15,7 +15,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from ragistry.tools.quoting import one_line, visible
+from ragistry.tools.quoting import HALF, escaped, one_line, visible
 
 STYLES = {
     "error": "bold red",
@@ -41,8 +41,10 @@ def console() -> Console:
 
 
 def print_json(value: Any) -> None:
-    """One JSON object."""
-    typer.echo(json.dumps(value, ensure_ascii=False, indent=2, default=str))
+    """One JSON object in UTF-8, whatever the encoding of the terminal."""
+    text = json.dumps(value, ensure_ascii=False, indent=2, default=str)
+    whole = HALF.sub(lambda half: json.dumps(escaped(half[0]))[1:-1], text)
+    typer.echo(whole.encode())
 
 
 def error_line(message: str, label: str = "error") -> None:

@@ -13,6 +13,7 @@ import typer
 
 from ragistry.cli.confirm import YesOption, confirm
 from ragistry.cli.options import DebugOption, JsonOption, WorkspaceOption
+from ragistry.cli.options import path as given_path
 from ragistry.cli.output import console, counted, error_line, print_json, progress_bar
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ NameArgument = Annotated[str, typer.Argument(help="Name of the repository.")]
 
 @app.command()
 def add(
-    path: Annotated[Path, typer.Argument(help="Folder of a Git clone, or a folder in one.")],
+    path: Annotated[Path, typer.Argument(help="Folder of a Git clone, or a folder in one.", parser=given_path)],
     name: Annotated[
         str | None, typer.Option("--name", "-n", help="Small letters, digits, '-'; else the folder's.")
     ] = None,

@@ -10,6 +10,7 @@ import typer
 
 from ragistry.cli.options import DebugOption, JsonOption, WorkspaceOption
 from ragistry.cli.output import console, print_json
+from ragistry.cli.tables import Kind, print_table
 
 if TYPE_CHECKING:
     from ragistry.techniques.routing.evaluate import RoutingReport
@@ -103,31 +104,28 @@ def _entry(workspace: Workspace, name: str, fit: FittedLimits) -> str:
 
 
 def _print_route(route: Route) -> None:
-    from rich import box
-    from rich.table import Table
-
-    table = Table("target", "score", "rule", box=box.SIMPLE_HEAD)
-    for name, score in route.scores.items():
-        table.add_row(name, f"{score:.3f}", route.rule if name in route.chosen else "")
-    out = console()
     if route.scores:
-        out.print(table)
+        print_table(
+            {"target": "name", "score": "number", "rule": "text"},
+            [
+                (name, f"{score:.3f}", route.rule if name in route.chosen else "")
+                for name, score in route.scores.items()
+            ],
+        )
     numbers = [
         f"{label} {value:.3f}" for label, value in (("margin", route.margin), ("fit", route.fit)) if value is not None
     ]
-    out.print(f"{route.router}: {', '.join([route.rule, *numbers])}{f' ({route.note})' if route.note else ''}")
+    console().print(f"{route.router}: {', '.join([route.rule, *numbers])}{f' ({route.note})' if route.note else ''}")
 
 
 def _print_report(report: RoutingReport) -> None:
-    from rich import box
-    from rich.table import Table
-
     out = console()
-    columns = sorted({column for row in report.confusion.values() for column in row})
-    table = Table("belongs to \\ best", *columns, box=box.SIMPLE_HEAD)
-    for label, row in report.confusion.items():
-        table.add_row(label, *[str(row.get(column, "")) for column in columns])
-    out.print(table)
+    targets = sorted({target for row in report.confusion.values() for target in row})
+    columns: dict[str, Kind] = dict.fromkeys(targets, "number")
+    print_table(
+        {"belongs to \\ best": "name", **columns},
+        [(label, *(str(row.get(name, "")) for name in targets)) for label, row in report.confusion.items()],
+    )
     shares = (
         ("accuracy", report.accuracy, "the best target is the right one"),
         ("reached", report.reached, f"the right target is searched (margin {report.margin})"),

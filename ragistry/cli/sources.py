@@ -10,6 +10,7 @@ import typer
 from ragistry.cli.confirm import YesOption, confirm
 from ragistry.cli.options import DebugOption, JsonOption, WorkspaceOption
 from ragistry.cli.output import console, counted, print_json
+from ragistry.cli.tables import print_table
 
 if TYPE_CHECKING:
     from ragistry.workspace import Workspace
@@ -96,15 +97,13 @@ def print_sources(opened: Workspace, collection: str | None, as_json: bool) -> N
         return
     from datetime import datetime
 
-    from rich import box
-    from rich.table import Table
+    def taken_in(seconds: float) -> str:
+        return datetime.fromtimestamp(seconds).astimezone().strftime("%Y-%m-%d %H:%M") if seconds else ""
 
-    table = Table(box=box.SIMPLE_HEAD)
-    for column in ("collection", "source"):
-        table.add_column(column, no_wrap=True)
-    table.add_column("chunks", justify="right")
-    table.add_column("taken in", no_wrap=True)
-    for info in opened.library.sources(collection):
-        taken_in = datetime.fromtimestamp(info.ingested_at).astimezone().strftime("%Y-%m-%d %H:%M")
-        table.add_row(info.collection, info.source_file, f"{info.chunks:,}", taken_in if info.ingested_at else "")
-    console().print(table)
+    print_table(
+        {"collection": "name", "source": "name", "chunks": "number", "taken in": "text"},
+        [
+            (info.collection, info.source_file, f"{info.chunks:,}", taken_in(info.ingested_at))
+            for info in opened.library.sources(collection)
+        ],
+    )

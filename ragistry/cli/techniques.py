@@ -9,7 +9,8 @@ import typer
 
 from ragistry.cli.flags import refuse_together
 from ragistry.cli.options import DebugOption, JsonOption, WorkspaceOption
-from ragistry.cli.output import console, error_line, print_json
+from ragistry.cli.output import error_line, print_json
+from ragistry.cli.tables import print_table
 
 
 def techniques(
@@ -71,12 +72,10 @@ def _available(broken: dict[str, str]) -> list[dict[str, Any]]:
 
 
 def _print(rows: list[dict[str, Any]]) -> None:
-    from rich import box
-    from rich.table import Table
-
-    table = Table("name", "use" if rows and "use" in rows[0] else "from", "what it does", box=box.SIMPLE_HEAD)
+    cells = []
     for row in rows:
         name = f"{row['name']} (default)" if row.get("default") else row["name"]
         over = f" over {', '.join(row['bases'])}" if row.get("bases") else ""
-        table.add_row(name, str(row.get("use", row.get("from"))) + over, row["description"])
-    console().print(table)
+        cells.append((name, str(row.get("use", row.get("from"))) + over, row["description"]))
+    made_of = "use" if rows and "use" in rows[0] else "from"
+    print_table({"name": "name", made_of: "name", "what it does": "text"}, cells)

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from ragistry.config import yaml_edits
 from ragistry.config.files import NAME_RULE, CollectionEntry
 from ragistry.config.problems import Problems, explain
-from ragistry.config.replacing import replace_text, sweep
+from ragistry.config.replacing import remedy, replace_text, sweep
 from ragistry.config.settings import CONFIG_FOLDER, DEFAULTS
 from ragistry.config.yaml_file import read_yaml
 from ragistry.errors import (
@@ -22,6 +22,8 @@ from ragistry.errors import (
     InvalidCollectionNameError,
     RagistryError,
 )
+from ragistry.utils.metadata import value_problem
+from ragistry.utils.shown import shown
 from ragistry.utils.suggest import did_you_mean
 
 Version = tuple[int, int, int]
@@ -191,7 +193,7 @@ class CollectionsFile:
         except Timeout as error:
             raise self._in_use() from error
         except OSError as error:
-            raise ConfigError(f"cannot write {str(self.path)!r}: {error.strerror}; make it writable") from error
+            raise ConfigError(f"cannot write {str(self.path)!r}: {error.strerror}; {remedy(error)}") from error
         for tell in list(self.edited):
             tell()
 
@@ -210,9 +212,13 @@ class CollectionsFile:
 
 def _entry(**fields: str | None) -> CollectionEntry:
     try:
-        return CollectionEntry.model_validate(fields)
+        entry = CollectionEntry.model_validate(fields)
     except ValidationError as error:
         if any("name" in item["loc"] for item in error.errors()):
             name = fields["name"]
             raise InvalidCollectionNameError(f"{name!r} cannot name a collection; use {NAME_RULE}") from error
         raise ConfigError(f"collection {fields['name']!r}: {explain(error.errors()[0], CollectionEntry)}") from error
+    for field, value in fields.items():
+        if problem := value_problem(value):
+            raise ConfigError(f"collection {entry.name!r}: its {field}, {shown(value)}, {problem}")
+    return entry

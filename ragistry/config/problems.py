@@ -11,6 +11,7 @@ from pydantic import BaseModel, ValidationError
 
 from ragistry.config.yaml_file import YamlFile
 from ragistry.errors import InvalidConfigError
+from ragistry.utils.shown import shown
 from ragistry.utils.suggest import did_you_mean
 
 
@@ -75,4 +76,19 @@ def explain(item: Any, model: type[BaseModel]) -> str:
         return "is missing"
     if item["type"] == "value_error":
         return str(item["ctx"]["error"])
-    return f"{item['msg']}, got {item['input']!r}"
+    return f"{item['msg']}{_got(item['input'], hidden=_is_hidden(model, item['loc']))}"
+
+
+def _is_hidden(model: type[BaseModel], path: Sequence[str | int]) -> bool:
+    """Whether the value at ``path`` belongs to a field that is not shown, such as headers with a password."""
+    fields = [_model_at(model, path[:place]).model_fields.get(str(key)) for place, key in enumerate(path)]
+    return any(field is not None and not field.repr for field in fields)
+
+
+def _got(value: Any, *, hidden: bool) -> str:
+    """The value; of what holds others, which may be long or not meant to be shown, its kind and its length."""
+    if hidden:
+        return ""
+    if isinstance(value, list | tuple | dict):
+        return f", got a {type(value).__name__} of {len(value):,}"
+    return f", got {shown(value)}"

@@ -7,10 +7,16 @@ import re
 import tempfile
 import time
 from contextlib import suppress
+from errno import EDQUOT, ENOSPC
 from pathlib import Path
 
 ABANDONED = 600.0
 """Seconds after which a file that was being written is nobody's any more."""
+
+
+def remedy(error: OSError) -> str:
+    """What helps where the system refuses to write a file."""
+    return "make room on the disk" if error.errno in (ENOSPC, EDQUOT) else "make it writable"
 
 
 def sweep(path: Path) -> None:

@@ -132,13 +132,19 @@ def _check_topic(file: YamlFile, problems: Problems) -> None:
 
 
 def _read(path: Path, problems: Problems) -> YamlFile | None:
-    if not path.exists():
-        return None
     try:
-        return read_yaml(path)
+        return read_yaml(path) if is_there(path) else None
     except InvalidConfigError as error:
         problems.lines.append(str(error))
         return None
+
+
+def is_there(path: Path) -> bool:
+    """Whether there is such a file. Raises `InvalidConfigError` where the system does not let us look."""
+    try:
+        return path.exists()
+    except OSError as error:
+        raise InvalidConfigError(f"{path}: cannot be read: {error.strerror}; make its folder readable") from error
 
 
 def _found(

@@ -42,7 +42,7 @@ def check_metadata(metadata: Mapping[str, Any]) -> dict[str, Any]:
     if wrong:
         raise ConfigError(f"a key of a collection's metadata must be text, got {wrong[0]!r}")
     try:
-        json.dumps(dict(metadata), allow_nan=False).encode()
+        json.dumps(dict(metadata), allow_nan=False, ensure_ascii=False).encode()
     except (TypeError, ValueError, RecursionError) as error:
         raise ConfigError(
             f"the metadata of a collection cannot be written as JSON ({error}): {dict(metadata)!r:.200}; "

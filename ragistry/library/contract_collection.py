@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import weakref
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -15,6 +14,7 @@ from ragistry.library.contract_embedding import default_embedder
 from ragistry.library.contract_entries import Entry, entries, locked, new_folder, put_entry, read_entry
 from ragistry.library.contract_versions import check_there
 from ragistry.protocols import Embedder
+from ragistry.stores.forking import brief_lock
 from ragistry.stores.local import LocalStore
 from ragistry.utils.suggest import did_you_mean
 
@@ -153,7 +153,7 @@ class _Opened:
         self.folder = ""
         self.made = False
         self._store: LocalStore | None = None
-        self._guard = threading.Lock()
+        self._guard = brief_lock()
 
     def store(self, folder: str) -> LocalStore:
         with self._guard:

@@ -21,8 +21,9 @@ from uuid import uuid4
 
 from filelock import FileLock, Timeout
 
+from ragistry.config.replacing import remedy
 from ragistry.errors import ChromaDBConnectionError, InvalidCollectionNameError, StoreCorruptError
-from ragistry.stores.lock import hold, release
+from ragistry.stores.lock import hold, release, users
 
 NAME_RULE = "small letters, digits and '-', 1 to 63 of them"
 LOCK_SECONDS = 2.0
@@ -122,15 +123,26 @@ def drop_entry(root: Path, name: str) -> None:
 @contextmanager
 def locked(root: Path, name: str, wait: float = LOCK_SECONDS) -> Iterator[None]:
     """The right to write a collection; raises `StoreLockedError` that names who has it after ``wait`` seconds."""
+    _make(root)
     with reached(root):
-        root.mkdir(parents=True, exist_ok=True)
         path = root.resolve() / check_name(name)
-    with _turns.setdefault(path, threading.RLock()):
-        hold(path, wait, keep=False)
+    turn = _turns.setdefault(path, threading.RLock())
+    is_within = turn._is_owned()  # type: ignore[attr-defined]  # as `threading.Condition` asks it
+    with turn:
+        others = users(path) if is_within else 0  # from without: what Ctrl-C left behind earlier is given back now
         try:
+            hold(path, wait, keep=False)
             yield
-        finally:
-            release(path)
+        finally:  # also where Ctrl-C came before it was known whether the lock is held
+            release(path, to=others)
+
+
+def _make(root: Path) -> None:
+    try:
+        with reached(root):
+            root.mkdir(parents=True, exist_ok=True)
+    except FileNotFoundError as error:  # where no folder can be made, as below /proc
+        raise _unreachable(root, error) from error
 
 
 def new_folder(root: Path, name: str) -> Path:
@@ -151,7 +163,7 @@ def reached(root: Path) -> Iterator[None]:
 
 def _unreachable(root: Path, error: OSError) -> ChromaDBConnectionError:
     return ChromaDBConnectionError(
-        f"the collections in {str(root)!r} cannot be opened: {error.strerror}; give another path, or make it writable"
+        f"the collections in {str(root)!r} cannot be opened: {error.strerror}; give another path, or {remedy(error)}"
     )
 
 

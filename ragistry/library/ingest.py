@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from ragistry.errors import (
@@ -20,7 +20,7 @@ from ragistry.errors import (
 )
 from ragistry.library.refusals import explained
 from ragistry.library.report import Failure, IngestReport
-from ragistry.library.same_source import check_same_source, has_place_of, is_same_file, taken
+from ragistry.library.same_source import check_same_source, earlier_names, has_place_of, is_same_file, taken
 from ragistry.library.source import Reading, SourceFile, SourceText, chunks_of
 from ragistry.protocols import Embedder, EmbedderRecord, GathersWrites, SourceStore, VectorLookup, VectorsByText
 from ragistry.types import Chunk, EmbeddedChunk, SourceInfo
@@ -73,6 +73,7 @@ class Ingest:
         self.replace = replace
         self.report = IngestReport()
         self._taken: dict[str, IngestSource] = {}
+        self._earlier: dict[str, SourceInfo] = {}
 
     def run(self, sources: Sequence[IngestSource], progress: Progress | None = None) -> IngestReport:
         """Take in every source that is new or changed; one that cannot be read or that the model refuses is reported.
@@ -82,8 +83,10 @@ class Ingest:
         if isinstance(self.store, EmbedderRecord):
             self.store.use_embedder(self.embedder.fingerprint)
         stored = {info.source_file: info for info in self.store.sources(self.collection)}
+        self._earlier = earlier_names(sources, stored.values())
         for group in _grouped(self._prepare_all(sources, stored, progress)):
             self._write(group)
+        self._drop_earlier_names()
         if isinstance(self.store, GathersWrites) and (self.report.added or self.report.updated):
             self.store.flush()
         if progress is not None:
@@ -118,7 +121,7 @@ class Ingest:
             if is_same and has_place_of(source, info):
                 self.report.skipped.append(source.source_file)
                 return None
-        extracted = source.extracted(self.reading)
+        extracted, content = source.read(self.reading, content)
         chunks = chunks_of(extracted, self.reading, self.embedder)
         self.report.warnings.extend(f"{source.source_file}: {warning}" for warning in extracted.warnings)
         if not chunks and not extracted.warnings:
@@ -138,8 +141,10 @@ class Ingest:
                 type="document",
             )
             if source.path:
-                chunk.metadata["source_path"] = str(Path(source.path).resolve())
-        return Prepared(source, chunks, info is None, self._known(chunks, info))
+                chunk.metadata["source_path"] = os.path.realpath(source.path)
+        return Prepared(
+            source, chunks, info is None, self._known(chunks, info or self._earlier.get(source.source_file))
+        )
 
     def _known(self, chunks: list[Chunk], info: SourceInfo | None) -> dict[str, Any]:
         """Text to vector of what is stored already, so that unchanged text is not embedded again."""
@@ -188,6 +193,15 @@ class Ingest:
         for prepared in group:
             prepared.known |= {text: vectors[text] for text in prepared.unknown()}
         self.report.embedded += len(texts)
+
+    def _drop_earlier_names(self) -> None:
+        """What is stored of a file under another name goes as soon as it stands there whole under its name now."""
+        done = {*self.report.added, *self.report.updated, *self.report.skipped}
+        for name, info in self._earlier.items():
+            if name in done:
+                self.store.replace_source(self.collection, info.source_file, [])
+                self.report.deleted.append(info.source_file)
+                self.report.warnings.append(f"{name}: was {info.source_file!r}; one file has one name in a collection")
 
     def _report_cuts(self, name: str, chunks: list[Chunk]) -> None:
         limit = self.embedder.fingerprint.max_tokens

@@ -7,23 +7,43 @@ and named, unless links are to be followed.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from shlex import quote
 
 from ragistry.errors import SourceError, SourceNotFoundError
+from ragistry.library.file_names import source_file
 from ragistry.library.report import Failure
 from ragistry.library.source import SourceFile
 from ragistry.types import SourceInfo
 from ragistry.utils.extract import SUPPORTED_FORMATS
 
 SHOWN = 3
-"""Links that a warning names."""
+"""Links and sources that a message names."""
+
+
+def check_not_empty(path: str | os.PathLike[str]) -> None:
+    """Raise `SourceError` for an empty path, which leads to the current folder: a variable that was not set."""
+    if not str(path).strip():
+        raise SourceError(f"the path {str(path)!r} is empty; name a file or folder, '.' for the current folder")
+
+
+def check_path(path: str | Path, kind: str = "file or folder") -> None:
+    """Raise `SourceNotFoundError` for a path that leads nowhere, `SourceError` for an empty one or one out of reach."""
+    check_not_empty(path)
+    try:
+        Path(path).stat()
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise SourceNotFoundError(f"no such {kind}: {os.fspath(path)!r}; check the path") from error
+    except (OSError, ValueError) as error:
+        raise SourceError(f"{str(path)!r} cannot be read: {error}; check the path and its permissions") from error
 
 
 def one_file(path: str | Path) -> SourceFile:
-    """A file by itself; its name in the collection is its bare name."""
-    return SourceFile(os.fspath(path), Path(path).name)
+    """A file by itself; its name in the collection is its bare name. Raises `SourceError` for an empty path."""
+    check_not_empty(path)
+    return source_file(os.fspath(path), Path(path).name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,14 +76,15 @@ def list_folder(folder: str | Path, *, follow_links: bool = False) -> Listing:
     """Every file of a supported format below a folder, hidden ones left out, in the order of their names.
 
     A link to a folder that is listed anyway adds nothing, so that a loop of links ends. Raises `SourceNotFoundError`
-    where there is no such folder.
+    where there is no such folder, and `SourceError` where it cannot be reached.
     """
+    check_path(folder, "folder")
     root = Path(folder)
     if not root.is_dir():
-        raise SourceNotFoundError(f"no such folder: {os.fspath(folder)!r}; check the path")
+        raise SourceNotFoundError(f"no such folder: {os.fspath(folder)!r} is a file; check the path")
     listing = Listing(root)
     for path in sorted(_Walk(root, follow_links, listing).files()):
-        listing.files.append(SourceFile(str(path), path.relative_to(root).as_posix()))
+        listing.files.append(source_file(str(path), path.relative_to(root).as_posix()))
     listing.links.sort()
     return listing
 
@@ -88,6 +109,33 @@ def vanished(listing: Listing, stored: Iterable[SourceInfo], *, follow_links: bo
         for info in stored
         if info.source_file not in present and info.source_path and info.source_path == was_at(info.source_file)
     ]
+
+
+def emptied(folder: str | Path, collection: str, gone: Sequence[str]) -> SourceError:
+    """Why nothing is removed for want of files in a folder that holds none at all."""
+    return SourceError(
+        f"{os.fspath(folder)!r} holds no file that can be taken in, and collection {collection!r} has {_named(gone)} "
+        "from it; nothing was deleted: put the files back (is its disk mounted?), or delete what came from it with "
+        f"`ragistry ingest {quote(os.fspath(folder))} -c {collection} --prune --yes`"
+    )
+
+
+def gone_from(path: str | Path, stored: Iterable[SourceInfo], error: SourceNotFoundError) -> SourceNotFoundError:
+    """What is wrong with a path that leads nowhere, with the remedy for the sources of a folder that was there."""
+    root = os.path.realpath(path)
+    gone = [info.source_file for info in stored if info.source_path.startswith(root + os.sep)]
+    if not gone:
+        return error
+    return SourceNotFoundError(
+        f"{error}; {_named(gone)} came from it: to delete them, make the folder again, empty, and ingest it with "
+        "`--prune`"
+    )
+
+
+def _named(names: Sequence[str]) -> str:
+    """How many sources, and some of them."""
+    listed = ", ".join(map(repr, names[:SHOWN])) + (", …" if len(names) > SHOWN else "")
+    return f"{len(names):,} source{'' if len(names) == 1 else 's'} ({listed})"
 
 
 def nothing_readable(folder: str | Path) -> SourceError:
@@ -124,7 +172,7 @@ class _Walk:
         return True
 
     def _takes(self, path: Path) -> bool:
-        if self.follow_links or not path.is_symlink() or self._is_inside(os.path.realpath(path)):
+        if self.follow_links or not _is_link(path) or self._is_inside(os.path.realpath(path)):
             return True
         self.listing.links.append(path)
         return False
@@ -139,3 +187,10 @@ class _Walk:
     def _unlisted(self, error: OSError) -> None:
         reason = f"cannot list {error.filename!r}: {error.strerror}; make the folder readable"
         self.listing.failed.append(Failure(str(error.filename), SourceError(reason)))
+
+
+def _is_link(path: Path) -> bool:
+    try:
+        return path.is_symlink()
+    except OSError:  # of a folder whose files may be named but not reached; whoever reads it says so
+        return False

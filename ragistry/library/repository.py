@@ -32,6 +32,7 @@ from ragistry.library.contract_collection import Collection, not_found
 from ragistry.library.contract_entries import NAME_RULE, Entry, check_name, locked, new_folder, put_entry, read_entry
 from ragistry.library.contract_versions import copy_store
 from ragistry.library.ingest import Ingest, Progress
+from ragistry.library.listing import check_not_empty
 from ragistry.library.report import IngestReport
 from ragistry.library.repository_git import Blob, Commit, content, head, markdown_files
 from ragistry.library.repository_page import Page, read_page
@@ -81,6 +82,7 @@ class Repositories:
         Raises `SourceError` where it is no clone or holds no Markdown, `CollectionAlreadyExistsError`,
         `InvalidCollectionNameError`, `ModelError`, `StoreError`.
         """
+        check_not_empty(path)
         commit = head(path)
         chosen = name_of(commit.folder) if name is None else check_name(name)
         with locked(self.root, chosen):

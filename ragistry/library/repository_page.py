@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ragistry.errors import ExtractionError
-from ragistry.library.repository_git import Blob, Commit, content
+from ragistry.library.repository_git import Blob, Commit
+from ragistry.library.repository_git import content as bytes_of
 from ragistry.library.source import Reading, SourceText
 from ragistry.utils import front_matter
 from ragistry.utils.encoding import decode
@@ -32,16 +33,16 @@ class Page(SourceText):
         """Known without reading the file: that is how an update finds what changed."""
         return f"{self.blob.id}/{reading.signature().decode()}"
 
-    def extracted(self, reading: Reading) -> Extracted:
+    def read(self, reading: Reading, content: str) -> tuple[Extracted, str]:
         """The text without front matter and shortcodes, and what every chunk of it is to say."""
         if self.blob.size > reading.limits.bytes:
             raise ExtractionError(
                 f"{self.blob.path!r} has {self.blob.size:,} bytes, more than the limit of {reading.limits.bytes:,}; "
                 "split it or raise limits.megabytes"
             )
-        page = read_page(content(self.commit, self.blob), self.blob.path)
+        page = read_page(bytes_of(self.commit, self.blob), self.blob.path)
         page.metadata.update(file_path=self.blob.path, repository=self.repository, processed_at=self.processed_at)
-        return page
+        return page, content
 
 
 def read_page(data: bytes, path: str) -> Extracted:

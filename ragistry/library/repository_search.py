@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from time import perf_counter
 
 from ragistry.library.contract_collection import Collection
 from ragistry.protocols import SourceStore, Technique
+from ragistry.stores.forking import brief_lock
 from ragistry.trace import collect
 from ragistry.types import Document, RetrievalResult, Where
 
@@ -22,7 +22,7 @@ class RepositoryTechnique:
         self.collection = collection
         self._build = build
         self._over: tuple[SourceStore, Technique] | None = None
-        self._lock = threading.Lock()
+        self._lock = brief_lock()
 
     def retrieve(self, query: str, *, top_k: int | None = None, where: Where | None = None) -> list[Document]:
         """As every technique; nothing where the repository has no chunks. Raises `CollectionNotFoundError` too."""

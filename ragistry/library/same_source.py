@@ -1,7 +1,9 @@
-"""Whether what is to be taken in under a name is the source that has that name already."""
+"""Whether what is to be taken in under a name is the source that has that name already, or one of another name."""
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from ragistry.errors import SourceError
@@ -16,23 +18,67 @@ def check_same_source(source: SourceFile | SourceText, info: SourceInfo, is_same
     """
     if not source.path and not info.source_path:
         return
-    if source.path and not Path(source.path).exists():
+    if source.path and absence(source.path):
         return  # whoever extracts its text says so
-    if info.source_path and not Path(info.source_path).exists():
+    if info.source_path and (why := absence(info.source_path)):
         if not is_same:
-            raise _gone(source, info)
+            raise _gone(source, info, why)
     elif not is_same_file(source.path, info.source_path):
         raise taken(source, info.collection, info.source_path)
 
 
 def has_place_of(source: SourceFile | SourceText, info: SourceInfo) -> bool:
     """Whether what is stored says where the source is; a file that was moved is written again, not embedded again."""
-    return info.source_path == (str(Path(source.path).resolve()) if source.path else "")
+    return info.source_path == (os.path.realpath(source.path) if source.path else "")
+
+
+def absence(path: str) -> str:
+    """Why a path leads to nothing just now; empty where it leads to a file or folder."""
+    try:
+        Path(path).stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return "is not there now"
+    except (OSError, ValueError) as error:
+        return f"cannot be reached now ({getattr(error, 'strerror', None) or error})"
+    return ""
 
 
 def is_same_file(one: str, other: str) -> bool:
     """Whether two paths, neither empty, lead to one file that is there."""
-    return bool(one and other) and Path(one).exists() and Path(other).exists() and Path(one).samefile(other)
+    try:
+        return bool(one and other) and Path(one).samefile(other)
+    except (OSError, ValueError):
+        return False
+
+
+def earlier_names(sources: Sequence[SourceFile | SourceText], stored: Iterable[SourceInfo]) -> dict[str, SourceInfo]:
+    """For the names of files that are stored under another name, what is stored of them under that.
+
+    ``x/a.md`` of a folder was ``a.md`` where it was taken in by itself. Each name is the end of the file's path: that
+    of a link is not, and a file may well be taken in under its own name and that of a link.
+    """
+    names = {source.source_file for source in sources}
+    others = {
+        info.source_path: info
+        for info in stored
+        if info.source_file not in names and _ends_path(info.source_file, info.source_path)
+    }
+    bare = {_bare(info.source_file) for info in others.values()}  # most files need not be looked for
+    found = {}
+    for source in sources:
+        if source.path and _bare(source.source_file) in bare:
+            path = os.path.realpath(source.path)
+            if path in others and _ends_path(source.source_file, path):
+                found[source.source_file] = others[path]
+    return found
+
+
+def _ends_path(name: str, path: str) -> bool:
+    return path.replace(os.sep, "/").endswith(f"/{name}")
+
+
+def _bare(name: str) -> str:
+    return name.rpartition("/")[2]
 
 
 def taken(source: SourceFile | SourceText, collection: str, by: str) -> SourceError:
@@ -44,10 +90,10 @@ def taken(source: SourceFile | SourceText, collection: str, by: str) -> SourceEr
     )
 
 
-def _gone(source: SourceFile | SourceText, info: SourceInfo) -> SourceError:
+def _gone(source: SourceFile | SourceText, info: SourceInfo, why: str) -> SourceError:
     wanted = repr(source.path) if source.path else "the text"
     return SourceError(
-        f"{source.source_file!r} in collection {info.collection!r} is {info.source_path!r}, which is not there now, "
+        f"{source.source_file!r} in collection {info.collection!r} is {info.source_path!r}, which {why}, "
         f"and {wanted} says something else; put that file back, or replace it (`--replace`), or "
         "delete what is there with `ragistry sources delete`"
     )

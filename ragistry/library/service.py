@@ -13,7 +13,7 @@ from ragistry.config.collections import CollectionsFile
 from ragistry.errors import SourceError, SourceNotFoundError
 from ragistry.library import moving
 from ragistry.library.ingest import Ingest, IngestSource, Progress
-from ragistry.library.listing import list_folder, nothing_readable, one_file, vanished
+from ragistry.library.listing import check_path, emptied, gone_from, list_folder, nothing_readable, one_file, vanished
 from ragistry.library.report import Failure, IngestReport
 from ragistry.library.scope import Scope
 from ragistry.library.source import Reading, SourceText
@@ -73,16 +73,21 @@ class DocumentService:
         """Take in every readable file below a folder; a bad one is reported, and the rest goes on.
 
         What is in the collection from this folder but no longer in it is reported as vanished, and removed with
-        ``prune``; nothing is where a part of the folder cannot be listed. Links that lead out of the folder are left
-        out with a warning, unless ``follow_links``. ``replace``: see `ingest_file`. Raises `SourceError`, and
-        `ModelError` where the model cannot be reached or refuses every text.
+        ``prune``; nothing is where a part of the folder cannot be listed. With ``prune``, a folder that holds no file
+        to take in is refused where sources came from it: so looks one whose disk is not mounted. To remove them all
+        the same, give `delete_sources` what an ingest without ``prune`` reports as vanished. Links that lead out of the
+        folder are left out with a warning, unless ``follow_links``. ``replace``: see `ingest_file`. Raises
+        `SourceError`, and `ModelError` where the model cannot be reached or refuses every text.
         """
         self.collections.entry(collection)
+        self._check_path(path, collection, "folder")
         listing = list_folder(path, follow_links=follow_links)
         stored = self.store.sources(collection) if listing.complete else []
         gone = vanished(listing, stored, follow_links=follow_links)
         if not (listing.files or listing.failed or listing.links or gone):
             raise nothing_readable(path)
+        if prune and gone and not listing.files:
+            raise emptied(path, collection, gone)
         report = self._ingest(listing.files, collection, progress, replace=replace)
         report.failed.extend(listing.failed)
         report.warnings.extend(listing.warnings())
@@ -108,8 +113,7 @@ class DocumentService:
         """
         self.collections.entry(collection)
         for path in paths:
-            if not Path(path).exists():
-                raise SourceNotFoundError(f"no such file or folder: {str(path)!r}; check the path")
+            self._check_path(path, collection)
         files = [one_file(path) for path in paths if not Path(path).is_dir()]
         report = self._ingest(files, collection, progress, replace=replace)
         for path in paths:
@@ -124,6 +128,13 @@ class DocumentService:
                         raise
                     report.failed.append(Failure(str(path), error))
         return report
+
+    def _check_path(self, path: str | Path, collection: str, kind: str = "file or folder") -> None:
+        """What `check_path` raises; of a folder that is gone, what to do about its sources."""
+        try:
+            check_path(path, kind)
+        except SourceNotFoundError as error:
+            raise gone_from(path, self.store.sources(collection), error) from error
 
     def _ingest(
         self,
@@ -273,6 +284,20 @@ class DocumentService:
         chunks = self.source(source, collection).chunks
         self.store.replace_source(collection, source, [])
         return chunks
+
+    def delete_sources(self, sources: Sequence[str], collection: str) -> int:
+        """Remove several sources and return the number of chunks that they had.
+
+        Raises `SourceNotFoundError`, and then removes none.
+        """
+        self._complete_renames()
+        known = {info.source_file: info.chunks for info in self.sources(collection)}
+        for source in sources:
+            if source not in known:
+                self.source(source, collection)
+        for source in sources:
+            self.store.replace_source(collection, source, [])
+        return sum(known[source] for source in sources)
 
     def move_source(self, source: str, from_collection: str, to_collection: str, *, overwrite: bool = False) -> int:
         """Give a source to another collection, and return how many chunks it has. No model is called.

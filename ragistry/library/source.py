@@ -9,6 +9,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Literal
 
+from ragistry.errors import SourceError
 from ragistry.protocols import Embedder, TokenCounter
 from ragistry.types import Chunk
 from ragistry.utils.chunker import chunk_extracted
@@ -17,6 +18,8 @@ from ragistry.utils.extracted import Extracted, ExtractLimits
 
 SMALLEST = 50
 """Characters below which a chunk is not made to fit a model: what is still too long is reported instead."""
+ATTEMPTS = 3
+"""How often a file is read that changes meanwhile, before it is given up for now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,13 +56,31 @@ class SourceFile:
             with path.open("rb") as stream:
                 while block := stream.read(1 << 20):
                     digest.update(block)
-        except OSError:
+        except (OSError, ValueError):
             return ""  # whoever extracts the text says what is wrong with the file
         return digest.hexdigest()
 
-    def extracted(self, reading: Reading) -> Extracted:
-        """The file's text. Raises `SourceError`."""
-        return extract(self.path, pdf_engine=reading.pdf_engine, limits=reading.limits)
+    def read(self, reading: Reading, content: str) -> tuple[Extracted, str]:
+        """The file's text, and the `content_hash` of the very bytes that it was made of; ``content``: that of just now.
+
+        Raises `SourceError`, also for a file that does not stay the same for as long as it takes to read it.
+        """
+        for _ in range(ATTEMPTS):
+            changed_at, seen = self._changed_at(), list[bytes]()
+            text = extract(self.path, pdf_engine=reading.pdf_engine, limits=reading.limits, on_read=seen.append)
+            if seen:
+                return text, sha256(reading.signature() + seen[0]).hexdigest()
+            earlier, content = content, self.content_hash(reading)  # another process read the bytes of a PDF
+            if content == earlier and self._changed_at() == changed_at:
+                return text, content
+        raise SourceError(f"{self.path!r} changed while it was read; ingest it again")
+
+    def _changed_at(self) -> tuple[int, int] | None:
+        try:
+            status = Path(self.path).stat()
+        except (OSError, ValueError):
+            return None
+        return status.st_mtime_ns, status.st_ino
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +94,8 @@ class SourceText:
     def content_hash(self, reading: Reading) -> str:
         return sha256(reading.signature() + self.text.encode(errors="surrogatepass")).hexdigest()
 
-    def extracted(self, reading: Reading) -> Extracted:  # noqa: ARG002, the text is read already
-        return Extracted(text=self.text, source=self.source_file, format="text")
+    def read(self, reading: Reading, content: str) -> tuple[Extracted, str]:  # noqa: ARG002, it is read already
+        return Extracted(text=self.text, source=self.source_file, format="text"), content
 
 
 def chunks_of(extracted: Extracted, reading: Reading, embedder: Embedder) -> list[Chunk]:

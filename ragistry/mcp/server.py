@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, redirect_stdout
 from functools import partial
 from typing import Any
 
@@ -114,4 +115,5 @@ def serve_stdio(tool: SearchLibraryTool) -> None:
 async def _stdio(server: Server[Any]) -> None:
     # The SDK writes its messages to a copy of standard output, and turns what anybody else prints to standard error.
     async with stdio_server() as (incoming, outgoing):
-        await server.run(incoming, outgoing, server.create_initialization_options())
+        with redirect_stdout(sys.stderr):  # else what Python keeps for standard output would be written at the end
+            await server.run(incoming, outgoing, server.create_initialization_options())

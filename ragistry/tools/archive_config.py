@@ -43,5 +43,5 @@ def extract_rag_config(
 
 def _parsed(found: Any) -> ChromaRagConfig:
     if not isinstance(found, Mapping | ChromaRagConfig):
-        raise InvalidConfigError(f"{KEY} is {found!r:.80}; write {{'archives': [...]}}")
+        raise InvalidConfigError(f"{KEY} is a {type(found).__name__}; write {{'archives': [...]}}")
     return found if isinstance(found, ChromaRagConfig) else parse_config(ChromaRagConfig, found, KEY)

@@ -10,6 +10,7 @@ from ragistry.config.archive_settings import Language
 from ragistry.errors import (
     ChromaDBConnectionError,
     CollectionNotFoundError,
+    DatabaseNotFoundError,
     EmbeddingMismatchError,
     ModelConnectionError,
     ModelError,
@@ -56,6 +57,7 @@ WORDS: dict[Language, Words] = {
         archive="Archive", source="Source", title="Title", page="Page", heading="Section", chunk="Chunk", score="Score",
         reasons={
             LateError: "no answer in time",
+            DatabaseNotFoundError: "its tenant or database does not exist",
             CollectionNotFoundError: "its collection does not exist",
             EmbeddingMismatchError: "its vectors come from another embedding model",
             ChromaDBConnectionError: "ChromaDB cannot be reached",
@@ -76,6 +78,7 @@ WORDS: dict[Language, Words] = {
         score="Ähnlichkeit",
         reasons={
             LateError: "keine Antwort innerhalb der Zeit",
+            DatabaseNotFoundError: "seinen Mandanten oder seine Datenbank gibt es nicht",
             CollectionNotFoundError: "seine Sammlung gibt es nicht",
             EmbeddingMismatchError: "seine Vektoren stammen von einem anderen Embedding-Modell",
             ChromaDBConnectionError: "ChromaDB ist nicht erreichbar",

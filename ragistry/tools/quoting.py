@@ -10,6 +10,8 @@ _UNSEEN = re.compile(
 )
 """Control characters, marks that change the direction of writing, and the tag characters, which models read and
 people do not see."""
+HALF = re.compile("[\ud800-\udfff]")
+"""Half of a character. Of those in the name of a file, each is a byte of it that is not UTF-8."""
 
 
 def visible(text: str) -> str:
@@ -18,7 +20,16 @@ def visible(text: str) -> str:
     Every separator that `str.splitlines` knows is a line end here, so that none can hide the start of a line.
     """
     lines = (_UNSEEN.sub("", line) for line in text.splitlines())
-    return "\n".join(lines).rstrip().encode("utf-8", errors="replace").decode("utf-8")
+    return escaped("\n".join(lines).rstrip())
+
+
+def escaped(text: str) -> str:
+    """The text with halves of characters written out, those that are bytes of a name as ``\\xe9``."""
+    return HALF.sub(lambda half: _escape(ord(half[0])), text)
+
+
+def _escape(half: int) -> str:
+    return f"\\x{half - 0xDC00:02x}" if 0xDC80 <= half <= 0xDCFF else f"\\u{half:04x}"
 
 
 def one_line(value: object, limit: int = 200) -> str:

@@ -21,6 +21,7 @@ from ragistry.tools.schema import NAME, search_schema
 from ragistry.tools.texts import TextsFile
 from ragistry.types import Document, RetrievalResult
 from ragistry.utils.limits import check_top_k
+from ragistry.utils.shown import shown
 from ragistry.utils.suggest import listed
 
 _log = logging.getLogger(__name__)
@@ -71,8 +72,10 @@ class SearchLibraryTool:
         strict: bool = False,
         max_tokens: int = 8_000,
     ) -> None:
-        if max_tokens < FEWEST_TOKENS:
-            raise ConfigError(f"max_tokens must be {FEWEST_TOKENS} or more, got {max_tokens!r}; raise it")
+        if not isinstance(max_tokens, int) or max_tokens < FEWEST_TOKENS:
+            raise ConfigError(
+                f"max_tokens must be a whole number, {FEWEST_TOKENS} or more, got {shown(max_tokens)}; give 8000, say"
+            )
         if technique is not None:
             library.registry.entry(technique)
         self.library = library
@@ -121,14 +124,19 @@ class SearchLibraryTool:
         return self.answer(arguments).text
 
     def handle_request(self, message: Message) -> None:
-        """A call that came over the bus: the answer, and what was done, are published. Never raises."""
+        """A call that came over the bus: the answer, and what was done, are published.
+
+        Nothing in a message makes it raise, and what is no message is answered too, to the id None. Raises
+        `ConfigError` where the tool has no bus, and what a bus raises that cannot publish.
+        """
         if self.bus is None:
             raise ConfigError("the tool has no bus to answer on; give it one: SearchLibraryTool(library, bus)")
         self.announce()
         start = perf_counter()
-        answer = self.answer(message.get("arguments"))
+        request: Message = message if isinstance(message, Mapping) else {"arguments": message}
+        answer = self.answer(request.get("arguments"))
         elapsed = (perf_counter() - start) * 1000
-        of = {"id": message.get("id"), "name": NAME}
+        of = {"id": request.get("id"), "name": NAME}
         self.bus.publish(result_subject(NAME), of | {"content": answer.text, "error": answer.error})
         asked = {"query": answer.asked.query, "collection": answer.asked.collection}
         done = {"results": len(answer.documents), "error": answer.text if answer.error else "", "ms": elapsed}
@@ -147,8 +155,9 @@ class SearchLibraryTool:
         """What a search in reach of the tool finds. ``collection``: one of `Reach.names`, else `QueryError`.
 
         Where ``allowed`` limits nothing, a technique that routes may also find what lies in no collection, such as
-        a page of a repository.
+        a page of a repository. Raises `BrokenCollectionsError` while documents.yaml is broken.
         """
+        self.reach.check()
         if collection is not None and collection not in self.reach.names():
             raise QueryError(f"no collection {collection!r}; there are {listed(self.reach.names())}")
         # The library refuses what a technique returns against the condition, so nothing needs to be sorted out here.

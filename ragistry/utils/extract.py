@@ -6,7 +6,7 @@ import os
 import re
 import stat
 from base64 import b64encode
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from ragistry.errors import ExtractionError, SourceError, SourceNotFoundError, UnsupportedFormatError
@@ -29,20 +29,27 @@ _DEFAULT_LIMITS = ExtractLimits()
 
 
 def extract(
-    path: str | os.PathLike[str], *, pdf_engine: str = "pypdfium2", limits: ExtractLimits = _DEFAULT_LIMITS
+    path: str | os.PathLike[str],
+    *,
+    pdf_engine: str = "pypdfium2",
+    limits: ExtractLimits = _DEFAULT_LIMITS,
+    on_read: Callable[[bytes], object] = lambda _: None,
 ) -> Extracted:
     """The text of a file with newlines ``\\n``, and what the file says about itself.
 
-    ``pdf_engine``: ``"pypdfium2"`` or ``"pypdf"``. A file without text is no error, unless it is a PDF: the result's
-    ``warnings`` say so. Raises `SourceNotFoundError`, `UnsupportedFormatError` (suffix not in `SUPPORTED_FORMATS`),
-    `SourceError` (a folder, a device, no permission) and `ExtractionError` (damaged, encrypted, binary, over a limit).
+    ``pdf_engine``: ``"pypdfium2"`` or ``"pypdf"``. ``on_read``: called with the bytes of the file, unless it is a PDF.
+    A file without text is no error, unless it is a PDF: the result's ``warnings`` say so. Raises
+    `SourceNotFoundError`, `UnsupportedFormatError` (suffix not in `SUPPORTED_FORMATS`), `SourceError` (a folder, a
+    device, no permission) and `ExtractionError` (damaged, encrypted, binary, over a limit).
     """
     source = os.fspath(path)
     _check(source, limits)
     suffix = _suffix(source, SUPPORTED_FORMATS)
     if suffix == ".pdf":
         return read_pdf(source, pdf_engine, limits)
-    text, warning = _text(source)
+    data = _bytes(source)
+    on_read(data)
+    text, warning = _text(source, data)
     if suffix in MARKDOWN_EXTS:
         return _markdown(text, source, warning)
     return Extracted(text, source, "text", warnings=_warned(text, warning))
@@ -100,10 +107,10 @@ def _bytes(source: str) -> bytes:
         raise SourceError(f"{source!r} cannot be read: {error.strerror}; check its permissions") from error
 
 
-def _text(source: str) -> tuple[str, str]:
+def _text(source: str, data: bytes) -> tuple[str, str]:
     """The text of a file that is no PDF, newlines ``\\n``, and what was uncertain about its encoding."""
     try:
-        decoded = decode(_bytes(source))
+        decoded = decode(data)
     except ValueError as error:
         raise ExtractionError(f"{source!r} is no text file: {error}") from error
     return decoded.text.replace("\r\n", "\n").replace("\r", "\n"), decoded.warning

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 SCALARS = ("title", "description", "author", "date", "section", "weight")
 LISTS = ("tags", "categories", "keywords")
 
-_LIMIT = 65_536  # characters; a longer block is no front matter
+_LIMIT = 65_536  # characters of YAML or TOML, which take a second for every 200,000
 _FENCED = re.compile(r"(---|\+\+\+)[ \t]*\n(.*?)^(?:\1|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
 _LOOKS_MEANT = re.compile(r"(?:---[ \t]*\n[\w-]+:(?:\s|$)|\+\+\+[ \t]*\n|\{\s*\")")
 
@@ -43,14 +43,24 @@ def split(text: str) -> FrontMatter:
         return FrontMatter({}, text, f"front matter cannot be read and was kept as text: {_one_line(error)}")
     if kept is not None:
         return FrontMatter(kept, text[end:].lstrip("\n"))
-    unclosed = "front matter has no end and was kept as text: close it with the line that opened it"
-    return FrontMatter({}, text, unclosed if _LOOKS_MEANT.match(text) else "")
+    return FrontMatter({}, text, _why_text(text) if _LOOKS_MEANT.match(text) else "")
+
+
+def _why_text(text: str) -> str:
+    """What is wrong with what looks like front matter."""
+    found = _FENCED.match(text)
+    if found and found.end() > _LIMIT:
+        return (
+            f"front matter has {found.end():,} characters, more than the limit of {_LIMIT:,}, and was kept as text: "
+            "shorten it"
+        )
+    return "front matter has no end and was kept as text: close it with the line that opened it"
 
 
 def _parse(text: str) -> tuple[Mapping[Any, Any] | None, int]:
     """The fields and where the body begins; None where there is no front matter."""
     if re.match(r'\{\s*"', text):
-        fields, end = json.JSONDecoder().raw_decode(text[:_LIMIT])
+        fields, end = json.JSONDecoder().raw_decode(text)
         return fields, end
     found = _FENCED.match(text[:_LIMIT])
     if found is None:

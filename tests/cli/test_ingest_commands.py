@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -60,7 +62,7 @@ def test_with_one_collection_nobody_needs_to_name_it(ragistry: Run, tea: Path) -
 @pytest.mark.parametrize("words", [[], ["tea.txt", "--list"], ["--list", "--delete", "tea.txt"]])
 def test_one_thing_at_a_time(ragistry: Run, tea: Path, words: list[str]) -> None:
     done = ragistry("ingest", *words)
-    assert (done.code, done.err.startswith("error: say what to ingest, or --list, or --delete FILE")) == (1, True)
+    assert (done.code, done.err.startswith("error: say what to ingest, or --list, or --delete FILE")) == (2, True)
 
 
 def test_delete_needs_the_collection(ragistry: Run, tea: Path) -> None:
@@ -79,9 +81,64 @@ def test_what_vanished_is_named_and_goes_with_prune(ragistry: Run, tmp_path: Pat
     assert ragistry("ingest", folder, "--collection", "notes").code == 0
     (folder / "one.txt").unlink()
     assert "1 no longer in the folder: one.txt; --prune removes them" in ragistry("ingest", folder).err
-    pruned = ragistry("ingest", folder, "--prune", "--json").json
+    pruned = ragistry("ingest", folder, "--prune", "--yes", "--json").json
     assert (pruned["deleted"], pruned["vanished"]) == (["one.txt"], ["one.txt"])
-    assert [s["source_file"] for s in ragistry("sources", "list", "--json").json["sources"]] == ["two.txt"]
+    assert sources(ragistry) == ["two.txt"]
+    assert ragistry("ingest", folder, "--prune").code == 0, "nobody is asked where nothing is gone"
+
+
+def sources(ragistry: Run) -> list[str]:
+    return [source["source_file"] for source in ragistry("sources", "list", "--json").json["sources"]]
+
+
+def test_nothing_is_pruned_unasked_where_a_folder_was_emptied(ragistry: Run, tmp_path: Path) -> None:
+    folder = tmp_path / "share"
+    folder.mkdir()
+    for number in range(7):
+        (folder / f"{number}.txt").write_text(f"Otter {number}.", encoding="utf-8")
+    assert ragistry("ingest", "share", "--collection", "notes").code == 0
+    folder.rename(tmp_path / "unmounted")
+    assert "7 sources ('0.txt', '1.txt', '2.txt', …) came from it: to delete" in ragistry("ingest", "share").err
+    folder.mkdir()
+    (tmp_path / "tea.txt").write_text("Green tea.", encoding="utf-8")
+    refused = ragistry("ingest", "share", "tea.txt", "--prune", "--json")
+    assert (refused.code, refused.json["deleted"], refused.json["added"]) == (1, [], ["tea.txt"])
+    assert refused.err == (
+        "error: nothing was deleted: to delete 7 sources of collection 'notes' no longer in the folder "
+        "(0.txt, 1.txt, 2.txt, 3.txt, 4.txt, …) without being asked, add --yes\n"
+    )
+    assert len(sources(ragistry)) == 8
+    assert "7 deleted" in ragistry("ingest", "share", "--prune", "--yes").out
+    assert sources(ragistry) == ["tea.txt"]
+
+
+@pytest.mark.parametrize(("answer", "left"), [("y\n", ["two.txt"]), ("\n", ["one.txt", "two.txt"])])
+def test_whoever_prunes_is_asked(
+    ragistry: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer: str, left: list[str]
+) -> None:
+    (tmp_path / "in").mkdir()
+    for name in ("one", "two"):
+        (tmp_path / "in" / f"{name}.txt").write_text(f"Text of {name}.", encoding="utf-8")
+    ragistry("ingest", "in", "--collection", "notes")
+    (tmp_path / "in" / "one.txt").unlink()
+    terminal = io.StringIO(answer)
+    terminal.isatty = lambda: True  # type: ignore[method-assign]
+    monkeypatch.setattr(sys, "stdin", terminal)
+    done = ragistry("ingest", "in", "--prune")
+    assert "Delete 1 source of collection 'notes' no longer in the folder (one.txt)? [y/N] " in done.err
+    assert (done.code, sources(ragistry)) == (int(len(left) == 2), left)
+
+
+def test_what_went_from_one_folder_to_another_is_not_pruned(ragistry: Run, tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / f"{name}.txt").write_text(f"Text of {name}.", encoding="utf-8")
+    (tmp_path / "a" / "tea.txt").write_text("Green tea.", encoding="utf-8")
+    assert ragistry("ingest", "a", "b", "--collection", "notes").code == 0
+    (tmp_path / "a" / "tea.txt").rename(tmp_path / "b" / "tea.txt")
+    moved = ragistry("ingest", "a", "b", "--prune", "--yes", "--json").json
+    assert (moved["updated"], moved["deleted"]) == (["tea.txt"], [])
+    assert sources(ragistry) == ["a.txt", "b.txt", "tea.txt"]
 
 
 def test_replace_lets_a_file_take_the_place_of_one_that_is_gone(ragistry: Callable[..., Done], tmp_path: Path) -> None:

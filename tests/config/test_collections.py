@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 import sys
@@ -184,3 +185,26 @@ def test_collections_that_are_no_list_are_told(file: CollectionsFile) -> None:
     file.path.write_text("n_results: 5\ncollections: 7\n", encoding="utf-8")
     with pytest.raises(InvalidConfigError, match="documents.yaml:2: collections: must be a list, got 7"):
         file.entries()
+
+
+@pytest.mark.parametrize("field", ["description", "display_name"])
+def test_half_a_character_is_refused_by_the_name_of_its_field(file: CollectionsFile, field: str) -> None:
+    for edit in (lambda: file.add("econ", **{field: "\ud800"}), lambda: file.update("mba", **{field: "\ud800"})):
+        with pytest.raises(ConfigError, match=rf"its {field}, '\\ud800', has half a character"):
+            edit()
+    assert file.path.read_text(encoding="utf-8") == HAND_WRITTEN
+
+
+@pytest.mark.parametrize(
+    ("number", "remedy"), [(errno.ENOSPC, "make room on the disk"), (errno.EACCES, "make it writable")]
+)
+def test_what_the_system_refuses_is_told_with_its_remedy(
+    file: CollectionsFile, monkeypatch: pytest.MonkeyPatch, number: int, remedy: str
+) -> None:
+    def refuse(descriptor: int) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(os, "fsync", refuse)
+    with pytest.raises(ConfigError, match=f"{os.strerror(number)}; {remedy}$"):
+        file.add("econ")
+    assert file.path.read_text(encoding="utf-8") == HAND_WRITTEN

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -21,7 +22,9 @@ from ragistry.errors import (
     UnsupportedFormatError,
 )
 from ragistry.library.source import SourceText
+from ragistry.types import EmbeddedChunk
 from ragistry.utils.ids import chunk_id
+from tests.utils.raw_pdf import one_page
 
 
 class Counting:
@@ -273,6 +276,7 @@ def test_a_relative_path_is_that_of_its_own_folder(
         workspace.library.ingest_file("same.txt", "notes")
     monkeypatch.chdir(tmp_path)
     (tmp_path / "a" / "same.txt").unlink()
+    write(tmp_path / "a", other=paragraphs("Snow"))
     assert workspace.library.ingest_folder("a", "notes", prune=True).deleted == ["same.txt"]
 
 
@@ -461,3 +465,184 @@ def test_a_folder_that_cannot_be_listed_is_reported_and_nothing_of_it_is_pruned(
     ]
     assert (report.vanished, report.deleted) == ([], [])
     assert workspace.library.list_sources("notes") == ["one.txt", "sub/two.txt"]
+
+
+def test_a_source_whose_file_is_out_of_reach_does_not_stop_the_others(
+    workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old = write(tmp_path / "old", one=paragraphs("Tea")) / "one.txt"
+    workspace.library.ingest_file(old, "notes")
+    folder = write(tmp_path / "in", one=paragraphs("Rain"), two=paragraphs("Snow"))
+    _lose_rights(monkeypatch, tmp_path / "old")
+    report = workspace.library.ingest_folder(folder, "notes")
+    assert report.added == ["two.txt"]
+    [failure] = report.failed
+    assert f"is {str(old)!r}, which cannot be reached now (Permission denied), and " in failure.error
+    assert "".join(texts_of(workspace, "one.txt")).startswith("Tea")
+
+
+def test_a_link_into_a_folder_without_rights_does_not_stop_the_others(
+    workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = write(tmp_path / "in", two=paragraphs("Snow"))
+    write(folder / "sub", one=paragraphs("Tea"))
+    (folder / "a-link.txt").symlink_to(folder / "sub" / "one.txt")
+    workspace.library.ingest_folder(folder, "notes")
+    write(folder, two=paragraphs("Hail"))
+    _lose_rights(monkeypatch, folder / "sub", folder / "a-link.txt")
+    report = workspace.library.ingest_folder(folder, "notes", prune=True)
+    assert (report.updated, report.deleted) == (["two.txt"], [])
+    assert {failure.source for failure in report.failed} >= {str(folder / "a-link.txt")}
+    assert all("Permission denied" in failure.error for failure in report.failed)
+
+
+def _lose_rights(monkeypatch: pytest.MonkeyPatch, *places: Path) -> None:
+    """Nothing below the places can be looked at, by root neither."""
+    stat = os.stat
+
+    def refuse(path, **options):
+        if isinstance(path, str | Path) and any(Path(path).is_relative_to(place) for place in places):
+            raise PermissionError(13, "Permission denied", str(path))
+        return stat(path, **options)
+
+    monkeypatch.setattr(os, "stat", refuse)
+
+
+@pytest.mark.parametrize("take_in", ["ingest_file", "ingest_folder", "ingest_paths"])
+def test_a_path_that_the_system_refuses_is_told(workspace: Workspace, tmp_path: Path, take_in: str) -> None:
+    path = tmp_path / ("x" * 300)
+    with pytest.raises(SourceError, match="cannot be read: .*File name too long"):
+        getattr(workspace.library, take_in)([path] if take_in == "ingest_paths" else path, "notes")
+
+
+@pytest.mark.parametrize("take_in", ["ingest_file", "ingest_folder", "ingest_paths"])
+@pytest.mark.parametrize("path", ["", " "])
+def test_an_empty_path_is_not_the_current_folder(
+    workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, take_in: str, path: str
+) -> None:
+    monkeypatch.chdir(write(tmp_path / "in", one=paragraphs("Tea")))
+    with pytest.raises(SourceError, match=f"the path '{path}' is empty; name a file or folder, '.' for the current"):
+        getattr(workspace.library, take_in)([path] if take_in == "ingest_paths" else path, "notes")
+    assert workspace.library.ingest_folder(".", "notes").added == ["one.txt"]
+
+
+@pytest.mark.parametrize("name", ["one.txt", "one.pdf"])
+def test_a_file_that_changes_while_it_is_read_is_taken_in_as_it_is_then(
+    workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    versions = [_bytes_of(name, word) for word in ("Tea", "Rain", "Snow")]
+    path = tmp_path / name
+    path.write_bytes(versions[0])
+    reads = _changing(monkeypatch, path, versions[1:])
+    assert workspace.library.ingest_file(path, "notes") > 0
+    assert not reads
+    [text] = texts_of(workspace, name)
+    path.write_bytes(
+        next(version for version, word in zip(versions, ("Tea", "Rain", "Snow"), strict=True) if word in text)
+    )
+    assert workspace.library.ingest_file(path, "notes") == 0, "it stands there with the hash of its own text"
+    for version, word in zip(versions, ("Tea", "Rain", "Snow"), strict=True):
+        path.write_bytes(version)
+        workspace.library.ingest_file(path, "notes")
+        assert [word in text for text in texts_of(workspace, name)] == [True]
+
+
+def test_a_pdf_that_changes_all_the_time_is_reported(
+    workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "one.pdf"
+    path.write_bytes(_bytes_of("one.pdf", "Tea"))
+    versions = [_bytes_of("one.pdf", word) for word in ("Rain", "Tea")] * 4
+    _changing(monkeypatch, path, versions)
+    with pytest.raises(SourceError, match="one.pdf' changed while it was read; ingest it again"):
+        workspace.library.ingest_file(path, "notes")
+    assert workspace.library.list_sources("notes") == []
+
+
+def _bytes_of(name: str, word: str) -> bytes:
+    text = f"{word} in the garden"
+    return one_page(text) if name.endswith(".pdf") else text.encode()
+
+
+def _changing(monkeypatch: pytest.MonkeyPatch, path: Path, versions: list[bytes]) -> list[bytes]:
+    """Put the next version in the place of the file before it is read for its text, and one more after."""
+    from ragistry.library import source
+
+    extract = source.extract
+
+    def change_and_read(*args, **options):
+        if versions:
+            path.write_bytes(versions.pop(0))
+        read = extract(*args, **options)
+        if versions:
+            path.write_bytes(versions.pop(0))
+        return read
+
+    monkeypatch.setattr(source, "extract", change_and_read)
+    return versions
+
+
+def test_an_emptied_folder_is_not_pruned_unless_that_is_said(workspace: Workspace, tmp_path: Path) -> None:
+    library = workspace.library
+    folder = write(tmp_path / "share", one=paragraphs("Tea"), two=paragraphs("Rain"))
+    library.ingest_folder(folder, "notes")
+    shutil.rmtree(folder)
+    with pytest.raises(
+        SourceNotFoundError, match=r"no such .*2 sources \('one.txt', 'two.txt'\) came from it: .*empty"
+    ):
+        library.ingest_paths([folder], "notes", prune=True)
+    folder.mkdir()
+    with pytest.raises(
+        SourceError, match="holds no file that can be taken in, and .*is its disk mounted.*--prune --yes"
+    ):
+        library.ingest_folder(folder, "notes", prune=True)
+    assert library.list_sources("notes") == ["one.txt", "two.txt"]
+    chunks = library.count("notes")
+    with pytest.raises(SourceNotFoundError):
+        library.delete_sources(["one.txt", "none.txt"], "notes")
+    assert library.delete_sources(library.ingest_folder(folder, "notes").vanished, "notes") == chunks
+    assert library.list_sources("notes") == []
+
+
+def test_a_file_under_another_name_is_one_source(workspace: Workspace, embedder: Counting, tmp_path: Path) -> None:
+    write(tmp_path / "in", left=paragraphs("Snow"))
+    path = write(tmp_path / "in" / "x", same=paragraphs("Tea")) / "same.txt"
+    other = write(tmp_path / "in" / "y", same=paragraphs("Rain")) / "same.txt"
+    library = workspace.library
+    library.ingest_file(path, "notes")
+    with pytest.raises(SourceError, match="ingest the folder that holds both"):
+        library.ingest_file(other, "notes")
+    embedder.seen.clear()
+    report = library.ingest_folder(tmp_path / "in", "notes")
+    assert (report.added, report.deleted) == (["left.txt", "x/same.txt", "y/same.txt"], ["same.txt"])
+    assert report.warnings == ["x/same.txt: was 'same.txt'; one file has one name in a collection"]
+    assert not any("Tea" in text for text in embedder.seen), "its vectors are known"
+    assert library.list_sources("notes") == ["left.txt", "x/same.txt", "y/same.txt"]
+    again = library.ingest_folder(tmp_path / "in", "notes")
+    assert (len(again.skipped), again.deleted, again.warnings) == (3, [], [])
+
+
+def test_two_names_of_a_file_that_a_write_was_killed_between_become_one(workspace: Workspace, tmp_path: Path) -> None:
+    (tmp_path / "docs").mkdir()
+    folder = write(tmp_path / "docs" / "in", same=paragraphs("Tea"))
+    library = workspace.library
+    library.ingest_folder(folder, "notes")
+    documents = sorted(workspace.store.scan(), key=lambda document: document.metadata["chunk_index"])
+    vectors = workspace.store.vectors([document.id for document in documents])
+    library.ingest_folder(tmp_path / "docs", "notes")
+    assert library.list_sources("notes") == ["in/same.txt"]
+    chunks = [EmbeddedChunk(d.content, d.metadata, vector) for d, vector in zip(documents, vectors, strict=True)]
+    workspace.store.replace_source("notes", "same.txt", chunks)
+    report = library.ingest_folder(folder.parent, "notes")
+    assert (report.skipped, report.deleted) == (["in/same.txt"], ["same.txt"])
+
+
+def test_a_link_and_its_file_are_two_sources(workspace: Workspace, tmp_path: Path) -> None:
+    folder = write(tmp_path / "in", tea=paragraphs("Tea"))
+    (tmp_path / "links").mkdir()
+    (tmp_path / "links" / "also.txt").symlink_to(folder / "tea.txt")
+    library = workspace.library
+    library.ingest_folder(tmp_path / "links", "notes", follow_links=True)
+    library.ingest_folder(folder, "notes")
+    assert library.ingest_folder(tmp_path / "links", "notes", follow_links=True).skipped == ["also.txt"]
+    assert library.list_sources("notes") == ["also.txt", "tea.txt"]

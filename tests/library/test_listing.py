@@ -106,3 +106,24 @@ def test_a_special_file_does_not_hold_the_ingest_up(workspace: Workspace, folder
     os.mkfifo(folder / "pipe.txt")
     [failure] = workspace.library.ingest_folder(folder, "notes").failed
     assert isinstance(failure.cause, SourceError)
+
+
+def test_a_name_that_is_not_utf8_is_reported_and_keeps_nothing_from_being_pruned(
+    workspace: Workspace, folder: Path
+) -> None:
+    library = workspace.library
+    library.ingest_folder(folder, "notes")
+    try:
+        latin = Path(os.fsdecode(os.fsencode(folder) + b"/caf\xe9"))
+        latin.mkdir()
+    except OSError:
+        pytest.skip("the system takes no such name")
+    (latin / "a.txt").write_text("Coffee.", encoding="utf-8")
+    (folder / "tea.txt").unlink()
+    report = library.ingest_folder(folder, "notes", prune=True)
+    [failure] = report.failed
+    assert failure.error == f"'{folder}/caf\\xe9/a.txt': the name 'caf\\xe9' is not UTF-8; rename it"
+    assert (report.added, report.deleted) == ([], ["tea.txt"])
+    assert library.list_sources("notes") == ["sub/milk.txt"]
+    with pytest.raises(SourceError, match="is not UTF-8; rename it"):
+        library.ingest_file(latin / "a.txt", "notes")

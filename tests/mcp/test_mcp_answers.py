@@ -16,6 +16,7 @@ from ragistry import Workspace, open_workspace
 from ragistry.errors import QueryError
 from ragistry.mcp import collections, tools
 from ragistry.mcp.addresses import Address, read_address, url_of, write_address
+from ragistry.tools.failures import BrokenCollectionsError
 from ragistry.tools.search_library import SearchLibraryTool
 from ragistry.tools.tokens import estimated_tokens
 from ragistry.types import Document
@@ -107,6 +108,28 @@ def test_a_collection_removed_by_hand_is_no_longer_fetched_from(tmp_path: Path) 
         assert "no document" in asked(tool, "fetch", arguments)
 
 
+def test_while_documents_yaml_is_broken_every_answer_says_so(tmp_path: Path) -> None:
+    with open_workspace(tmp_path) as opened:
+        opened.library.create_collection("tea", "How tea is brewed")
+        opened.library.ingest_text("Steep green tea in water of eighty degrees.", "leaf.txt", "tea")
+        tool = SearchLibraryTool(opened.library)
+        path = opened.library.collections.path
+        whole = path.read_text(encoding="utf-8")
+        path.write_text(whole + "\n  bad: [", encoding="utf-8")
+        calls = {"search_library": {"query": "tea"}, "search": {"query": "tea"}}
+        calls["fetch"] = {"id": chunk_id("tea", "leaf.txt", 0)}
+        for name, arguments in calls.items():
+            text = asked(tool, name, arguments)
+            assert text.startswith("Error: documents.yaml is broken at line "), name
+            assert "until its owner mends it nothing can be searched" in text
+            assert "degrees" not in text
+        with pytest.raises(BrokenCollectionsError, match=r"documents\.yaml is broken at line"):
+            collections.read(tool.reach, write_address(Address("tea")))
+        assert [resource.name for resource in collections.listed(tool.reach)] == ["tea"], "listed as it was"
+        path.write_text(whole, encoding="utf-8")
+        assert "degrees" in asked(tool, "search_library", {"query": "tea"})
+
+
 def test_a_passage_is_fetched_with_its_neighbours(guarded: Workspace, tool: SearchLibraryTool) -> None:
     chunks = guarded.store.count({"collection": "open"})
     assert chunks > 2
@@ -155,7 +178,7 @@ def test_many_sources_of_a_collection_are_listed_in_part(tmp_path: Path) -> None
         ("search", {"query": "x", "top_k": 3}, "unknown argument 'top_k'; there are query"),
         ("fetch", {}, "id must be text of 1 to 200 characters, got None"),
         ("fetch", {"id": "x" * 201}, "id must be text"),
-        ("fetch", {"id": "\ud800"}, "no document '?'"),
+        ("fetch", {"id": "\ud800"}, r"no document '\\ud800'"),
         ("fetch", {"id": "../../etc/passwd"}, "no document '../../etc/passwd'"),
     ],
 )

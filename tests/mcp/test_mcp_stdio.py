@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -112,7 +113,8 @@ class Noisy:
 '''
 
 
-def test_nothing_but_messages_is_written_to_standard_output(folder: Path) -> None:
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_nothing_but_messages_is_written_to_standard_output(folder: Path, unbuffered: str) -> None:
     (folder / "noisy.py").write_text(NOISY, encoding="utf-8")
     (folder / "config" / "techniques.yaml").write_text(
         'techniques:\n  naive: {use: naive}\n  noisy: {use: "noisy:Noisy", base: naive}\n', encoding="utf-8"
@@ -126,6 +128,7 @@ def test_nothing_but_messages_is_written_to_standard_output(folder: Path) -> Non
     with subprocess.Popen(
         [sys.executable, "-m", "ragistry", "mcp", "--technique", "noisy"],
         cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        env=os.environ | {"PYTHONUNBUFFERED": unbuffered},
     ) as process:  # fmt: skip
         assert process.stdin is not None
         assert process.stdout is not None

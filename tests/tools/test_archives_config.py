@@ -97,6 +97,23 @@ def test_headers_are_not_shown():
     assert "hush" not in repr(ChromaRagConfig(archives=[archive]))
 
 
+@pytest.mark.parametrize(
+    "found",
+    [
+        [{**ARCHIVE, "headers": {"authorization": "Bearer hush"}}],
+        {"archives": [{**ARCHIVE, "headers": {"authorization": "Bearer hush"}}] * 300},
+        {"archives": [{**ARCHIVE, "headers": {"authorization": ["Bearer hush"]}}]},
+        {"archives": [{**ARCHIVE, "headers": "Bearer hush"}]},
+        {"archives": {"headers": "Bearer hush"}},
+    ],
+)
+def test_headers_are_not_shown_where_something_is_wrong(found):
+    with pytest.raises(InvalidConfigError, match="rag_config") as raised:
+        extract_rag_config({"configurable": {"rag_config": found}})
+    assert "hush" not in str(raised.value)
+    assert len(str(raised.value)) < 200
+
+
 def test_defaults_of_the_environment():
     settings = archive_settings({})
     assert settings.chromadb_url == "http://chromadb:8000"

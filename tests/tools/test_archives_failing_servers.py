@@ -86,6 +86,19 @@ def test_an_embedding_service_that_hangs_is_given_up_and_another_serves(servers)
     assert "Not searched: Plans" in text
 
 
+@pytest.mark.parametrize("place", [{"tenant": "nobody"}, {"database": "nothing"}])
+@pytest.mark.parametrize(
+    ("language", "reason"),
+    [("en", "its tenant or database does not exist"), ("de", "seinen Mandanten oder seine Datenbank gibt es nicht")],
+)
+def test_a_tenant_or_database_that_does_not_exist_is_told_from_a_collection(servers, place, language, reason):
+    lost = servers.archive("Plans", ROOF).model_copy(update=place)
+    config = ChromaRagConfig(archives=[lost, servers.archive("Maintenance", HEATING)], language=language)
+    text = create_archive_search_tool(config, servers.settings()).invoke({"query": QUERY})
+    assert f"Plans ({reason})" in text
+    assert f"   {HEATING[0]}" in text
+
+
 def test_threads_share_a_tool(servers):
     tool = create_archive_search_tool(
         ChromaRagConfig(archives=[servers.archive("A", HEATING), servers.archive("B", ROOF)]), servers.settings()

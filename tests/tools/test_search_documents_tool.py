@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from ragistry import Workspace
 from ragistry.tools.bus import InProcessBus
 from ragistry.tools.search_library import SearchLibraryTool
@@ -50,6 +52,18 @@ def test_a_bad_request_is_answered_too(shelves: Workspace) -> None:
     [(_, result), (_, activity)] = messages
     assert result["error"] is True
     assert result["content"] == 'Error: the arguments must be an object, got None; give {"query": "…"}'
+    assert activity["error"] == result["content"]
+
+
+@pytest.mark.parametrize("message", [None, 7, "tea", ["query"], [("id", 1)], {}, {"arguments": 3}, {1: 2}])
+def test_what_is_no_request_is_answered_too(shelves: Workspace, message: Any) -> None:
+    bus = InProcessBus()
+    tool = SearchLibraryTool(shelves.library, bus)
+    messages = heard(bus, "tool.result.search_library", "tool.activity.search_library")
+    tool.handle_request(message)
+    [(_, result), (_, activity)] = messages
+    assert (result["id"], result["error"]) == (None, True)
+    assert result["content"].startswith("Error: the arguments ")
     assert activity["error"] == result["content"]
 
 

@@ -108,7 +108,32 @@ def test_a_broken_file_leaves_the_schema_as_it_was(workspace: Workspace, caplog:
     (workspace.root / "config").rmdir()
     (workspace.root / "config").write_text("no folder", encoding="utf-8")
     assert tool.schema() == before
-    assert "the collections stay as they were" in caplog.text
+    assert caplog.text.count("until then every search is refused, and the old collections are listed") == 2
+
+
+def test_while_documents_yaml_is_broken_a_search_says_where_and_the_log_says_it_once(
+    shelves: Workspace, caplog: pytest.LogCaptureFixture
+) -> None:
+    tool, guarded = SearchLibraryTool(shelves.library), SearchLibraryTool(shelves.library, allowed=["tea"])
+    path = documents_yaml(shelves)
+    whole = path.read_text(encoding="utf-8")
+    line = len(whole.splitlines()) + 1
+    path.write_text(whole + "  - {name: weather, description: about the harvest}\n", encoding="utf-8")
+    for arguments in ({"query": "tea"}, {"query": "tea", "collection": "tea"}, {"query": "rain", "collection": "x"}):
+        answer = tool.answer(arguments)
+        assert (answer.error, answer.documents) == (True, ())
+        assert answer.text.startswith(f"Error: documents.yaml is broken at line {line}: ")
+        assert "weather" in answer.text
+        assert answer.text.endswith("; until its owner mends it nothing can be searched, tell the user")
+        assert str(shelves.root) not in answer.text
+        assert guarded.handle(arguments) == (
+            f"Error: documents.yaml is broken at line {line}; until its owner mends it nothing can be searched, "
+            "tell the user"
+        ), "what is out of its reach is not named"
+    assert [record.levelname for record in caplog.records] == ["WARNING"] * 2, "once for each tool"
+    assert f"{path}:{line}: " in caplog.text
+    path.write_text(whole, encoding="utf-8")
+    assert "1. green.txt" in tool.handle({"query": "tea"})
 
 
 def test_a_text_of_documents_yaml_builds_no_object(workspace: Workspace) -> None:
@@ -159,7 +184,11 @@ def test_the_technique_and_the_number_of_results_are_taken(shelves: Workspace) -
         ({"allowed": "tea"}, ConfigError, "must be a list of names of collections, got 'tea'"),
         ({"allowed": ["te"]}, CollectionNotFoundError, "no collection 'te'; did you mean 'tea'"),
         ({"n": 0}, InvalidLimitError, "got 0"),
-        ({"max_tokens": 10}, ConfigError, "max_tokens must be 1500 or more, got 10"),
+        ({"max_tokens": 10}, ConfigError, "max_tokens must be a whole number, 1500 or more, got 10; give 8000, say"),
+        ({"max_tokens": float("nan")}, ConfigError, "whole number, 1500 or more, got nan; give"),
+        ({"max_tokens": float("inf")}, ConfigError, "whole number, 1500 or more, got inf; give"),
+        ({"max_tokens": "2000"}, ConfigError, "whole number, 1500 or more, got '2000'; give"),
+        ({"max_tokens": None}, ConfigError, "whole number, 1500 or more, got None; give"),
     ],
 )
 def test_wrong_options_are_refused(shelves: Workspace, options: Any, error: type[Exception], message: str) -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -75,7 +76,9 @@ def test_what_only_looks_like_front_matter_is_text(text: str) -> None:
         ("+++\ntitle = \n+++\n", "Invalid value"),
         ('{"title": }\n', "Expecting value"),
         ('{"a": ' + "[" * 60_000, "RecursionError"),
-        ("---\ntitle: x\n" + "# comment\n" * 10_000 + "---\n", "has no end"),
+        ("---\ntitle: x\n" + "# comment\n" * 10_000, "has no end"),
+        ("---\ntitle: x\n" + "# comment\n" * 10_000 + "---\n", "has 100,017 characters, more than the limit of 65,536"),
+        ("+++\ntitle = 'x'\n" + "# comment\n" * 10_000 + "+++\n", "more than the limit of 65,536"),
     ],
 )
 def test_malformed_front_matter_stays_in_the_text_with_a_warning(text: str, reason: str) -> None:
@@ -83,6 +86,11 @@ def test_malformed_front_matter_stays_in_the_text_with_a_warning(text: str, reas
     assert (metadata, body) == ({}, text)
     assert reason in warning
     assert "\n" not in warning
+
+
+def test_json_of_any_length_is_read() -> None:
+    tags = [f"tag{number}" for number in range(8_000)]
+    assert split(json.dumps({"title": "Big", "tags": tags}) + "\nBody") == ({"title": "Big", "tags": tags}, "Body", "")
 
 
 def test_yaml_builds_no_objects(tmp_path: Path) -> None:

@@ -1,0 +1,49 @@
+"""Tables of which nothing is cut: names are copied into the next command, and programs read what goes to a pipe."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Literal
+
+from ragistry.cli.output import console
+from ragistry.tools.quoting import visible
+
+Kind = Literal["name", "number", "text"]
+TEXT = 40
+"""Columns that a text may have at least, where nothing says how much room there is."""
+
+
+def print_table(columns: Mapping[str, Kind], rows: Iterable[Sequence[str]]) -> None:
+    """Print rows below the headings ``columns``.
+
+    On a terminal with too little room, names are folded and texts wrapped, and a number stays in one piece. Anywhere
+    else names stay in one piece too, however long the line: only a text is wrapped, to the 80 columns of a terminal or
+    those that ``COLUMNS`` says.
+    """
+    from rich import box
+    from rich.table import Table
+
+    out, cells = console(), list(rows)
+    on_terminal = out.file.isatty()
+    table = Table(box=box.SIMPLE_HEAD)
+    for index, (heading, kind) in enumerate(columns.items()):
+        inside = max((_width(row[index]) for row in cells), default=0)
+        least = _least(kind, _width(heading), inside, on_terminal=on_terminal)
+        table.add_column(heading, justify="right" if kind == "number" else "left", overflow="fold", min_width=least)
+    for row in cells:
+        table.add_row(*row)
+    out.print(table)
+
+
+def _least(kind: Kind, heading: int, inside: int, *, on_terminal: bool) -> int | None:
+    """The columns that a column of the table must have."""
+    if on_terminal:
+        return inside if kind == "number" else None
+    whole = max(heading, inside)
+    return min(whole, TEXT) if kind == "text" else whole
+
+
+def _width(cell: str) -> int:
+    from rich.cells import cell_len
+
+    return max(map(cell_len, visible(cell).split("\n")))
