@@ -22,21 +22,24 @@ class Conversation:
     def __init__(self, environment: Environment, corpus: Path, folder: Path, timeout: float) -> None:
         self.timeout = timeout
         folder.mkdir(parents=True)
+        self.store = folder / "store"
         self._log = folder / "log.txt"
         with self._log.open("w", encoding="utf-8") as log:
             self._process = subprocess.Popen(
-                environment.command(str(corpus), str(folder / "store")),
+                environment.command(str(corpus), str(self.store)),
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True, cwd=REPOSITORY,
             )  # fmt: skip
         self._answers: Queue[str] = Queue()
-        Thread(target=self._listen, daemon=True).start()
+        self._listener = Thread(target=self._listen, daemon=True)
+        self._listener.start()
 
     def __enter__(self) -> Conversation:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._process.kill()
-        self._process.wait()
+        with self._process:  # which closes what it was asked through
+            self._process.kill()
+            self._listener.join()
 
     def ask(self, do: str, **options: Any) -> dict[str, Any]:
         """The answer to one question. Raises `SilentError`."""

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import os
 import platform
+import sqlite3
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
+from pathlib import Path
 from statistics import fmean, median
 from typing import Any
 
@@ -66,7 +69,7 @@ def print_tables(sides: Sequence[Measured], chunks: int, rounds: int) -> None:
     print("\nVersions: " + "; ".join(side.environment.versions() for side in sides))
     for side in sides:
         if side.failure:
-            print(f"\n{side.name} stopped at {side.failure}")
+            print(f"\n{side.name} stopped at {side.failure}{_reached(side.conversation.store, chunks)}")
 
 
 _SEARCHES = ("query", "filtered half", "filtered p5")
@@ -89,6 +92,16 @@ def _cell(value: float | None, ours: float | None, form: str, name: str) -> str:
 def _ms(side: Measured, asked: str) -> float | None:
     seconds = side.seconds(asked)
     return None if seconds is None else seconds * 1000
+
+
+def _reached(store: Path, chunks: int) -> str:
+    """How far a side came with its ingest, where its store is ChromaDB's."""
+    database = store / "chroma.sqlite3"
+    if not database.is_file():
+        return ""
+    with closing(sqlite3.connect(f"{database.as_uri()}?mode=ro", uri=True)) as connection:
+        [(stored,)] = connection.execute("SELECT count(*) FROM embeddings")
+    return f"; {stored:,} of {chunks:,} chunks were stored"
 
 
 def _said(side: Measured, asked: str, key: str) -> str:

@@ -1,6 +1,8 @@
 """Haystack: `CacheChecker` and `DocumentWriter` over `ChromaDocumentStore`, and a pipeline that joins it with BM25.
 
-The checker asks for the hash of each source, so that what has not changed is not embedded again.
+The checker asks for the hash of each source, so that what has not changed is not embedded again. The writer hands over
+all documents at once, with the policy that is its default; the store adds them to ChromaDB one by one, as it does with
+every policy (chroma-haystack, ``write_documents``).
 """
 
 from __future__ import annotations

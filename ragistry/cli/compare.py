@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from ragistry.cli.options import DebugOption, WorkspaceOption
+from ragistry.cli.options import path as given_path
 from ragistry.cli.output import console, error_line, print_json, progress_bar
 
 if TYPE_CHECKING:
@@ -24,7 +25,10 @@ WIDE = 140
 
 def compare(
     dataset: Annotated[
-        Path | None, typer.Option("--dataset", help="Folder of a test set in BEIR's layout, or ir_datasets:NAME.")
+        Path | None,
+        typer.Option(
+            "--dataset", help="Folder of a test set in BEIR's layout, or ir_datasets:NAME.", parser=given_path
+        ),
     ] = None,
     queries: Annotated[
         Path | None, typer.Option("--queries", help="Queries for this workspace's own library, as JSON lines.")
@@ -55,9 +59,12 @@ def compare(
     html: Annotated[Path | None, typer.Option("--html", help="Write a page with plots here.")] = None,
     markdown: Annotated[Path | None, typer.Option("--markdown", help="Write Markdown here.")] = None,
     runs: Annotated[
-        Path | None, typer.Option("--runs", help="Folder that keeps answers and TREC runs, to go on from.")
+        Path | None,
+        typer.Option("--runs", help="Folder that keeps answers and TREC runs, to go on from.", parser=given_path),
     ] = None,
-    cache: Annotated[Path | None, typer.Option("--cache", help="Folder that keeps vectors and indexes.")] = None,
+    cache: Annotated[
+        Path | None, typer.Option("--cache", help="Folder that keeps vectors and indexes.", parser=given_path)
+    ] = None,
     record: Annotated[Path | None, typer.Option("--record", help="Keep every answer of a model in this file.")] = None,
     replay: Annotated[Path | None, typer.Option("--replay", help="Take them from this file; ask no model.")] = None,
     workspace: WorkspaceOption = Path(),

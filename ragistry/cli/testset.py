@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ragistry.cli.options import DebugOption, JsonOption, WorkspaceOption
+from ragistry.cli.options import path as given_path
 from ragistry.cli.output import console, counted, error_line, print_json
 
 if TYPE_CHECKING:
@@ -39,10 +40,14 @@ def testset(context: typer.Context) -> None:
 @app.command()
 def make(
     out: Annotated[
-        Path, typer.Argument(metavar="FOLDER", help="New folder for corpus.jsonl, queries.jsonl and qrels/.")
+        Path,
+        typer.Argument(
+            metavar="FOLDER", help="New folder for corpus.jsonl, queries.jsonl and qrels/.", parser=given_path
+        ),
     ],
     source: Annotated[
-        Path | None, typer.Option("--from", help="A folder of documents, in place of the workspace's library.")
+        Path | None,
+        typer.Option("--from", help="A folder of documents, in place of the workspace's library.", parser=given_path),
     ] = None,
     collection: Annotated[str | None, typer.Option("--collection", "-c", help="One collection of the library.")] = None,
     kind: KindOption = None,
@@ -60,6 +65,7 @@ def make(
     from ragistry.evaluation.beir import write_beir
     from ragistry.evaluation.questions import ask_questions
     from ragistry.evaluation.testset import known_items, make_testset
+    from ragistry.utils.wording import numbered
 
     kinds = _kinds(kind, model)
     _check_target(out)
@@ -80,15 +86,15 @@ def make(
         )
         return
     shares = ", ".join(counted(count, name) for name, count in by_kind.items())
-    documents = counted(len(sources), "document")
-    console().print(f"{out}: {len(made.dataset.queries)} queries ({shares}) over {documents}, marked as synthetic")
+    documents, queries = counted(len(sources), "document"), numbered(len(made.dataset.queries), "[query|queries]")
+    console().print(f"{out}: {queries} ({shares}) over {documents}, marked as synthetic")
     for reason, count in made.left_out.items():
-        error_line(f"{count} queries left out {reason}", label="note")
+        error_line(f"{numbered(count, '[query|queries]')} left out {reason}", label="note")
 
 
 @app.command()
 def check(
-    dataset: Annotated[Path, typer.Argument(metavar="FOLDER", help="A test set in BEIR's layout.")],
+    dataset: Annotated[Path, typer.Argument(metavar="FOLDER", help="A test set in BEIR's layout.", parser=given_path)],
     split: Annotated[str, typer.Option("--split", help="Which of its qrels.")] = "test",
     model: ModelOption = None,
     workspace: WorkspaceOption = Path(),
@@ -101,6 +107,7 @@ def check(
     """
     from ragistry.evaluation.beir import read_beir
     from ragistry.evaluation.testset_check import check_testset, judged_in_any_split, remarks
+    from ragistry.utils.wording import numbered
 
     read = read_beir(dataset, split)
     with closing(_generator(model, workspace)) if model else nullcontext() as generator:
@@ -115,7 +122,9 @@ def check(
         for one in (*found, *noted):
             console().print(f"{one.kind}: {' '.join(one.queries)}: {one.message}")
         also = f", {counted(len(noted), 'remark')}" if noted else ""
-        console().print(f"{len(read.judged)} judged queries, {counted(len(found), 'finding')}{also}")
+        console().print(
+            f"{numbered(len(read.judged), 'judged [query|queries]')}, {counted(len(found), 'finding')}{also}"
+        )
     if found:
         raise typer.Exit(1)
 

@@ -12,6 +12,7 @@ from typing import Any
 from ragistry.errors import DatasetError
 from ragistry.evaluation.dataset import Dataset, Qrels, Text, raise_together
 from ragistry.evaluation.dataset_checks import faults
+from ragistry.utils.wording import numbered
 
 HEADER = ("query-id", "corpus-id", "score")
 SHOWN = 20
@@ -77,6 +78,8 @@ def lines_of(path: Path) -> Iterator[tuple[str, str]]:
             for number, line in enumerate(stream, 1):
                 if line.strip():
                     yield f"{path.name}:{number}", line.rstrip("\r\n")
+    except FileNotFoundError as error:
+        raise DatasetError(f"there is no file {str(path)!r}; give the path of one that exists") from error
     except (OSError, EOFError, UnicodeDecodeError) as error:
         raise DatasetError(f"{str(path)!r} cannot be read: {error}; it must be UTF-8 text, plain or gzip") from error
 
@@ -91,7 +94,7 @@ class _Reading:
 
     def listed(self) -> list[str]:
         rest = len(self.problems) - SHOWN
-        return self.problems[:SHOWN] + ([f"… and {rest} more lines"] if rest > 0 else [])
+        return self.problems[:SHOWN] + ([f"… and {numbered(rest, 'more [line|lines]')}"] if rest > 0 else [])
 
     def jsonl(self, path: Path, keys: tuple[str, ...]) -> Iterator[tuple[list[str], dict[str, Any]]]:
         """The values of the keys of each line, and all of it; a title may be missing, an id may be a whole number."""

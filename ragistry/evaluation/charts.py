@@ -8,6 +8,7 @@ from typing import NamedTuple
 from ragistry.evaluation.axes import Scale, linear, logarithmic, shown
 from ragistry.evaluation.html import Html, tag
 from ragistry.evaluation.labels import beside
+from ragistry.utils.wording import agreeing, numbered
 
 COLOURS = 8
 """Colours that the style sheet has; more techniques than that begin anew."""
@@ -135,8 +136,8 @@ def query_differences(
         tag("text", f"equal: {len(ordered) - wins - losses}", x=width / 2, y=14, class_="axis", text_anchor="middle"),
         tag("text", f"{b} better: {losses}", x=width - 20, y=14, class_=f"name {colour(colours[1])}",
             text_anchor="end"),
-        tag("text", f"{len(ordered)} queries, by difference", x=width / 2, y=height - 6, class_="axis",
-            text_anchor="middle"),
+        tag("text", f"{numbered(len(ordered), '[query|queries]')}, by difference", x=width / 2, y=height - 6,
+            class_="axis", text_anchor="middle"),
     ]  # fmt: skip
     return _figure(f"Differences of single queries, {a} minus {b}", width, height, drawn)
 
@@ -150,7 +151,10 @@ def bars(
     colours: Sequence[int] = range(COLOURS),
     width: int = 920,
 ) -> Html:
-    """Bars of stacked parts, one row each, every part in its colour; the legend below says which is which."""
+    """Bars of stacked parts, one row each, every part in its colour; the legend below says which is which.
+
+    ``unit``: what the values are, also as `agreeing` takes it.
+    """
     left = label_width([label for label, _ in rows])
     bottom = ROW * len(rows) + 8
     x = Scale(0, max((sum(values) for _, values in rows), default=0.0) * 1.02 or 1.0, left, width - 14)
@@ -162,7 +166,7 @@ def bars(
             drawn.append(
                 tag(
                     "rect",
-                    tag("title", f"{label}, {name}: {value:,.4g} {unit}"),
+                    tag("title", f"{label}, {name}: {_amount(value)} {agreeing(value, unit)}"),
                     x=x(begun),
                     y=y,
                     width=max(0.0, x(begun + value) - x(begun)),
@@ -172,6 +176,11 @@ def bars(
             )
             begun += value
     return tag("div", _figure(title, width, bottom + 24, drawn), legend(parts, colours))
+
+
+def _amount(value: float) -> str:
+    """Four digits; of a whole number all of them."""
+    return f"{value:,.0f}" if value == round(value) else f"{value:,.4g}"
 
 
 def legend(names: Sequence[str], colours: Sequence[int]) -> Html:

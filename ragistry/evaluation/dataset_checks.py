@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 
 from ragistry.evaluation.dataset import Qrels, Text
+from ragistry.utils.wording import agreeing, numbered
 
 NAMED = 3
 """Ids that a problem names; of more it says how many."""
@@ -20,32 +21,32 @@ def faults(corpus: Sequence[Text], queries: Mapping[str, str], qrels: Qrels) -> 
     counts = Counter(document.id for document in corpus)
     problems = [
         *_said(
-            "documents have an id that another one has",
+            "[document has|documents have] an id that another one has",
             (name for name, count in counts.items() if count > 1),
-            "give each its own",
+            "give [it|each] its own",
         ),
         *_said(
-            "documents are judged relevant but are not in the corpus",
+            "[document is|documents are] judged relevant but not in the corpus",
             _relevant(qrels) - known,
-            "add them, or take out what is said of them in the qrels",
+            "add [it|them], or take out what is said of [it|them] in the qrels",
         ),
         *_said(
-            "queries have judgements but no text",
+            "[query has|queries have] judgements but no text",
             qrels.keys() - queries.keys(),
-            "add them to the queries, or take their judgements out",
+            "add [it|them] to the queries, or take [its|their] judgements out",
         ),
         *_said(
-            "queries are empty",
+            "[query is|queries are] empty",
             (query for query, text in queries.items() if not text.strip()),
-            "write what is asked, or take them out",
+            "write what is asked, or take [it|them] out",
         ),
         *_said(
-            "ids are empty or hold a tab or a line end",
+            "[id is empty or holds|ids are empty or hold] a tab or a line end",
             filter(_unwritable, chain(known, queries)),
-            "give them other ids",
+            "give [it another id|them other ids]",
         ),
         *_said(
-            "queries have a grade that is no whole number",
+            "[query has|queries have] a grade that is no whole number",
             (q for q, grades in qrels.items() if _uneven(grades)),
             "grade with 0, 1, 2, …",
         ),
@@ -60,10 +61,21 @@ def cautions(corpus: Sequence[Text], queries: Mapping[str, str], qrels: Qrels) -
     known = {document.id for document in corpus}
     hopeless = (q for q, grades in qrels.items() if grades and max(grades.values()) <= 0)
     return [
-        *_said("queries have no judgements: no mean counts them", (q for q in queries if not qrels.get(q))),
-        *_said("queries have judgements but no relevant document: everybody scores 0 on them", hopeless),
-        *_said("documents have neither title nor text: they cannot be found", (d.id for d in corpus if not d.whole)),
-        *_said("documents are judged not relevant and are not in the corpus", set().union(*qrels.values()) - known),
+        *_said(
+            "[query has no judgements: no mean counts it|queries have no judgements: no mean counts them]",
+            (q for q in queries if not qrels.get(q)),
+        ),
+        *_said(
+            "[query has|queries have] judgements but no relevant document: everybody scores 0 on [it|them]", hopeless
+        ),
+        *_said(
+            "[document has|documents have] neither title nor text: [it|they] cannot be found",
+            (d.id for d in corpus if not d.whole),
+        ),
+        *_said(
+            "[document is|documents are] judged not relevant and not in the corpus",
+            set().union(*qrels.values()) - known,
+        ),
     ]
 
 
@@ -71,7 +83,8 @@ def _said(what: str, ids: Iterable[str], remedy: str = "") -> Iterator[str]:
     names = sorted(set(ids))
     rest = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
     if names:
-        yield f"{len(names)} {what}: {', '.join(map(repr, names[:NAMED]))}{rest}{'; ' if remedy else ''}{remedy}"
+        said = f"{numbered(len(names), what)}: {', '.join(map(repr, names[:NAMED]))}{rest}"
+        yield f"{said}; {agreeing(len(names), remedy)}" if remedy else said
 
 
 def _relevant(qrels: Qrels) -> set[str]:

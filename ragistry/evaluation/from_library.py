@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from ragistry.workspace import Workspace
 
 
+SHAPE = '{"text": "…", "sources": ["…"]}'
+"""A line of a file of queries."""
+
+
 def read_library(workspace: Workspace, queries_file: str | Path) -> Dataset:
     """The library's sources, and queries from JSON lines ``{"text": …, "sources": [SOURCE, …], "_id": …}``.
 
@@ -39,13 +43,15 @@ def read_library(workspace: Workspace, queries_file: str | Path) -> Dataset:
     problems = []
     for number, (place, line) in enumerate(lines_of(Path(queries_file)), 1):
         try:
-            query, text, sources = _fields(json.loads(line), number)
+            query, text, sources = _fields(_row(line), number)
             if query in queries:
                 raise ValueError(f"the id {query!r} comes twice; give each query its own")
             queries[query] = text
             qrels[query] = {_known(source, by_name): grade for source, grade in sources.items()}
         except ValueError as error:
             problems.append(f"{place}: {error}")
+    if not problems and not any(qrels.values()):
+        problems = [f"no query names what answers it; write {SHAPE}"]
     raise_together(str(queries_file), problems)
     home = workspace.root.resolve()
     return Dataset(home.name, corpus, queries, qrels, library=str(home))
@@ -70,9 +76,16 @@ def source_id(metadata: Mapping[str, Any]) -> str:
     return f"{metadata.get('collection', '')}/{metadata.get('source_file', '')}"
 
 
+def _row(line: str) -> Any:
+    try:
+        return json.loads(line)
+    except ValueError as error:
+        raise ValueError(f"no JSON object: {line!r:.80}; write {SHAPE}") from error
+
+
 def _fields(row: Any, number: int) -> tuple[str, str, Mapping[str, int]]:
     if not isinstance(row, dict) or not isinstance(row.get("text"), str) or not row["text"].strip():
-        raise ValueError(f'no query: {row!r:.80}; write {{"text": "…", "sources": ["…"]}}')
+        raise ValueError(f"no query: {row!r:.80}; write {SHAPE}")
     sources = row.get("sources") or _one_source(row)
     graded = sources if isinstance(sources, dict) else dict.fromkeys(sources, 1) if isinstance(sources, list) else None
     if graded is None or any(type(grade) is not int for grade in graded.values()):

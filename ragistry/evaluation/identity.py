@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, is_dataclass
 from datetime import date, time, timedelta
@@ -122,6 +123,8 @@ class Description:
             return {"model": fingerprint}
         if is_dataclass(value):
             return self.of(value, f"{path}.")
+        if address := _address(value):
+            return {"at": address}
         if not isinstance(value, Generator | Reranker):
             return self._unknown(value, path)
         before, found = len(self.unknown), self.of(value, f"{path}.")
@@ -134,6 +137,17 @@ class Description:
     def _unknown(self, value: Any, path: str) -> str:
         self.unknown.append(f"{path}, a {type(value).__name__}")
         return f"unknown {type(value).__name__}"
+
+
+def settings_of(model: Any) -> dict[str, Any]:
+    """The class of a generator or reranker, and all that it keeps that has a plain value: its name, its address.
+
+    Not its code: answers that a model gave stay its own when the class that asks it changes.
+    """
+    found = Description().of(model)
+    named = {"model": str(model.model)} if hasattr(model, "model") else {}
+    config = {"config": found["config"]} if "config" in found else {}
+    return {"use": found["use"], **config, **found.get("state", {}), **named}
 
 
 def is_named(made: Any) -> bool:
@@ -173,6 +187,17 @@ def _fingerprint(value: Any) -> dict[str, Any] | None:
         return asdict(value.fingerprint) if isinstance(value, Embedder) else None
     except (RagistryError, OSError):
         return None
+
+
+def _address(value: Any) -> str | None:
+    """Of a connection to a model's server, which decides what answers, without a password; None of what is none."""
+    from ragistry.ollama.client import OllamaClient
+    from ragistry.ollama.http import JsonClient
+
+    if not isinstance(value, JsonClient | OllamaClient):
+        return None
+    address = value.base_url if isinstance(value, JsonClient) else value.host
+    return re.sub("//[^/@]*@", "//", address)
 
 
 def _attributes(made: Any) -> Iterator[tuple[str, Any]]:

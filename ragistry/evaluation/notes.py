@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from ragistry.utils.wording import agreeing, numbered
+
 if TYPE_CHECKING:
     from ragistry.evaluation.result import Comparison, TechniqueResult
 
@@ -26,10 +28,11 @@ def _cut(comparison: Comparison) -> Iterator[str]:
     for cost in comparison.indexes.values():
         if cost.cut > MANY * cost.chunks:
             limit = comparison.provenance["embedder"]["max_tokens"]
+            chunks = f"{numbered(cost.chunks, '[chunk|chunks]')} ({cost.chunking})"
             yield (
-                f"ATTENTION: {cost.cut:,} of {cost.chunks:,} chunks ({cost.chunking}) are longer than the {limit:,} "
-                "tokens that the embedder takes in: what searches by meaning knows only their beginning, what matches "
-                "words all of them. A library cuts to fit, and the order may be another there; give a smaller "
+                f"ATTENTION: {cost.cut:,} of {chunks} {agreeing(cost.cut, '[is|are]')} longer than the {limit:,} "
+                "tokens that the embedder takes in: what searches by meaning knows only the beginning, what matches "
+                "words the whole. A library cuts to fit, and the order may be another there; give a smaller "
                 "--chunk-size (in Python, chunk_size)."
             )
 
@@ -45,8 +48,8 @@ def _kept(comparison: Comparison) -> Iterator[str]:
     if asking["resumed_answers"]:
         total = comparison.queries * len(comparison.provenance["techniques"])
         yield (
-            f"Resumed: {asking['resumed_answers']:,} of {total:,} answers come from an earlier run of the same code "
-            "and configuration, with the times that they took then."
+            f"Resumed: {asking['resumed_answers']:,} of {numbered(total, '[answer comes|answers come]')} from an "
+            "earlier run of the same code and configuration, with the times that they took then."
         )
     for name, reason in asking["never_resumed"].items():
         yield (
@@ -57,10 +60,11 @@ def _kept(comparison: Comparison) -> Iterator[str]:
 
 def _of(name: str, result: TechniqueResult, queries: int) -> Iterator[str]:
     for reason, count in result.degraded.items():
-        yield f"{name} was degraded on {count:,} of {queries:,} queries: {reason}."
+        yield f"{name} was degraded on {count:,} of {numbered(queries, '[query|queries]')}: {reason}."
     if result.outside is not None:
         one = result.outside
         yield (
-            f"{name} returned {one.documents:,} documents that are not in the corpus ({one.results:,} of "
-            f"{one.of:,} results), such as {one.example!r}; they count as not relevant."
+            f"{name} returned {numbered(one.documents, '[document that is|documents that are]')} not in the corpus "
+            f"({one.results:,} of {numbered(one.of, '[result|results]')}), such as {one.example!r}; "
+            f"{agreeing(one.documents, '[it counts|they count]')} as not relevant."
         )

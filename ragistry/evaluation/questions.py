@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 
 from pydantic import BaseModel, Field
 
-from ragistry.errors import ModelError
+from ragistry.errors import ModelConnectionError, ModelError, ModelNotFoundError
 from ragistry.evaluation.similar_queries import plain_words, stands_in
 from ragistry.evaluation.testset import Candidate
 from ragistry.evaluation.testset_sources import Source
@@ -63,12 +63,12 @@ def ask_questions(
     """At most ``count`` questions about chunks that are drawn at random; ``left_out`` counts what was no use, and why.
 
     Two calls of the generator a chunk, on at most three times as many chunks as questions. Raises `ModelError` where
-    every call fails.
+    every call fails, at once where there is no such model or nobody to ask.
     """
     every = [(source.id, chunk) for source in sources for chunk in source.chunks]
     chunks = [(source, chunk) for source, chunk in every if len(chunk) >= SHORTEST]
     if len(chunks) < len(every):
-        left_out[f"of chunks below {SHORTEST} characters, too short to ask about"] = len(every) - len(chunks)
+        left_out[f"on chunks below {SHORTEST} characters, too short to ask about"] = len(every) - len(chunks)
     random.Random(seed).shuffle(chunks)
     asked = failures = 0
     for tried, (source, chunk) in enumerate(chunks[: 3 * count], 1):
@@ -79,11 +79,13 @@ def ask_questions(
                 generator.generate(ASK.format(chunk=chunk), schema=Question)
             ).question
             reason = _fault(question, chunk, generator)
+        except (ModelConnectionError, ModelNotFoundError):
+            raise
         except (ModelError, ValueError) as error:
             failures += 1
             if failures == tried >= 3:
                 raise ModelError(f"the generator failed on the first {tried} chunks: {error}") from error
-            reason = "that the generator failed on"
+            reason = "on which the generator failed"
         if reason:
             left_out[reason] += 1
             continue
@@ -100,8 +102,8 @@ def answers(generator: Generator, question: str, text: str) -> bool:
 
 def _fault(question: str, chunk: str, generator: Generator) -> str:
     if _copies(question, chunk):
-        return "that copy their chunk"
-    return "" if answers(generator, question, chunk) else "that their chunk does not answer"
+        return "copying the chunk"
+    return "" if answers(generator, question, chunk) else "not answered by the chunk"
 
 
 def _copies(question: str, chunk: str) -> bool:

@@ -13,6 +13,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ragistry.evaluation.identity import settings_of
 from ragistry.evaluation.record_file import Ask, Asked, RecordFile
 from ragistry.protocols import Embedder, Generator, Reranker, TokenCounter
 from ragistry.types import EmbedderFingerprint, Role
@@ -57,10 +58,10 @@ def _recorded(kind: str, records: RecordFile, name: str, counts_tokens: bool, li
 
 
 def model_of(part: Any) -> Any:
-    """By what to tell a model from another one, as plain values: an embedder's fingerprint, else its name."""
-    if isinstance(part, Embedder):
-        return asdict(part.fingerprint)
-    return str(getattr(part, "model", type(part).__qualname__))
+    """By what to tell a model from another one, as plain values: an embedder's fingerprint, else all its settings."""
+    if isinstance(part, _Recorded):
+        return part.model
+    return asdict(part.fingerprint) if isinstance(part, Embedder) else settings_of(part)
 
 
 class _Recorded:

@@ -104,7 +104,7 @@ class RecordFile:
 
     def _absent(self, part: str, asked: Asked, count: int) -> MissingRecordError:
         model = self.models[part]["model"]
-        name = f"{model['provider']} {model['model']}" if isinstance(model, dict) else model
+        name = " ".join(model[key] for key in ("provider", "model") if key in model) or model["use"]
         others = f" (and {count - 1} more)" if count > 1 else ""
         return MissingRecordError(
             f"{str(self.path)!r} has no answer of the {part} {name!r} to the {asked['role']} "

@@ -11,7 +11,7 @@ from ragistry.evaluation.html import Html, joined, tag
 from ragistry.evaluation.notes import notes
 from ragistry.evaluation.report_diagnosis import diagnosis
 from ragistry.evaluation.report_origin import origin
-from ragistry.evaluation.report_text import failures
+from ragistry.evaluation.report_text import failures, size
 from ragistry.evaluation.result import Comparison
 from ragistry.evaluation.sheets import (
     Sheet,
@@ -27,6 +27,7 @@ from ragistry.evaluation.sheets import (
     verdicts,
 )
 from ragistry.evaluation.synthetic import cautions, heading
+from ragistry.utils.wording import numbered
 
 FATES = (2, 1, 5, 4)
 """Colours of what became of relevant documents, from good to bad."""
@@ -77,9 +78,8 @@ def _opening(comparison: Comparison, title: str) -> Html:
     dataset = comparison.provenance["dataset"]
     made = datetime.fromisoformat(comparison.provenance["made"])
     about = (
-        f"{dataset['documents']:,} documents, {dataset['judged_queries']:,} judged queries, {dataset['relevant']:,} "
-        f"relevant pairs · made {made:%Y-%m-%d %H:%M} UTC by Ragistry "
-        f"{comparison.provenance['versions']['ragistry']}"
+        f"{size(comparison)}, {numbered(dataset['relevant'], 'relevant [pair|pairs]')} · "
+        f"made {made:%Y-%m-%d %H:%M} UTC by Ragistry {comparison.provenance['versions']['ragistry']}"
     )
     said = tag("ul", [tag("li", verdict) for verdict in verdicts(comparison)])
     failed = tag(
@@ -220,7 +220,9 @@ def _fates(comparison: Comparison) -> Html:
         [
             tag("h2", sheet.title),
             tag(
-                "figure", charts.bars(rows, sheet.headers[1:5], sheet.title, "documents", colours=FATES), class_="wide"
+                "figure",
+                charts.bars(rows, sheet.headers[1:5], sheet.title, "[document|documents]", colours=FATES),
+                class_="wide",
             ),
             table(sheet),
         ]

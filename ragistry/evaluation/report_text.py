@@ -8,6 +8,7 @@ from ragistry.evaluation.notes import notes
 from ragistry.evaluation.result import Comparison
 from ragistry.evaluation.sheets import Sheet, conclusion, is_number, sheets, verdicts
 from ragistry.evaluation.synthetic import cautions, heading
+from ragistry.utils.wording import numbered
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -24,8 +25,7 @@ def markdown(comparison: Comparison) -> str:
         f"# {_plain(comparison.name)}",
         "",
         *_synthetic(comparison),
-        f"{dataset['documents']:,} documents, {dataset['judged_queries']:,} judged queries. "
-        f"**{_plain(conclusion(comparison))}**",
+        f"{size(comparison)}. **{_plain(conclusion(comparison))}**",
         "",
         *(f"- {_plain(verdict)}" for verdict in verdicts(comparison)),
     ]
@@ -43,6 +43,12 @@ def markdown(comparison: Comparison) -> str:
     lines += ["", f"Test set `{dataset['content_hash'][:16]}`, seed {comparison.provenance['seed']}, "]
     lines[-1] += ", ".join(f"{name} {version}" for name, version in comparison.provenance["versions"].items()) + "."
     return "\n".join(lines) + "\n"
+
+
+def size(comparison: Comparison) -> str:
+    """``5,183 documents, 300 judged queries``."""
+    documents = numbered(comparison.provenance["dataset"]["documents"], "[document|documents]")
+    return f"{documents}, {numbered(comparison.queries, 'judged [query|queries]')}"
 
 
 def failures(comparison: Comparison) -> list[str]:

@@ -12,6 +12,7 @@ from ragistry.evaluation.answers import Answer
 from ragistry.evaluation.asking import Asking, ask
 from ragistry.evaluation.contenders import Contender
 from ragistry.evaluation.index_building import Progress
+from ragistry.utils.wording import numbered
 
 BATCH = 20
 """Queries after which answers are written down; a process that is killed loses no more."""
@@ -121,8 +122,9 @@ def _drop_failed(outcome: Outcome, known: set[str], files: Mapping[str, AnswerFi
         found = {id for answer in answers.values() for id, _ in answer.ranking}
         if found and known.isdisjoint(found) and name not in outcome.failures:
             error = TechniqueError(
-                f"none of the {len(found)} documents that it returned is in the corpus, such as {min(found)!r}; the "
-                "metadata `source_file` of a result, or its id, must be the document's id in the test set"
+                f"nothing that it returned is in the corpus ({numbered(len(found), '[document|documents]')}, such as "
+                f"{min(found)!r}); the metadata `source_file` of a result, or its id, must be the document's id in the "
+                "test set"
             )
             outcome.failures[name] = Failure("", f"TechniqueError: {error}")
             if name in files:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from ragistry.evaluation.axes import MINUS
 from ragistry.evaluation.result import Comparison, Estimate, Pair, TechniqueResult
+from ragistry.utils.wording import agreeing, numbered
 
 STAGES_SHOWN = 3
 MANY = 10
@@ -43,7 +44,7 @@ def quality(comparison: Comparison) -> Sheet:
         for name in names
     ]
     strong = frozenset(row for row, name in enumerate(names) if name == comparison.winner)
-    note = f"Mean over {comparison.queries} queries [95 % bootstrap interval]."
+    note = f"Mean over {numbered(comparison.queries, '[query|queries]')} [95 % bootstrap interval]."
     return Sheet("Quality", ["technique", *comparison.measures], rows, note, strong=strong)
 
 
@@ -57,7 +58,7 @@ def differences(comparison: Comparison) -> Sheet:
     note = (
         f"{statistics['test'].capitalize()}; Holm's correction over {statistics['family']}. w / t / l: queries won, "
         "tied, lost by the first. d: Cohen's d_z. Detectable: the smallest true difference that this many queries "
-        "show in four of five cases, after Holm's correction."
+        "show in four of five cases, after Holm's correction; > 1: none."
     )
     return Sheet("Differences", headers, rows, note, labels=2, strong=strong, narrow=(0, 1, 2, 4, 8))
 
@@ -173,7 +174,7 @@ def conclusion(comparison: Comparison) -> str:
             return f"No difference is shown between {pair.a} and {pair.b} in {pair.measure}, n = {comparison.queries}."
         return (
             f"No technique is shown to be better than all others in {comparison.measure}: {shown} of {total} "
-            f"differences {'is' if shown == 1 else 'are'} significant."
+            f"differences {agreeing(shown, '[is|are]')} significant."
         )
     groups = {
         "significantly better": [pair.a for pair in comparison.main_pairs if pair.better == pair.a],
@@ -191,7 +192,7 @@ def pair_name(comparison: Comparison, pair: Pair) -> str:
 
 def is_number(sheet: Sheet, column: int) -> bool:
     """Whether a column holds figures, which stand at the right."""
-    return column >= sheet.labels and all(row[column][:1] in f"+-{MINUS}<0123456789" for row in sheet.rows)
+    return column >= sheet.labels and all(row[column][:1] in f"+-{MINUS}<>0123456789" for row in sheet.rows)
 
 
 def _named(comparison: Comparison, name: str) -> str:
@@ -200,7 +201,7 @@ def _named(comparison: Comparison, name: str) -> str:
 
 def _difference(pair: Pair, baseline: str | None) -> list[str]:
     effect = "" if pair.effect_size is None else signed(pair.effect_size, 2)
-    detectable = "" if pair.detectable is None else f"{pair.detectable:.3f}"
+    detectable = "" if pair.detectable is None else f"{pair.detectable:.3f}" if pair.detectable <= 1 else "> 1"
     verdict = f"{pair.better} better" if pair.better else "not shown"
     if pair.better and baseline:
         verdict = "worse" if pair.better == baseline else "better"

@@ -28,6 +28,7 @@ from ragistry.evaluation.similar_queries import near_duplicates, plain_words, st
 from ragistry.evaluation.testset_sources import Source
 from ragistry.utils.analysis import analyse, query_terms
 from ragistry.utils.markdown import outline
+from ragistry.utils.wording import numbered
 
 Kind = Literal["description", "title", "heading", "question"]
 KINDS: tuple[Kind, ...] = ("description", "title", "heading")
@@ -106,7 +107,9 @@ def make_testset(
         reasons = ", ".join(f"{count} {reason}" for reason, count in left_out.items())
         reasons = reasons or "none of them has any of the kinds asked for"
         remedy = "try other kinds" if model else "try other kinds or a model"
-        raise DatasetError(f"no query can be made from {len(sources)} sources: {reasons}; {remedy}")
+        raise DatasetError(
+            f"no query can be made from {numbered(len(sources), '[source|sources]')}: {reasons}; {remedy}"
+        )
     corpus = [Text(source, "", text) for source, text in _cut(texts, kept).items()]
     ids = {f"{candidate.kind[0]}{number}": candidate for number, candidate in enumerate(kept, 1)}
     dataset = Dataset(
@@ -145,7 +148,7 @@ def _telling(candidates: Iterable[Candidate], texts: Mapping[str, str], left_out
         if len(query_terms(candidate.text)) < TELLING[candidate.kind]:
             left_out["with too few telling words"] += 1
         elif stands_in(candidate.text, without(texts[candidate.source], candidate.cuts)):
-            left_out["that stand in the text they must find"] += 1
+            left_out["standing word for word in the text to be found"] += 1
         else:
             yield candidate
 
@@ -157,7 +160,7 @@ def _specific(candidates: Iterable[Candidate], texts: Sequence[str], left_out: C
     for candidate in candidates:
         rare = any(spread[term] <= most for term in query_terms(candidate.text))
         if candidate.kind == "heading" and (not rare or _STRUCTURE.match(candidate.text)):
-            left_out["that are headings of many a page"] += 1
+            left_out["taken from headings of many a page"] += 1
         else:
             yield candidate
 
@@ -172,7 +175,7 @@ def _without_ambiguous(candidates: Iterable[Candidate], left_out: Counter[str]) 
         else:
             dropped |= {first, second}
     if dropped:
-        left_out["that ask for what another one asks for"] = len(dropped)
+        left_out["asking for what another one asks for"] = len(dropped)
     yield from (candidate for number, candidate in enumerate(listed) if number not in dropped)
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from ragistry.errors import DatasetError
 from ragistry.evaluation.beir import lines_of, whole_grade, write_lines
 from ragistry.evaluation.dataset import Qrels, Run, raise_together
+from ragistry.utils.wording import numbered
 
 _TOPIC = re.compile(r"<top>(.*?)</top>", re.DOTALL)
 _NUMBER = re.compile(r"<num>\s*(?:Number:)?\s*([^\s<]+)")
@@ -31,7 +32,8 @@ def read_topics(path: str | Path) -> dict[str, str]:
     if "<top>" in text:
         found = [(_NUMBER.search(block), _TITLE.search(block)) for block in _TOPIC.findall(text)]
         pairs = [(number[1], " ".join(title[1].split())) for number, title in found if number and title]
-        problems = [f"{len(found) - len(pairs)} topics have no <num> or no <title>"] if len(pairs) < len(found) else []
+        lacking = len(found) - len(pairs)
+        problems = [numbered(lacking, "[topic has|topics have] no <num> or no <title>")] if lacking else []
     else:
         pairs = [(query, topic.strip()) for query, tab, topic in (line.partition("\t") for _, line in lines) if tab]
         problems = [f"{place}: no tab between id and text: {line!r:.80}" for place, line in lines if "\t" not in line]

@@ -8,6 +8,7 @@ from urllib.parse import quote
 
 from nicegui import ui
 
+from ragistry.utils.wording import agreeing, numbered
 from ragistry.web.controls import button, icon_button
 from ragistry.web.dialogs import ask_fields, confirm
 from ragistry.web.frame import empty, frame, heading
@@ -118,7 +119,8 @@ async def _delete(view: View, entry: Holding) -> None:
         library.delete_collection(entry.name)
         view.site.forget_uploads(sources)
 
-    goes = f"{len(entry.sources):,} sources with {entry.chunks:,} chunks go with it."
+    sources, chunks = numbered(len(entry.sources), "[source|sources]"), numbered(entry.chunks, "[chunk|chunks]")
+    goes = f"{sources} with {chunks} {agreeing(len(entry.sources), '[goes|go]')} with it."
     stay = "Files stay, but for those that were dropped here."
     if await confirm(f"Delete {entry.display_name}?", f"{goes} {stay}", "Delete"):
         await attempt(delete)

@@ -8,6 +8,7 @@ from nicegui import events, ui
 
 from ragistry.errors import EvaluationError
 from ragistry.evaluation import synthetic
+from ragistry.utils.wording import numbered
 from ragistry.web.charts import by_query, quality, quality_and_latency
 from ragistry.web.controls import button
 from ragistry.web.dialogs import dialog
@@ -38,7 +39,8 @@ def _report(report: Report) -> None:
     heading(f"{report['dataset']}: {', '.join(report['techniques'])}")
     tested = provenance["dataset"]
     ui.label(
-        f"{tested['documents']:,} documents, {tested['judged_queries']:,} judged queries, made {provenance['made']}"
+        f"{numbered(tested['documents'], '[document|documents]')}, "
+        f"{numbered(tested['judged_queries'], 'judged [query|queries]')}, made {provenance['made']}"
     ).classes("rg-dim")
     if made := synthetic.heading(provenance):
         ui.label(f"{made}. {' '.join(synthetic.cautions(provenance))}").props("role=note")

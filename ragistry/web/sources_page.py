@@ -9,6 +9,7 @@ from datetime import datetime
 from nicegui import ui
 
 from ragistry.types import SourceInfo
+from ragistry.utils.wording import numbered
 from ragistry.web.controls import button, icon_button
 from ragistry.web.description import description_field
 from ragistry.web.dialogs import choose, confirm
@@ -133,13 +134,15 @@ async def _move(view: View, name: str) -> None:
     if target is not None:
         moved = await attempt(view.site.workspace.library.move_source, name, view.collection, target)
         if moved is not None:
-            ui.notify(f"{name}: {moved:,} chunks moved to {others[target]}", type="positive")
+            ui.notify(f"{name}: {numbered(moved, '[chunk|chunks]')} moved to {others[target]}", type="positive")
         await view.following.refresh()
 
 
 async def _delete(view: View, info: SourceInfo) -> None:
     file = "So does the file that was dropped here." if view.site.is_upload(info.source_path) else "The file stays."
-    if await confirm(f"Delete {info.source_file}?", f"Its {info.chunks:,} chunks go. {file}", "Delete"):
+    if await confirm(
+        f"Delete {info.source_file}?", f"{numbered(info.chunks, '[chunk goes|chunks go]')}. {file}", "Delete"
+    ):
         delete = view.site.workspace.library.delete_source
         if await attempt(delete, info.source_file, view.collection) is not None:
             view.site.forget_uploads([info])

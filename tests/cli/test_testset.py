@@ -39,13 +39,13 @@ def test_a_set_is_made_from_a_library_and_found_sound(ragistry: Run, docs: Path,
     row = json.loads((tmp_path / "set" / "queries.jsonl").read_text(encoding="utf-8"))
     assert row["metadata"]["synthetic"] is True
     checked = ragistry("testset", "check", "set")
-    assert (checked.code, checked.out) == (0, "1 judged queries, 0 findings\n")
+    assert (checked.code, checked.out) == (0, "1 judged query, 0 findings\n")
 
 
 def test_a_set_is_made_from_a_folder_and_told_in_words(ragistry: Run, docs: Path) -> None:
     done = ragistry("testset", "make", "set", "--from", docs, "--kind", "description", "--limit", "5")
     assert done.code == 0
-    assert done.out == "set: 1 queries (1 description) over 2 documents, marked as synthetic\n"
+    assert done.out == "set: 1 query (1 description) over 2 documents, marked as synthetic\n"
 
 
 def test_a_comparison_on_a_made_set_says_so_before_any_figure(ragistry: Run, docs: Path) -> None:
@@ -104,7 +104,7 @@ def test_a_remark_leaves_the_exit_code(ragistry: Run, tmp_path: Path) -> None:
     done = ragistry("testset", "check", "set")
     assert (done.code, done.out.splitlines()) == (0, [
         "no shared word: t1: 'Canine obedience' shares no word with what it should find",
-        "1 judged queries, 0 findings, 1 remark",
+        "1 judged query, 0 findings, 1 remark",
     ])  # fmt: skip
 
 
@@ -124,6 +124,53 @@ def test_a_model_asks_and_its_questions_are_checked(
         assert judged.code == 1
         assert judged.json["findings"][0]["queries"] == ["q1"]
     assert read_beir(tmp_path / "set").queries == {"q1": question}
+
+
+def scripted(question: str, quote: str) -> list[str]:
+    """What a model says when it asks, and when it checks; no quotation: the passage does not answer."""
+    return [json.dumps({"question": question}), json.dumps({"answered": bool(quote), "quote": quote})]
+
+
+def test_a_question_that_its_chunk_does_not_answer_is_left_out_and_the_others_are_compared(
+    ragistry: Run, docs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kettles = "# Kettles\n\n" + "A kettle of iron keeps the warmth of its water for long. " * 5
+    (docs / "kettles.md").write_text(kettles, encoding="utf-8")
+    assert ragistry("ingest", docs, "--collection", "notes").code == 0
+    with OllamaServer() as server:
+        monkeypatch.setenv("OLLAMA_HOST", server.url)
+        server.answers += scripted("Which metal do smiths prefer?", "smiths prefer copper")
+        server.answers += scripted("How hot should the pot be for sencha?", "Eighty degrees are enough")
+        done = ragistry("testset", "make", "set", "--model", "llama3.2")
+        prompts = [request.body["prompt"] for request in server.requests if request.path == "/api/generate"]
+    assert (done.code, done.out) == (0, "set: 1 query (1 question) over 3 documents, marked as synthetic\n")
+    assert "note: 1 query left out not answered by the chunk\n" in done.err
+    assert "note: 1 query left out on chunks below 200 characters, too short to ask about\n" in done.err
+    assert [("kettle of iron" in prompt, "Eighty degrees" in prompt) for prompt in prompts] == [
+        (True, False), (True, False), (False, True), (False, True),
+    ]  # fmt: skip
+    dataset = read_beir(tmp_path / "set")
+    assert dataset.qrels == {"q1": {"notes/tea.md": 1}}
+    assert dataset.synthetic == {"q1": {"kind": "question", "seed": 0, "model": "llama3.2"}}
+    compared = ragistry("compare", "--dataset", "set", "-t", "bm25", "-t", "naive")
+    assert "questions that a model asked about one passage (1); model llama3.2, seed 0" in compared.out
+
+
+def test_where_the_model_answers_nothing_it_says_why_and_writes_nothing(
+    ragistry: Run, docs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = ("testset", "make", "set", "--from", docs, "--model")
+    with OllamaServer() as server:
+        monkeypatch.setenv("OLLAMA_HOST", server.url)
+        server.answers += scripted("How hot should the pot be for sencha?", "")
+        rejected, unknown = ragistry(*words, "llama3.2"), ragistry(*words, "lama3")
+    down = ragistry(*words, "llama3.2")
+    assert "no query can be made from 2 sources: 1 on chunks below 200 characters" in rejected.err
+    assert "1 not answered by the chunk; try other kinds\n" in rejected.err
+    assert "llama3.2" in unknown.err
+    assert "ollama serve" in down.err
+    assert [done.code for done in (rejected, unknown, down)] == [1, 1, 1]
+    assert not (tmp_path / "set").exists()
 
 
 @pytest.mark.parametrize(

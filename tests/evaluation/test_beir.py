@@ -120,8 +120,8 @@ def test_every_problem_of_every_file_is_told_at_once(tmp_path: Path) -> None:
         "test.tsv:6:",
         "test.tsv:7:",
         "test.tsv:8:",
-        "documents have an id that another one has: 'd1'",
-        "are not in the corpus: 'd7'",
+        "1 document has an id that another one has: 'd1'",
+        "1 document is judged relevant but not in the corpus: 'd7'",
     ):
         assert said in message
 

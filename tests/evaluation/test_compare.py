@@ -18,7 +18,7 @@ from ragistry.evaluation import Comparison, Dataset, Text, compare, read_library
 from ragistry.evaluation.asking import WARM_UP
 from ragistry.evaluation.configured import resolved
 from ragistry.evaluation.running import BATCH
-from ragistry.evaluation.sheets import conclusion, cost
+from ragistry.evaluation.sheets import conclusion, cost, differences, is_number
 from ragistry.evaluation.statistics import detectable_difference
 from ragistry.protocols import Generator
 from ragistry.stores.local import LocalStore
@@ -180,7 +180,7 @@ def test_a_stage_score_that_is_no_number_is_not_in_the_report() -> None:
 
 def test_results_that_name_no_document_of_the_corpus_are_a_failure() -> None:
     result = compare({"lost": Answers(lambda _: 0)}, numbered(3))
-    assert "none of the 100 documents that it returned is in the corpus, such as 'x0'" in result.failures["lost"].error
+    assert "nothing that it returned is in the corpus (100 documents, such as 'x0')" in result.failures["lost"].error
 
 
 def test_a_technique_that_needs_what_is_not_here_is_reported(workspace: Workspace, tmp_path: Path) -> None:
@@ -210,8 +210,10 @@ def test_no_winner_is_named_where_none_is_shown() -> None:
     [verdict] = result.verdicts
     assert verdict.startswith("no difference shown between one and other in RR@10, n = 40 (+0.000, p = 1.000)")
     assert "smallest difference that this many queries could show: 0.2" in verdict
-    [verdict] = compare(techniques, numbered(3), ["RR@10"]).verdicts
-    assert verdict.endswith("so few queries could show none; ask more")
+    few = compare(techniques, numbered(3), ["RR@10"])
+    assert few.verdicts[0].endswith("so few queries could show none; ask more")
+    assert differences(few).rows[0][7] == "> 1"
+    assert is_number(differences(few), 7)
 
 
 def test_pairs_of_one_measure_are_one_family() -> None:
@@ -431,7 +433,7 @@ def test_answers_of_another_generator_are_refused(tmp_path: Path) -> None:
         with open_workspace(tmp_path, generate_model=model) as opened:
             return compare({"judged": Judged}, numbered(3), workspace=opened, runs=tmp_path / "runs")
 
-    assert judged("one").provenance["techniques"]["judged"]["models"] == {"generator": "one"}
+    assert judged("one").provenance["techniques"]["judged"]["models"]["generator"]["model"] == "one"
     assert judged("one").provenance["asking"]["resumed_answers"] == 3
     with pytest.raises(EvaluationError, match="holds answers of another .* code, model"):
         judged("two")
@@ -445,7 +447,8 @@ def test_the_models_of_a_technique_and_of_what_it_stands_on_are_frozen(tmp_path:
     )
     with open_workspace(tmp_path) as opened:
         registry, model = opened.registry, SimpleNamespace(model="one")
-        assert resolved(registry, "both", {"generator": model})["bases"]["judged"]["models"] == {"generator": "one"}
+        models = resolved(registry, "both", {"generator": model})["bases"]["judged"]["models"]
+        assert models == {"generator": {"use": "types:SimpleNamespace", "model": "one"}}
         assert "models" not in resolved(registry, "naive", {"generator": model})
 
 

@@ -62,10 +62,10 @@ def test_every_fault_is_told_at_once() -> None:
         made(corpus, QUERIES | {"q7": "  "}, qrels)  # type: ignore[arg-type]
     message = str(caught.value)
     assert "test set 'tea': 6 problems:" in message
-    assert "1 documents have an id that another one has: 'd1'" in message
-    assert "4 documents are judged relevant but are not in the corpus: 'gone1', 'gone2', 'gone3' and 1 more" in message
-    assert "1 queries have judgements but no text: 'q9'" in message
-    assert "1 queries are empty: 'q7'" in message
+    assert "1 document has an id that another one has: 'd1'" in message
+    assert "4 documents are judged relevant but not in the corpus: 'gone1', 'gone2', 'gone3' and 1 more" in message
+    assert "1 query has judgements but no text: 'q9'" in message
+    assert "1 query is empty: 'q7'" in message
     assert r"a tab or a line end: 'd\t9'" in message
     assert "a grade that is no whole number: 'q2'" in message
 
@@ -81,10 +81,10 @@ def test_what_has_only_to_be_known_stops_nothing() -> None:
     corpus = [*CORPUS, Text("d3", "", " ")]
     qrels = {"q1": {"d1": 1, "gone": 0}, "q2": {"d2": 0}}
     problems = "\n".join(made(corpus, QUERIES | {"q3": "unjudged"}, qrels).problems)
-    assert "no judgements: no mean counts them: 'q3'" in problems
-    assert "no relevant document: everybody scores 0 on them: 'q2'" in problems
+    assert "no judgements: no mean counts it: 'q3'" in problems
+    assert "no relevant document: everybody scores 0 on it: 'q2'" in problems
     assert "cannot be found: 'd3'" in problems
-    assert "not relevant and are not in the corpus: 'gone'" in problems
+    assert "not relevant and not in the corpus: 'gone'" in problems
     assert made().problems == []
     with_caution = made(queries=QUERIES | {"q3": "unjudged"})
     assert replace(with_caution, name="copy").problems == with_caution.problems, "a copy says nothing twice"
@@ -173,6 +173,18 @@ def test_every_wrong_line_of_a_file_of_queries_is_told(library: Path) -> None:
     assert "queries.jsonl:5: the id '1' comes twice" in message
     assert "queries.jsonl:6: the collection 'notes' without a 'source_file'" in message
     assert "queries.jsonl:7: 'collection' and 'source_file' must be text" in message
+
+
+def test_a_file_of_queries_that_says_nothing_is_told_with_the_shape_of_a_line(library: Path) -> None:
+    unanswered, path = queries_file(library, {"text": "nobody knows"}), library / "words.jsonl"
+    path.write_text("how hot is the water\n", encoding="utf-8")
+    with ragistry.open_workspace(library) as workspace:
+        with pytest.raises(DatasetError, match=r"queries.jsonl': no query names what answers it; write \{\"text\": "):
+            read_library(workspace, unanswered)
+        with pytest.raises(
+            DatasetError, match=r"words.jsonl:1: no JSON object: 'how hot is the water'; write \{\"text"
+        ):
+            read_library(workspace, path)
 
 
 def test_ir_datasets_is_asked_for_where_it_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,9 +17,11 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, ConfigDict
 
+from ragistry.embedders.tei_reranker import TEIReranker
 from ragistry.errors import ModelConnectionError
-from ragistry.evaluation.identity import LARGEST, Description
+from ragistry.evaluation.identity import LARGEST, Description, settings_of
 from ragistry.evaluation.own_code import code_of
+from ragistry.ollama.client import OllamaClient
 from ragistry.ollama.generator import OllamaGenerator
 from ragistry.pipelines import PipelineBuilder
 from ragistry.techniques.mmr import MMRTechnique
@@ -283,6 +285,29 @@ def test_what_reranks_is_told_by_what_it_keeps_unless_it_has_a_name() -> None:
     for each in ollama:
         each.close()
     assert described(Plain({}, inner=Both(0.5)))[0]["state"]["inner"]["state"] == {"floor": 0.5}
+
+
+def test_models_of_one_class_are_told_by_their_address_and_settings() -> None:
+    def reranker(url: str, **options: Any) -> TEIReranker:
+        return TEIReranker(base_url=url, **options)
+
+    def generator(model: str, host: str, **options: Any) -> OllamaGenerator:
+        return OllamaGenerator(model, OllamaClient(host), **options)
+
+    models = [
+        reranker("http://one:80"), reranker("http://two:80"), reranker("http://one:80", batch_size=8),
+        generator("small", "one"), generator("large", "one"), generator("small", "two"),
+        generator("small", "one", system="Be brief."),
+    ]  # fmt: skip
+    found = [json.dumps(settings_of(model)) for model in models]
+    again = reranker("http://me:secret@one:80/v1", api_key="secret")
+    assert len(set(found)) == len(found)
+    assert json.dumps(settings_of(again)) == found[0], "how one is let in decides no score"
+    kept, unknown = described(Plain({}, judge=models[0]))
+    assert unknown == []
+    assert kept["state"]["judge"]["state"]["_server"] == {"at": "http://one:80"}
+    for model in (*models, again):
+        model.close()
 
 
 def test_a_model_is_told_by_its_name_unless_it_cannot_be_reached() -> None:

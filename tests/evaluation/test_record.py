@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 from pydantic import BaseModel
 
+from ragistry.embedders.tei_reranker import TEIReranker
 from ragistry.errors import EvaluationError, MissingRecordError
-from ragistry.evaluation.record import recording, replaying
+from ragistry.evaluation.record import model_of, recording, replaying
 from ragistry.protocols import Embedder, Generator, Reranker, TokenCounter
 from ragistry.testing.hashed import hashed_embedding
 from ragistry.trace import collect, model_call, stage
@@ -170,6 +171,18 @@ def test_another_model_needs_another_file(file: Path) -> None:
     other.model = "talker-2"  # type: ignore[misc]
     with pytest.raises(EvaluationError, match=r"'talker-1'.*'talker-2'.*another file"):
         recording({"generator": other}, file)
+
+
+def test_a_reranker_at_another_address_needs_another_file_and_a_replay_knows_which_it_was(file: Path) -> None:
+    one, two = TEIReranker(base_url="http://one:80"), TEIReranker(base_url="http://two:80")
+    recording({"reranker": one}, file)
+    with pytest.raises(EvaluationError, match=r"http://one:80.*http://two:80.*another file"):
+        recording({"reranker": two}, file)
+    assert model_of(replaying(file)["reranker"]) == model_of(one) != model_of(two)
+    with pytest.raises(MissingRecordError, match="of the reranker 'ragistry.embedders.tei_reranker:TEIReranker' to"):
+        replaying(file)["reranker"].rerank("tea", ["rain"])
+    one.close()
+    two.close()
 
 
 def test_a_file_that_is_no_recording_is_refused(file: Path) -> None:

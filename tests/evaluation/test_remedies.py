@@ -23,11 +23,11 @@ LIMIT = 3.4028234663852886e38
 @pytest.mark.parametrize(
     ("corpus", "queries", "qrels", "remedy"),
     [
-        ([*CORPUS, CORPUS[0]], {"q": "tea"}, {"q": {"d0": 1}}, "another one has: 'd0'; give each its own"),
-        (CORPUS, {"q": "tea"}, {"q": {"d2": 1}}, "'d2'; add them, or take out what is said of them in the qrels"),
-        (CORPUS, {"q": "tea"}, {"p": {"d0": 1}, "q": {"d0": 1}}, "'p'; add them to the queries, or take their"),
-        (CORPUS, {"q": " "}, {"q": {"d0": 1}}, "'q'; write what is asked, or take them out"),
-        ([Text("a\tb", "", "x")], {"q": "x"}, {"q": {"a\tb": 1}}, "give them other ids"),
+        ([*CORPUS, CORPUS[0]], {"q": "tea"}, {"q": {"d0": 1}}, "another one has: 'd0'; give it its own"),
+        (CORPUS, {"q": "tea"}, {"q": {"d2": 1}}, "'d2'; add it, or take out what is said of it in the qrels"),
+        (CORPUS, {"q": "tea"}, {"p": {"d0": 1}, "q": {"d0": 1}}, "'p'; add it to the queries, or take its"),
+        (CORPUS, {"q": " "}, {"q": {"d0": 1}}, "'q'; write what is asked, or take it out"),
+        ([Text("a\tb", "", "x")], {"q": "x"}, {"q": {"a\tb": 1}}, "give it another id"),
         (CORPUS, {"q": "tea"}, {"q": {"d0": 1.5}}, "'q'; grade with 0, 1, 2, …"),
     ],
 )

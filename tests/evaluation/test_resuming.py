@@ -24,6 +24,14 @@ class Mine:
     def retrieve(self, query, **options):
         return {}
 """
+JUDGED = """
+class Judged:
+    def __init__(self, config, *, reranker):
+        self.reranker = reranker
+
+    def retrieve(self, query, **options):
+        return []
+"""
 TECHNIQUES = """
 techniques:
   bm25: {use: bm25}
@@ -76,6 +84,21 @@ def test_answers_of_other_code_are_refused(name: str, tmp_path: Path) -> None:
         code.write_text(MINE.format("[]"))
         with pytest.raises(EvaluationError, match="answers of another test set, configuration, code"):
             compare([name], **options)
+
+
+def test_answers_of_another_reranker_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "config").mkdir()
+    (tmp_path / "config" / "techniques.yaml").write_text("techniques: {judged: {use: 'judged_technique:Judged'}}\n")
+    (tmp_path / "judged_technique.py").write_text(JUDGED)
+
+    def resumed(url: str) -> int:
+        with open_workspace(tmp_path, rerank_url=url) as workspace:
+            options = {"dataset": topics(), "measures": ["RR@10"], "workspace": workspace, "runs": tmp_path / "runs"}
+            return compare(["judged"], **options).provenance["asking"]["resumed_answers"]
+
+    assert [resumed("http://one:80"), resumed("http://one:80")] == [0, 10]
+    with pytest.raises(EvaluationError, match="answers of another .* model"):
+        resumed("http://two:80")
 
 
 def test_answers_of_another_configuration_of_an_object_are_refused(tmp_path: Path) -> None:

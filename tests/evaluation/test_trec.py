@@ -106,5 +106,5 @@ def test_every_wrong_line_is_told(tmp_path: Path) -> None:
     path.write_text("<top><num>1</top>")
     with pytest.raises(DatasetError, match="no <title>"):
         read_topics(path)
-    with pytest.raises(DatasetError, match="cannot be read"):
+    with pytest.raises(DatasetError, match="no file '.*absent'; give the path of one that exists"):
         read_run(tmp_path / "absent")

@@ -58,7 +58,7 @@ def test_a_collection_is_added_filled_described_renamed_and_deleted(
     with open_workspace(root) as workspace:
         assert workspace.library.list_sources("bench") == ["rotor.md"]
     page.get_by_role("button", name="Delete bench").click()
-    expect(page.get_by_role("dialog")).to_contain_text("1 sources with 1 chunks go with it")
+    expect(page.get_by_role("dialog")).to_contain_text("1 source with 1 chunk goes with it")
     page.get_by_role("button", name="Cancel").click()
     expect(page.get_by_role("row", name="bench")).to_be_visible()
     page.get_by_role("button", name="Delete bench").click()
@@ -74,7 +74,7 @@ def test_a_source_is_moved_and_deleted(page: Page, address: str, root: Path) -> 
     page.goto(f"{address}/collection/garden")
     page.get_by_role("button", name="Move ladybirds to another collection").click()
     page.get_by_role("button", name="Handbook", exact=True).click()
-    expect(page.get_by_text("1 chunks moved to Handbook")).to_be_visible()
+    expect(page.get_by_text("1 chunk moved to Handbook")).to_be_visible()
     expect(page.get_by_role("row", name="ladybirds")).to_have_count(0)
     page.goto(f"{address}/collection/handbook")
     page.get_by_role("button", name="Delete ladybirds").click()

@@ -1,0 +1,67 @@
+"""The index of a corpus: made once, and anew where what is kept cannot be read any more."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from ragistry.evaluation import indexing
+from ragistry.evaluation.index_building import Chunking
+from ragistry.evaluation.vectors import KeptVectors, kept
+from tests.evaluation.small_sets import TOPICS, topics
+from tests.evaluation.test_kept_vectors import Counting
+
+
+@pytest.fixture
+def vectors(tmp_path: Path) -> Iterator[KeptVectors]:
+    opened = kept(Counting(), tmp_path / "vectors.db")
+    yield opened
+    opened.close()
+
+
+def steps(vectors: KeptVectors, folder: Path) -> list[str]:
+    """What opening the index had to do."""
+    said: list[str] = []
+    index = indexing.open_index(topics(), Chunking(), vectors, folder, progress=lambda doing, *_: said.append(doing))
+    assert index.store.count() == len(TOPICS)
+    index.store.close()
+    return said
+
+
+def test_an_index_is_made_once(vectors: KeptVectors, tmp_path: Path) -> None:
+    assert steps(vectors, tmp_path) == ["embedding", "writing the index"]
+    assert steps(vectors, tmp_path) == []
+
+
+def forget_vectors(database: Path) -> None:
+    with closing(sqlite3.connect(database)) as connection, connection:
+        connection.execute("UPDATE vectors SET data = zeroblob(length(data)) WHERE source = 3")
+
+
+def fill_with_ones(database: Path) -> None:
+    database.write_bytes(b"SQLite format 3\0" + b"\1" * 20_000)
+
+
+@pytest.mark.parametrize("damage", [Path.unlink, fill_with_ones, forget_vectors])
+def test_an_index_that_is_damaged_is_made_anew(
+    vectors: KeptVectors, tmp_path: Path, damage: Callable[[Path], object]
+) -> None:
+    steps(vectors, tmp_path)
+    [database] = tmp_path.glob("*/store.db")
+    damage(database)
+    assert steps(vectors, tmp_path) == ["embedding", "writing the index"]
+    assert steps(vectors, tmp_path) == []
+
+
+def test_another_version_of_the_store_has_an_index_of_its_own(
+    vectors: KeptVectors, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as earlier:
+        earlier.setattr(indexing, "VERSION", 0)
+        steps(vectors, tmp_path)
+    assert steps(vectors, tmp_path) == ["embedding", "writing the index"]
+    assert steps(vectors, tmp_path) == []
