@@ -72,6 +72,8 @@ def ingest(
                     _prune(opened, report, name, yes)
             finally:  # what was taken in stays so, whatever the answer
                 _tell(report, name, as_json, prune=prune)
+            if report.failed:
+                raise typer.Exit(1)
         elif delete is None and collection is None:
             print_collections(opened, as_json)
         elif delete is None:
@@ -123,8 +125,6 @@ def _tell(report: IngestReport, collection: str, as_json: bool, *, prune: bool) 
         print_json(_as_json(report, collection))
     else:
         _print(report, collection, prune=prune)
-    if report.failed:
-        raise typer.Exit(1)
 
 
 def _collection(opened: Workspace, paths: list[Path], name: str | None, create: str | None) -> tuple[str, bool]:

@@ -97,6 +97,26 @@ def files_of(folder: str | Path) -> list[SourceFile]:
     return files
 
 
+def without_covered(paths: Sequence[str | Path], *, follow_links: bool = False) -> list[str | Path]:
+    """These paths but for what lies in a folder among them that has it too: there its name is the longer one.
+
+    A hidden file, say, is no part of its folder, and stays. Raises `SourceError`.
+    """
+    folders = [f"{os.path.realpath(path)}{os.sep}" for path in paths if Path(path).is_dir()]
+    inner = [path for path in paths if os.path.realpath(path).startswith(tuple(folders))]
+    if not inner:
+        return list(paths)
+    outer = [path for path in paths if path not in inner and Path(path).is_dir()]
+    covered = {file for path in outer for file in _files(path, follow_links)}
+    return [path for path in paths if path not in inner or not _files(path, follow_links) <= covered]
+
+
+def _files(path: str | Path, follow_links: bool) -> set[str]:
+    if not Path(path).is_dir():
+        return {os.path.realpath(path)}
+    return {os.path.realpath(file.path) for file in list_folder(path, follow_links=follow_links).files}
+
+
 def vanished(listing: Listing, stored: Iterable[SourceInfo], *, follow_links: bool = False) -> list[str]:
     """The names of the sources that were taken in from a folder and are no longer among its files."""
     present, root = {file.source_file for file in listing.files}, Path(os.path.realpath(listing.root))

@@ -13,7 +13,16 @@ from ragistry.config.collections import CollectionsFile
 from ragistry.errors import SourceError, SourceNotFoundError
 from ragistry.library import moving
 from ragistry.library.ingest import Ingest, IngestSource, Progress
-from ragistry.library.listing import check_path, emptied, gone_from, list_folder, nothing_readable, one_file, vanished
+from ragistry.library.listing import (
+    check_path,
+    emptied,
+    gone_from,
+    list_folder,
+    nothing_readable,
+    one_file,
+    vanished,
+    without_covered,
+)
 from ragistry.library.report import Failure, IngestReport
 from ragistry.library.scope import Scope
 from ragistry.library.source import Reading, SourceText
@@ -114,6 +123,7 @@ class DocumentService:
         self.collections.entry(collection)
         for path in paths:
             self._check_path(path, collection)
+        paths = without_covered(paths, follow_links=follow_links)
         files = [one_file(path) for path in paths if not Path(path).is_dir()]
         report = self._ingest(files, collection, progress, replace=replace)
         for path in paths:

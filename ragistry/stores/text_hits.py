@@ -57,9 +57,10 @@ class TextHits:
         keys, scores = self._keys[rows], np.array([self.scores[row] for row in rows], dtype=np.float32)
         with self._database.read() as connection:
             try:
-                return ranked_documents(connection, self._catalog, keys, scores, top_k, "bm25", "bm25")
+                found = ranked_documents(connection, self._catalog, keys, scores, top_k, "bm25", "bm25")
             except Outdated:
                 return None
+        return found if len(found) == top_k else None
 
 
 def _collections(connection: sqlite3.Connection, catalog: Catalog, keys: list[int]) -> list[str | None]:

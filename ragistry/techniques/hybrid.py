@@ -97,8 +97,9 @@ def _one_place_twice(rankings: Sequence[Ranking]) -> bool:
     ids: dict[Hashable, str] = {}
     for ranking in rankings:
         for document in ranking:
-            place = document.metadata.get("source_file"), document.metadata.get("chunk_index")
-            if ids.setdefault(place, document.id) != document.id and place[0] is not None:
+            source, index = document.metadata.get("source_file"), document.metadata.get("chunk_index")
+            named = isinstance(source, str) and isinstance(index, int)  # chunks of no library may have lists there
+            if named and ids.setdefault((source, index), document.id) != document.id:
                 return True
     return False
 
@@ -106,7 +107,8 @@ def _one_place_twice(rankings: Sequence[Ranking]) -> bool:
 def _place(document: Document) -> Hashable:
     """What a chunk keeps when it goes to another collection; of what belongs to no source, what it says and its id."""
     source = tuple(document.metadata.get(key) for key in ("source_file", "source_hash", "chunk_index"))
-    return (document.content, *(source if None not in source else (document.id,)))
+    named = all(isinstance(value, str | int) for value in source)
+    return (document.content, *(source if named else (document.id,)))
 
 
 def _under_name_of(seen: Document, document: Document) -> Document:

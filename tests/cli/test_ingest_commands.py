@@ -129,6 +129,19 @@ def test_whoever_prunes_is_asked(
     assert (done.code, sources(ragistry)) == (int(len(left) == 2), left)
 
 
+def test_a_file_that_failed_does_not_hide_that_nothing_was_pruned(ragistry: Run, tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    for name in ("one", "two"):
+        (tmp_path / "in" / f"{name}.txt").write_text(f"Text of {name}.", encoding="utf-8")
+    ragistry("ingest", "in", "--collection", "notes")
+    (tmp_path / "in" / "one.txt").unlink()
+    (tmp_path / "in" / "bad.pdf").write_bytes(b"no PDF")
+    done = ragistry("ingest", "in", "--prune")
+    assert (done.code, sources(ragistry)) == (1, ["one.txt", "two.txt"])
+    assert "bad.pdf" in done.out + done.err
+    assert "--yes" in done.err
+
+
 def test_what_went_from_one_folder_to_another_is_not_pruned(ragistry: Run, tmp_path: Path) -> None:
     for name in ("a", "b"):
         (tmp_path / name).mkdir()

@@ -622,6 +622,17 @@ def test_a_file_under_another_name_is_one_source(workspace: Workspace, embedder:
     assert (len(again.skipped), again.deleted, again.warnings) == (3, [], [])
 
 
+def test_a_file_named_beside_its_folder_is_taken_in_once(workspace: Workspace, tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    path = write(tmp_path / "in" / "x", same=paragraphs("Tea")) / "same.txt"
+    hidden = write(tmp_path / "in" / ".notes", other=paragraphs("Rain")) / "other.txt"
+    paths = [path, tmp_path / "in", tmp_path / "in" / "x", hidden]
+    first = workspace.library.ingest_paths(paths, "notes")
+    assert (sorted(first.added), first.deleted, first.warnings) == (["other.txt", "x/same.txt"], [], [])
+    again = workspace.library.ingest_paths(paths, "notes")
+    assert (sorted(again.skipped), again.added, again.warnings) == (["other.txt", "x/same.txt"], [], [])
+
+
 def test_two_names_of_a_file_that_a_write_was_killed_between_become_one(workspace: Workspace, tmp_path: Path) -> None:
     (tmp_path / "docs").mkdir()
     folder = write(tmp_path / "docs" / "in", same=paragraphs("Tea"))

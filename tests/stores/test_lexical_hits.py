@@ -79,3 +79,9 @@ def test_hits_are_not_read_when_the_store_has_changed(tmp_path: Path) -> None:
         assert [hit.content for hit in found.documents(["tea"], 2) or ()] == ["green green", "green"]
         store.add_documents([chunk("green green green", "tea", 2)])
         assert found.documents(["tea"], 1) is None
+        tied = [chunk("black", "tea", number) for number in range(3, 9)]
+        store.add_documents(tied)
+        found = store.text_hits("black", 6)
+        store.delete(where={"collection": "tea"})
+        store.add_documents(tied)
+        assert found.documents(["tea"], 2) is None, "more tie than are wanted, and their keys are gone"

@@ -9,6 +9,7 @@ import pytest
 from ragistry import Workspace, open_workspace
 from ragistry.techniques.hybrid import HybridTechnique
 from ragistry.trace import collect
+from ragistry.types import Document
 
 QUERY = "words about apples"
 
@@ -32,6 +33,16 @@ class Interrupted:
     def retrieve(self, query, **options):
         self.happens()
         return self.base.retrieve(query, **options)
+
+
+class Fixed:
+    """A base that always gives the same."""
+
+    def __init__(self, documents: list[Document]) -> None:
+        self.documents = documents
+
+    def retrieve(self, query, **options):
+        return self.documents
 
 
 def found(workspace: Workspace, happens: Callable[[], object], fusion: str = "rrf") -> list[tuple[str, str]]:
@@ -60,3 +71,14 @@ def test_copies_in_two_collections_are_both_found(orchard):
     orchard.library.ingest_text("File 0 has words about apples.", "0.txt", "fruit")
     names = found(orchard, lambda: None)
     assert names == [("fruit", "0.txt"), *(("trees", f"{number}.txt") for number in range(4))]
+
+
+def test_chunks_may_have_lists_where_a_library_has_the_name_of_a_source():
+    documents = [
+        Document("one", {"source_file": ["a.md", "b.md"]}, 0.5, "1"),
+        Document("two", {"source_file": "a.md", "chunk_index": [0]}, 0.4, "2"),
+        Document("three", {"source_file": "a.md", "chunk_index": 0, "source_hash": ["x"]}, 0.3, "3"),
+        Document("four", {"source_file": "a.md", "chunk_index": 0, "source_hash": ["x"]}, 0.2, "4"),
+    ]
+    fused = HybridTechnique({}, bases=[Fixed(documents), Fixed(documents)]).retrieve(QUERY)
+    assert sorted(document.id for document in fused) == ["1", "2", "3", "4"]
