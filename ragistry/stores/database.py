@@ -9,8 +9,8 @@ import logging
 import os
 import sqlite3
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 
 from ragistry.errors import StoreCorruptError, StoreError
@@ -20,6 +20,7 @@ from ragistry.stores.database_migration import FORMER, add_checksums
 from ragistry.stores.forking import brief_lock, write_lock
 from ragistry.stores.integrity import Fault, faults
 from ragistry.stores.rights import is_writable
+from ragistry.utils.shown import one_line
 
 log = logging.getLogger(__name__)
 
@@ -48,23 +49,23 @@ class Database:
         self._keeps = True  # connections to a file that stays as it is serve once: somebody else may write it
         try:
             with self.read() as connection:
-                former = version_of(connection) == FORMER
-            if former:
-                self._migrate()
-            with self.read() as connection:
-                check_version(connection, self.path)
+                if version_of(connection) != FORMER:  # which can be read, and be brought to this one to be written
+                    check_version(connection, self.path)
         except BaseException:
             self.close()
             raise
 
-    def _migrate(self) -> None:
-        """Bring a file of the version before to this one: wholly, or not at all."""
+    def migrate(self, locked: Callable[[], AbstractContextManager[None]]) -> None:
+        """Bring a file of the version before to this one, with the store's lock: wholly, or not at all."""
+        with self.read() as connection:
+            if version_of(connection) != FORMER:
+                return
         if not is_writable(self.path.parent):
             raise StoreError(
                 f"{str(self.path)!r} is of the version before, and is brought to this one when it is opened by "
                 "somebody who may write it; open it so once, or copy the folder to where it may be written"
             )
-        with self.write() as connection:
+        with locked(), self.write() as connection:
             if version_of(connection) == FORMER:  # else another process was faster
                 log.info("%s is brought to the version of this program", self.path)
                 add_checksums(connection)
@@ -145,8 +146,10 @@ class Database:
                 if writer := self._writers.get(os.getpid()):
                     # Nobody waits for those who read long: what they see vanishes when it is next done.
                     writer.execute(f"PRAGMA busy_timeout={0 if self._lasting else ERASE_MS}")
-                    writer.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-                    writer.execute(f"PRAGMA busy_timeout={BUSY_SECONDS * 1000:.0f}")
+                    try:
+                        writer.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+                    finally:
+                        writer.execute(f"PRAGMA busy_timeout={BUSY_SECONDS * 1000:.0f}")
             except sqlite3.OperationalError as error:
                 log.warning("%s: what was deleted is not yet wiped from the disk: %s", self.path, error)
 
@@ -176,7 +179,7 @@ class Database:
                 broken += [str(row) for row in connection.execute("PRAGMA foreign_key_check")]
                 return [Fault(line) for line in broken] or list(faults(connection))
         except StoreCorruptError as error:
-            return [Fault(str(error))]
+            return [Fault(one_line(str(error.__cause__ or error)))]
 
     def _connect(self) -> sqlite3.Connection:
         if self._closed:

@@ -19,14 +19,21 @@ FILE, MARKER = "store.db", "store.version"
 ABANDONED = 60.0
 """Seconds after which the beginnings of a database are taken for those of a process that was killed."""
 
-SCHEMA = """
+META_IS_CHECKED = """
+CREATE TRIGGER meta_is_checked BEFORE UPDATE ON meta BEGIN
+    SELECT RAISE(ABORT, 'it is whole, but of a newer version of this program now; go on with that one');
+END;
+"""
+"""A process of version 1 that still has the file open updates `meta` whenever it writes, and knows of no checksum.
+This version only replaces rows, which is no update."""
+SCHEMA = f"""
 -- `checksum`, here and below: see `row_checksums`.
 CREATE TABLE meta (
     key TEXT PRIMARY KEY,
     value TEXT NOT NULL,
     checksum INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
-
+{META_IS_CHECKED}
 -- A source: chunks whose keys follow one another from `first`. Chunks that belong to no source come in groups
 -- without a name. `common`: metadata that all chunks share; `varying`: the keys in which they differ; `whole`: the
 -- source is as it was ingested, no chunk of it was added or removed by itself.

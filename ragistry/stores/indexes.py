@@ -9,8 +9,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ragistry.errors import StoreCorruptError
 from ragistry.stores.database import Database
-from ragistry.stores.row_checksums import Damaged, checked_vectors, text_hash
+from ragistry.stores.row_checksums import checked_vectors, text_hash, undecoded
 from ragistry.stores.upkeep import Upkeep
 
 if TYPE_CHECKING:
@@ -37,16 +38,15 @@ class Indexes:
 
     def problems(self) -> list[str]:
         """What is wrong with the indexes, one line each."""
-        return [f"{keeper.folder.name}: {problem}" for keeper in self._keepers() if (problem := keeper.problem())]
+        return [f"{keeper.folder.name}: {problem}" for keeper in self._keepers() if (problem := _problem(keeper))]
 
     def repair(self) -> list[str]:
         """Make again what is broken, or keeps what was deleted, and return what was wrong."""
-        found = []
-        for keeper in self._keepers():
-            if problem := keeper.problem() or keeper.remains():
-                keeper.rebuild(problem)
-                found.append(f"{keeper.folder.name}: {problem}")
-        return found
+        return [
+            f"{keeper.folder.name}: {problem}{_rebuilt(keeper, problem)}"
+            for keeper in self._keepers()
+            if (problem := _problem(keeper) or keeper.remains())
+        ]
 
     def discard(self) -> None:
         """Remove both indexes, and all that they say of what was stored."""
@@ -60,6 +60,22 @@ class Indexes:
 
     def _keepers(self) -> list[Upkeep[Any]]:
         return [self.lexical, self.vectors]
+
+
+def _problem(keeper: Upkeep[Any]) -> str:
+    try:
+        return keeper.problem()
+    except StoreCorruptError:
+        return "not compared with the database, which is damaged"
+
+
+def _rebuilt(keeper: Upkeep[Any], problem: str) -> str:
+    """Make an index again; why it cannot be, where the database is damaged."""
+    try:
+        keeper.rebuild(problem)
+    except StoreCorruptError as error:
+        return f"; it cannot be made again: {error}"
+    return ""
 
 
 def _open_lexical(folder: Path, language: str) -> LexicalIndex:
@@ -93,10 +109,9 @@ def _texts(connection: sqlite3.Connection, keys: list[int] | None) -> Iterable[t
         rows = connection.execute(
             "SELECT key, text, text_hash FROM chunks WHERE key IN (SELECT value FROM json_each(?))", (json.dumps(keys),)
         )
-    for key, text, hash in rows:
-        if text_hash(text) != hash:
-            raise Damaged(f"the text of chunk number {key} is not what was written")
-        yield key, text
+    with undecoded(connection):
+        for key, text, hash in rows:  # the words of all others are to be found, whatever became of one
+            yield key, text if text_hash(text) == hash else ""
 
 
 def _vectors(connection: sqlite3.Connection, keys: list[int] | None) -> Iterable[tuple[int, Vectors]]:

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
-from ragistry.stores import meta
+from ragistry.stores import mending, meta
 from ragistry.stores.catalog import Catalog, Group
+from ragistry.stores.database_errors import ERRORS
 from ragistry.stores.database_file import FILE
-from ragistry.stores.embedder_record import recorded_dimension, recorded_embedder
-from ragistry.stores.row_checksums import Damaged, chunk_checksum, intact_vectors, row_checksum, text_hash
-from ragistry.stores.writing import SOURCE_COLUMNS, columns_of, drop_groups, mark_unwhole
+from ragistry.stores.embedder_record import recorded_dimension
+from ragistry.stores.row_checksums import chunk_checksum, intact_vectors, row_checksum, text_hash, undecoded
+from ragistry.stores.writing import SOURCE_COLUMNS, columns_of
+from ragistry.utils.shown import one_line
 
 SHOWN = 10
 UNIT = 1e-3
@@ -22,46 +25,31 @@ UNIT = 1e-3
 
 
 class Fault(NamedTuple):
-    """Something that is not what was written, and cannot be made again.
+    """Something that is not what was written.
 
-    ``group``: the source whose it is; ``unreadable``: the number of a source of which nobody knows what it was.
+    ``about``: what it is a fault of, where several may be of the same. ``mend``: does what can be done about it inside
+    a transaction, and returns what was done and what its owner can do.
     """
 
     said: str
-    group: Group | None = None
-    unreadable: int | None = None
-
-    @property
-    def remedy(self) -> str:
-        """What its owner can do."""
-        if self.unreadable is not None:
-            return "its chunks were taken out, so that the rest can be used: ingest the source again"
-        if self.group is None:
-            return "put the file back from a backup, or ingest everything again into a new folder"
-        if self.group.source_file is None:
-            return "it is lost: delete the chunks of this group and add them again"
-        return "it is lost: ingest the source again, which `ragistry ingest` takes for changed"
+    about: Hashable = None
+    mend: Callable[[sqlite3.Connection], str] | None = None
 
 
 def faults(connection: sqlite3.Connection) -> Iterator[Fault]:
-    """What is wrong with the contents, which are read whole."""
-    try:
-        for (name,) in connection.execute("SELECT key FROM meta").fetchall():
-            meta.value(connection, name)
-        unreadable = list(_unreadable_sources(connection))
-        if unreadable:
-            yield from unreadable
-            return
-        groups = Catalog().refreshed(connection).groups
-        recorded_embedder(connection)
-        dimension = recorded_dimension(connection)
-    except Damaged as error:  # without these nothing else can be told
-        yield Fault(str(error))
-        return
-    yield from _faulty_chunks(connection, groups)
-    for group in groups.values():
-        yield from _faulty_vectors(connection, group, dimension)
-    yield from _faulty_keys(connection)
+    """What is wrong with the contents, which are read whole; only the first kind, without which no other can be told.
+
+    They are the records of the store as a whole, what is recorded of each source, and all that they hold.
+    """
+    with undecoded(connection):
+        try:
+            for kind in (_faulty_records, _faulty_sources, _faulty_contents):
+                found = list(kind(connection))
+                yield from found
+                if found:
+                    return
+        except ERRORS as error:
+            yield Fault(one_line(str(error)))
 
 
 def told(faults: Sequence[Fault]) -> list[str]:
@@ -70,25 +58,56 @@ def told(faults: Sequence[Fault]) -> list[str]:
     return [f"{FILE}: {fault.said}" for fault in faults[:SHOWN]] + more
 
 
-def remedies(faults: Sequence[Fault]) -> list[str]:
-    """One line for each source of which something is lost, and for all else: what is wrong, and what can be done."""
-    first = {fault.group.id if fault.group else fault.said: fault for fault in reversed(faults)}
-    return [f"{FILE}: {fault.said}; {fault.remedy}" for fault in reversed(first.values())]
+def mended(connection: sqlite3.Connection, faults: Sequence[Fault]) -> dict[str, str]:
+    """Do what can be done about each; by the first fault of a source, and all else: what is wrong, what can be done."""
+    first = {fault.about or fault.said: fault for fault in reversed(faults)}
+    with undecoded(connection):
+        return {
+            fault.said: f"{FILE}: {fault.said}; {fault.mend(connection)}" if fault.mend else beyond_repair(fault)
+            for fault in reversed(first.values())
+        }
 
 
-def give_up(connection: sqlite3.Connection, faults: Sequence[Fault]) -> None:
-    """Take every source of which something is lost for one that has to be ingested again; drop the unreadable."""
-    drop_groups(connection, [fault.unreadable for fault in faults if fault.unreadable is not None])
-    for group in {fault.group.id: fault.group for fault in faults if fault.group is not None}.values():
-        if group.whole:
-            mark_unwhole(connection, group)
+def beyond_repair(fault: Fault) -> str:
+    """What is wrong, and what its owner can do."""
+    return f"{FILE}: {fault.said}; put the file back from a backup, or ingest everything again into a new folder"
 
 
-def _unreadable_sources(connection: sqlite3.Connection) -> Iterator[Fault]:
+def _faulty_records(connection: sqlite3.Connection) -> Iterator[Fault]:
+    rows = connection.execute("SELECT key, value, checksum FROM meta").fetchall()
+    [last] = connection.execute("SELECT max(first + chunks) FROM sources").fetchone()
+    for name, value, checksum in rows:
+        if row_checksum(name, value) != checksum:
+            yield Fault(f"the record {name!r} is not what was written", mend=partial(mending.record, name=name))
+    present = {name for name, *_ in rows}
+    for name in [name for name in ("state", "generation", "next_key", "dimension") if name not in present]:
+        if name != "dimension" or last:
+            yield Fault(f"the record {name!r} is gone", mend=partial(mending.record, name=name))
+
+
+def _faulty_sources(connection: sqlite3.Connection) -> Iterator[Fault]:
     for id, *row, checksum in connection.execute(f"SELECT id, {', '.join(SOURCE_COLUMNS)} FROM sources"):
         if row_checksum(*row) != checksum:
-            name = f"source {row[2]!r} of collection {row[1]!r}"
-            yield Fault(f"what is recorded of {name} is not what was written", unreadable=id)
+            name = f"group {id} of chunks without a source"
+            if row[2] is not None:
+                name = f"source {row[2]!r} of collection {row[1]!r}"
+            yield Fault(f"what is recorded of {name} is not what was written", id, partial(mending.source, id=id))
+
+
+def _faulty_contents(connection: sqlite3.Connection) -> Iterator[Fault]:
+    groups = Catalog().refreshed(connection).groups
+    dimension = recorded_dimension(connection)
+    yield from _faulty_chunks(connection, groups)
+    for group in groups.values():
+        yield from _faulty_vectors(connection, group, dimension)
+    [last] = connection.execute("SELECT coalesce(max(first + chunks), 1) FROM sources").fetchone()
+    if meta.number(connection, "next_key") < last:
+        mend = partial(mending.record, name="next_key")
+        yield Fault("the next chunks would get the keys of others", mend=mend)
+
+
+def _of(group: Group, said: str) -> Fault:
+    return Fault(said, group.id, partial(mending.contents, group=group))
 
 
 def _faulty_chunks(connection: sqlite3.Connection, groups: dict[int, Group]) -> Iterator[Fault]:
@@ -99,35 +118,31 @@ def _faulty_chunks(connection: sqlite3.Connection, groups: dict[int, Group]) -> 
     for key, id, source, hash, own, checksum, text, *columns in rows:
         group = groups.get(source)
         if group is None or not group.first <= key < group.first + group.chunks:
-            yield Fault(f"chunk {id!r} belongs to no source")
+            said = f"chunk {id!r} belongs to no source"
+            yield Fault(said) if group is None else _of(group, said)
             continue
         held[source] += 1
         if text_hash(text) != hash:
-            yield Fault(f"the text of chunk {id!r} of {group.name} is not what was written", group)
+            yield _of(group, f"the text of chunk {id!r} of {group.name} is not what was written")
         elif chunk_checksum(key, id, source, hash, own) != checksum or columns_of(json.loads(own)) != columns:
-            yield Fault(f"the metadata of chunk {id!r} of {group.name} are not what was written", group)
+            yield _of(group, f"the metadata of chunk {id!r} of {group.name} are not what was written")
     for group in groups.values():
         if held[group.id] != group.chunks:
-            yield Fault(f"{group.name} has {held[group.id]:,} chunks in place of {group.chunks:,}", group)
+            yield _of(group, f"{group.name} has {held[group.id]:,} chunks in place of {group.chunks:,}")
 
 
 def _faulty_vectors(connection: sqlite3.Connection, group: Group, dimension: int | None) -> Iterator[Fault]:
     said = f"the vectors of {group.name} are not what was written"
     found = connection.execute("SELECT data, checksum FROM vectors WHERE source = ?", (group.id,)).fetchone()
     if not (found and intact_vectors(group.id, group.chunks, *found) and _are_units(found[0], group.chunks, dimension)):
-        yield Fault(said, group)
+        yield _of(group, said)
     found = connection.execute("SELECT data, checksum FROM next_vectors WHERE source = ?", (group.id,)).fetchone()
     if found and not intact_vectors(group.id, group.chunks, *found):
-        yield Fault(f"{said}, those that `ragistry reembed` made", group)
+        mend = partial(mending.next_vectors, id=group.id)
+        yield Fault(f"{said}, those that `ragistry reembed` made", mend=mend)
 
 
 def _are_units(data: bytes, chunks: int, dimension: int | None) -> bool:
     vectors = np.frombuffer(data, dtype=np.float32).reshape(chunks, -1)
     lengths = np.linalg.norm(vectors, axis=1)
     return vectors.shape[1] == dimension and bool(np.all(np.abs(lengths - 1) < UNIT))
-
-
-def _faulty_keys(connection: sqlite3.Connection) -> Iterator[Fault]:
-    [last] = connection.execute("SELECT coalesce(max(first + chunks), 1) FROM sources").fetchone()
-    if meta.number(connection, "next_key") < last:
-        yield Fault("the next chunks would get the keys of others")

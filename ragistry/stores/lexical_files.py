@@ -16,6 +16,7 @@ from ragistry.errors import StoreCorruptError
 from ragistry.stores.lexical_errors import REBUILD
 from ragistry.stores.lexical_writing import BLOCK_SIZE
 from ragistry.stores.rights import is_writable
+from ragistry.stores.stamp import OutdatedIndexError
 from ragistry.utils.analysis import analysis_record
 
 META = "meta.json"
@@ -44,7 +45,7 @@ def _record(language: str) -> dict[str, Any]:
 
 
 def check_record(folder: Path, language: str) -> None:
-    """Raise `StoreCorruptError` unless the index is there, and its terms are those that `analyse` gives today."""
+    """Raise `StoreCorruptError` unless the index is there; `OutdatedIndexError` unless its terms are today's."""
     try:
         found = json.loads((folder / RECORD).read_text(encoding="utf-8"))
     except FileNotFoundError as error:
@@ -53,7 +54,7 @@ def check_record(folder: Path, language: str) -> None:
         raise StoreCorruptError(f"the lexical index at {str(folder)!r} has a garbled {RECORD}; {REBUILD}") from error
     wanted = _record(language)
     if found != wanted:
-        raise StoreCorruptError(
+        raise OutdatedIndexError(
             f"the lexical index at {str(folder)!r} was made with the analysis {found!r}, not {wanted!r}; {REBUILD}"
         )
 

@@ -265,16 +265,22 @@ class LocalStore:
     def repair(self) -> list[str]:
         """Make every index again that is broken or keeps deleted vectors, and return what was wrong with it.
 
-        What is damaged in the database cannot be made again, since nothing says what it was. Its source is from now
-        on taken for one that changed, so that it is ingested again. A source of which not even that can be read which
-        it was is taken out, since nothing else could be read as long as it is there.
+        What is damaged in the database and follows from the rest is made again. What does not is said with its remedy:
+        its source is from now on taken for one that changed, so that it is ingested again. Whatever has to be taken
+        out so that the rest can be used leaves its sound texts in a file ``rescued-….jsonl`` beside the database: a
+        chunk a line, with its id, its text (null where it is lost) and its metadata as they were found.
         """
+        told: dict[str, str] = {}
         with self._state.locked():
-            faults = self._state.database.faults()
-            if any(fault.group is not None or fault.unreadable is not None for fault in faults):
-                with self._state.write() as connection:
-                    integrity.give_up(connection, faults)
-            return [*integrity.remedies(faults), *self._indexes.repair()]
+            # Again and again: only what is mended lets the rest be read.
+            while faults := [fault for fault in self._state.database.faults() if fault.said not in told]:
+                told |= {fault.said: "" for fault in faults}
+                if any(fault.mend for fault in faults):
+                    with self._state.write() as connection:
+                        told |= integrity.mended(connection, faults)
+                else:
+                    told |= {fault.said: integrity.beyond_repair(fault) for fault in faults}
+            return [*filter(None, told.values()), *self._indexes.repair()]
 
     def close(self) -> None:
         if self._state.closed:

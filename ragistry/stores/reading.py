@@ -11,7 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragistry.stores.catalog import Catalog, Group, Selection, state_of
-from ragistry.stores.row_checksums import Damaged, checked_vectors, chunk_checksum, intact_vectors, text_hash
+from ragistry.stores.row_checksums import (
+    Damaged,
+    as_vectors,
+    checked_vectors,
+    chunk_checksum,
+    intact_vectors,
+    text_hash,
+    undecoded,
+)
 from ragistry.stores.writing import COLUMNS, Rows
 from ragistry.types import Document
 from ragistry.utils.chunk_checks import id_problem
@@ -33,11 +41,12 @@ class Outdated(Exception):  # noqa: N818
 
 
 def contents(
-    connection: sqlite3.Connection, catalog: Catalog, keys: Iterable[int]
+    connection: sqlite3.Connection, catalog: Catalog, keys: Iterable[int], *, checked: bool = False
 ) -> Iterator[tuple[int, str, str, dict[str, Any]]]:
     """Of each of these keys that is stored: the key, the chunk's id, its text, its metadata.
 
-    Raises `Outdated` where the catalog is that of another state, which outside of a snapshot may be.
+    A text is always what was written; the rest too where it is ``checked``, for which a search is not to wait. Raises
+    `Outdated` where the catalog is that of another state, which outside of a snapshot may be.
     """
     for page in _pages(list(keys), FEW):
         rows = connection.execute(
@@ -50,11 +59,20 @@ def contents(
         if len(rows) < len(page):
             _refuse_lost(connection, catalog, set(page).difference([row[0] for row in rows]))
         for key, id, source, hash, own, checksum, text, _ in rows:
-            if chunk_checksum(key, id, source, hash, own) != checksum or text_hash(text) != hash:
+            if text_hash(text) != hash or (checked and chunk_checksum(key, id, source, hash, own) != checksum):
                 raise _damaged(id)
-        owns = _parsed(f"[{','.join([row[4] for row in rows])}]")[0]  # all at once takes half as long as each
-        for (key, id, source, _, _, _, text, _), own in zip(rows, owns, strict=True):
+        for (key, id, source, _, _, _, text, _), own in zip(rows, _owns([row[4] for row in rows]), strict=True):
             yield key, id, text, catalog.group(source).metadata(own)
+
+
+def _owns(written: list[str]) -> list[dict[str, Any]]:
+    try:
+        owns: list[Any] = _parsed(f"[{','.join(written)}]")[0]  # all at once takes half as long as each
+    except ValueError as error:
+        raise Damaged("the metadata of a chunk cannot be read") from error
+    if len(owns) != len(written) or not all(type(own) is dict for own in owns):
+        raise Damaged("the metadata of a chunk are not what was written")
+    return owns
 
 
 _CHUNK = "key, id, source, text_hash, own, checksum"
@@ -72,7 +90,8 @@ def _damaged(id: str) -> Damaged:
 
 def documents(connection: sqlite3.Connection, catalog: Catalog, keys: Sequence[int]) -> list[Document]:
     """The chunks of these keys, in their order."""
-    found = {key: Document(text, metadata, 0.0, id) for key, id, text, metadata in contents(connection, catalog, keys)}
+    read = contents(connection, catalog, keys, checked=True)
+    found = {key: Document(text, metadata, 0.0, id) for key, id, text, metadata in read}
     return [found[key] for key in keys if key in found]
 
 
@@ -161,13 +180,13 @@ def _on_column(where: dict[str, Any]) -> tuple[str, Any] | None:
 
 
 def group_vectors(connection: sqlite3.Connection, groups: Sequence[Group]) -> Iterator[tuple[Group, Vectors]]:
-    """Of each group its vectors, ``(chunks, d)``, in the order of their keys; read only."""
+    """Of each group its vectors, ``(chunks, d)``, in the order of their keys; read only, and not looked over."""
     by_id = {group.id: group for group in groups}
     for page in _pages(list(by_id), FEW):
-        rows = connection.execute(f"SELECT source, data, checksum FROM vectors WHERE source IN ({_marks(page)})", page)
-        for source, data, checksum in rows:
+        rows = connection.execute(f"SELECT source, data FROM vectors WHERE source IN ({_marks(page)})", page)
+        for source, data in rows:
             if group := by_id.pop(source, None):
-                yield group, checked_vectors(group.id, group.chunks, data, checksum)
+                yield group, as_vectors(group.id, group.chunks, data)
     for group in by_id.values():
         raise Damaged(f"the vectors of {group.name} are gone")
 
@@ -209,9 +228,10 @@ def vectors_of_texts(connection: sqlite3.Connection, texts: Sequence[str]) -> di
             "JOIN chunks AS c ON c.text_hash = wanted.value JOIN sources AS s ON s.id = c.source",
             (json.dumps(page),),
         )
-        for text, source, row, key, id, hash, own, checksum in rows:
-            if wanted.get(hash) == text and chunk_checksum(key, id, source, hash, own) == checksum:
-                places[text] = (source, row)
+        with undecoded(connection):
+            for text, source, row, key, id, hash, own, checksum in rows:
+                if wanted.get(hash) == text and chunk_checksum(key, id, source, hash, own) == checksum:
+                    places[text] = (source, row)
     found: dict[str, Vectors] = {}
     by_source: dict[int, list[tuple[str, int]]] = {}
     for text, (source, row) in places.items():

@@ -12,11 +12,16 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+from ragistry.errors import StoreCorruptError
 from ragistry.stores import meta
 from ragistry.stores.catalog import generation_of, state_of
 
 FILE = "made-from.json"
-OUTDATED = "made from vectors of another embedder"
+OUTDATED = "made from vectors of another embedder, or of an older format"
+
+
+class OutdatedIndexError(StoreCorruptError):
+    """The index is of another format than this program makes: no damage, it is made again when it is next needed."""
 
 
 class Stamp:

@@ -33,19 +33,20 @@ class State:
 
     def __init__(self, folder: Path, *, exclusive: bool, lock_timeout: float) -> None:
         self.folder = folder
-        self.database = Database(folder)
         self.changed = False
         self._exclusive = exclusive
         self._lock_timeout = lock_timeout
         self._lock_file = folder / "store"
         self.last_catalog = Catalog()
         self._closed = False
-        if exclusive:
-            try:
+        self.database = Database(folder)
+        try:
+            self.database.migrate(self.locked)
+            if exclusive:
                 self._keep()
-            except BaseException:
-                self.database.close()
-                raise
+        except BaseException:
+            self.database.close()
+            raise
 
     def _keep(self) -> None:
         self._check_alone()  # at once: a turn may be long in coming

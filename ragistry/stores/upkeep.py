@@ -17,7 +17,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from ragistry.errors import StoreCorruptError, StoreError
 from ragistry.stores.database import Database
-from ragistry.stores.stamp import OUTDATED, Stamp
+from ragistry.stores.stamp import OUTDATED, OutdatedIndexError, Stamp
 
 log = logging.getLogger(__name__)
 
@@ -115,6 +115,8 @@ class Upkeep(Generic[I]):
             try:
                 with _translated(self.folder):
                     return self._caught_up()
+            except OutdatedIndexError:
+                reason = OUTDATED
             except StoreCorruptError as error:
                 reason = str(error)
         return self.rebuild(reason)
@@ -194,6 +196,8 @@ class Upkeep(Generic[I]):
         try:
             with _translated(self.folder):
                 return self._caught_up().check(chunks)
+        except OutdatedIndexError:
+            return ""
         except StoreCorruptError as error:
             return str(error)
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from ragistry.stores.database import BUSY_SECONDS
 from ragistry.stores.local import LocalStore
 from ragistry.testing.stores.chunks import chunk
 from tests.stores.local_stores import ALL, check, ids_of, put, truth_of, vector_of, version_of
@@ -105,3 +106,11 @@ def test_repair_takes_vectors_that_were_deleted_out_of_the_files(quick_path: Pat
         assert files() == []
         assert store.repair() == []
         check(store, truth_of(kept))
+
+
+def test_a_deletion_that_could_not_be_wiped_leaves_later_writes_their_patience(quick_path: Path) -> None:
+    with closing(LocalStore(quick_path / "local")) as store:
+        database = store._state.database
+        with database.write() as connection:
+            database.erase()  # not possible within a transaction
+        assert connection.execute("PRAGMA busy_timeout").fetchone() == (BUSY_SECONDS * 1000,)

@@ -12,9 +12,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from filelock import FileLock
 
-from ragistry.errors import StoreError
+from ragistry.errors import StoreError, StoreLockedError
 from ragistry.stores import database
+from ragistry.stores.database_migration import NONE
 from ragistry.stores.local import LocalStore
 from ragistry.types import EmbeddedChunk
 from ragistry.utils.fingerprints import to_json
@@ -90,6 +92,14 @@ def former_store(folder: Path, *sources: list[EmbeddedChunk]) -> Path:
     return folder
 
 
+def triggers(folder: Path) -> list[str]:
+    with closing(sqlite3.connect(folder / "store.db")) as connection:
+        return [
+            " ".join(sql.split())
+            for (sql,) in connection.execute("SELECT sql FROM sqlite_schema WHERE type = 'trigger'")
+        ]
+
+
 def columns(folder: Path) -> dict[str, list[tuple[str, str]]]:
     with closing(sqlite3.connect(folder / "store.db")) as connection:
         tables = [name for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")]
@@ -109,6 +119,7 @@ def test_a_store_of_the_version_before_is_brought_to_this_one(quick_path: Path) 
         check(store, truth_of(A, B, NEW))
     LocalStore(quick_path / "new").close()
     assert columns(folder) == columns(quick_path / "new")
+    assert triggers(folder) == triggers(quick_path / "new") != []
 
 
 def test_damage_that_the_version_before_would_have_told_is_told_still(quick_path: Path) -> None:
@@ -124,6 +135,72 @@ def test_damage_that_the_version_before_would_have_told_is_told_still(quick_path
         put(store, A)
         put(store, B)
         check(store, TRUTH)
+
+
+@pytest.mark.parametrize("part", ["text", "own", "id"])
+def test_a_text_that_cannot_be_decoded_is_damage_and_no_hindrance(quick_path: Path, part: str) -> None:
+    folder = former_store(quick_path / "local", A, B)
+    with closing(sqlite3.connect(folder / "store.db")) as connection, connection:
+        connection.execute(f"UPDATE chunks SET {part} = CAST(x'22f822' AS TEXT) WHERE key = 2")
+    with closing(LocalStore(folder)) as store:
+        assert store.count() == 7
+        [line] = store.verify()
+        assert "of source 'a.md'" in line
+    with closing(sqlite3.connect(folder / "store.db")) as connection:
+        connection.text_factory = bytes
+        [damaged] = connection.execute(f"SELECT key FROM chunks WHERE {NONE} IN (text_hash, checksum)")
+    assert damaged == (2,)
+
+
+def test_a_store_that_another_process_writes_stays_of_the_version_before(quick_path: Path) -> None:
+    folder = former_store(quick_path / "local", A)
+    with FileLock(folder / "store.lock"), pytest.raises(StoreLockedError, match="wait until it is done"):
+        LocalStore(folder, lock_timeout=0)
+    assert "checksum" not in dict(columns(folder)["chunks"])
+    with closing(LocalStore(folder, exclusive=True)) as store:
+        assert same(held(store), truth_of(A))
+    assert not (folder / "store.holder").exists()
+
+
+WRITES_OF_THE_VERSION_BEFORE = (
+    "UPDATE meta SET value = value + 1 WHERE key = 'state'",
+    "INSERT OR REPLACE INTO meta VALUES ('dimension', '8')",
+    "INSERT INTO vectors VALUES (2, x'00')",
+)
+
+
+@pytest.mark.parametrize("write", WRITES_OF_THE_VERSION_BEFORE)
+def test_a_process_of_the_version_before_that_is_still_open_changes_nothing(quick_path: Path, write: str) -> None:
+    folder = former_store(quick_path / "local", A, B)
+    with closing(sqlite3.connect(folder / "store.db", isolation_level=None)) as other:
+        other.execute("SELECT value FROM meta").fetchone()
+        with closing(LocalStore(folder)) as store:
+            other.execute("BEGIN IMMEDIATE")
+            other.execute("DELETE FROM sources WHERE id = 1")
+            with pytest.raises(sqlite3.DatabaseError, match="of a newer version|has 3 columns"):
+                other.execute(write)
+            other.execute("ROLLBACK")
+            assert store.verify() == []
+            put(store, NEW)
+            check(store, truth_of(A, B, NEW))
+
+
+def test_an_index_of_another_format_is_no_damage_and_is_made_again(
+    quick_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    folder = quick_path / "local"
+    with closing(LocalStore(folder)) as store:
+        put(store, A)
+        assert len(store.search_text("source")) == 3
+    record = folder / "lexical" / "analysis.json"
+    was = json.loads(record.read_text())
+    record.write_text(json.dumps({key: value for key, value in was.items() if key != "block"}))
+    with closing(LocalStore(folder)) as store:
+        assert store.verify() == store.repair() == []
+        assert len(store.search_text("source")) == 3
+        assert json.loads(record.read_text()) == was
+        assert store.verify() == []
+    assert "making it again" not in caplog.text
 
 
 def test_a_process_that_ends_in_the_middle_leaves_the_version_before(
