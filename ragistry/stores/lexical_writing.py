@@ -29,6 +29,8 @@ def write(index: Index, rows: Iterable[tuple[int, str]], delete: Iterable[int], 
 
     ``memory``: bytes of terms that are gathered before a segment is written.
     """
+    # Else a thread of tantivy's follows the commit, and may hold a lock when the process forks or the folder goes.
+    index.config_reader("manual")
     writer = index.writer(memory, 1)
     try:
         # What a killed writer left would be in the way: the same work gives its files the same names.
