@@ -3,8 +3,8 @@
 Each collection is a `LocalStore` of its own, not a ChromaDB collection beside others in one directory. ChromaDB's
 files do not survive every kill of their writer, and two processes on one directory lose each other's vectors without
 an error; here SQLite is the truth, a version that is being made stands beside the one that is searched, and takes its
-place in one step. A collection is small enough (20,000 chunks) to be searched exactly, faster than ChromaDB answers
-with a condition. What the contract promises of ChromaDB (cosine space, conditions, errors by name) holds.
+place in one step. A search with a condition compares every vector that meets it, faster than ChromaDB answers one.
+What the contract promises of ChromaDB (cosine space, conditions, errors by name) holds.
 
 Every function takes ``path``, the folder of the collections (default ``./chroma_data``); ``embedder`` is
 all-MiniLM-L6-v2 unless another is given, and a collection is bound to the one that it was filled with. A folder that

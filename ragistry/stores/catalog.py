@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from ragistry.stores import meta
+from ragistry.stores.embedder_record import recorded_dimension
 from ragistry.stores.row_checksums import Damaged, row_checksum
 from ragistry.types import SourceInfo, Where
 from ragistry.utils.settle import settle
@@ -62,11 +63,21 @@ _COLUMNS = "id, version, collection, source_file, first, chunks, common, varying
 
 
 class Catalog:
-    """Every group of the store, as of one ``state`` of it; `refreshed` gives that of the present state."""
+    """Every group of the store, as of one ``state`` of it; `refreshed` gives that of the present state.
 
-    def __init__(self, state: int = -1, generation: int = 0, groups: dict[int, Group] | None = None) -> None:
+    ``dimension``: how many numbers a vector has; 0 before there is one.
+    """
+
+    def __init__(
+        self,
+        state: int = -1,
+        generation: int = 0,
+        groups: dict[int, Group] | None = None,
+        dimension: int = 0,
+    ) -> None:
         self.state = state
         self.generation = generation
+        self.dimension = dimension
         self.groups = groups or {}
         self.chunks = sum(group.chunks for group in self.groups.values())
         self._by_first = {group.first: group.id for group in self.groups.values()}
@@ -86,7 +97,8 @@ class Catalog:
         read = {group.id: group for group in _read(connection, fresh, everything=not known)}
         if len(read) != len(fresh):
             raise Damaged("some of what is recorded of sources cannot be found")
-        return Catalog(state, generation_of(connection), {id: read.get(id) or known[id] for id, _ in present})
+        groups = {id: read.get(id) or known[id] for id, _ in present}
+        return Catalog(state, generation_of(connection), groups, recorded_dimension(connection) or 0)
 
     def sources(self, collection: str | None) -> list[SourceInfo]:
         """The sources with a name, in order; without its hash one that is not whole, so that it is ingested again."""

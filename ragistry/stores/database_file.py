@@ -12,6 +12,7 @@ from uuid import uuid4
 from ragistry.errors import StoreCorruptError, StoreError
 from ragistry.stores import meta
 from ragistry.stores.database_errors import translated
+from ragistry.stores.row_checksums import row_checksum
 from ragistry.stores.stamp import FILE as MADE_FROM
 
 VERSION = 2
@@ -149,9 +150,9 @@ def _mark(marker: Path) -> None:
 
 
 def version_of(connection: sqlite3.Connection) -> str:
-    """The version of the program that the file is for."""
-    [version] = connection.execute("SELECT value FROM meta WHERE key = 'version'").fetchone() or ["?"]
-    return str(version)
+    """The version of the program that the file is for; what its checksum says, where that is of this one."""
+    _, version, *checksum = connection.execute("SELECT * FROM meta WHERE key = 'version'").fetchone() or ("", "?")
+    return str(VERSION if checksum == [row_checksum("version", VERSION)] else version)
 
 
 def check_version(connection: sqlite3.Connection, path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from bisect import bisect_left
 from collections import OrderedDict
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
@@ -39,6 +40,8 @@ class Matrix(NamedTuple):
 
 EVERYTHING = ""
 """The selection of all chunks."""
+FEW = 10
+"""Groups that are faster looked up one by one than all at once."""
 MOST = 500
 """Selections that are kept at most, however small they are."""
 
@@ -70,6 +73,8 @@ class Matrices:
     def keep(self, catalog: Catalog, selection: str, matrix: Matrix) -> None:
         """Keep a matrix until another state is asked for, or others need its place."""
         with self._lock:
+            if catalog.state < self._state:
+                return  # read by one that began before others
             if catalog.state != self._state:
                 self._kept.clear()
                 self._state, self._generation = catalog.state, catalog.generation
@@ -104,6 +109,11 @@ def load(connection: sqlite3.Connection, groups: Sequence[Group], keys: Keys, ol
 
 def _spans(keys: Keys, groups: Sequence[Group]) -> dict[int, tuple[int, int]]:
     """By a group's id the rows, from and to, at which its keys stand in ``keys``."""
+    if len(groups) < FEW:
+        return {
+            group.id: (bisect_left(keys, group.first), bisect_left(keys, group.first + group.chunks))
+            for group in groups
+        }
     spans = np.searchsorted(keys, [(group.first, group.first + group.chunks) for group in groups])
     return {group.id: (start, stop) for group, (start, stop) in zip(groups, spans.tolist(), strict=True)}
 

@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from functools import partial
 from typing import NamedTuple
-
-import numpy as np
 
 from ragistry.stores import mending, meta
 from ragistry.stores.catalog import Catalog, Group
 from ragistry.stores.database_errors import ERRORS
 from ragistry.stores.database_file import FILE
 from ragistry.stores.embedder_record import recorded_dimension
-from ragistry.stores.row_checksums import chunk_checksum, intact_vectors, row_checksum, text_hash, undecoded
+from ragistry.stores.row_checksums import as_vectors, chunk_checksum, intact_vectors, row_checksum, text_hash, undecoded
 from ragistry.stores.writing import SOURCE_COLUMNS, columns_of
 from ragistry.utils.shown import one_line
 
 SHOWN = 10
-UNIT = 1e-3
-"""By how much the length of a stored vector may differ from 1."""
+INDEX = re.compile("row [0-9]+ missing from index|wrong # of entries in index")
+"""What SQLite says of an index of its own that does not agree with its table."""
 
 
 class Fault(NamedTuple):
@@ -39,11 +38,11 @@ class Fault(NamedTuple):
 def faults(connection: sqlite3.Connection) -> Iterator[Fault]:
     """What is wrong with the contents, which are read whole; only the first kind, without which no other can be told.
 
-    They are the records of the store as a whole, what is recorded of each source, and all that they hold.
+    They are the pages, the records of the store as a whole, what is recorded of each source, and all that they hold.
     """
     with undecoded(connection):
         try:
-            for kind in (_faulty_records, _faulty_sources, _faulty_contents):
+            for kind in (_faulty_pages, _faulty_records, _lost_sources, _faulty_sources, _faulty_contents):
                 found = list(kind(connection))
                 yield from found
                 if found:
@@ -71,6 +70,22 @@ def mended(connection: sqlite3.Connection, faults: Sequence[Fault]) -> dict[str,
 def beyond_repair(fault: Fault) -> str:
     """What is wrong, and what its owner can do."""
     return f"{FILE}: {fault.said}; put the file back from a backup, or ingest everything again into a new folder"
+
+
+def _faulty_pages(connection: sqlite3.Connection) -> Iterator[Fault]:
+    broken = [line for (line,) in connection.execute("PRAGMA integrity_check") if line != "ok"]
+    mend = mending.indexes if all(map(INDEX.match, broken)) else None
+    for line in broken:
+        yield Fault(line, mend and INDEX, mend)
+
+
+def _lost_sources(connection: sqlite3.Connection) -> Iterator[Fault]:
+    rows = connection.execute(
+        "SELECT source FROM chunks UNION SELECT source FROM vectors UNION SELECT source FROM next_vectors "
+        "EXCEPT SELECT id FROM sources"
+    )
+    for (id,) in rows.fetchall():
+        yield Fault(f"what is recorded of source number {id} is gone", id, partial(mending.lost_source, id=id))
 
 
 def _faulty_records(connection: sqlite3.Connection) -> Iterator[Fault]:
@@ -134,15 +149,10 @@ def _faulty_chunks(connection: sqlite3.Connection, groups: dict[int, Group]) -> 
 def _faulty_vectors(connection: sqlite3.Connection, group: Group, dimension: int | None) -> Iterator[Fault]:
     said = f"the vectors of {group.name} are not what was written"
     found = connection.execute("SELECT data, checksum FROM vectors WHERE source = ?", (group.id,)).fetchone()
-    if not (found and intact_vectors(group.id, group.chunks, *found) and _are_units(found[0], group.chunks, dimension)):
+    is_intact = found and intact_vectors(group.id, group.chunks, *found)
+    if not (is_intact and mending.are_units(as_vectors(group.id, group.chunks, found[0]), dimension).all()):
         yield _of(group, said)
     found = connection.execute("SELECT data, checksum FROM next_vectors WHERE source = ?", (group.id,)).fetchone()
     if found and not intact_vectors(group.id, group.chunks, *found):
         mend = partial(mending.next_vectors, id=group.id)
         yield Fault(f"{said}, those that `ragistry reembed` made", mend=mend)
-
-
-def _are_units(data: bytes, chunks: int, dimension: int | None) -> bool:
-    vectors = np.frombuffer(data, dtype=np.float32).reshape(chunks, -1)
-    lengths = np.linalg.norm(vectors, axis=1)
-    return vectors.shape[1] == dimension and bool(np.all(np.abs(lengths - 1) < UNIT))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-EXACT_BELOW = 20_000
+EXACT_BELOW = 10_000
 """Chunks up to which every vector is compared without a look at sketches: these save little where vectors are few, and
 nothing for a query that lies far from all of them."""
 GRAPH_ABOVE = 200_000
@@ -212,6 +213,9 @@ class LocalStore:
     def sources(self, collection: str | None = None) -> list[SourceInfo]:
         with self._state.read() as (_, catalog):
             return catalog.sources(collection)
+
+    def writing(self) -> AbstractContextManager[None]:
+        return self._state.locked()
 
     # What a library and its owner need beside the protocols.
 

@@ -29,15 +29,17 @@ def ranked_documents(
     """
     if len(keys) > top_k:
         keys, scores = _best(connection, keys, scores, top_k)
+    given = keys.tolist()
     values = scores.tolist()
     if kind == "cosine":
         # Ranked by what is shown: what is clipped to 0 ties with all the rest that is.
         values = [1.0 if value > 1 else value if value > 0 else 0.0 for value in values]
-    found = dict(zip(keys.tolist(), values, strict=True))
-    return ranked(
-        Document(text, metadata, found[key], id, (StageScore(stage, kind, found[key]),))
-        for key, id, text, metadata in contents(connection, catalog, found)
-    )
+    score_of = dict(zip(given, values, strict=True))
+    found = []
+    for key, id, text, metadata in contents(connection, catalog, given):
+        score = score_of[key]
+        found.append(Document(text, metadata, score, id, (StageScore(stage, kind, score),)))
+    return ranked(found)
 
 
 def _best(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -41,36 +42,43 @@ class Outdated(Exception):  # noqa: N818
 
 
 def contents(
-    connection: sqlite3.Connection, catalog: Catalog, keys: Iterable[int], *, checked: bool = False
-) -> Iterator[tuple[int, str, str, dict[str, Any]]]:
+    connection: sqlite3.Connection, catalog: Catalog, keys: Sequence[int], *, checked: bool = False
+) -> list[tuple[int, str, str, dict[str, Any]]]:
     """Of each of these keys that is stored: the key, the chunk's id, its text, its metadata.
 
     A text is always what was written; the rest too where it is ``checked``, for which a search is not to wait. Raises
     `Outdated` where the catalog is that of another state, which outside of a snapshot may be.
     """
-    for page in _pages(list(keys), FEW):
-        rows = connection.execute(
-            f"SELECT {_CHUNK}, text, (SELECT value FROM meta WHERE key = 'state') "
-            f"FROM chunks WHERE key IN ({_marks(page)})",
-            page,
-        ).fetchall()
-        if rows and rows[0][7] != str(catalog.state):
+    found = []
+    state = str(catalog.state)
+    for page in _pages(keys, FEW):
+        rows = connection.execute(_contents(len(page)), page).fetchall()
+        if rows and rows[0][0] != state:
             raise Outdated
         if len(rows) < len(page):
-            _refuse_lost(connection, catalog, set(page).difference([row[0] for row in rows]))
-        for key, id, source, hash, own, checksum, text, _ in rows:
+            _refuse_lost(connection, catalog, set(page).difference([row[1] for row in rows]))
+        for (_, key, id, source, hash, own, checksum, text), read in zip(rows, _owns(rows), strict=True):
             if text_hash(text) != hash or (checked and chunk_checksum(key, id, source, hash, own) != checksum):
                 raise _damaged(id)
-        for (key, id, source, _, _, _, text, _), own in zip(rows, _owns([row[4] for row in rows]), strict=True):
-            yield key, id, text, catalog.group(source).metadata(own)
+            found.append((key, id, text, catalog.group(source).metadata(read)))
+    return found
 
 
-def _owns(written: list[str]) -> list[dict[str, Any]]:
+@cache
+def _contents(keys: int) -> str:
+    return (
+        f"SELECT (SELECT value FROM meta WHERE key = 'state'), {_CHUNK}, text "
+        f"FROM chunks WHERE key IN ({_marks(range(keys))})"
+    )
+
+
+def _owns(rows: list[Any]) -> list[dict[str, Any]]:
+    """What the sixth column of each row holds."""
     try:
-        owns: list[Any] = _parsed(f"[{','.join(written)}]")[0]  # all at once takes half as long as each
+        owns: list[Any] = _parsed(f"[{','.join([row[5] for row in rows])}]")[0]  # all at once takes half as long
     except ValueError as error:
         raise Damaged("the metadata of a chunk cannot be read") from error
-    if len(owns) != len(written) or not all(type(own) is dict for own in owns):
+    if len(owns) != len(rows) or {*map(type, owns)} - {dict}:
         raise Damaged("the metadata of a chunk are not what was written")
     return owns
 
@@ -182,7 +190,7 @@ def _on_column(where: dict[str, Any]) -> tuple[str, Any] | None:
 def group_vectors(connection: sqlite3.Connection, groups: Sequence[Group]) -> Iterator[tuple[Group, Vectors]]:
     """Of each group its vectors, ``(chunks, d)``, in the order of their keys; read only, and not looked over."""
     by_id = {group.id: group for group in groups}
-    for page in _pages(list(by_id), FEW):
+    for page in map(_padded, _pages(list(by_id), FEW)):
         rows = connection.execute(f"SELECT source, data FROM vectors WHERE source IN ({_marks(page)})", page)
         for source, data in rows:
             if group := by_id.pop(source, None):
@@ -247,10 +255,19 @@ def vectors_of_texts(connection: sqlite3.Connection, texts: Sequence[str]) -> di
     return found
 
 
-def _marks(page: list[Any]) -> str:
+def _padded(page: Sequence[int]) -> list[int]:
+    """8, 64, 512 … ids, the last of them again and again: so that few statements have ever to be compiled."""
+    size = 8
+    while size < len(page):
+        size *= 8
+    return [*page, *[page[-1]] * (size - len(page))]
+
+
+def _marks(page: Sequence[Any]) -> str:
     return ",".join("?" * len(page))
 
 
-def _pages(items: list[Any], at_once: int = AT_ONCE) -> Iterator[list[Any]]:
-    for start in range(0, len(items), at_once):
-        yield items[start : start + at_once]
+def _pages(items: Sequence[Any], at_once: int = AT_ONCE) -> Iterable[Sequence[Any]]:
+    if 0 < len(items) <= at_once:
+        return (items,)
+    return [items[start : start + at_once] for start in range(0, len(items), at_once)]

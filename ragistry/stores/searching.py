@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 from ragistry.errors import StoreError, StoreLockedError
 from ragistry.stores import exact, reading
-from ragistry.stores.catalog import Catalog
-from ragistry.stores.embedder_record import recorded_dimension
+from ragistry.stores.catalog import Catalog, state_of
 from ragistry.stores.indexes import Indexes
 from ragistry.stores.ranking import ranked_documents
+from ragistry.stores.row_checksums import Damaged
 from ragistry.stores.sketch import Sketches, nearly_nearest
 from ragistry.stores.state import State
 from ragistry.stores.text_hits import TextHits
@@ -70,29 +70,30 @@ class Searching:
 
     def by_vector(self, query: Sequence[float], top_k: int, where: Where | None) -> list[Document]:
         """The nearest chunks that meet a condition in its normal form."""
-        found = self._among_kept(query, top_k, where)
+        found = self._at_once(query, top_k, where)
         return self._by_vector(query, top_k, where) if found is None else found
 
-    def _among_kept(self, query: Sequence[float], top_k: int, where: Where | None) -> list[Document] | None:
-        """The nearest of a selection that is kept; None where there is none, or the store was written to since.
+    def _at_once(self, query: Sequence[float], top_k: int, where: Where | None) -> list[Document] | None:
+        """The nearest by the catalog that was last seen; None where it may have changed, or sketches are to be used.
 
-        The one statement that reads what was found also tells the latter, so that this takes half the time of a
-        transaction that looks first.
+        Outside of a snapshot, which costs as much as a search of few chunks: the last statement, that reads what was
+        found, tells whether all before it saw the same state.
         """
         catalog = self._state.last_catalog
-        matrix = self._matrices.get(catalog.state, _name_of(where))
-        if matrix is None:
+        if not catalog.chunks or (where is None and not self._compares_all(catalog)):
             return None
         vector = _direction(query, None)
-        if matrix.vectors.shape[1] != len(vector):
-            return None
-        if where is None and not self._compares_all(catalog.chunks, len(vector)):
-            return None
-        keys, scores = exact.nearest(matrix, vector, top_k)
+        kept = self._matrices.get(catalog.state, _name_of(where))
         with self._state.database.read() as connection:
             try:
+                if kept is None and state_of(connection) != catalog.state:
+                    return None
+                matrix = kept or self._matrix(connection, catalog, where)
+                if matrix.vectors.shape[1] != len(vector):
+                    return None
+                keys, scores = exact.nearest(matrix, vector, top_k)
                 found = ranked_documents(connection, catalog, keys, scores, top_k, "dense", "cosine")
-            except reading.Outdated:
+            except (reading.Outdated, Damaged):
                 return None
         return found if len(found) == min(top_k, len(keys)) else None
 
@@ -101,12 +102,12 @@ class Searching:
 
         def search(index: VectorIndex | None, final: bool) -> list[Document]:
             with self._state.read() as (connection, catalog):
-                vector = _direction(query, recorded_dimension(connection))
+                vector = _direction(query, catalog.dimension or None)
                 if not catalog.chunks:
                     return self._nothing()
-                if where is not None or self._compares_all(catalog.chunks, len(vector)):
+                if where is not None or self._compares_all(catalog):
                     keys, scores = exact.nearest(self._matrix(connection, catalog, where), vector, top_k)
-                elif self._asks_graph(catalog.chunks, len(vector)):
+                elif self._asks_graph(catalog):
                     keys, scores = _asked(vectors, index, lambda found: found.search(vector, top_k), connection, final)
                 else:
                     keys, scores = self._nearest(connection, catalog, vector, top_k)
@@ -167,25 +168,25 @@ class Searching:
                 return search(index, True)
         raise AssertionError
 
-    def _compares_all(self, chunks: int, dimension: int) -> bool:
-        return chunks <= self._exact_below and not self._asks_graph(chunks, dimension)
+    def _compares_all(self, catalog: Catalog) -> bool:
+        return catalog.chunks <= self._exact_below and not self._asks_graph(catalog)
 
-    def _asks_graph(self, chunks: int, dimension: int) -> bool:
+    def _asks_graph(self, catalog: Catalog) -> bool:
         """Also where sketches are slow, because the vectors that they show would have to be read from the disk."""
         if self._graph_above is None:
             return False
-        return chunks > self._graph_above or (chunks > self._exact_below and not self._fits(chunks, dimension))
+        return catalog.chunks > self._graph_above or (catalog.chunks > self._exact_below and not self._fits(catalog))
 
-    def _fits(self, chunks: int, dimension: int) -> bool:
+    def _fits(self, catalog: Catalog) -> bool:
         """Whether all vectors and their keys may be kept in memory."""
-        return (4 * dimension + 8) * chunks <= self._matrices.memory
+        return (4 * catalog.dimension + 8) * catalog.chunks <= self._matrices.memory
 
     def _nearest(
         self, connection: sqlite3.Connection, catalog: Catalog, vector: NDArray[np.float32], top_k: int
     ) -> Found:
         """The nearest of all chunks, by their sketches."""
         everything = self._matrices.get(catalog.state, exact.EVERYTHING)
-        if everything is None and self._fits(catalog.chunks, len(vector)):
+        if everything is None and self._fits(catalog):
             # The first search has to read all vectors anyway; it may be the only one.
             return exact.nearest(self._matrix(connection, catalog, None), vector, top_k)
 

@@ -83,9 +83,16 @@ def put_group(connection: sqlite3.Connection, name: tuple[str, str] | None, rows
 def drop_groups(connection: sqlite3.Connection, sources: Iterable[int]) -> None:
     """Remove groups with all that is theirs."""
     touch(connection)
+    end = meta.number(connection, "next_key")
     for source in sources:
-        keys = connection.execute("SELECT key FROM chunks WHERE source = ?", (source,)).fetchall()
-        tell_indexes(connection, [key for (key,) in keys])
+        keys = {key for (key,) in connection.execute("SELECT key FROM chunks WHERE source = ?", (source,))}
+        span = connection.execute(
+            "SELECT max(1, first), min(first + chunks, ?) FROM sources "
+            "WHERE id = ? AND typeof(first) = 'integer' AND typeof(chunks) = 'integer'",
+            (end, source),
+        )
+        keys.update(key for first, last in span for key in range(first, last))  # also those whose chunks got lost
+        tell_indexes(connection, sorted(keys))
         connection.execute("DELETE FROM chunks WHERE source = ?", (source,))
         connection.execute("DELETE FROM vectors WHERE source = ?", (source,))
         connection.execute("DELETE FROM next_vectors WHERE source = ?", (source,))

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from ragistry.errors import StoreError, StoreLockedError
+from ragistry.stores import exact
 from ragistry.stores.local import LocalStore
 from tests.stores.local_stores import (
     ALL,
@@ -464,6 +465,27 @@ def test_a_search_repeated_after_another_process_wrote_finds_that_process_s_vers
     with closing(LocalStore(store.folder)) as other:
         other.delete(where=where)
     assert store.search(ALL, 100, where=where) == store.search(ALL, 100) == []
+
+
+def test_a_first_search_during_which_the_source_is_replaced_finds_one_version(
+    store: LocalStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(store, version_of("a.md", 1))
+    store.count()
+    versions, load = iter([2, 3]), exact.load
+
+    def replaced_meanwhile(*arguments: Any) -> exact.Matrix:
+        loaded = load(*arguments)
+        if version := next(versions, 0):
+            with closing(LocalStore(store.folder)) as other:
+                put(other, version_of("a.md", version, 2 + version % 3))
+        return loaded
+
+    monkeypatch.setattr(exact, "load", replaced_meanwhile)
+    # What was read outside of a snapshot is thrown away; the snapshot after it stays what it is.
+    found = store.search(ALL, 100, where={"collection": "c"})
+    assert whole_versions(found) == {"a.md": "hash 2"}
+    assert whole_versions(store.search(ALL, 100, where={"collection": "c"})) == {"a.md": "hash 3"}
 
 
 def test_what_a_caller_does_to_a_document_is_not_seen_by_the_next(store: LocalStore) -> None:
