@@ -81,13 +81,13 @@ def resolved(registry: TechniqueRegistry, name: str, models: Mapping[str, Any]) 
 
 def _with_defaults(model: Any, config: Mapping[str, Any]) -> dict[str, Any]:
     """A configuration as plain values; what becomes a value that is none is told as the file has it."""
-    written = {name: Description().plain(value) for name, value in config.items()}
+    written = {name: Description().plain(value, name) for name, value in config.items()}
     if not (isinstance(model, type) and issubclass(model, BaseModel)):
         return written
     found = {}
     for name, value in model.model_validate(config):
         description, field = Description(), model.model_fields.get(name)
-        plain = description.plain(value)
+        plain = description.plain(value, name)
         alias = (field and field.alias) or name
         found[name] = written.get(alias, plain) if description.unknown else plain
     return found

@@ -22,7 +22,7 @@ from uuid import UUID
 
 from pydantic import AnyUrl, BaseModel, SecretBytes, SecretStr
 
-from ragistry.errors import RagistryError
+from ragistry.errors import ModelError, RagistryError
 from ragistry.evaluation.own_code import code_of
 from ragistry.pipelines.pipeline import Pipeline
 from ragistry.protocols import Embedder, Generator, Reranker
@@ -34,6 +34,11 @@ ACTS = ("retrieve", "generate", "rerank", "embed")
 """Methods of what does something: its code counts, whatever it keeps."""
 AS_TEXT = (Path, date, time, timedelta, Decimal, UUID, AnyUrl, SecretStr, SecretBytes)
 """What its text tells. That of a secret is stars: a key decides no ranking."""
+STARS = str(SecretStr("secret"))
+SECRET = re.compile(r"(api_?key|access_token|auth_token|authorization|passw(or)?d|secret)$", re.IGNORECASE)
+"""Ends of the names of texts that are secrets too: reports and recordings are shown to others."""
+LOGIN = re.compile(r"(?<=//)[^/?#\s]*@")
+"""The part of an address that says who asks, with a password perhaps."""
 WIRING = "successors"
 """What PocketFlow keeps on a node: the pipeline's own record of it is described instead."""
 
@@ -87,8 +92,10 @@ class Description:
             return f"the {self._given[id(value)]} of the comparison"
         if isinstance(value, Enum):
             return self.plain(value.value, path)
-        if value is None or isinstance(value, bool | int | str):
+        if value is None or isinstance(value, bool | int):
             return value
+        if isinstance(value, str):
+            return STARS if SECRET.search(path) else LOGIN.sub("", value)
         if isinstance(value, float):
             return value if math.isfinite(value) else str(value)
         if isinstance(value, bytes):
@@ -123,8 +130,8 @@ class Description:
             return {"model": fingerprint}
         if is_dataclass(value):
             return self.of(value, f"{path}.")
-        if address := _address(value):
-            return {"at": address}
+        if server := _server(value):
+            return self.plain(server, path)
         if not isinstance(value, Generator | Reranker):
             return self._unknown(value, path)
         before, found = len(self.unknown), self.of(value, f"{path}.")
@@ -189,15 +196,24 @@ def _fingerprint(value: Any) -> dict[str, Any] | None:
         return None
 
 
-def _address(value: Any) -> str | None:
-    """Of a connection to a model's server, which decides what answers, without a password; None of what is none."""
+def _server(value: Any) -> dict[str, str]:
+    """Of a connection to a model's server, which decides what answers, where that is; empty of what is none.
+
+    And the model that it serves, where it is there and tells: another may be behind the same address another day.
+    """
+    from ragistry.embedders.served import ask_served
     from ragistry.ollama.client import OllamaClient
     from ragistry.ollama.http import JsonClient
 
-    if not isinstance(value, JsonClient | OllamaClient):
-        return None
-    address = value.base_url if isinstance(value, JsonClient) else value.host
-    return re.sub("//[^/@]*@", "//", address)
+    if isinstance(value, OllamaClient):  # which is told the model by whoever asks
+        return {"at": value.host}
+    if not isinstance(value, JsonClient):
+        return {}
+    try:
+        served = ask_served(value, None)
+    except ModelError:
+        return {"at": value.base_url}
+    return {"at": value.base_url, "model": served.model, "digest": served.digest}
 
 
 def _attributes(made: Any) -> Iterator[tuple[str, Any]]:

@@ -136,6 +136,8 @@ class RecordFile:
             self._kept[key] = {name: record[name] for name in ("answer", "calls", "tokens", "ms")}
         else:
             self.models[part] = {name: record[name] for name in ("kind", "model", "counts_tokens")}
+            if not isinstance(record["model"], dict):
+                raise TypeError("a model is told by what it is made of")
 
 
 @contextmanager

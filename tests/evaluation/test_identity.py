@@ -26,6 +26,7 @@ from ragistry.ollama.generator import OllamaGenerator
 from ragistry.pipelines import PipelineBuilder
 from ragistry.techniques.mmr import MMRTechnique
 from ragistry.techniques.naive import NaiveRAGTechnique
+from ragistry.testing.openai_server import OpenAIServer
 from ragistry.types import Document
 
 
@@ -308,6 +309,32 @@ def test_models_of_one_class_are_told_by_their_address_and_settings() -> None:
     assert kept["state"]["judge"]["state"]["_server"] == {"at": "http://one:80"}
     for model in (*models, again):
         model.close()
+
+
+def test_another_model_behind_the_same_address_is_another() -> None:
+    with OpenAIServer("small/reranker") as server:
+        reranker = TEIReranker(base_url=server.url, backoff=0.001)
+        one = settings_of(reranker)
+        server.model = "large/reranker"
+        other = settings_of(reranker)
+    assert (one["_server"]["model"], other["_server"]["model"]) == ("small/reranker", "large/reranker")
+    assert one["_server"]["at"] == other["_server"]["at"] == server.url
+    assert settings_of(reranker)["_server"] == {"at": server.url}, "nobody is there any more"
+    reranker.close()
+
+
+@pytest.mark.parametrize("password", ["plain", "with@one", "with%40one"])
+def test_what_lets_somebody_in_is_in_no_description(password: str) -> None:
+    address = f"http://me:{password}@one:80"
+    reranker = TEIReranker(base_url=address)
+    assert settings_of(reranker)["_server"] == {"at": "http://one:80"}
+    reranker.close()
+    made = Plain({"api_key": "sk-1"}, _api_key="sk-1", password="sk-1", headers={"Authorization": "sk-1"}, url=address)
+    kept, unknown = described(made)
+    assert unknown == []
+    assert "sk-1" not in json.dumps(kept)
+    assert kept["state"]["url"] == "http://one:80"
+    assert described(Plain({}, max_tokens=5, key="title"))[0]["state"] == {"max_tokens": 5, "key": "title"}
 
 
 def test_a_model_is_told_by_its_name_unless_it_cannot_be_reached() -> None:

@@ -8,7 +8,9 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from filelock import FileLock
 
+from ragistry.errors import StoreLockedError
 from ragistry.evaluation import indexing
 from ragistry.evaluation.index_building import Chunking
 from ragistry.evaluation.vectors import KeptVectors, kept
@@ -54,6 +56,17 @@ def test_an_index_that_is_damaged_is_made_anew(
     [database] = tmp_path.glob("*/store.db")
     damage(database)
     assert steps(vectors, tmp_path) == ["embedding", "writing the index"]
+    assert steps(vectors, tmp_path) == []
+
+
+def test_an_index_that_another_process_has_is_waited_for_and_not_made_anew(
+    vectors: KeptVectors, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps(vectors, tmp_path)
+    monkeypatch.setattr(indexing, "LOCK_SECONDS", 0.0)
+    [database] = tmp_path.glob("*/store.db")
+    with FileLock(database.with_name("store.lock")), pytest.raises(StoreLockedError):
+        steps(vectors, tmp_path)
     assert steps(vectors, tmp_path) == []
 
 

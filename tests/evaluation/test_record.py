@@ -185,6 +185,13 @@ def test_a_reranker_at_another_address_needs_another_file_and_a_replay_knows_whi
     two.close()
 
 
+def test_a_line_that_does_not_tell_a_model_is_no_record(file: Path) -> None:
+    file.parent.mkdir()
+    file.write_text('{"part": "generator", "kind": "generator", "model": "one", "counts_tokens": false}\n')
+    with pytest.raises(EvaluationError, match="1: no record: .*; take the line out, or record again"):
+        replaying(file)
+
+
 def test_a_file_that_is_no_recording_is_refused(file: Path) -> None:
     with pytest.raises(EvaluationError, match="no recording"):
         replaying(file)
