@@ -33,6 +33,7 @@ class LexicalIndex:
 
     def __init__(self, folder: Path, *, language: str = "english") -> None:
         self._folder = Path(folder)
+        self._meta = self._folder / META
         self._language = language
         self._reading = brief_lock()
         self._writing = brief_lock()
@@ -139,7 +140,7 @@ class LexicalIndex:
             return index
 
     def _state(self) -> tuple[int, int, int]:
-        status = (self._folder / META).stat()
+        status = self._meta.stat()
         return status.st_ino, status.st_mtime_ns, status.st_size
 
     def _check_open(self) -> Index:

@@ -13,7 +13,7 @@ from ragistry.stores.lexical_writing import BLOCK, BLOCK_SIZE, KEY, TERMS
 Keys = NDArray[np.int64]
 Scores = NDArray[np.float32]
 
-SLACK = 16
+SLACK = 8
 GROWTH = 4
 KEY_COST = 3
 """A key that tantivy looks up costs as much as this many hits that are fetched and thrown away."""

@@ -8,8 +8,8 @@ import sqlite3
 import numpy as np
 from numpy.typing import NDArray
 
-from ragistry.stores.catalog import Catalog
-from ragistry.stores.reading import Keys, contents
+from ragistry.stores.catalog import Catalog, state_of
+from ragistry.stores.reading import Keys, Outdated, contents
 from ragistry.types import Document, ScoreKind, StageScore, ranked
 
 
@@ -28,7 +28,7 @@ def ranked_documents(
     which outside of a snapshot may be.
     """
     if len(keys) > top_k:
-        keys, scores = _best(connection, keys, scores, top_k)
+        keys, scores = _best(connection, catalog, keys, scores, top_k)
     given = keys.tolist()
     values = scores.tolist()
     if kind == "cosine":
@@ -43,7 +43,7 @@ def ranked_documents(
 
 
 def _best(
-    connection: sqlite3.Connection, keys: Keys, scores: NDArray[np.float32], top_k: int
+    connection: sqlite3.Connection, catalog: Catalog, keys: Keys, scores: NDArray[np.float32], top_k: int
 ) -> tuple[Keys, NDArray[np.float32]]:
     """The same cut to ``top_k`` by ``(-score, id)`` without reading any text: many chunks may tie."""
     ids = dict(
@@ -51,6 +51,8 @@ def _best(
             "SELECT key, id FROM chunks WHERE key IN (SELECT value FROM json_each(?))", (json.dumps(keys.tolist()),)
         )
     )
+    if len(ids) < len(keys) and state_of(connection) != catalog.state:
+        raise Outdated
     stored = [
         (-score, ids[key], row)
         for row, (key, score) in enumerate(zip(keys.tolist(), scores.tolist(), strict=True))

@@ -108,7 +108,9 @@ class Searching:
                 if where is not None or self._compares_all(catalog):
                     keys, scores = exact.nearest(self._matrix(connection, catalog, where), vector, top_k)
                 elif self._asks_graph(catalog):
-                    keys, scores = _asked(vectors, index, lambda found: found.search(vector, top_k), connection, final)
+                    keys, scores = _asked(
+                        vectors, index, lambda found: found.search(vector, top_k), connection, catalog, final
+                    )
                 else:
                     keys, scores = self._nearest(connection, catalog, vector, top_k)
                 return ranked_documents(connection, catalog, keys, scores, top_k, "dense", "cosine")
@@ -127,12 +129,34 @@ class Searching:
         """The same, not read yet."""
 
         def kept(connection: sqlite3.Connection, catalog: Catalog, found: Found) -> TextHits:
+            if state_of(connection) != catalog.state:
+                raise reading.Outdated
             return TextHits.of(connection, catalog, self._state.database, *found)
 
         return self._by_words(query, top_k, where, kept)
 
     def _by_words(self, query: str, top_k: int, where: Where | None, made: Made[Answer]) -> Answer:
-        """What is ``made`` of the keys and scores that the lexical index finds."""
+        """What is ``made`` of the keys and scores that the lexical index finds; it asks whether it sees that state."""
+        answer = self._words_at_once(query, top_k, where, made)
+        return self._words_found(query, top_k, where, made) if answer is None else answer
+
+    def _words_at_once(self, query: str, top_k: int, where: Where | None, made: Made[Answer]) -> Answer | None:
+        """The same by what was seen last, outside of a snapshot; None where that may have changed, as in `_at_once`."""
+        lexical, catalog = self._indexes.lexical, self._state.last_catalog
+        index = lexical.known_to_be_of(catalog.state)
+        allowed = None if where is None else self._kept_keys(catalog, where)
+        if index is None or (where is not None and allowed is None):
+            return None
+        try:
+            found = index.search(query, top_k, allowed=None if allowed is None else allowed.keys)
+            if not len(found[0]) or lexical.known_to_be_of(catalog.state) is not index:
+                return None
+            with self._state.database.read() as connection:
+                return made(connection, catalog, found)
+        except (StoreError, reading.Outdated):
+            return None
+
+    def _words_found(self, query: str, top_k: int, where: Where | None, made: Made[Answer]) -> Answer:
         lexical = self._indexes.lexical
 
         def search(index: LexicalIndex | None, final: bool) -> Answer:
@@ -142,7 +166,12 @@ class Searching:
                     return made(connection, catalog, NOTHING)
                 allowed = None if where is None else self._keys(connection, catalog, where)
                 found = _asked(
-                    lexical, index, lambda index: index.search(query, top_k, allowed=allowed), connection, final
+                    lexical,
+                    index,
+                    lambda index: index.search(query, top_k, allowed=allowed),
+                    connection,
+                    catalog,
+                    final,
                 )
                 return made(connection, catalog, found)
 
@@ -220,12 +249,15 @@ class Searching:
 
     def _keys(self, connection: sqlite3.Connection, catalog: Catalog, where: Where) -> reading.Keys:
         """The keys of a selection; kept, because to select them may take longer than the search of words itself."""
-        name = f"keys {where!r}"
-        kept = self._matrices.get(catalog.state, _name_of(where)) or self._matrices.get(catalog.state, name)
+        kept = self._kept_keys(catalog, where)
         if kept is None:
             kept = exact.Matrix(reading.selected_keys(connection, catalog.select(where)), np.empty((0, 0), np.float32))
-            self._matrices.keep(catalog, name, kept)
+            self._matrices.keep(catalog, f"keys {where!r}", kept)
         return kept.keys
+
+    def _kept_keys(self, catalog: Catalog, where: Where) -> exact.Matrix | None:
+        name = _name_of(where)
+        return self._matrices.get(catalog.state, name) or self._matrices.get(catalog.state, f"keys {name}")
 
     def _nothing(self) -> list[Document]:
         log.warning("%s: the store is empty; ingest something first", self._state.folder)
@@ -247,7 +279,12 @@ def _name_of(where: Where | None) -> str:
 
 
 def _asked(
-    keeper: Upkeep[I], index: I | None, ask: Callable[[I], Found], connection: sqlite3.Connection, final: bool
+    keeper: Upkeep[I],
+    index: I | None,
+    ask: Callable[[I], Found],
+    connection: sqlite3.Connection,
+    catalog: Catalog,
+    final: bool,
 ) -> Found:
     """What an index finds; `_Again` where it is not there, fails, or does not hold what the connection sees."""
     if index is None:
@@ -260,6 +297,6 @@ def _asked(
         if final:
             raise
         raise _Again(str(error)) from error
-    if not final and not keeper.is_of(connection):
+    if not final and not keeper.is_of(connection, catalog.state):
         raise _Again
     return found

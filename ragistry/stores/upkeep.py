@@ -70,6 +70,7 @@ class Upkeep(Generic[I]):
         self._build = build
         self._pairs = pairs
         self._index: I | None = None
+        self._known: tuple[int, str | None] = -1, None
         self._pid = os.getpid()
         self._stamp = Stamp(folder, outbox, of_vectors=of_vectors)
 
@@ -77,15 +78,26 @@ class Upkeep(Generic[I]):
         """How many keys the index has yet to hear of."""
         return int(connection.execute(f"SELECT count(*) FROM {self.outbox}").fetchone()[0])
 
-    def is_of(self, connection: sqlite3.Connection) -> bool:
+    def is_of(self, connection: sqlite3.Connection, state: int) -> bool:
         """Whether the index, as it was at the last look at it, holds just the chunks that the connection sees.
 
-        Asked after a search: the mark in the folder changes before the index does.
+        Asked after a search: the mark in the folder changes before the index does. ``state``: that of the store.
         """
         mark, pending = connection.execute(
             f"SELECT (SELECT value FROM meta WHERE key = ?), EXISTS (SELECT * FROM {self.outbox})", (self.outbox,)
         ).fetchone()
-        return not pending and self._stamp.is_of(mark)
+        if pending or not self._stamp.is_of(mark):
+            return False
+        self._known = state, mark
+        return True
+
+    def known_to_be_of(self, state: int) -> I | None:
+        """The index, if the last look at the database told that it holds what this state of the store does.
+
+        That stays so as long as the folder has the same mark: a state is never written to.
+        """
+        known, mark = self._known
+        return self.present if known == state and self._stamp.is_of(mark) else None
 
     @property
     def present(self) -> I | None:

@@ -14,6 +14,7 @@ import pytest
 
 from ragistry.errors import StoreError, StoreLockedError
 from ragistry.stores import exact
+from ragistry.stores.lexical import LexicalIndex
 from ragistry.stores.local import LocalStore
 from tests.stores.local_stores import (
     ALL,
@@ -486,6 +487,26 @@ def test_a_first_search_during_which_the_source_is_replaced_finds_one_version(
     found = store.search(ALL, 100, where={"collection": "c"})
     assert whole_versions(found) == {"a.md": "hash 2"}
     assert whole_versions(store.search(ALL, 100, where={"collection": "c"})) == {"a.md": "hash 3"}
+
+
+@pytest.mark.parametrize("where", [None, {"collection": "c"}])
+def test_a_search_of_words_during_which_the_source_is_replaced_finds_one_version(
+    store: LocalStore, monkeypatch: pytest.MonkeyPatch, where: Any
+) -> None:
+    put(store, version_of("a.md", 1))
+    assert len(store.search_text("source", where=where)) == 3
+    versions, search = iter([2, 3]), LexicalIndex.search
+
+    def replaced_meanwhile(index: LexicalIndex, *arguments: Any, **options: Any) -> Any:
+        found = search(index, *arguments, **options)
+        if version := next(versions, 0):
+            with closing(LocalStore(store.folder)) as other:
+                put(other, version_of("a.md", version, 2 + version % 3))
+        return found
+
+    monkeypatch.setattr(LexicalIndex, "search", replaced_meanwhile)
+    assert whole_versions(store.search_text("source", where=where)) == {"a.md": "hash 3"}
+    assert next(versions, 0) == 0
 
 
 def test_what_a_caller_does_to_a_document_is_not_seen_by_the_next(store: LocalStore) -> None:
