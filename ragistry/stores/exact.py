@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from ragistry.stores.catalog import Catalog, Group
 from ragistry.stores.forking import brief_lock
 from ragistry.stores.reading import Keys, group_vectors
+from ragistry.types import Where
 
 if TYPE_CHECKING:
     from ragistry.protocols import Vectors
@@ -82,6 +83,11 @@ class Matrices:
             size = sum(kept.size for kept in self._kept.values())
             while size > self.memory or len(self._kept) > MOST:
                 size -= self._kept.popitem(last=False)[1].size
+
+
+def name_of(where: Where | None) -> str:
+    """What the selection that meets a condition, in its normal form, is called."""
+    return EVERYTHING if where is None else repr(where)
 
 
 def load(connection: sqlite3.Connection, groups: Sequence[Group], keys: Keys, old: Matrix | None = None) -> Matrix:

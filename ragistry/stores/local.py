@@ -17,9 +17,10 @@ from ragistry.stores.flushing import Flusher
 from ragistry.stores.indexes import Indexes
 from ragistry.stores.options import store_folder
 from ragistry.stores.scanning import scanned
-from ragistry.stores.searching import Searching
 from ragistry.stores.state import State
 from ragistry.stores.text_hits import TextHits
+from ragistry.stores.vector_search import VectorSearch
+from ragistry.stores.word_search import WordSearch
 from ragistry.types import Document, EmbeddedChunk, EmbedderFingerprint, SourceInfo, Where
 from ragistry.utils.chunk_checks import check_chunks, check_source, listed
 from ragistry.utils.languages import canonical_language
@@ -79,9 +80,11 @@ class LocalStore:
         self._flusher = Flusher(self._flush_if_possible) if exclusive else None
         self._embedder: EmbedderFingerprint | None = None
         self._indexes = Indexes(self._state.database, self.folder, vectors, language)
-        self._searching = Searching(
-            self._state, self._indexes,
-            memory=memory, exact_below=exact_below, graph_above=graph_above if exclusive else None,
+        matrices = exact.Matrices(memory)
+        self._by_words = WordSearch(self._state, self._indexes.lexical, matrices)
+        self._by_vector = VectorSearch(
+            self._state, self._indexes.vectors, matrices,
+            exact_below=exact_below, graph_above=graph_above if exclusive else None,
         )  # fmt: skip
 
     def __repr__(self) -> str:
@@ -165,18 +168,18 @@ class LocalStore:
     def search(self, query_vector: Sequence[float], top_k: int = 10, *, where: Where | None = None) -> list[Document]:
         check_top_k(top_k)
         condition = None if where is None else normalise(where)
-        return self._searching.by_vector(query_vector, top_k, condition)
+        return self._by_vector.documents(query_vector, top_k, condition)
 
     def search_text(self, query: str, top_k: int = 10, *, where: Where | None = None) -> list[Document]:
         check_query(query)
         check_top_k(top_k)
-        return self._searching.by_words(query, top_k, None if where is None else normalise(where))
+        return self._by_words.documents(query, top_k, None if where is None else normalise(where))
 
     def text_hits(self, query: str, top_k: int = 10, *, where: Where | None = None) -> TextHits:
         """What `search_text` finds, to look at before any of it is read."""
         check_query(query)
         check_top_k(top_k)
-        return self._searching.hits_by_words(query, top_k, None if where is None else normalise(where))
+        return self._by_words.hits(query, top_k, None if where is None else normalise(where))
 
     def get(self, ids: Sequence[str]) -> list[Document]:
         ids = check_ids(ids)

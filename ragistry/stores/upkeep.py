@@ -94,10 +94,13 @@ class Upkeep(Generic[I]):
     def known_to_be_of(self, state: int) -> I | None:
         """The index, if the last look at the database told that it holds what this state of the store does.
 
-        That stays so as long as the folder has the same mark: a state is never written to.
+        That stays so as long as it is as known: a state is never written to.
         """
-        known, mark = self._known
-        return self.present if known == state and self._stamp.is_of(mark) else None
+        return self.present if self._known[0] == state else None
+
+    def is_as_known(self) -> bool:
+        """Whether the folder has the mark that it had at the last look at the database; asked after a search."""
+        return self._stamp.is_of(self._known[1])
 
     @property
     def present(self) -> I | None:

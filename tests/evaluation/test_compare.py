@@ -455,7 +455,7 @@ def test_the_models_of_a_technique_and_of_what_it_stands_on_are_frozen(tmp_path:
 def test_a_corpus_of_any_size_is_searched_exactly(
     workspace: Workspace, compared: Comparison, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ragistry.stores.searching.nearly_nearest", lambda *_: pytest.fail("not every vector"))
+    monkeypatch.setattr("ragistry.stores.vector_search.nearly_nearest", lambda *_: pytest.fail("not every vector"))
     monkeypatch.setitem(LocalStore.__init__.__kwdefaults__, "exact_below", 3)  # ten documents are many
     again = compare(["naive"], topics(), workspace=workspace, cache=tmp_path)
     assert again.runs["naive"] == compared.runs["naive"]
