@@ -21,7 +21,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from ragistry.errors import CollectionAlreadyExistsError, ConfigError, StoreCorruptError
+from ragistry.errors import CollectionAlreadyExistsError, ConfigError, QueryError, StoreCorruptError
 from ragistry.library.contract_chunks import (
     OnDuplicate,
     OnEmpty,
@@ -37,8 +37,17 @@ from ragistry.library.contract_chunks import (
     with_content,
 )
 from ragistry.library.contract_collection import Collection, not_found
-from ragistry.library.contract_embedding import embedded, retried
-from ragistry.library.contract_entries import Entry, check_name, drop_entry, entries, locked, put_entry, read_entry
+from ragistry.library.contract_embedding import embedded, query_vector, retried
+from ragistry.library.contract_entries import (
+    Entry,
+    check_name,
+    drop_entry,
+    entries,
+    folder_of,
+    locked,
+    put_entry,
+    read_entry,
+)
 from ragistry.library.contract_types import CollectionInfo, DocumentChunk, RetrievalMatch, RetrievalResult
 from ragistry.library.contract_versions import count_chunks
 from ragistry.protocols import Embedder
@@ -46,6 +55,7 @@ from ragistry.stores.local import LocalStore
 from ragistry.trace import collect, stage
 from ragistry.types import Document, EmbeddedChunk, Where
 from ragistry.utils.limits import check_query, check_top_k
+from ragistry.utils.shown import shown
 from ragistry.utils.where import normalise
 
 log = logging.getLogger(__name__)
@@ -89,7 +99,7 @@ def create_collection(
     block around several; if that fails, they stay. Raises `InvalidCollectionNameError`, `ConfigError` for metadata,
     and `CollectionAlreadyExistsError` where there is one and ``recreate`` is False.
     """
-    root, given = Path(path).absolute(), check_metadata(metadata)
+    root, given = folder_of(path), check_metadata(metadata)
     with locked(root, check_name(repository_name)):
         entry = read_entry(root, repository_name)
         if entry is not None and not recreate:
@@ -116,8 +126,9 @@ def add_chunks(
     Four batches are embedded side by side. A caller that is asynchronous awaits ``asyncio.to_thread(add_chunks, …)``.
     Raises `DuplicateChunkIDError` (``on_duplicate``: leave those out, or put them in the place of what is stored),
     `InvalidChunkError`, a `ValueError`, for a chunk without text (``on_empty``) or with metadata that cannot be
-    stored, `EmbeddingGenerationError` after three attempts (``on_error``), `StoreLockedError`, `ConfigError` for
-    another batch size. What is skipped is logged.
+    stored, `EmbeddingGenerationError` for one that cannot be embedded, when what may pass was tried again
+    (``on_error``), `StoreLockedError`, `ConfigError` for another batch size. What is skipped is logged. Where not one
+    chunk could be embedded, a collection that is made again stays as it was.
     """
     if isinstance(batch_size, bool) or not isinstance(batch_size, int) or not 1 <= batch_size <= LARGEST_BATCH:
         raise ConfigError(f"batch_size must be a whole number from 1 to {LARGEST_BATCH:,}, got {batch_size!r}")
@@ -129,9 +140,9 @@ def add_chunks(
     ids, processed_at = [chunk.chunk_id for chunk in wanted], now()
     stored = [as_stored(chunk, collection.name, processed_at) for chunk in wanted]
     check_storable(stored, ids)
-    if not wanted:
-        return 0
     with_vectors, kept = embedded(stored, ids, collection.embedder, batch_size, on_error)
+    if not kept and (wanted or not collection.is_rebuilt):  # there is nothing to write, and no old version to end
+        return 0
     by_id = {chunk.chunk_id: chunk for chunk in wanted}
     return retried(partial(_write, collection, dict(zip(kept, with_vectors, strict=True)), by_id, on_duplicate))
 
@@ -145,6 +156,8 @@ def _write(
     """Write what is still not stored: while its vectors were made, somebody may have been faster."""
     with collection.writing() as store:
         left = [chunk.chunk_id for chunk in not_stored(store, [given[id] for id in chunks], on_duplicate)]
+        if not left:
+            return 0
         store.use_embedder(collection.embedder.fingerprint)
         return store.add_documents([chunks[id] for id in left], ids=left)
 
@@ -160,16 +173,18 @@ def search_chunks(
     """The chunks that are most similar to ``query``, best first, by cosine similarity clipped to [0, 1].
 
     ``limit``: 1 to 100. ``where``: a condition on metadata (`utils.where`). A collection with chunks always has a
-    most similar one; ``min_score`` leaves out what is less. Raises `EmptyQueryError`, `InvalidLimitError`,
-    `InvalidFilterError`, `EmbeddingMismatchError`, `ModelError`.
+    most similar one; ``min_score``, 0 to 1, leaves out what is less. Raises `EmptyQueryError`, `InvalidLimitError`,
+    `InvalidFilterError`, another `QueryError` for another ``min_score``, `EmbeddingMismatchError`, `ModelError`.
     """
     check_query(query)
     check_top_k(limit, LIMIT, name="limit")
+    if isinstance(min_score, bool) or not isinstance(min_score, int | float) or not 0 <= min_score <= 1:
+        raise QueryError(f"min_score must be a number from 0 to 1, got {shown(min_score)}")
     condition = None if where is None else normalise(where)
     start = perf_counter()
     with collect() as trace:
         with stage("embed"):
-            vector = retried(lambda: collection.embedder.embed([query], role="query"))[0]
+            vector = query_vector(query, collection.embedder)
 
         def search(store: LocalStore) -> list[Document]:
             store.check_embedder(collection.embedder.fingerprint)
@@ -188,7 +203,7 @@ def get_collection(
     repository_name: str, *, path: FolderPath = DEFAULT_PATH, embedder: Embedder | None = None
 ) -> Collection:
     """A collection by its name. Raises `CollectionNotFoundError`, `InvalidCollectionNameError`."""
-    root = Path(path).absolute()
+    root = folder_of(path)
     if read_entry(root, repository_name) is None:
         raise not_found(root, repository_name)
     return Collection(root, repository_name, embedder)
@@ -196,13 +211,13 @@ def get_collection(
 
 def list_collections(*, path: FolderPath = DEFAULT_PATH) -> list[CollectionInfo]:
     """Every collection with its metadata and number of chunks, by name; none where there is no such folder."""
-    root = Path(path).absolute()
+    root = folder_of(path)
     return [CollectionInfo(entry.name, _count(root, entry), entry.metadata) for entry in entries(root)]
 
 
 def delete_collection(repository_name: str, *, path: FolderPath = DEFAULT_PATH) -> int:
     """Remove a collection with all its data, and return how many chunks it had. Raises `CollectionNotFoundError`."""
-    root = Path(path).absolute()
+    root = folder_of(path)
     if read_entry(root, repository_name) is None:  # asked first, so that no folder is made for nothing
         raise not_found(root, repository_name)
     with locked(root, repository_name):
@@ -215,7 +230,10 @@ def delete_collection(repository_name: str, *, path: FolderPath = DEFAULT_PATH) 
 
 
 def update_collection_metadata(collection: Collection, metadata: Mapping[str, Any]) -> None:
-    """Put new values over those on record; ``last_updated`` becomes the present time unless it is given."""
+    """Put new values over those on record; ``last_updated`` becomes the present time unless it is given.
+
+    Those of a collection that is made again are on record with its chunks: its old ones keep what was said of them.
+    """
     collection.update_metadata({"last_updated": now(), **check_metadata(metadata)})
 
 

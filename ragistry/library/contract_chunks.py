@@ -1,4 +1,9 @@
-"""Chunks of the contract as a store keeps them, and back."""
+"""Chunks of the contract as a store keeps them, and back.
+
+Whatever JSON can hold comes back as it was given. What a store can hold is kept under its own key, where conditions
+find it; the rest (nested values, empty lists, null, whole numbers past 64 bits, keys that a store keeps for itself) as
+one text of JSON under `IN_JSON`.
+"""
 
 from __future__ import annotations
 
@@ -13,16 +18,25 @@ from ragistry.errors import ConfigError, DuplicateChunkIDError, InvalidChunkErro
 from ragistry.library.contract_types import DocumentChunk
 from ragistry.protocols import DocumentStore
 from ragistry.types import Chunk, Document, EmbeddedChunk
-from ragistry.utils.chunk_checks import check_chunks
-from ragistry.utils.metadata import value_problem
+from ragistry.utils.chunk_checks import check_chunks, listed
+from ragistry.utils.metadata import MAX_VALUE_BYTES, key_problem, text_problem, value_problem
+from ragistry.utils.shown import shown
 
 log = logging.getLogger(__name__)
 
 OnDuplicate = Literal["raise", "skip", "upsert"]
 OnEmpty = Literal["raise", "skip"]
 OnError = Literal["raise", "skip"]
-NESTED = "json_keys"
-"""Metadata key: which of the other keys hold JSON text in the place of a value that a store cannot hold."""
+IN_JSON = "in_json"
+"""Metadata key of what a store cannot hold, as a text of JSON; a caller's value of this key is put in there too."""
+FIELDS = {
+    "file_path": "file_path",
+    "repository": "repository_name",
+    "heading_context": "heading_context",
+    "chunk_index": "chunk_index",
+    "token_count": "token_count",
+}
+"""Metadata keys of the contract, and the fields of a chunk that they are taken from."""
 
 
 def now() -> str:
@@ -38,6 +52,10 @@ def check_choice(name: str, value: str, choices: Sequence[str]) -> None:
 
 def check_metadata(metadata: Mapping[str, Any]) -> dict[str, Any]:
     """Metadata of a collection; raises `ConfigError` unless the keys are text and the values what JSON can hold."""
+    if not isinstance(metadata, Mapping):
+        raise ConfigError(
+            f"the metadata of a collection are {shown(metadata)}; give a mapping, {{}} where there are none"
+        )
     wrong = [key for key in metadata if not isinstance(key, str)]
     if wrong:
         raise ConfigError(f"a key of a collection's metadata must be text, got {wrong[0]!r}")
@@ -54,7 +72,8 @@ def check_metadata(metadata: Mapping[str, Any]) -> dict[str, Any]:
 def with_content(chunks: Iterable[DocumentChunk], on_empty: OnEmpty) -> list[DocumentChunk]:
     """The chunks that have text. Raises `InvalidChunkError` for one that has none, unless it is to be skipped."""
     kept = []
-    for chunk in chunks:
+    for position, chunk in enumerate(listed("chunks", chunks)):
+        _check_chunk(chunk, position)
         if isinstance(chunk.content, str) and chunk.content.strip():
             kept.append(chunk)
         elif on_empty == "raise":
@@ -65,6 +84,21 @@ def with_content(chunks: Iterable[DocumentChunk], on_empty: OnEmpty) -> list[Doc
         else:
             log.error("chunk %r of %r has no text and was left out", chunk.chunk_id, chunk.file_path)
     return kept
+
+
+def _check_chunk(chunk: Any, position: int) -> None:
+    """Raise `InvalidChunkError` for what cannot even be looked at; values are checked later, all at once."""
+    if not isinstance(chunk, DocumentChunk):
+        raise InvalidChunkError(f"nothing was written: chunks[{position}] is {shown(chunk)}; give a DocumentChunk")
+    if not isinstance(chunk.chunk_id, str):
+        raise InvalidChunkError(
+            f"nothing was written: chunks[{position}] has the chunk_id {shown(chunk.chunk_id)}; an id is text"
+        )
+    if not isinstance(chunk.metadata, Mapping):
+        raise InvalidChunkError(
+            f"nothing was written: the metadata of chunk {chunk.chunk_id!r} are {shown(chunk.metadata)}; "
+            "give a mapping, {} where there are none"
+        )
 
 
 def once(chunks: Iterable[DocumentChunk], on_duplicate: OnDuplicate) -> list[DocumentChunk]:
@@ -98,19 +132,26 @@ def _duplicate(identity: str, what: str, on_duplicate: OnDuplicate) -> None:
 
 
 def as_stored(chunk: DocumentChunk, collection: str, processed_at: str) -> Chunk:
-    """The text, and one level of metadata: what the chunk itself says goes before its ``metadata``."""
-    metadata = {"processed_at": processed_at, **_flat(chunk.metadata)}
-    own = {
-        "file_path": chunk.file_path,
-        "repository": chunk.repository_name,
-        "heading_context": chunk.heading_context,
-        "chunk_index": chunk.chunk_index,
-        "token_count": chunk.token_count,
-        "collection": collection,
-        "source_file": chunk.file_path,
-        "type": "document",
-    }
-    return Chunk(chunk.content, metadata | own)
+    """The text and its metadata: the contract's `FIELDS`, and what the caller gave.
+
+    ``collection``, ``source_file``, ``type`` and ``processed_at`` are there too where the caller gave none. Raises
+    `InvalidChunkError` where ``metadata`` says of a field what the chunk does not.
+    """
+    own = {key: getattr(chunk, field) for key, field in FIELDS.items()}
+    for key in FIELDS:
+        if key in chunk.metadata and not _same(chunk.metadata[key], own[key]):
+            raise InvalidChunkError(
+                f"nothing was written: chunk {chunk.chunk_id!r} has metadata {key!r} of {shown(chunk.metadata[key])}, "
+                f"but its {FIELDS[key]} is {shown(own[key])}; leave it out, or give it another key"
+            )
+    known = {"collection": collection, "source_file": chunk.file_path, "type": "document", "processed_at": processed_at}
+    in_json = {key: value for key, value in chunk.metadata.items() if key not in FIELDS and _needs_json(key, value)}
+    flat = {key: value for key, value in chunk.metadata.items() if key not in in_json}
+    return Chunk(chunk.content, known | flat | own | ({IN_JSON: _json(in_json)} if in_json else {}))
+
+
+def _same(one: Any, other: Any) -> bool:
+    return type(one) is type(other) and bool(one == other)
 
 
 def check_storable(chunks: Sequence[Chunk], ids: Sequence[str]) -> None:
@@ -118,27 +159,56 @@ def check_storable(chunks: Sequence[Chunk], ids: Sequence[str]) -> None:
     check_chunks([EmbeddedChunk(chunk.text, chunk.metadata, (1.0,)) for chunk in chunks], ids)
 
 
-def _flat(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """What a store cannot hold as a value, but JSON can, becomes text, and its key is noted."""
-    flat = dict(metadata)
-    nested = [key for key, value in flat.items() if isinstance(value, dict | list | tuple) and value_problem(value)]
-    for key in nested:
-        try:
-            flat[key] = json.dumps(flat[key], ensure_ascii=False, allow_nan=False)
-        except (TypeError, ValueError, RecursionError) as error:
+def _needs_json(key: Any, value: Any) -> bool:
+    """Whether JSON can hold this and a store cannot, or would leave it out."""
+    if not isinstance(key, str):
+        return False
+    if isinstance(value, dict | list | tuple) or value is None:
+        return not value or bool(value_problem(value)) or _reserved(key)
+    number = isinstance(value, int) and bool(value_problem(value))
+    return number or (_reserved(key) and isinstance(value, str | int | float))
+
+
+def _reserved(key: str) -> bool:
+    return key == IN_JSON or bool(key_problem(key))
+
+
+def _json(values: Mapping[str, Any]) -> str:
+    """One text of JSON; raises `InvalidChunkError` with the key of what would not come back as it is."""
+    for key, value in values.items():
+        if problem := _json_problem({key: value}):
             raise InvalidChunkError(
-                f"nothing was written: metadata {key!r} cannot be written as JSON ({error}); "
+                f"nothing was written: metadata {shown(key, 80)} {problem}; "
                 "give text, numbers, truth values, lists and mappings"
-            ) from error
-    return {**flat, NESTED: nested} if nested else flat
+            )
+    text = json.dumps(values, ensure_ascii=False)
+    if problem := text_problem(text, MAX_VALUE_BYTES):
+        raise InvalidChunkError(
+            f"nothing was written: the metadata {shown([*values], 80)} together {problem} as JSON; leave some out"
+        )
+    return text
+
+
+def _json_problem(value: Any) -> str:
+    try:
+        text = json.dumps(value, ensure_ascii=False, allow_nan=False)
+        json.loads(text)
+        return text_problem(text, MAX_VALUE_BYTES) or _key_problem(value)
+    except (TypeError, ValueError, RecursionError) as error:
+        return f"cannot be written as JSON ({error})"
+
+
+def _key_problem(value: Any) -> str:
+    """What is wrong with the keys in a nested value, which JSON would make text without a word."""
+    if isinstance(value, dict):
+        wrong = [key for key in value if not isinstance(key, str)]
+        return f"has the key {shown(wrong[0])}, which is no text" if wrong else _key_problem([*value.values()])
+    return next(filter(None, map(_key_problem, value)), "") if isinstance(value, list | tuple) else ""
 
 
 def as_given(document: Document) -> Document:
     """A document with its metadata as they were given."""
-    nested = document.metadata.get(NESTED)
-    if not isinstance(nested, list):
+    if IN_JSON not in document.metadata:
         return document
-    metadata = {key: value for key, value in document.metadata.items() if key != NESTED}
-    for key in nested:
-        metadata[key] = json.loads(metadata[key])
-    return replace(document, metadata=metadata)
+    rest = {key: value for key, value in document.metadata.items() if key != IN_JSON}
+    return replace(document, metadata=rest | json.loads(document.metadata[IN_JSON]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import weakref
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -14,8 +15,9 @@ from ragistry.library.contract_embedding import default_embedder
 from ragistry.library.contract_entries import Entry, entries, locked, new_folder, put_entry, read_entry
 from ragistry.library.contract_versions import check_there
 from ragistry.protocols import Embedder
-from ragistry.stores.forking import brief_lock
+from ragistry.stores.database_file import FILE
 from ragistry.stores.local import LocalStore
+from ragistry.utils.forking import brief_lock
 from ragistry.utils.suggest import did_you_mean
 
 Answer = TypeVar("Answer")
@@ -52,6 +54,11 @@ class Collection:
     def metadata(self) -> dict[str, Any]:
         """What is on record of the collection; of a rebuild, what will be."""
         return dict(self._entry().metadata if self._new is None else self._new)
+
+    @property
+    def is_rebuilt(self) -> bool:
+        """Whether it is made again, and what was there is still served."""
+        return self._new is not None
 
     def count(self) -> int:
         """How many chunks there are."""
@@ -179,9 +186,12 @@ class _Opened:
             self._close()
 
     def _close(self) -> None:
-        store, self._store, self.folder, self.made = self._store, None, "", False
+        store, name = self._store, self.folder
+        self._store, self.folder, self.made = None, "", False
         if store is not None:
             store.close()
+            if name and not (self.root / name / FILE).exists():  # it was deleted, and what closing wrote is nobody's
+                shutil.rmtree(self.root / name, ignore_errors=True)
 
 
 def not_found(root: Path, name: str) -> CollectionNotFoundError:

@@ -24,6 +24,7 @@ from filelock import FileLock, Timeout
 from ragistry.config.replacing import remedy
 from ragistry.errors import ChromaDBConnectionError, InvalidCollectionNameError, StoreCorruptError
 from ragistry.stores.lock import hold, release, users
+from ragistry.utils.shown import shown
 
 NAME_RULE = "small letters, digits and '-', 1 to 63 of them"
 LOCK_SECONDS = 2.0
@@ -43,6 +44,18 @@ class Entry:
     name: str
     folder: str = ""
     metadata: dict[str, Any] = field(default_factory=dict)
+
+
+def folder_of(path: Any) -> Path:
+    """The folder of the collections; raises `ChromaDBConnectionError` for what cannot name one."""
+    try:
+        folder = Path(path).absolute()
+        possible = b"\0" not in os.fsencode(folder)
+    except (TypeError, ValueError):  # no path, or half a character
+        possible = False
+    if not possible:
+        raise ChromaDBConnectionError(f"{shown(path)} cannot name the folder of the collections; give another path")
+    return folder
 
 
 def check_name(name: object) -> str:

@@ -15,7 +15,9 @@ class DocumentChunk:
 
     ``chunk_id``: unique in its collection. ``file_path``: relative to the repository's root, with ``/``.
     ``heading_context``: "Installation > Prerequisites". ``metadata``: what else is known (``title``, ``section``,
-    ``tags``, ``has_code``, ``processed_at`` …), values as JSON has them.
+    ``tags``, ``has_code``, ``processed_at`` …), values as JSON has them, which come back as they were given.
+    ``repository``, ``file_path``, ``heading_context``, ``chunk_index`` and ``token_count`` among them may not differ
+    from the chunk's own.
     """
 
     chunk_id: str

@@ -16,12 +16,12 @@ from pathlib import Path, PurePosixPath
 
 from ragistry.errors import SourceError, SourceNotFoundError
 from ragistry.utils.extract import MARKDOWN_EXTS
+from ragistry.utils.urls import public_url
 
 GIT_SECONDS = 60.0
 """The longest that one command may take."""
 
 _COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
-_USER = re.compile(r"^(\w[\w+.-]*://)[^/@]*@")
 _REGULAR = (b"100644", b"100755", b"100664")
 """Modes of files; 120000 is a symbolic link, 160000 a submodule."""
 
@@ -61,7 +61,7 @@ def _url(path: Path) -> str:
         url = _git(path, "config", "--get", "remote.origin.url").decode("utf-8", "backslashreplace").strip()
     except SourceError:
         url = ""
-    return _USER.sub(r"\1", url) or str(path)
+    return (public_url(url) if "://" in url else url) or str(path)
 
 
 def markdown_files(commit: Commit) -> list[Blob]:
@@ -104,10 +104,19 @@ def _git(folder: Path, *words: str) -> bytes:
         raise SourceError(f"{str(folder)!r}: `git` cannot be run there: {error.strerror}; check its rights") from error
     if done.returncode:
         said = " ".join(done.stderr.decode("utf-8", "backslashreplace").split())[:300] or f"exit code {done.returncode}"
-        raise SourceError(
-            f"{str(folder)!r}: `git {words[0]}` failed ({said}); give the folder of a Git clone that has a commit"
-        )
+        remedy = "give the folder of a Git clone that has a commit"
+        if words[0] in ("ls-tree", "cat-file") and _is_partial(folder):
+            remedy = "the clone was made without all of its files: get them with `git fetch --refetch --no-filter`"
+        raise SourceError(f"{str(folder)!r}: `git {words[0]}` failed ({said}); {remedy}")
     return done.stdout
+
+
+def _is_partial(folder: Path) -> bool:
+    """Whether the clone leaves objects with its remote (``git clone --filter``) until they are needed."""
+    try:
+        return bool(_git(folder, "config", "--get-regexp", r"^remote\..*\.promisor$"))
+    except SourceError:
+        return False
 
 
 def _environment() -> dict[str, str]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ragistry.errors import ExtractionError
+from ragistry.library.repository_code import code_spans, fenced
 from ragistry.library.repository_git import Blob, Commit
 from ragistry.library.repository_git import content as bytes_of
 from ragistry.library.source import Reading, SourceText
@@ -18,6 +19,9 @@ from ragistry.utils.markdown import outline
 # The lengths are bounded and a mark ends before the next: one that is never closed costs little.
 _SHORTCODE = re.compile(r"\{\{(?:<(?!/\*)[^{}]{0,2000}?>|%(?!/\*)[^{}]{0,2000}?%)\}\}")
 _ESCAPED = re.compile(r"\{\{([<%])/\*([^{}]{0,2000}?)\*/([>%])\}\}")
+
+VERSION = 2
+"""Raised when pages are read otherwise than before, so that an update reads them all again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +35,7 @@ class Page(SourceText):
 
     def content_hash(self, reading: Reading) -> str:
         """Known without reading the file: that is how an update finds what changed."""
-        return f"{self.blob.id}/{reading.signature().decode()}"
+        return f"{self.blob.id}/{VERSION}/{reading.signature().decode()}"
 
     def read(self, reading: Reading, content: str) -> tuple[Extracted, str]:
         """The text without front matter and shortcodes, and what every chunk of it is to say."""
@@ -67,21 +71,26 @@ def read_page(data: bytes, path: str) -> Extracted:
 def cleaned(text: str) -> str:
     """Markdown without what readers of the site do not see: comments and the marks of shortcodes.
 
-    What stands between the marks stays, and so does fenced code, in which escaped shortcodes are written as shown.
+    What stands between the marks stays. Code is in fences, in which escaped shortcodes are written as shown.
     """
+    text = fenced(_without_comments(text))
     parts: list[str] = []
     done = 0
     for start, end in [*outline(text).fences, (len(text), len(text))]:
-        parts.append(_SHORTCODE.sub("", _without_comments(text[done:start])))
+        parts.append(_SHORTCODE.sub("", text[done:start]))
         parts.append(text[start:end])
         done = end
     return _ESCAPED.sub(r"{{\1\2\3}}", "".join(parts))
 
 
 def _without_comments(text: str) -> str:
+    """The text without comments that begin outside its code."""
     parts: list[str] = []
-    done = 0
-    while (start := text.find("<!--", done)) >= 0 and (end := text.find("-->", start + 4)) >= 0:
-        parts.append(text[done:start])
-        done = end + 3
+    done = at = 0
+    last = text.rfind("-->")
+    for start, end in [*code_spans(text), (len(text), len(text))]:
+        while 0 <= (opened := text.find("<!--", at, max(at, start))) <= last - 4:
+            parts.append(text[done:opened])
+            done = at = text.index("-->", opened + 4) + 3
+        at = max(at, end)
     return "".join([*parts, text[done:]])

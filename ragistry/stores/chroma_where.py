@@ -36,7 +36,7 @@ def native(where: Mapping[str, Any]) -> Native:
         return _joined(key, [native(part) for part in value])
     [(op, operand)] = value.items()
     if key_problem(key):  # cannot be stored, so no row has it
-        return Native(op in ("$ne", "$nin"), True)
+        return Native(op in ("$ne", "$nin", "$not_contains"), True)
     return _comparison(key, op, operand)
 
 
@@ -64,6 +64,8 @@ def _joined(op: str, parts: list[Native]) -> Native:
 def _comparison(key: str, op: str, operand: Any) -> Native:
     if op == "$contains":
         return Native(_join("$or", [{key: {op: value}} for value in _same_numbers(operand)]), True)
+    if op == "$not_contains":
+        return Native(_join("$and", [{key: {op: value}} for value in _same_numbers(operand)]), True)
     values = operand if isinstance(operand, list) else [operand]
     ordered = op in ("$gt", "$gte", "$lt", "$lte")
     if any(_is_inexact(value) or (ordered and isinstance(value, str)) for value in values):

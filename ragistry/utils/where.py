@@ -1,9 +1,10 @@
 """Conditions on metadata: one normal form, one meaning, on every store.
 
 A condition is ``{"key": value}``, ``{"key": {"$op": value}}``, or ``{"$and" | "$or": [conditions]}``; several keys in
-one mapping mean all of them. Operators: ``$eq $ne $gt $gte $lt $lte $in $nin``, and ``$contains`` for a value
-in a list such as ``tags``. A chunk that lacks the key meets ``$ne`` and ``$nin`` and no other operator. Values are
-text, whole or broken numbers, or truth values; True is not 1, and 1 is 1.0.
+one mapping mean all of them. Operators: ``$eq $ne $gt $gte $lt $lte $in $nin``, and ``$contains`` and
+``$not_contains`` for a value in a list such as ``tags``. A chunk that lacks the key meets ``$ne``, ``$nin`` and
+``$not_contains`` and no other operator; a value that is no list contains nothing. Values are text, whole or broken
+numbers, or truth values; True is not 1, and 1 is 1.0.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from ragistry.utils.metadata import MAX_VALUE_BYTES, plain, scalar_problem
 from ragistry.utils.shown import shown
 
 MAX_DEPTH = 32
-COMPARISONS = ("$eq", "$ne", "$gt", "$gte", "$lt", "$lte", "$in", "$nin", "$contains")
+COMPARISONS = ("$eq", "$ne", "$gt", "$gte", "$lt", "$lte", "$in", "$nin", "$contains", "$not_contains")
 JOINS = ("$and", "$or")
 _ORDER: dict[str, Callable[[Any, Any], bool]] = {
     "$gt": operator.gt,
@@ -126,8 +127,9 @@ def _compare(op: str, stored: Any, operand: Any) -> bool:
         return any(_equal(stored, item) for item in operand)
     if op == "$nin":
         return not any(_equal(stored, item) for item in operand)
-    if op == "$contains":
-        return isinstance(stored, list | tuple) and any(_equal(item, operand) for item in stored)
+    if op in ("$contains", "$not_contains"):
+        contains = isinstance(stored, list | tuple) and any(_equal(item, operand) for item in stored)
+        return contains is (op == "$contains")
     return _comparable(stored, operand) and _ORDER[op](stored, operand)
 
 

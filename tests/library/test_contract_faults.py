@@ -93,9 +93,29 @@ def test_a_rebuild_that_fails_leaves_the_old(tmp_path: Path) -> None:
     make(tmp_path, "old")
     broken = Failing(ModelConnectionError("no server"), times=9)
     new = create_collection("docs", {}, path=tmp_path, embedder=broken)
-    with pytest.raises(ModelConnectionError):
+    with pytest.raises(EmbeddingGenerationError, match="no server"):
         add_chunks(new, chunks("new"))
     assert contents(tmp_path) == {"old"}
+
+
+def test_a_rebuild_of_no_chunks_leaves_none_and_is_a_collection_like_any_other(tmp_path: Path) -> None:
+    make(tmp_path, "old")
+    new = create_collection("docs", {"commit_hash": "new"}, path=tmp_path, embedder=EMBEDDER)
+    assert add_chunks(new, []) == 0
+    assert contents(tmp_path) == set()
+    assert list_collections(path=tmp_path)[0].metadata == {"commit_hash": "new"}
+    update_collection_metadata(new, {"total_chunks": 0})
+    assert get_collection("docs", path=tmp_path).metadata["total_chunks"] == 0
+    assert versions(tmp_path) <= 1
+    add_chunks(new, chunks("newer"))
+    assert contents(tmp_path) == {"newer"}
+
+
+def test_a_rebuild_of_chunks_that_are_all_left_out_as_empty_leaves_none(tmp_path: Path) -> None:
+    make(tmp_path, "old")
+    new = create_collection("docs", {}, path=tmp_path, embedder=EMBEDDER)
+    assert add_chunks(new, [DocumentChunk("id", " ", "a.md", "docs", "", 0, 0)], on_empty="skip") == 0
+    assert contents(tmp_path) == set()
 
 
 def test_a_rebuild_in_a_block_is_seen_when_the_block_ends(tmp_path: Path) -> None:
@@ -132,7 +152,7 @@ def test_what_passes_by_itself_is_tried_three_times(tmp_path: Path) -> None:
         add_chunks(get_collection("docs", path=tmp_path, embedder=always), chunks("other"))
     assert always.calls == 3
     gone = Failing(ModelConnectionError("no server"), times=9)
-    with pytest.raises(ModelConnectionError):
+    with pytest.raises(EmbeddingGenerationError, match="no server"):
         add_chunks(get_collection("docs", path=tmp_path, embedder=gone), chunks("other"))
     assert gone.calls == 1, "a server that is not there is told at once"
 
@@ -273,6 +293,15 @@ def test_a_collection_that_is_gone_is_said_to_be(tmp_path: Path) -> None:
     for use in (lambda: search_chunks(collection, "text"), lambda: add_chunks(collection, chunks("more"))):
         with pytest.raises(CollectionNotFoundError):
             use()
+
+
+def test_what_a_collection_in_hand_wrote_goes_with_the_collection(tmp_path: Path) -> None:
+    make(tmp_path, "text").close()
+    in_hand = get_collection("docs", path=tmp_path, embedder=EMBEDDER)
+    add_chunks(in_hand, chunks("more"))
+    delete_collection("docs", path=tmp_path)
+    in_hand.close()
+    assert [path.name for path in tmp_path.iterdir()] == ["docs.lock"], "no words of it in an index"
 
 
 def test_a_name_that_a_power_cut_left_half_written_is_none(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from ragistry.embedders.minilm import MiniLMEmbedder
 from ragistry.errors import ExtractionError, SourceError
-from ragistry.library import repository_git
+from ragistry.library import repository_git, repository_page
 from ragistry.library.repository import Repositories
 from ragistry.library.repository_git import content, head, markdown_files
 from ragistry.library.repository_page import cleaned, read_page
@@ -181,3 +181,30 @@ def test_a_page_without_front_matter_has_the_title_of_its_heading() -> None:
     assert (given["title"], given["section"], given["heading_context"]) == ("Given", "Guides", "Given")
     with pytest.raises(ExtractionError, match=r"a\.md"):
         read_page(b"\0\1\2", "a.md")
+
+
+@pytest.mark.parametrize("what", ["blob:none", "tree:0"])
+def test_a_clone_without_its_files_is_told_how_to_get_them(clone: Path, tmp_path: Path, what: str) -> None:
+    commit(clone, {"docs/page.md": "A page.\n"})
+    git(clone, "config", "uploadpack.allowFilter", "true")
+    git(tmp_path, "clone", "--quiet", "--no-checkout", f"--filter={what}", clone.as_uri(), "partial")
+    clone.rename(tmp_path / "gone")  # versions of Git before 2.45 would fetch what they lack from there
+    repositories = Repositories(tmp_path / "repositories", MiniLMEmbedder(), READING)
+    with pytest.raises(
+        SourceError, match=r"made without all of its files: get them with `git fetch --refetch --no-fil"
+    ):
+        repositories.add(tmp_path / "partial")
+    (tmp_path / "gone").rename(clone)
+    git(tmp_path / "partial", "fetch", "--quiet", "--refetch", "--no-filter")
+    assert repositories.add(tmp_path / "partial").files.added == ["docs/page.md"]
+
+
+def test_pages_are_read_again_when_they_are_read_otherwise(
+    clone: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commit(clone, {"page.md": "A page.\n"})
+    repositories = Repositories(tmp_path / "repositories", MiniLMEmbedder(), READING)
+    repositories.add(clone)
+    monkeypatch.setattr(repository_page, "VERSION", repository_page.VERSION + 1)
+    report = repositories.update("clone").files
+    assert (report.updated, report.embedded) == (["page.md"], 0)

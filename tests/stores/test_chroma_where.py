@@ -72,7 +72,7 @@ def test_what_is_found_is_what_is_meant(store, where):
     assert sorted(int(document.id) for document in store.scan(where)) == expected
 
 
-@pytest.mark.parametrize("op", ["$eq", "$ne", "$gt", "$gte", "$lt", "$lte", "$contains"])
+@pytest.mark.parametrize("op", ["$eq", "$ne", "$gt", "$gte", "$lt", "$lte", "$contains", "$not_contains"])
 def test_every_number_is_compared_with_every_other(store, op):
     for number in NUMBERS:
         where = {"v": {op: number}}

@@ -1,0 +1,155 @@
+r"""Code of a Hugo page that stands in no fence, put into one: shortcodes, ``<pre>``, lines that are indented.
+
+So it is code for whoever cuts the page, and a comment in it (``# install``) no heading. Hugo runs shortcodes before it
+reads Markdown; what is indented is code as CommonMark (0.31.2, sections 4.4 and 5.2) has it, which looks at lists.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from html import unescape
+from itertools import accumulate
+from typing import NamedTuple
+
+from ragistry.utils.indented import dedented, indented_code
+from ragistry.utils.markdown import outline
+
+# The lengths are bounded and a mark ends before the next: one that is never closed costs little.
+_MARK = re.compile(
+    r"\{\{[<%]\s*+(?P<closing>/)?\s*+(?P<name>highlight|code-toggle)(?=[\s/>%])"
+    r"(?P<words>(?:\s++(?P<language>[\w+#.-]++)(?=[\s>%]))?[^{}]{0,2000}?)[>%]\}\}"
+)
+_LEAD = re.compile(r"[ \t>]*(?:(?:[-*+]|\d{1,3}[.)])[ \t]+)?")
+_PRE = re.compile(r"^(?P<lead>[ \t>]*)<pre(?:\s[^<>]*)?>", re.MULTILINE | re.IGNORECASE)
+_END_OF_PRE = re.compile(r"</pre\s*>", re.IGNORECASE)
+_INDENTED = re.compile(r"(?:\A|\n)(?: {4}| {0,3}\t)[ \t]*\S")
+_TAGS = re.compile(r"</?(?:a|b|code|em|font|i|kbd|mark|samp|span|strong|var)\b[^<>]*>", re.IGNORECASE)
+
+Span = tuple[int, int]
+
+
+class Block(NamedTuple):
+    """A pair of marks of a shortcode and what stands between them, as offsets into the text."""
+
+    start: int
+    body: int
+    body_end: int
+    end: int
+    language: str
+
+
+def code_spans(text: str) -> list[Span]:
+    """Where code is that is told by its marks: fences, and shortcodes outside them, in order."""
+    blocks, fences = _blocks(text)
+    return sorted([*fences, *((block.start, block.end) for block in blocks)])
+
+
+def fenced(text: str) -> str:
+    """The text with all code in fences; what stands in a fence already stays as it is."""
+    return _indented_fenced(_pre_fenced(_shortcodes_fenced(text)))
+
+
+def _blocks(text: str) -> tuple[list[Block], list[Span]]:
+    """The shortcodes that hold code, and the fences; a mark in a shortcode's code opens no fence."""
+    pairs = list(_pairs(text))
+    parts, done = [], 0
+    for pair in pairs:
+        parts += [text[done : pair.start], " " * (pair.end - pair.start)]
+        done = pair.end
+    sketch = outline("".join([*parts, text[done:]]))
+    return [pair for pair in pairs if not sketch.has_code(pair.start, pair.end)], sketch.fences
+
+
+def _pairs(text: str) -> Iterator[Block]:
+    opened: re.Match[str] | None = None
+    for mark in _MARK.finditer(text):
+        if not mark["closing"]:
+            opened = opened if mark["words"].rstrip().endswith("/") else mark
+        elif opened and opened["name"] == mark["name"]:
+            language = opened["language"] if opened["name"] == "highlight" else ""
+            yield Block(opened.start(), opened.end(), mark.start(), mark.end(), language or "")
+            opened = None
+
+
+def _shortcodes_fenced(text: str) -> str:
+    parts, done = [], 0
+    for block in _blocks(text)[0]:
+        parts += [text[done : block.start], _as_fence(text, block)]
+        done = block.end
+    return "".join([*parts, text[done:]])
+
+
+def _as_fence(text: str, block: Block) -> str:
+    """What to write for a shortcode: a fence on lines of its own, or, for a piece in a line, its code in backticks."""
+    body = text[block.body : block.body_end]
+    is_led = _LEAD.fullmatch(text, text.rfind("\n", 0, block.start) + 1, block.start) is not None
+    rest = _rest_of_line(text, block.end)
+    if "\n" not in body and (not is_led or rest):
+        return body if "`" in body else f"`{body.strip()}`"
+    if body.partition("\n")[0].strip() or "\n" not in body:
+        body = f"\n{body}"
+    if body.rpartition("\n")[2].strip(" \t>"):
+        body += "\n"
+    fence = _fence(body)
+    return "".join(["" if is_led else "\n", fence, block.language, body, fence, "\n" if rest else ""])
+
+
+def _rest_of_line(text: str, start: int) -> str:
+    end = text.find("\n", start)
+    return text[start : len(text) if end < 0 else end].strip()
+
+
+def _fence(body: str) -> str:
+    """Marks that do not occur in what they enclose."""
+    return "`" * max([3, *(len(marks) + 1 for marks in re.findall("`+", body))])
+
+
+def _pre_fenced(text: str) -> str:
+    parts, done = [], 0
+    sketch = outline(text)
+    for opening in _PRE.finditer(text):
+        if opening.start() < done or sketch.has_code(*opening.span()):
+            continue
+        closing = _END_OF_PRE.search(text, opening.end())
+        if closing is None:
+            break
+        body = unescape(_TAGS.sub("", text[opening.end() : closing.start()])).strip("\n")
+        fence = f"{opening['lead']}{_fence(body)}"
+        end = "\n" if _rest_of_line(text, closing.end()) else ""
+        parts += [text[done : opening.start()], f"{fence}\n{body}\n{fence}{end}"]
+        done = closing.end()
+    return "".join([*parts, text[done:]])
+
+
+def _indented_fenced(text: str) -> str:
+    if not _INDENTED.search(text):
+        return text
+    lines = text.split("\n")
+    code = dict(indented_code(lines, _in_fences(text, lines)))
+    done: list[str] = []
+    run: list[str] = []
+    gap: list[str] = []
+    lead = ""
+    for number, line in enumerate(lines):
+        if number in code:
+            lead = lead if run else " " * code[number]
+            run += [*gap, lead + dedented(line, code[number] + 4)]
+            gap = []
+        elif run and not line.strip():
+            gap.append(line)
+        else:
+            done += [*_in_fence(run, lead), *gap, line]
+            run, gap = [], []
+    return "\n".join([*done, *_in_fence(run, lead), *gap])
+
+
+def _in_fences(text: str, lines: Sequence[str]) -> list[bool]:
+    sketch = outline(text)
+    ends = accumulate(len(line) + 1 for line in lines)
+    return [sketch.has_code(end - len(line) - 1, end) for line, end in zip(lines, ends, strict=True)]
+
+
+def _in_fence(run: Sequence[str], lead: str) -> list[str]:
+    fence = lead + _fence("\n".join(run))
+    return [fence, *run, fence] if run else []

@@ -1,0 +1,50 @@
+"""Addresses of servers that may hold a name and a password: these are for the server alone, and never shown."""
+
+from __future__ import annotations
+
+import re
+from base64 import b64encode
+from typing import NamedTuple
+from urllib.parse import unquote
+
+from ragistry.errors import ConfigError
+
+_USER = re.compile(r"^(\s*[A-Za-z][\w+.-]*://|)([^/?#]*)@")
+_AFTER_PATH = re.compile(r"^(\s*[A-Za-z][\w+.-]*://|).*@", re.DOTALL)
+
+
+class Login(NamedTuple):
+    """What stands before the ``@`` of an address."""
+
+    user: str
+    password: str
+
+    @property
+    def header(self) -> str:
+        """The value of ``Authorization`` that sends it (RFC 7617)."""
+        return f"Basic {b64encode(f'{self.user}:{self.password}'.encode()).decode()}"
+
+
+def split_login(url: str) -> tuple[str, Login | None]:
+    """An address without its name and password, and these; None where there are none. It may lack a scheme.
+
+    Raises `ConfigError` for an ``@`` further on, which is that of a login with a character that ends one.
+    """
+    match = _USER.match(url)
+    rest = url[match.end() :] if match else url
+    if "@" in rest:
+        raise ConfigError(
+            f"the address {public_url(url)!r} has a '/', '?' or '#' before its '@'; write %2F, %3F or %23 in a password"
+        )
+    if match is None:
+        return url, None
+    user, _, password = match[2].partition(":")
+    return match[1] + rest, Login(unquote(user), unquote(password))
+
+
+def public_url(url: str) -> str:
+    """An address as it may be shown: without name and password, with or without a scheme.
+
+    Of one that has an ``@`` later on, as where a ``/`` of a password is not written ``%2F``, only what follows is.
+    """
+    return _AFTER_PATH.sub(r"\1…@", _USER.sub(r"\1", url))
