@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from threading import RLock
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
@@ -23,6 +22,8 @@ from ragistry.techniques.registry import DEFAULT_TECHNIQUE, TechniqueRegistry
 from ragistry.techniques.shape import wanted_resources
 from ragistry.types import RetrievalResult, Where
 from ragistry.utils.extracted import ExtractLimits
+from ragistry.utils.forking import brief_rlock
+from ragistry.utils.urls import split_login
 
 if TYPE_CHECKING:
     from ragistry.library.archive_targets import ArchiveTargets
@@ -90,7 +91,7 @@ class Workspace:
         self.settings = resolved.settings
         self.origins = resolved.origins
         self._parts: dict[str, Any] = {}
-        self._lock = RLock()
+        self._lock = brief_rlock()
         self._closed = False
 
     @property
@@ -223,11 +224,13 @@ class Workspace:
                 ) from error
         from ragistry.stores.chroma import ChromaStore
 
+        host, login = split_login(settings.chroma_host)
+        headers = {"x-chroma-token": settings.chroma_api_key} if settings.chroma_api_key else {}
         return ChromaStore.connect(
-            settings.chroma_host,
+            host,
             port=settings.chroma_port,
             ssl=settings.chroma_ssl,
-            headers={"x-chroma-token": settings.chroma_api_key} if settings.chroma_api_key else None,
+            headers=headers | ({"Authorization": login.header} if login else {}),
             tenant=settings.chroma_tenant,
             database=settings.chroma_database,
             timeout=settings.chroma_timeout,

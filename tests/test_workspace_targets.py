@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from ragistry import Workspace, open_workspace
-from ragistry.errors import CollectionAlreadyExistsError, CollectionNotFoundError, ConfigError
+from ragistry.errors import CollectionAlreadyExistsError, CollectionNotFoundError, ConfigError, StoreCorruptError
 from ragistry.mcp import tools
 from ragistry.techniques.routing.target import Target
 from ragistry.tools.archives import archive_target
@@ -94,8 +95,28 @@ def test_a_damaged_repository_is_named_and_the_others_are_served(workspace: Work
     found = workspace.search(KERNEL, technique="routed")
     assert found.documents[0].metadata["collection"] == "widget"
     [said] = found.degraded
-    assert "repository broken was not searched: " in said
+    assert said.startswith("broken is known by its description only: ")
     assert "broken.json' is damaged" in said
+    assert workspace.targets()[2] == workspace.targets()[2], "routers keep what they know of a target that is the same"
+    with pytest.raises(StoreCorruptError, match=r"broken.json' is damaged"):
+        workspace.technique("routed").retrieve(KERNEL, where={"collection": "broken"})
+
+
+def test_who_may_not_search_a_damaged_repository_is_not_told_of_it(workspace: Workspace) -> None:
+    (workspace.repositories.root / "broken.json").write_text("{", encoding="utf-8")
+    for where in ({"collection": "tea"}, {"collection": {"$in": ["tea", "widget"]}}):
+        assert workspace.search(KERNEL, technique="routed", where=where).degraded == ()
+
+
+def test_a_repository_whose_store_is_damaged_is_told_of_to_those_alone_who_may_search_it(workspace: Workspace) -> None:
+    entry = workspace.repositories.root / "widget.json"
+    record = json.loads(entry.read_text(encoding="utf-8"))
+    workspace.targets.close()
+    (workspace.repositories.root / record["folder"] / "store.db").write_bytes(b"no database" * 1_000)
+    found = workspace.search("green tea", technique="routed")
+    assert found.documents[0].metadata["source_file"] == "green.txt"
+    assert any(said.startswith("widget ") for said in found.degraded)
+    assert workspace.search("green tea", "routed", where={"collection": {"$in": ["tea", "weather"]}}).degraded == ()
 
 
 def test_a_repository_and_a_collection_of_one_name_are_refused(workspace: Workspace) -> None:

@@ -8,8 +8,11 @@ from typing import Any
 from ragistry.cli.options import DebugOption, JsonOption, WorkspaceOption
 from ragistry.cli.output import print_json
 from ragistry.cli.tables import print_table
+from ragistry.utils.urls import public_url
 
 SECRET = ("chroma_api_key",)
+ADDRESS = ("_url", "_host")
+"""Settings that may have a name and a password in them."""
 TECHNIQUE = "default technique"
 
 
@@ -34,6 +37,7 @@ def config(
     values["archives"] = [archive["name"] for archive in values["archives"]]
     of_archives, archive_origins = archive_environment()
     values |= of_archives
+    values |= {name: public_url(value) for name, value in values.items() if value and name.lower().endswith(ADDRESS)}
     origins = origins | archive_origins
     if as_json:
         found = {name: {"value": used.get(name, value), "from": origins[name]} for name, value in values.items()}

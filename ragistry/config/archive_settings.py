@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from ragistry.config.parse import parse_config
+from ragistry.utils.urls import public_url, split_login
 
 TOP_K_RANGE = (1, 20)
 """Passages of an answer, from each archive and in all."""
 EVERY_LAYER = "*"
+LONGEST_WAIT = 86_400
+"""Seconds that anything may be waited for; what waits for longest takes no number that is much larger."""
 
 Language = Literal["en", "de"]
 
@@ -24,29 +28,43 @@ def clamped(top_k: int) -> int:
 
 
 def checked_url(url: str) -> str:
-    """The address of a server without a slash at its end. Raises `ValueError`."""
-    if not url.startswith(("http://", "https://")):
-        raise ValueError(f"the address {url!r} has no scheme; write http://HOST:PORT")
-    return url.rstrip("/")
+    """The address of a server, its scheme in small letters and without a slash at its end. Raises `ValueError`."""
+    scheme = re.match("https?://", url, re.IGNORECASE)
+    if scheme is None:
+        raise ValueError(f"the address {public_url(url)!r} has no scheme; write http://HOST:PORT")
+    split_login(url)  # raises where a part of its password would be taken for the host
+    return scheme[0].lower() + url[scheme.end() :].rstrip("/")
+
+
+def _as_path_segment(name: str) -> str:
+    """Tenant and database stand in the paths that a Chroma server is asked for, and must not lead elsewhere."""
+    if not name or name in (".", "..") or not name.isprintable() or set(name) & set("/\\?#% "):
+        raise ValueError(f"{name!r} cannot be the name of a tenant or database; use letters, digits, '_', '-' and '.'")
+    return name
 
 
 ServerURL = Annotated[str, AfterValidator(checked_url)]
+"""With a name and a password, where the server asks for them; without a port it is that of the scheme."""
+Segment = Annotated[str, AfterValidator(_as_path_segment)]
+Seconds = Annotated[float, Field(gt=0, le=LONGEST_WAIT, allow_inf_nan=False)]
 
 
 class ArchiveSettings(BaseModel):
     """Each setting stands under the name of its variable, with what serves where that is not set."""
 
-    model_config = ConfigDict(frozen=True, extra="ignore", validate_by_name=True, validate_by_alias=True)
+    model_config = ConfigDict(
+        frozen=True, extra="ignore", validate_by_name=True, validate_by_alias=True, hide_input_in_errors=True
+    )
 
-    chromadb_url: ServerURL = Field(default="http://chromadb:8000", alias="DOCPROC_CHROMADB_URL")
-    tei_url: ServerURL = Field(default="http://tei-embeddings:8080", alias="DOCPROC_TEI_EMBEDDINGS_URL")
+    chromadb_url: ServerURL = Field(default="http://chromadb:8000", alias="DOCPROC_CHROMADB_URL", repr=False)
+    tei_url: ServerURL = Field(default="http://tei-embeddings:8080", alias="DOCPROC_TEI_EMBEDDINGS_URL", repr=False)
     top_k: Annotated[int, AfterValidator(clamped)] = Field(default=5, alias="RAG_DEFAULT_TOP_K")
     layer: str = Field(default="chunk", alias="RAG_DEFAULT_LAYER", description=f"{EVERY_LAYER}: every layer")
-    query_timeout: float = Field(default=5, gt=0, alias="RAG_QUERY_TIMEOUT_SECONDS", allow_inf_nan=False)
-    embed_timeout: float = Field(default=10, gt=0, alias="RAG_EMBED_TIMEOUT_SECONDS", allow_inf_nan=False)
+    query_timeout: Seconds = Field(default=5, alias="RAG_QUERY_TIMEOUT_SECONDS")
+    embed_timeout: Seconds = Field(default=10, alias="RAG_EMBED_TIMEOUT_SECONDS")
     language: Language = Field(default="en", alias="RAG_LANGUAGE", description="of the headings of an answer")
-    tenant: str = Field(default="default_tenant", alias="CHROMA_TENANT")
-    database: str = Field(default="default_database", alias="CHROMA_DATABASE")
+    tenant: Segment = Field(default="default_tenant", alias="CHROMA_TENANT")
+    database: Segment = Field(default="default_database", alias="CHROMA_DATABASE")
 
 
 def archive_settings(environ: Mapping[str, str] | None = None) -> ArchiveSettings:

@@ -4,25 +4,17 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
 
-from ragistry.config.archive_settings import ServerURL
+from ragistry.config.archive_settings import Segment, ServerURL
 
 MAX_ARCHIVES = 64
 """Each is asked in a thread of its own."""
 
 Name = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 CollectionName = Annotated[str, StringConstraints(pattern=r"^[a-zA-Z0-9][a-zA-Z0-9._-]{1,510}[a-zA-Z0-9]$")]
-
-
-def _as_path_segment(name: str) -> str:
-    """Tenant and database stand in the paths that a Chroma server is asked for, and must not lead elsewhere."""
-    if not name or name in (".", "..") or not name.isprintable() or set(name) & set("/\\?#% "):
-        raise ValueError(f"{name!r} cannot be the name of a tenant or database; use letters, digits, '_', '-' and '.'")
-    return name
-
-
-Segment = Annotated[str, AfterValidator(_as_path_segment)]
+OptionalURL = Annotated[ServerURL | None, BeforeValidator(lambda url: None if url == "" else url)]
+"""A form that is sent with an empty field has none, as an empty variable is one that is not set."""
 
 
 class RagArchiveConfig(BaseModel):
@@ -32,13 +24,13 @@ class RagArchiveConfig(BaseModel):
     search that of somebody else.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
 
     name: Name = Field(description="how it is called: in answers, and by a router")
     collection_name: CollectionName = Field(description="its collection on the Chroma server")
     embedding_model: Name = Field(description="the model that its vectors come from")
-    chromadb_url: ServerURL | None = Field(default=None, description="address of its Chroma server")
-    tei_url: ServerURL | None = Field(default=None, description="address of the server that embeds queries")
+    chromadb_url: OptionalURL = Field(default=None, repr=False, description="address of its Chroma server")
+    tei_url: OptionalURL = Field(default=None, repr=False, description="address of the server that embeds queries")
     description: str = Field(default="", description="what is in it, for agents and routers")
     layer: Name | None = Field(default=None, description="the layer that is searched; `*`: every layer")
     tenant: Segment | None = Field(default=None, description="tenant of the Chroma server")

@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from pydantic import Field, ValidationError
 
+from ragistry.config.archive_settings import Seconds, Segment
 from ragistry.config.archives import Archives
 from ragistry.config.files import DocumentsFile, ExtractionLimits, Overlap, Size, Strict, VectorStoresFile
 from ragistry.config.problems import Problems, explain
@@ -42,9 +43,9 @@ class Settings(Strict):
     chroma_port: int = Field(default=8000, ge=1, le=65_535)
     chroma_ssl: bool = False
     chroma_api_key: str | None = None
-    chroma_tenant: str = "default_tenant"
-    chroma_database: str = "default_database"
-    chroma_timeout: float = Field(default=30, gt=0)
+    chroma_tenant: Segment = "default_tenant"
+    chroma_database: Segment = "default_database"
+    chroma_timeout: Seconds = 30
     archives: Archives = Field(default=[], description="collections of other Chroma servers, to route queries to")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from threading import Lock
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
 from ragistry.protocols import Embedder, TokenCounter
@@ -20,8 +20,7 @@ class CachedQueries:
 
     def __init__(self, embedder: Embedder) -> None:
         self.embedder = embedder
-        self._kept: dict[str, Vectors] = {}
-        self._lock = Lock()
+        self._query = lru_cache(QUERIES_KEPT)(partial(_query, embedder))
 
     @property
     def fingerprint(self) -> EmbedderFingerprint:
@@ -30,16 +29,7 @@ class CachedQueries:
     def embed(self, texts: Sequence[str], *, role: Role = "document") -> Vectors:
         if role != "query" or len(texts) != 1:
             return self.embedder.embed(texts, role=role)
-        with self._lock:
-            vectors = self._kept.get(texts[0])
-        if vectors is None:
-            vectors = self.embedder.embed(texts, role=role)
-            vectors.flags.writeable = False
-            with self._lock:
-                self._kept[texts[0]] = vectors
-                if len(self._kept) > QUERIES_KEPT:
-                    del self._kept[next(iter(self._kept))]
-        return vectors
+        return self._query(texts[0])
 
     def close(self) -> None:
         """Let go of the embedder's connections, where it has any."""
@@ -54,6 +44,12 @@ class CachedQueriesAndTokens(CachedQueries):
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
         assert isinstance(self.embedder, TokenCounter)
         return self.embedder.count_tokens(texts)
+
+
+def _query(embedder: Embedder, text: str) -> Vectors:
+    vectors = embedder.embed([text], role="query")
+    vectors.flags.writeable = False
+    return vectors
 
 
 def cached(embedder: Embedder) -> CachedQueries:

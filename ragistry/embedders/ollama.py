@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from ragistry.embedders.models import known_model
@@ -42,10 +41,18 @@ class OllamaEmbedder:
         self._prefixes = prefixes_of(model, query_prefix, document_prefix)
         self._on_long = on_long
         self._options = options
+        self._fingerprint: EmbedderFingerprint | None = None
 
-    @cached_property
+    @property
     def fingerprint(self) -> EmbedderFingerprint:
         """Asked of the server once; raises `ModelError`."""
+        # Not `cached_property`: that of Python 3.11 has one lock for all objects of the class, which would be held
+        # while a server hangs, and for ever in a child that is forked meanwhile.
+        if self._fingerprint is None:
+            self._fingerprint = self._asked_fingerprint()
+        return self._fingerprint
+
+    def _asked_fingerprint(self) -> EmbedderFingerprint:
         dimension = len(self._client.embed("dimension", self.model, options=self._options))
         known = known_model(self.model)
         return EmbedderFingerprint(

@@ -2,25 +2,37 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field
 from threading import Lock
 from typing import NamedTuple
 
+from ragistry.config.archive_settings import ArchiveSettings
+from ragistry.config.archives import RagArchiveConfig
 from ragistry.errors import ChromaDBConnectionError, CollectionNotFoundError, DatabaseNotFoundError
 from ragistry.stores.chroma_client import Connection, connect
-from ragistry.stores.forking import brief_lock
-
-DEFAULT_PORT = 8000
-"""Where an address has none."""
+from ragistry.utils.forking import brief_lock
+from ragistry.utils.urls import split_login
 
 
 class Place(NamedTuple):
-    """A database of a server, and what is sent to a proxy before it."""
+    """A database of a server, whose ``url`` has no login, and the headers that go with each request."""
 
     url: str
     tenant: str
     database: str
     headers: tuple[tuple[str, str], ...] = ()
+
+
+def place_of(archive: RagArchiveConfig, settings: ArchiveSettings) -> Place:
+    """Where an archive lies. A login in the address becomes a header, unless the archive's headers have another."""
+    url, login = split_login(archive.chromadb_url or settings.chromadb_url)
+    headers = dict(archive.headers)
+    if login is not None and "authorization" not in map(str.lower, headers):
+        headers["Authorization"] = login.header
+    return Place(
+        url, archive.tenant or settings.tenant, archive.database or settings.database, tuple(sorted(headers.items()))
+    )
 
 
 @dataclass(slots=True)
@@ -35,7 +47,7 @@ class Clients:
     def __init__(self, timeout: float) -> None:
         self._timeout = timeout
         self._lock = brief_lock()
-        self._kept: dict[Place, _Kept] = {}
+        self._kept: dict[tuple[int, Place], _Kept] = {}  # by process: a fork shares what is connected
 
     def connection(self, place: Place) -> Connection:
         """The one client of a place; it survives a restart of the server.
@@ -43,7 +55,7 @@ class Clients:
         Raises `ChromaDBConnectionError`, `DatabaseNotFoundError`.
         """
         with self._lock:
-            kept = self._kept.setdefault(place, _Kept())
+            kept = self._kept.setdefault((os.getpid(), place), _Kept())
         if not kept.lock.acquire(timeout=self._timeout):
             raise ChromaDBConnectionError(f"ChromaDB at {place.url} does not answer; check that the server runs")
         try:
@@ -57,15 +69,15 @@ class Clients:
         """Close every client; none of them can be used afterwards."""
         with self._lock:
             kept, self._kept = self._kept, {}
-        for one in kept.values():
-            if one.connection is not None:
+        for (process, _), one in kept.items():
+            if one.connection is not None and process == os.getpid():
                 one.connection.close()
 
 
 def _connected(place: Place, timeout: float) -> Connection:
     try:
-        return connect(
-            place.url, DEFAULT_PORT, ssl=False, headers=dict(place.headers), tenant=place.tenant,
+        return connect(  # the port and `ssl` are for a host without scheme; an address says both itself
+            place.url, 8000, ssl=False, headers=dict(place.headers), tenant=place.tenant,
             database=place.database, timeout=timeout,
         )  # fmt: skip
     except CollectionNotFoundError as error:  # no collection was asked for yet

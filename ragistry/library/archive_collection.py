@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from functools import partial
 from math import hypot
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from ragistry.config.archive_settings import EVERY_LAYER, ArchiveSettings
 from ragistry.config.archives import RagArchiveConfig
 from ragistry.errors import CollectionNotFoundError, EmbeddingMismatchError
-from ragistry.library.archive_clients import Clients, Place
+from ragistry.library.archive_clients import Clients, place_of
 from ragistry.stores.chroma_errors import translated
 from ragistry.stores.chroma_records import PAGE, Row, batched, matching_ids
 from ragistry.stores.chroma_where import native
@@ -55,10 +56,11 @@ class Stored(NamedTuple):
 
 
 class Opened(NamedTuple):
-    """A collection that was found, and its space."""
+    """A collection that was found, its space, and the process that found it: a fork shares its connection."""
 
     rows: Collection
     space: ScoreKind
+    process: int
 
 
 class Archive:
@@ -74,12 +76,7 @@ class Archive:
         self.layer = config.layer or settings.layer
         self.place = f"archive {config.name!r}, collection {config.collection_name!r}"
         self._clients = clients
-        self._database = Place(
-            config.chromadb_url or settings.chromadb_url,
-            config.tenant or settings.tenant,
-            config.database or settings.database,
-            tuple(sorted(config.headers.items())),
-        )
+        self._database = place_of(config, settings)
         self._opened: Opened | None = None
 
     def nearest(
@@ -135,7 +132,7 @@ class Archive:
     def _nearest(
         self, vector: Any, top_k: int, condition: dict[str, Any] | None, with_cosines: bool
     ) -> tuple[ScoreKind, list[Hit]]:
-        rows, space = self._open(len(vector))
+        rows, space, _ = self._open(len(vector))
         with translated(self.place):
             found = _query(rows, vector, top_k, condition, with_vectors=with_cosines and space != "cosine")
         return space, [self._hit(stored, space) for stored in found]
@@ -148,14 +145,14 @@ class Archive:
 
     def _open(self, dimension: int | None) -> Opened:
         opened = self._opened
-        if opened is None:  # two threads may both open it, to the same end
+        if opened is None or opened.process != os.getpid():  # two threads may both open it, to the same end
             client = self._clients.connection(self._database).client
             with translated(self.place):
                 rows = client.get_collection(self.config.collection_name, embedding_function=None)
             if dimension is None:  # nothing is compared, so that the next to search still has to check
-                return Opened(rows, _space(rows))
+                return Opened(rows, _space(rows), os.getpid())
             self._check_dimension(rows, dimension)
-            opened = self._opened = Opened(rows, _space(rows))
+            opened = self._opened = Opened(rows, _space(rows), os.getpid())
         return opened
 
     def _check_dimension(self, rows: Collection, dimension: int) -> None:

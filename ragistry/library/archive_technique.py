@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
+
 from ragistry.config.archive_settings import ArchiveSettings, archive_settings, clamped
 from ragistry.config.archives import RagArchiveConfig
+from ragistry.errors import ChromaDBConnectionError, ModelConnectionError
+from ragistry.library.archive_calls import LateError, in_time
 from ragistry.library.archive_clients import Clients
 from ragistry.library.archive_collection import Archive
 from ragistry.library.archive_embeddings import query_embedder
@@ -12,11 +18,17 @@ from ragistry.trace import stage
 from ragistry.types import Document, Where, ranked
 from ragistry.utils.limits import check_query, check_top_k
 
+if TYPE_CHECKING:
+    from ragistry.protocols import Vectors
+
+Answer = TypeVar("Answer")
+
 
 class ArchiveTechnique:
     """Dense retrieval from one archive.
 
-    ``name`` and ``description`` are what a router goes by; ``place`` is how messages call it.
+    ``name`` and ``description`` are what a router goes by; ``place`` is how messages call it. No call takes longer than
+    the times of `ArchiveSettings`, whatever the servers do.
     """
 
     def __init__(self, archive: RagArchiveConfig, settings: ArchiveSettings) -> None:
@@ -36,19 +48,33 @@ class ArchiveTechnique:
         check_query(query)
         limit = self._settings.top_k if top_k is None else clamped(check_top_k(top_k))
         with stage("embed"):
-            vector = self._embedder.embed([query], role="query")[0]
+            vector = self._embedded(query)
         with stage("search", archive=self.name) as search:
-            _, hits = self._archive.nearest(vector, limit, where)
+            _, hits = self._asked(partial(self._archive.nearest, vector, limit, where))
             search.documents_out = len(hits)
         return ranked(hit.document for hit in hits if hit.document.content.strip())
 
     def count(self) -> int:
         """How many passages the collection has, of any layer. Raises `StoreError`."""
-        return self._archive.count()
+        return self._asked(self._archive.count)
 
     def sample(self, size: int) -> list[Document]:
         """Up to ``size`` passages of the archive's layer, by whose text a router knows it. Raises `StoreError`."""
-        return self._archive.sample(size)
+        return self._asked(partial(self._archive.sample, size))
+
+    def _embedded(self, query: str) -> Vectors:
+        seconds = self._settings.embed_timeout
+        try:
+            return in_time(lambda: self._embedder.embed([query], role="query")[0], seconds)
+        except LateError as error:
+            raise ModelConnectionError(f"{self.place}: its embedding service gave {error}") from error
+
+    def _asked(self, ask: Callable[[], Answer]) -> Answer:
+        """What the server answers within the time of a query, in however many requests and pieces."""
+        try:
+            return in_time(ask, self._settings.query_timeout)
+        except LateError as error:
+            raise ChromaDBConnectionError(f"{self.place}: {error}") from error
 
     def close(self) -> None:
         """Let go of the connections; the technique cannot be used afterwards."""

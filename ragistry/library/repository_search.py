@@ -7,9 +7,9 @@ from time import perf_counter
 
 from ragistry.library.contract_collection import Collection
 from ragistry.protocols import SourceStore, Technique
-from ragistry.stores.forking import brief_lock
 from ragistry.trace import collect
 from ragistry.types import Document, RetrievalResult, Where
+from ragistry.utils.forking import brief_lock
 
 Build = Callable[[SourceStore], Technique]
 """Makes a technique over a store, such as one of a `TechniqueRegistry` that is given it."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import cast
 
 from ragistry.errors import StoreCorruptError, StoreError
 from ragistry.library.contract_entries import Entry, names, read_entry
@@ -10,16 +11,15 @@ from ragistry.library.repository import Repositories
 from ragistry.library.repository_search import Build, RepositoryTechnique
 from ragistry.library.scope import being_renamed
 from ragistry.library.service import DocumentService
-from ragistry.stores.local import LocalStore
-from ragistry.techniques.routing.target import Target, library_targets
-from ragistry.trace import degraded
+from ragistry.techniques.routing.target import Place, Target, library_targets
+from ragistry.types import Document, Where
 
 
 @dataclass(slots=True)
 class WorkspaceTargets:
     """Called at every query. ``build``: makes the technique that searches a repository, over its store.
 
-    A repository whose record is damaged is named in the trace, and the others are served.
+    A repository whose record or store is damaged is a target as well, so that only who may search it is told of it.
     """
 
     library: DocumentService
@@ -27,6 +27,7 @@ class WorkspaceTargets:
     build: Build
     added: list[Target] = field(default_factory=list)
     _kept: dict[str, RepositoryTechnique] = field(default_factory=dict)
+    _broken: dict[str, Broken] = field(default_factory=dict)
 
     def __call__(self) -> list[Target]:
         return [*self._of_collections(), *self._of_repositories(), *self.added]
@@ -56,32 +57,58 @@ class WorkspaceTargets:
         """Each repository with its open store, kept from one query to the next, by which routers know it."""
         records = _records(self.repositories)
         self._kept = {
-            entry.name: self._kept.get(entry.name)
-            or RepositoryTechnique(self.repositories.collection(entry.name), self.build)
-            for entry in records
+            name: self._kept.get(name) or RepositoryTechnique(self.repositories.collection(name), self.build)
+            for name, entry in records.items()
+            if isinstance(entry, Entry)
         }
-        return [_target(entry, self._kept[entry.name]) for entry in records]
+        return [self._of_repository(name, record) for name, record in records.items()]
+
+    def _of_repository(self, name: str, record: Entry | StoreCorruptError) -> Target:
+        if not isinstance(record, Entry):
+            broken = self._as_broken(name, record)
+            return Target(name, "", "repository", technique=broken, store=broken)
+        technique, store = self._kept[name], cast("Place | None", None)
+        try:
+            store = technique.collection.at(record.folder)
+        except StoreError as error:
+            store = self._as_broken(name, error)
+        return Target(name, _about(record), "repository", technique=technique, store=store)
+
+    def _as_broken(self, name: str, error: StoreError) -> Broken:
+        """The same object as long as it is broken in the same way, by which routers know it."""
+        known = self._broken.get(name)
+        if known is None or str(known.error) != str(error):
+            known = self._broken[name] = Broken(error)
+        return known
 
 
-def _target(entry: Entry, technique: RepositoryTechnique) -> Target:
-    store: LocalStore | None = None
-    try:
-        store = technique.collection.at(entry.folder)
-    except StoreError as error:
-        degraded(f"repository {entry.name} is known by its description only: {error}")
-    return Target(entry.name, _about(entry), "repository", technique=technique, store=store)
+class Broken:
+    """A repository, or its store, that cannot be read: whoever asks it is told why."""
+
+    def __init__(self, error: StoreError) -> None:
+        self.error = error
+
+    def retrieve(self, query: str, *, top_k: int | None = None, where: Where | None = None) -> list[Document]:  # noqa: ARG002
+        raise self.error.with_traceback(None)
+
+    def count(self) -> int:
+        raise self.error.with_traceback(None)
+
+    def sample(self, size: int) -> list[Document]:  # noqa: ARG002
+        raise self.error.with_traceback(None)
 
 
-def _records(repositories: Repositories) -> list[Entry]:
-    found = []
+def _records(repositories: Repositories) -> dict[str, Entry | StoreCorruptError]:
+    """What is on record of each repository, or why that cannot be read."""
+    found: dict[str, Entry | StoreCorruptError] = {}
     for name in names(repositories.root):
         try:
             entry = read_entry(repositories.root, name)
         except StoreCorruptError as error:
-            degraded(f"repository {name} was not searched: {error}")
+            found[name] = error
             continue
         if entry is not None:
-            found.append(entry)
+            found[name] = entry
     return found
 
 

@@ -6,7 +6,7 @@ import re
 from typing import NamedTuple
 from urllib.parse import quote, unquote, urlsplit
 
-from ragistry.errors import QueryError
+from ragistry.tools.failures import CallError
 from ragistry.types import Document
 
 ROOT = "ragistry://collections/"
@@ -26,11 +26,11 @@ def write_address(address: Address) -> str:
     uri = ROOT + quote(address.collection, safe="")
     if not address.source_file:
         return uri
-    return f"{uri}/{quote(address.source_file)}#chunk={address.chunk_index}"
+    return f"{uri}/{quote(address.source_file, safe='')}#chunk={address.chunk_index}"
 
 
 def read_address(uri: str) -> Address:
-    """What a URI of `write_address` stands for; raises `QueryError` for any other."""
+    """What a URI of `write_address` stands for; raises `CallError` for any other."""
     try:
         parts = urlsplit(uri)
         collection, _, source = parts.path.removeprefix("/").partition("/")
@@ -39,7 +39,7 @@ def read_address(uri: str) -> Address:
             raise ValueError("not of the form")
         return Address(unquote(collection, errors="strict"), unquote(source, errors="strict"), int(chunk[1]))
     except ValueError as error:
-        raise QueryError(f"no resource {uri[:200]!r}; list the resources, or take the url of a result") from error
+        raise CallError(f"no resource {uri[:200]!r}; list the resources, or take the url of a result") from error
 
 
 def url_of(document: Document) -> str:

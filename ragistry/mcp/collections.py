@@ -7,9 +7,9 @@ from typing import Any
 
 from mcp import types
 
-from ragistry.errors import QueryError
 from ragistry.mcp.addresses import ROOT, Address, read_address, write_address
 from ragistry.mcp.passages import fetch
+from ragistry.tools.failures import CallError
 from ragistry.tools.quoting import one_line
 from ragistry.tools.reach import Reach
 from ragistry.tools.tokens import estimated_tokens
@@ -20,7 +20,7 @@ SOURCES_TOKENS = 7_000
 TEMPLATE = types.ResourceTemplate(
     name="passage",
     title="Passage of a source",
-    uri_template=ROOT + "{collection}/{+source_file}{#chunk}",
+    uri_template=ROOT + "{collection}/{source_file}#chunk={chunk}",
     description="The text around one passage of a source, by the url of a search result.",
     mime_type="application/json",
 )
@@ -41,15 +41,27 @@ def listed(reach: Reach) -> list[types.Resource]:
 
 
 def read(reach: Reach, uri: str) -> types.ReadResourceResult:
-    """A resource's JSON. Raises `QueryError` for what is not in reach, as for what does not exist."""
+    """A resource's JSON. Raises `CallError` for what is not in reach, as for what does not exist."""
     address = read_address(uri)
-    if address.collection not in reach.names():
-        raise QueryError(f"no resource {one_line(uri)!r}; list the resources, or take the url of a result")
-    content = fetch(reach, chunk_id(*address)) if address.source_file else _collection(reach, address.collection)
+    try:
+        if address.collection not in reach.names():
+            raise CallError(f"no collection {address.collection!r}")
+        content = (
+            fetch(reach, _chunk(reach, address)) if address.source_file else _collection(reach, address.collection)
+        )
+    except CallError as error:
+        told = f"no resource {one_line(uri)!r}; list the resources, or take the url of a result"
+        raise CallError(told) from error
     text = json.dumps(content, ensure_ascii=False)
     return types.ReadResourceResult(
         contents=[types.TextResourceContents(uri=uri, mime_type="application/json", text=text)]
     )
+
+
+def _chunk(reach: Reach, address: Address) -> str:
+    """The id of a passage: while its collection is being renamed, the one by which the store still has it."""
+    ids = [chunk_id(name, *address[1:]) for name in reach.library.scope.stored(address.collection)]
+    return next((id for id in ids if len(ids) > 1 and reach.library.store.get([id])), chunk_id(*address))
 
 
 def _collection(reach: Reach, name: str) -> dict[str, Any]:

@@ -23,16 +23,20 @@ TOKEN_CHARACTERS = 16
 
 
 class TokenGate:
-    """Lets through what carries ``Authorization: Bearer TOKEN``; anything else gets 401."""
+    """Lets through what carries ``Authorization: Bearer TOKEN``; anything else gets 401.
+
+    The name of the scheme may be written in any letters (RFC 9110, section 11.1).
+    """
 
     def __init__(self, app: ASGIApp, token: str) -> None:
         self.app = app
-        self._expected = f"Bearer {token}".encode()
+        self._expected = token.encode()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
-            given = Headers(scope=scope).get("authorization", "").encode("latin-1")
-            if not hmac.compare_digest(given, self._expected):
+            kind, _, given = Headers(scope=scope).get("authorization", "").partition(" ")
+            right = hmac.compare_digest(given.strip(" ").encode("latin-1"), self._expected)
+            if kind.lower() != "bearer" or not right:
                 refusal = PlainTextResponse("a token is needed", 401, {"WWW-Authenticate": "Bearer"})
                 await refusal(scope, receive, send)
                 return

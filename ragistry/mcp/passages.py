@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from ragistry.errors import QueryError
 from ragistry.mcp.addresses import url_of
 from ragistry.techniques.neighbours import widened
+from ragistry.tools.failures import CallError
 from ragistry.tools.quoting import one_line, visible
 from ragistry.tools.reach import Reach
 from ragistry.tools.result_text import place
@@ -23,13 +23,14 @@ TOLD = ("collection", "source_file", "title", "section", "heading_context", "pag
 
 
 def fetch(reach: Reach, chunk: str) -> dict[str, Any]:
-    """``{"id", "title", "text", "url", "metadata"}`` of a chunk. Raises `QueryError` where it is not in reach."""
+    """``{"id", "title", "text", "url", "metadata"}`` of a chunk. Raises `CallError` where it is not in reach."""
     found = reach.library.store.get([chunk])
     if not found or not reach.holds(found[0]):
-        raise QueryError(f"no document {one_line(chunk, 100)!r}; take an id from the results of search")
+        raise CallError(f"no document {one_line(chunk, 100)!r}; take an id from the results of search")
     [hit] = found
     where = {"collection": hit.metadata["collection"]}
     [wide] = widened(reach.library.store, [hit], reach=REACH, top_k=1, where=where, choose=_as_many_as_fit)
+    [hit, wide] = reach.library.scope.named([hit, wide])
     metadata = {key: _told(wide.metadata[key]) for key in TOLD if key in wide.metadata}
     text = visible(wide.content)
     if _length(text) > TOKENS:

@@ -18,10 +18,9 @@ from mcp.server.stdio import stdio_server
 from mcp.server.subscriptions import ListenHandler
 
 from ragistry import __version__
-from ragistry.errors import QueryError
 from ragistry.mcp import collections, tools
 from ragistry.mcp.changes import Changes
-from ragistry.tools.failures import failure_text
+from ragistry.tools.failures import CallError, failure_text
 from ragistry.tools.search_library import SearchLibraryTool
 
 Context = ServerRequestContext[Any, Any]
@@ -62,8 +61,9 @@ class LibraryServer:
         try:
             return await run_sync(collections.read, self.tool.reach, params.uri)
         except Exception as error:  # the SDK would tell the client whatever the message says
-            code = types.INVALID_PARAMS if isinstance(error, QueryError) else types.INTERNAL_ERROR
-            raise MCPError(code, failure_text(error, "the resource").removeprefix("Error: ")) from error
+            code = types.INVALID_PARAMS if isinstance(error, CallError) else types.INTERNAL_ERROR
+            text = failure_text(error, "the resource", limited=self.tool.reach.limited)
+            raise MCPError(code, text.removeprefix("Error: ")) from error
 
     async def initialized(self, context: Context, _: types.NotificationParams | None) -> None:
         self.changes.add(context.session)

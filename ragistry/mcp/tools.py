@@ -8,11 +8,10 @@ from typing import Any
 
 from mcp import types
 
-from ragistry.errors import QueryError
 from ragistry.mcp.addresses import url_of
 from ragistry.mcp.passages import fetch, title_of
 from ragistry.tools.arguments import parse_arguments, read_object
-from ragistry.tools.failures import failure_text
+from ragistry.tools.failures import CallError, failure_text
 from ragistry.tools.quoting import one_line
 from ragistry.tools.search_library import SearchLibraryTool
 
@@ -69,7 +68,7 @@ def call(tool: SearchLibraryTool, name: str, arguments: Mapping[str, Any]) -> ty
     try:
         return _text(json.dumps(connector(tool, arguments), ensure_ascii=False))
     except Exception as error:  # noqa: BLE001, a technique of the user's may raise anything, and a model waits
-        return _text(failure_text(error, name), True)
+        return _text(failure_text(error, name, limited=tool.reach.limited), True)
 
 
 def _search(tool: SearchLibraryTool, arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -82,7 +81,7 @@ def _search(tool: SearchLibraryTool, arguments: Mapping[str, Any]) -> dict[str, 
 def _fetch(tool: SearchLibraryTool, arguments: Mapping[str, Any]) -> dict[str, Any]:
     chunk = read_object(arguments, ["id"]).get("id")
     if not isinstance(chunk, str) or not 0 < len(chunk) <= ID_CHARACTERS:
-        raise QueryError(f"id must be text of 1 to {ID_CHARACTERS} characters, got {one_line(repr(chunk), 100)}")
+        raise CallError(f"id must be text of 1 to {ID_CHARACTERS} characters, got {one_line(repr(chunk), 100)}")
     return fetch(tool.reach, chunk)
 
 

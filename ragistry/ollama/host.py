@@ -7,6 +7,7 @@ import os
 from urllib.parse import urlsplit
 
 from ragistry.errors import ConfigError
+from ragistry.utils.urls import split_login
 
 PORT = 11434
 _PORTS = {"http": 80, "https": 443}
@@ -22,19 +23,19 @@ def parse_host(host: str | None) -> str:
 
     A missing host is this machine, a missing scheme http, a missing port 11434, or the scheme's own where a scheme is
     written. An address that servers listen on but nobody can call (``0.0.0.0``, ``::``) is this machine too.
-    Raises `ConfigError`.
+    A name and a password are left out: Ollama asks for none. Raises `ConfigError`.
     """
-    text = (host or "").strip().strip("\"'").strip()
+    text, _ = split_login((host or "").strip().strip("\"'").strip())
     scheme, written, rest = text.partition("://")
     if not written:
         scheme, rest = "http", text
     if scheme not in _PORTS:
-        raise ConfigError(f"the address of Ollama starts with {scheme!r} in {host!r}; write http:// or https://")
+        raise ConfigError(f"the address of Ollama starts with no http:// or https://: {text!r}; write one")
     try:
         parts = urlsplit(f"{scheme}://{_bracketed(rest)}")
         name, port = parts.hostname, parts.port
     except ValueError as error:
-        raise ConfigError(f"the address of Ollama is malformed: {host!r} ({error}); write host:port") from error
+        raise ConfigError(f"the address of Ollama is malformed: {text!r} ({error}); write host:port") from error
     port = port or (_PORTS[scheme] if written else PORT)
     return f"{scheme}://{_callable(name or '127.0.0.1')}:{port}/{parts.path.strip('/')}".rstrip("/")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import json
+import os
 from collections.abc import Callable, Generator, Mapping
 from functools import cache, partial
 from ssl import SSLContext
@@ -15,6 +16,7 @@ import stamina
 
 from ragistry.errors import ConfigError
 from ragistry.ollama.failures import translated, understood, worth_retrying
+from ragistry.utils.urls import split_login
 
 Read = TypeVar("Read")
 
@@ -25,10 +27,11 @@ CONNECT_TIMEOUT = 5.0
 class JsonClient:
     """A server that takes JSON and answers JSON. Threads may share it.
 
-    ``server`` names it in messages, ``remedy`` says what to do where it cannot be reached. ``timeout``: seconds to
-    wait for each piece of an answer. ``attempts``: how often a request is sent at most, the first time included;
-    waits between them begin at ``backoff`` seconds, double, have up to ``backoff`` of jitter, and never pass
-    ``longest_wait``, whatever the server asks for in Retry-After.
+    ``base_url``: a name and a password in it are sent, but told to nobody else. ``server`` names it in messages,
+    ``remedy`` says what to do where it cannot be reached. ``timeout``: seconds to wait for each piece of an answer.
+    ``attempts``: how often a request is sent at most, the first time included; waits between them begin at ``backoff``
+    seconds, double, have up to ``backoff`` of jitter, and never pass ``longest_wait``, whatever the server asks for in
+    Retry-After.
     """
 
     def __init__(
@@ -43,23 +46,35 @@ class JsonClient:
         longest_wait: float = 30.0,
         headers: Mapping[str, str] | None = None,
     ) -> None:
-        self.base_url = base_url
-        self.server = f"{server} at {base_url}"
+        self.base_url, login = split_login(base_url)
+        self.server = f"{server} at {self.base_url}"
         self._remedy = remedy
         self._retry = stamina.RetryingCaller(
             attempts=attempts, timeout=None, wait_initial=backoff, wait_jitter=backoff, wait_max=longest_wait
         ).on(partial(worth_retrying, longest_wait=longest_wait))
         try:
-            self._http = httpx.Client(
-                base_url=base_url,
+            self._connect = partial(
+                httpx.Client,
+                base_url=self.base_url,
+                auth=login,
                 timeout=httpx.Timeout(timeout, connect=min(timeout, CONNECT_TIMEOUT)),
                 headers={"Content-Type": "application/json", **(headers or {})},
                 follow_redirects=True,
                 verify=_certificates(),
-                trust_env=not _on_this_machine(base_url),  # a proxy cannot reach this machine's own loopback
+                trust_env=not _on_this_machine(self.base_url),  # a proxy cannot reach this machine's own loopback
             )
+            self._client, self._owner = self._connect(), os.getpid()
         except httpx.InvalidURL as error:
-            raise ConfigError(f"the address of {server} is malformed: {base_url!r} ({error})") from error
+            raise ConfigError(
+                f"the address of {server} is malformed: {self.base_url!r} ({error}); write http://HOST:PORT"
+            ) from error
+
+    @property
+    def _http(self) -> httpx.Client:
+        """The connections of this process: a forked child would read its parent's answers on those that it inherits."""
+        if self._owner != os.getpid():
+            self._client, self._owner = self._connect(), os.getpid()
+        return self._client
 
     def get(self, path: str, read: Callable[[Any], Read]) -> Read:
         """What ``read`` makes of the answer to GET. Raises `ModelError`, also for an answer that it cannot read."""

@@ -7,7 +7,6 @@ import sqlite3
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, NamedTuple
 
 from ragistry.stores import meta
@@ -82,6 +81,7 @@ class Catalog:
         self.chunks = sum(group.chunks for group in self.groups.values())
         self._by_first = {group.first: group.id for group in self.groups.values()}
         self._firsts = sorted(self._by_first)
+        self._sources: list[SourceInfo] | None = None
         self._by_collection: dict[str | None, list[Group]] = {}
         for group in self.groups.values():
             self._by_collection.setdefault(group.collection, []).append(group)
@@ -102,10 +102,11 @@ class Catalog:
 
     def sources(self, collection: str | None) -> list[SourceInfo]:
         """The sources with a name, in order; without its hash one that is not whole, so that it is ingested again."""
+        if self._sources is None:  # no `cached_property`, whose lock a forked child would wait for in Python 3.11
+            self._sources = self._listed()
         return [info for info in self._sources if collection in (None, info.collection)]
 
-    @cached_property
-    def _sources(self) -> list[SourceInfo]:
+    def _listed(self) -> list[SourceInfo]:
         found = [
             (group.collection, group.source_file, group)
             for group in self.groups.values()

@@ -17,9 +17,10 @@ from ragistry.errors import StoreCorruptError, StoreError
 from ragistry.stores.database_errors import ERRORS, translated, translation
 from ragistry.stores.database_file import FILE, check_version, create, version_of
 from ragistry.stores.database_migration import FORMER, add_checksums
-from ragistry.stores.forking import brief_lock, write_lock
+from ragistry.stores.forking import write_lock
 from ragistry.stores.integrity import Fault, faults
 from ragistry.stores.rights import is_writable
+from ragistry.utils.forking import brief_lock
 from ragistry.utils.shown import one_line
 
 log = logging.getLogger(__name__)

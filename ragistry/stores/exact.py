@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragistry.stores.catalog import Catalog, Group
-from ragistry.stores.forking import brief_lock
 from ragistry.stores.reading import Keys, group_vectors
 from ragistry.types import Where
+from ragistry.utils.forking import brief_lock
 
 if TYPE_CHECKING:
     from ragistry.protocols import Vectors

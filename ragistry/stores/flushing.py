@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable
 from time import monotonic
 
-from ragistry.stores.forking import brief_lock
+from ragistry.utils.forking import brief_lock
 
 PAUSE = 0.5
 """Seconds without a write after which the index is brought up."""

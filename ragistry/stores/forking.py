@@ -11,7 +11,6 @@ import threading
 from time import monotonic
 from weakref import ref
 
-from ragistry.utils.forking import brief_lock as brief_lock
 from ragistry.utils.forking import brief_rlock
 
 PATIENCE = 5.0

@@ -11,13 +11,13 @@ from pathlib import Path
 from tantivy import Index, Query
 
 from ragistry.errors import StoreCorruptError, StoreError
-from ragistry.stores.forking import brief_lock
 from ragistry.stores.lexical_errors import REBUILD, translated
 from ragistry.stores.lexical_files import META, check_record, damage, place_to_open, write_record
 from ragistry.stores.lexical_query import Keys, Scores, all_keys, any_of, best, fetched
 from ragistry.stores.lexical_writing import schema, write
 from ragistry.stores.rights import is_writable
 from ragistry.utils.analysis import query_terms
+from ragistry.utils.forking import brief_lock
 
 WRITE_MEMORY = 50_000_000
 BUILD_MEMORY = 128_000_000

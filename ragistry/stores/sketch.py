@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from ragistry.stores.catalog import Catalog
 from ragistry.stores.exact import Matrix, nearest
-from ragistry.stores.forking import brief_lock
 from ragistry.stores.reading import Keys
+from ragistry.utils.forking import brief_lock
 
 WORDS = 6
 BITS = 64 * WORDS

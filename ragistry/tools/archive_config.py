@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from ragistry.config.archive_settings import Language
-from ragistry.config.archives import MAX_ARCHIVES, RagArchiveConfig
+from ragistry.config.archives import Archives
 from ragistry.config.parse import parse_config
 from ragistry.errors import InvalidConfigError
+from ragistry.utils.shown import shown
 
 KEY = "rag_config"
+
+_log = logging.getLogger(__name__)
 
 
 class ChromaRagConfig(BaseModel):
     """The archives of one agent; ``language`` of the headings of an answer, None: as the environment says."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
 
-    archives: list[RagArchiveConfig] = Field(default_factory=list, max_length=MAX_ARCHIVES)
+    archives: Archives = Field(default_factory=list)
     language: Language | None = None
 
 
@@ -31,7 +35,7 @@ def extract_rag_config(
 
     ``assistant``: the configuration of the assistant, for what the thread leaves open. The thread's archives replace
     the assistant's whole, an empty list too; LangChain's ``merge_configs([assistant, thread])`` comes to the same.
-    Raises `InvalidConfigError` with everything that is wrong.
+    What a platform says besides is left out, and logged. Raises `InvalidConfigError` with everything that is wrong.
     """
     for source in (config, assistant):
         configurable = (source or {}).get("configurable") or {}
@@ -44,4 +48,12 @@ def extract_rag_config(
 def _parsed(found: Any) -> ChromaRagConfig:
     if not isinstance(found, Mapping | ChromaRagConfig):
         raise InvalidConfigError(f"{KEY} is a {type(found).__name__}; write {{'archives': [...]}}")
-    return found if isinstance(found, ChromaRagConfig) else parse_config(ChromaRagConfig, found, KEY)
+    if isinstance(found, ChromaRagConfig):
+        return found
+    known = {name: value for name, value in found.items() if name in ChromaRagConfig.model_fields}
+    if "archives" not in known:  # else a misspelt name would be an agent without archives
+        known = dict(found)
+    elif len(known) < len(found):
+        others = shown(sorted(map(str, found.keys() - known.keys())))
+        _log.warning("%s: left out what is not known, %s; there are %s", KEY, others, ", ".join(known))
+    return parse_config(ChromaRagConfig, known, KEY)

@@ -6,18 +6,18 @@ import logging
 from collections import Counter
 from dataclasses import dataclass
 from functools import partial
-from threading import Lock
 from typing import TYPE_CHECKING, NamedTuple
 
 from ragistry.config.archive_settings import ArchiveSettings, clamped
 from ragistry.errors import RagistryError
+from ragistry.library.archive_calls import concurrently
 from ragistry.library.archive_clients import Clients
 from ragistry.library.archive_collection import Archive
 from ragistry.library.archive_embeddings import query_embedder
 from ragistry.tools.archive_config import ChromaRagConfig
 from ragistry.tools.archive_merge import Found, merged
-from ragistry.tools.concurrently import concurrently
 from ragistry.types import Document, EmbedderFingerprint
+from ragistry.utils.forking import brief_lock
 from ragistry.utils.limits import check_query
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ class ArchiveSearch:
         self.clients = Clients(settings.query_timeout)
         self.archives = [Archive(archive, settings, self.clients) for archive in config.archives]
         self._embedders: dict[Model, OpenAICompatibleEmbedder] = {}
-        self._lock = Lock()
+        self._lock = brief_lock()
 
     def search(self, query: str, top_k: int | None = None) -> ArchiveAnswer:
         """The best ``top_k`` passages of all archives, clamped to 1 to 20; None: as many as the environment says.

@@ -17,8 +17,8 @@ from ragistry.errors import (
     ModelNotFoundError,
     RagistryError,
 )
+from ragistry.library.archive_calls import LateError
 from ragistry.tools.archive_search import ArchiveAnswer
-from ragistry.tools.concurrently import LateError
 from ragistry.tools.quoting import indented, one_line, visible
 from ragistry.types import Document
 

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from ragistry.errors import QueryError
 from ragistry.tools.cursor import check_cursor
+from ragistry.tools.failures import CallError
 from ragistry.utils.limits import check_query
 from ragistry.utils.suggest import did_you_mean, listed
 
@@ -24,17 +25,21 @@ class SearchArguments(NamedTuple):
 
 
 def parse_arguments(arguments: Any, collections: Sequence[str]) -> SearchArguments:
-    """The arguments of a call, a mapping or its JSON. Raises `QueryError` for anything else.
+    """The arguments of a call, a mapping or its JSON. Raises `CallError` for anything else.
 
     ``collections``: the names that may be searched; one that is not among them is refused like one that nobody knows.
     """
     given = read_object(arguments, KNOWN)
-    query = check_query(_text(given, "query") or "")
+    query = _text(given, "query") or ""
+    try:
+        check_query(query)
+    except QueryError as error:
+        raise CallError(str(error)) from error
     if len(query) > QUERY_CHARACTERS:
-        raise QueryError(f"the query has {len(query):,} characters; {QUERY_CHARACTERS:,} are allowed, make it shorter")
+        raise CallError(f"the query has {len(query):,} characters; {QUERY_CHARACTERS:,} are allowed, make it shorter")
     collection, cursor = _text(given, "collection"), _text(given, "cursor")
     if collection is not None and collection not in collections:
-        raise QueryError(
+        raise CallError(
             f"no collection {collection[:100]!r}{did_you_mean(collection[:100], collections)}; "
             f"there are {listed(collections)}; choose one, or leave it out to search all"
         )
@@ -42,18 +47,18 @@ def parse_arguments(arguments: Any, collections: Sequence[str]) -> SearchArgumen
 
 
 def read_object(arguments: Any, known: Sequence[str]) -> Mapping[str, Any]:
-    """Arguments as a mapping with no keys but ``known``. Raises `QueryError`."""
+    """Arguments as a mapping with no keys but ``known``. Raises `CallError`."""
     if isinstance(arguments, str | bytes):
         try:
             arguments = json.loads(arguments)
         except (ValueError, RecursionError) as error:
-            raise QueryError(f"the arguments are not JSON: {str(arguments[:100])!r}; {_example(known)}") from error
+            raise CallError(f"the arguments are not JSON: {str(arguments[:100])!r}; {_example(known)}") from error
     if not isinstance(arguments, Mapping):
-        raise QueryError(f"the arguments must be an object, got {repr(arguments)[:100]}; {_example(known)}")
+        raise CallError(f"the arguments must be an object, got {repr(arguments)[:100]}; {_example(known)}")
     for key in arguments:
         if key not in known:
             name = str(key)[:100]
-            raise QueryError(f"unknown argument {name!r}{did_you_mean(name, known)}; there are {', '.join(known)}")
+            raise CallError(f"unknown argument {name!r}{did_you_mean(name, known)}; there are {', '.join(known)}")
     return arguments
 
 
@@ -64,9 +69,9 @@ def _example(known: Sequence[str]) -> str:
 def _text(given: Mapping[str, Any], name: str) -> str | None:
     value = given.get(name)
     if value is not None and not isinstance(value, str):
-        raise QueryError(f"{name} must be text, got {repr(value)[:100]}; put it in quotation marks")
+        raise CallError(f"{name} must be text, got {repr(value)[:100]}; put it in quotation marks")
     try:
         (value or "").encode()
     except UnicodeEncodeError as error:
-        raise QueryError(f"{name} has half of a character at {error.start}; send whole characters") from error
+        raise CallError(f"{name} has half of a character at {error.start}; send whole characters") from error
     return value

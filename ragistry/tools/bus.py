@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from threading import Lock
 from typing import Any, Protocol
 
 Message = Mapping[str, Any]
@@ -50,13 +49,10 @@ class InProcessBus:
     """A `ToolBus` for one process: a message is received in the thread that publishes it, before `publish` returns."""
 
     def __init__(self) -> None:
-        self._lock = Lock()
         self._receivers: dict[str, dict[object, Receive]] = {}
 
     def publish(self, subject: str, message: Message) -> None:
-        with self._lock:
-            receivers = list(self._receivers.get(subject, {}).values())
-        for receive in receivers:
+        for receive in list(self._receivers.get(subject, {}).values()):  # one may leave, or another join, meanwhile
             try:
                 receive(message)
             except Exception:  # noqa: BLE001, one receiver's failure is not the publisher's, nor the others'
@@ -64,11 +60,9 @@ class InProcessBus:
 
     def subscribe(self, subject: str, receive: Receive) -> Callable[[], None]:
         key = object()
-        with self._lock:
-            self._receivers.setdefault(subject, {})[key] = receive
+        self._receivers.setdefault(subject, {})[key] = receive
 
         def unsubscribe() -> None:
-            with self._lock:
-                self._receivers.get(subject, {}).pop(key, None)
+            self._receivers[subject].pop(key, None)
 
         return unsubscribe

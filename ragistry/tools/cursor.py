@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from hashlib import sha256
 from typing import NamedTuple
 
-from ragistry.errors import QueryError
+from ragistry.tools.failures import CallError
 from ragistry.types import Document
 
 _FORM = re.compile(r"([0-9]{1,4})\.([0-9]{1,9})\.([0-9a-f]{16})")
@@ -38,19 +38,19 @@ def write_cursor(position: Position, fingerprint: str) -> str:
 
 
 def check_cursor(cursor: str) -> str:
-    """The cursor itself; raises `QueryError` where it does not have the form of one."""
+    """The cursor itself; raises `CallError` where it does not have the form of one."""
     if not _FORM.fullmatch(cursor):
-        raise QueryError(f"{cursor[:60]!r} is not a cursor; copy it from the last answer, or leave it out")
+        raise CallError(f"{cursor[:60]!r} is not a cursor; copy it from the last answer, or leave it out")
     return cursor
 
 
 def read_cursor(cursor: str, fingerprint: str, documents: Sequence[Document]) -> Position:
-    """Where to go on in these documents; raises `QueryError` where the cursor belongs to another answer."""
+    """Where to go on in these documents; raises `CallError` where the cursor belongs to another answer."""
     match = _FORM.fullmatch(check_cursor(cursor))
     assert match is not None
     rank, offset = int(match[1]), int(match[2])
     if match[3] != fingerprint or rank >= len(documents):
-        raise QueryError(
+        raise CallError(
             f"the cursor {cursor!r} belongs to another search, or the library has changed since; "
             "search again without it"
         )

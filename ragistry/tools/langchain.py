@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, PrivateAttr, ValidationError
 
 from ragistry.errors import CollectionNotFoundError, ConfigError
 from ragistry.utils.suggest import listed
@@ -41,13 +40,16 @@ class LibraryRetriever(BaseRetriever):
     collection: str | None = None
     k: int | None = None
     allowed: frozenset[str] | None = None
+    _reach: Reach | None = PrivateAttr(None)
 
-    @cached_property
+    @property
     def reach(self) -> Reach:
         """What may be searched; raises `CollectionNotFoundError` for an allowed collection that is not there."""
         from ragistry.tools.reach import Reach
 
-        return Reach(self.library, None if self.allowed is None else sorted(self.allowed))
+        if self._reach is None or self._reach.allowed != self.allowed:  # a copy may be allowed less
+            self._reach = Reach(self.library, None if self.allowed is None else sorted(self.allowed))
+        return self._reach
 
     def _get_relevant_documents(
         self,

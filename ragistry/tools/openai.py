@@ -12,11 +12,13 @@ from ragistry.tools.quoting import one_line
 from ragistry.tools.search_library import SearchLibraryTool
 
 
-def answer_tool_call(tool: SearchLibraryTool, call: Mapping[str, Any]) -> dict[str, Any]:
+def answer_tool_call(tool: SearchLibraryTool, call: Any) -> dict[str, Any]:
     """The message that answers one entry of a response's ``tool_calls``, given as a mapping. Never raises.
 
-    ``call``: ``{"id": …, "function": {"name": …, "arguments": JSON or mapping}}``.
+    ``call``: ``{"id": …, "function": {"name": …, "arguments": JSON or mapping}}``; what is none is answered too.
     """
+    if not isinstance(call, Mapping):
+        call = {}
     function = call.get("function")
     name = function.get("name") if isinstance(function, Mapping) else None
     if isinstance(function, Mapping) and name == tool.name:

@@ -40,6 +40,11 @@ class Reach:
                     f"{library.collections.path}"
                 )
 
+    @property
+    def limited(self) -> bool:
+        """Whether anything is out of reach."""
+        return self.allowed is not None
+
     def entries(self) -> list[CollectionEntry]:
         """The collections in reach, to list them; while documents.yaml is broken, those that it had before."""
         self._broken()

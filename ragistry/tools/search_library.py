@@ -8,13 +8,12 @@ from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
 
-from ragistry.errors import ConfigError, QueryError
+from ragistry.errors import ConfigError
 from ragistry.library.service import DocumentService
 from ragistry.tools.arguments import SearchArguments, parse_arguments
 from ragistry.tools.bus import SCHEMA, Message, ToolBus, activity_subject, request_subject, result_subject
 from ragistry.tools.cursor import Position, fingerprint, read_cursor, write_cursor
-from ragistry.tools.failures import failure_text
-from ragistry.tools.quoting import one_line
+from ragistry.tools.failures import CallError, failure_text, notes
 from ragistry.tools.reach import Reach
 from ragistry.tools.result_text import QUOTED, header, results_page
 from ragistry.tools.schema import NAME, search_schema
@@ -149,17 +148,17 @@ class SearchLibraryTool:
             asked = parse_arguments(arguments, self.reach.names())
             return self._answer(asked)
         except Exception as error:  # noqa: BLE001, a technique of the user's may raise anything, and a model waits
-            return SearchAnswer(failure_text(error, NAME), asked, error=True)
+            return SearchAnswer(failure_text(error, NAME, limited=self.reach.limited), asked, error=True)
 
     def find(self, query: str, collection: str | None = None) -> RetrievalResult:
-        """What a search in reach of the tool finds. ``collection``: one of `Reach.names`, else `QueryError`.
+        """What a search in reach of the tool finds. ``collection``: one of `Reach.names`, else `CallError`.
 
         Where ``allowed`` limits nothing, a technique that routes may also find what lies in no collection, such as
         a page of a repository. Raises `BrokenCollectionsError` while documents.yaml is broken.
         """
         self.reach.check()
         if collection is not None and collection not in self.reach.names():
-            raise QueryError(f"no collection {collection!r}; there are {listed(self.reach.names())}")
+            raise CallError(f"no collection {collection!r}; there are {listed(self.reach.names())}")
         # The library refuses what a technique returns against the condition, so nothing needs to be sorted out here.
         where = None if collection else self.reach.where()
         return self.library.search(query, collection, self.n, technique=self.technique, where=where)
@@ -175,14 +174,14 @@ class SearchLibraryTool:
     def _answer(self, asked: SearchArguments) -> SearchAnswer:
         title = header(asked.query, asked.collection)
         found = self.find(asked.query, asked.collection)
-        documents = found.documents
+        documents, told = found.documents, notes(found.degraded, NAME, limited=self.reach.limited)
         if not documents:
-            return SearchAnswer(f"{title}\n\n{_notes(found)}{self._nothing(asked.collection)}", asked)
+            return SearchAnswer(f"{title}\n\n{told}{self._nothing(asked.collection)}", asked)
         mark = fingerprint(asked.query, asked.collection, documents)
         start = read_cursor(asked.cursor, mark, documents) if asked.cursor else Position()
         labelled = asked.collection is None and len(self.reach.entries()) > 1
         page = results_page(documents, start, self.max_tokens - ROUND_ABOUT, labelled=labelled)
-        text = f"{title}\n\n{_notes(found)}{page.text}\n\n{QUOTED}"
+        text = f"{title}\n\n{told}{page.text}\n\n{QUOTED}"
         if page.next is None:
             return SearchAnswer(text, asked, page.shown)
         cursor = write_cursor(page.next, mark)
@@ -199,8 +198,3 @@ class SearchLibraryTool:
         if collection is not None:
             return f'The collection "{collection}" is empty: no documents have been added to it yet.'
         return "The knowledge base is empty: no documents have been added yet. Tell the user; do not search again."
-
-
-def _notes(found: RetrievalResult) -> str:
-    """What the search could not do as asked."""
-    return "".join(f"[Note: {one_line(reason)}]\n\n" for reason in found.degraded[:2])

@@ -10,9 +10,15 @@ from ragistry.utils.shown import shown
 
 
 def check_query(query: Any) -> str:
-    """The query itself; raises `EmptyQueryError` where it has nothing to search for."""
+    """The query itself; raises `EmptyQueryError` where it has nothing to search for, `QueryError` for broken text."""
     if not isinstance(query, str) or not query.strip():
         raise EmptyQueryError(f"the query is empty: {shown(query)}; give at least one word")
+    try:
+        query.encode()
+    except UnicodeEncodeError as error:
+        raise QueryError(
+            f"the query has half a character at {error.start}: {shown(query)}; send whole characters, in UTF-8"
+        ) from error
     return query
 
 

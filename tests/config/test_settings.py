@@ -50,6 +50,24 @@ def test_variables_of_the_field_are_honoured(tmp_path: Path) -> None:
     assert settings.embed_url == "http://e"
 
 
+@pytest.mark.parametrize(
+    ("environ", "said"),
+    [
+        (
+            {"RAGISTRY_CHROMA_TIMEOUT": "1e10"},
+            "chroma_timeout: Input should be less than or equal to 86400, got '1e10'",
+        ),
+        ({"RAGISTRY_CHROMA_TIMEOUT": "inf"}, "chroma_timeout"),
+        ({"CHROMA_TENANT": "../x"}, "chroma_tenant: '../x' cannot be the name of a tenant or database"),
+        ({"CHROMA_DATABASE": "a?b"}, "chroma_database: 'a?b' cannot be the name of a tenant or database"),
+    ],
+)
+def test_what_no_chroma_server_can_be_asked_with_is_refused(tmp_path: Path, environ: dict[str, str], said: str) -> None:
+    with pytest.raises(InvalidConfigError) as caught:
+        resolve(tmp_path, environ=environ)
+    assert said in str(caught.value)
+
+
 def test_all_problems_of_all_files_are_told_at_once(tmp_path: Path) -> None:
     write(
         tmp_path,
@@ -65,6 +83,20 @@ def test_all_problems_of_all_files_are_told_at_once(tmp_path: Path) -> None:
     assert "got 0" in message
     assert "documents.yaml:5: collections.1.name:" in message
     assert "vector_stores.yaml:2: chromadb.port:" in message
+
+
+def test_a_collection_that_stands_there_twice_is_told_at_its_line(tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        documents="collections:\n  - name: a\n  - name: b\n  - description: D\n    name: a\n  - {name: b}\n",
+    )
+    with pytest.raises(InvalidConfigError) as caught:
+        resolve(tmp_path, environ={})
+    _, *lines = str(caught.value).splitlines()
+    assert [line.partition("documents.yaml:")[2] for line in lines] == [
+        "5: collections.2.name: collection 'a' stands here twice; rename one",
+        "6: collections.3.name: collection 'b' stands here twice; rename one",
+    ]
 
 
 def test_a_bad_variable_is_named(tmp_path: Path) -> None:

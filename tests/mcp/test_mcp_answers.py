@@ -11,6 +11,7 @@ from urllib.parse import quote
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from mcp.shared.uri_template import UriTemplate
 
 from ragistry import Workspace, open_workspace
 from ragistry.errors import QueryError
@@ -193,6 +194,30 @@ def test_wrong_arguments_are_answered(tool: SearchLibraryTool, name: str, argume
 def test_an_address_is_read_as_it_was_written(collection: str, source: str, index: int) -> None:
     address = Address(collection.encode(errors="replace").decode(), source.encode(errors="replace").decode(), index)
     assert read_address(write_address(address)) == address
+
+
+@settings(max_examples=80, deadline=None)
+@given(
+    st.text("ab %#?&/,.é", min_size=1, max_size=12), st.text("ab %#?&/,.é", min_size=1, max_size=20), st.integers(0, 99)
+)
+def test_the_template_of_passages_gives_the_address_of_one(collection: str, source: str, index: int) -> None:
+    template = UriTemplate.parse(collections.TEMPLATE.uri_template)
+    said = {"collection": collection, "source_file": source, "chunk": str(index)}
+    uri = template.expand(said)
+    assert read_address(uri) == Address(collection, source, index)
+    assert write_address(Address(collection, source, index)) == uri
+    assert template.match(uri) == said
+
+
+def test_an_expanded_template_is_read(tool: SearchLibraryTool) -> None:
+    template = UriTemplate.parse(collections.TEMPLATE.uri_template)
+    uri = template.expand({"collection": "open", "source_file": "boats.txt", "chunk": "1"})
+    assert json.loads(read(tool, uri))["id"] == OPEN[1]
+
+
+def test_a_passage_that_is_not_there_is_told_by_the_address_that_was_given(tool: SearchLibraryTool) -> None:
+    uri = "ragistry://collections/open/boats.txt#chunk=999"
+    assert read(tool, uri) == f"no resource '{uri}'; list the resources, or take the url of a result"
 
 
 def test_a_passage_of_the_web_is_cited_there() -> None:

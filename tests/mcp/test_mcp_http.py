@@ -113,10 +113,16 @@ def test_without_its_token_the_server_answers_nothing(served: Workspace) -> None
             {"Authorization": f"Bearer {TOKEN}0"},
             {"Authorization": TOKEN},
             {"Authorization": "Bearer x"},
+            {"Authorization": f"Basic {TOKEN}"},
+            {"Authorization": f"Bearer{TOKEN}"},
         ):
             refused = httpx.post(url, json=PING, headers=ACCEPT | given, timeout=20)
             assert refused.status_code == 401
             assert refused.headers["www-authenticate"] == "Bearer"
+
+        for scheme in ("bearer", "BEARER", "Bearer "):
+            given = {"Authorization": f"{scheme} {TOKEN}"}
+            assert httpx.post(url, json=PING, headers=ACCEPT | given, timeout=20).status_code != 401
 
         async def run() -> None:
             with anyio.fail_after(60):

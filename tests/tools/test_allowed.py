@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from ragistry import Workspace, open_workspace
 from ragistry.tools.search_library import SearchLibraryTool
 from tests.tools.conftest import documents_yaml
+from tests.tools.telltale import ERRORS
 
 MARK = "Xylophage"
 """A word that only the closed collection holds; no query has it."""
@@ -79,6 +80,100 @@ def test_no_argument_reaches_a_collection_that_is_not_allowed(
     answer = tool.answer(json.dumps(call) if data.draw(st.booleans()) else call)
     assert closed(answer.text)
     assert {document.metadata["collection"] for document in answer.documents} <= set(allowed)
+
+
+ROUTERS = ("all", "evidence", "embedding", "explicit")
+WAYS = (*ERRORS, "bug", "note")
+SERVER = "127.0.0.1:9"
+
+
+@pytest.fixture(scope="module")
+def leaky(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workspace]:
+    """Collections, and out of reach of every tool broken repositories and an archive that nobody can reach.
+
+    Techniques that route among all of them, and some that tell what they know.
+    """
+    root = tmp_path_factory.mktemp("Xylophages")
+    archive = {"name": f"{MARK} archive", "collection_name": "vault7", "embedding_model": "m", "description": "boats"}
+    archive |= {"chromadb_url": f"http://{SERVER}", "tei_url": f"http://{SERVER}"}
+    routed = {
+        f"to_{name}": {"use": "collection_routed", "base": "hybrid", "router": name, "margin": 1.0} for name in ROUTERS
+    }
+    telling = {f"by_{way}": {"use": "tests.tools.telltale:Telltale", "base": "hybrid", "way": way} for way in WAYS}
+    plain = {
+        "naive": {"use": "naive"},
+        "bm25": {"use": "bm25"},
+        "hybrid": {"use": "hybrid", "bases": ["naive", "bm25"]},
+    }
+    (root / "config").mkdir()
+    for name, content in (
+        ("vector_stores.yaml", {"archives": [archive]}), ("techniques.yaml", {"techniques": plain | routed | telling})
+    ):  # fmt: skip
+        (root / "config" / name).write_text(json.dumps(content), encoding="utf-8")
+    repositories = root / ".ragistry" / "repositories"
+    (repositories / "vault7-store@0").mkdir(parents=True)
+    (repositories / "vault7-store@0" / "store.db").write_bytes(b"no database" * 1_000)
+    record = {"name": "vault7-store", "folder": "vault7-store@0", "metadata": {"description": f"Boats of {MARK}"}}
+    (repositories / "vault7-store.json").write_text(json.dumps(record), encoding="utf-8")
+    (repositories / "vault7-record.json").write_text("{broken", encoding="utf-8")
+    with open_workspace(root) as opened:
+        for name in ("open", "also", "vault7"):
+            opened.library.create_collection(name, f"Boats of {MARK}" if name == "vault7" else "Boats")
+            opened.library.ingest_text(f"A boat, and {MARK if name == 'vault7' else 'iron'}.", "boats.txt", name)
+        yield opened
+
+
+def discreet(text: str) -> bool:
+    """Whether a text names nothing of the closed collection, no place on the disk, which has `MARK`, and no server."""
+    return closed(text) and SERVER not in text
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_nothing_that_a_limited_tool_says_names_what_is_out_of_its_reach(leaky: Workspace, data: st.DataObject) -> None:
+    technique = data.draw(st.sampled_from([*(f"to_{name}" for name in ROUTERS), *(f"by_{way}" for way in WAYS)]))
+    allowed = data.draw(st.sampled_from([["open"], ["open", "also"], []]))
+    tool = SearchLibraryTool(leaky.library, allowed=allowed, technique=technique)
+    query = data.draw(st.sampled_from(["boat", "iron boats", "plans", ""]) | st.text("boat \ud83d", max_size=9))
+    call = data.draw(st.fixed_dictionaries({"query": st.just(query)}, optional={"collection": NAMES}))
+    answer = tool.answer(call)
+    assert discreet(answer.text), technique
+    assert {document.metadata["collection"] for document in answer.documents} <= set(allowed)
+
+
+@pytest.mark.parametrize("technique", [*(f"to_{name}" for name in ROUTERS), *(f"by_{way}" for way in WAYS)])
+def test_a_limited_tool_still_says_what_a_model_can_use(
+    leaky: Workspace, technique: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    answer = SearchLibraryTool(leaky.library, allowed=["open", "also"], technique=technique).answer({"query": "boat"})
+    assert answer.error is (technique.startswith("by_") and technique != "by_note")
+    if technique.startswith("to_"):
+        assert "[Note:" not in answer.text, "what is out of reach is not even tried"
+        assert len(answer.documents) == 2
+    elif technique == "by_note":
+        assert "[Note: not everything could be searched as it should be" in answer.text
+    else:
+        assert answer.text.startswith("Error: search_library does not work at the moment (")
+    assert (MARK in caplog.text) is technique.startswith("by_"), "the log says it all"
+
+
+def test_a_tool_that_reaches_everything_names_what_fails_and_neither_paths_nor_servers(
+    leaky: Workspace, caplog: pytest.LogCaptureFixture
+) -> None:
+    text = SearchLibraryTool(leaky.library, technique="to_all").handle({"query": "boat"})
+    for name in ("vault7-store", "vault7-record"):
+        assert f"[Note: {name} was not searched; the owner's log says why]" in text
+    assert f"{MARK}s" not in text
+    assert SERVER not in text
+    assert f"{MARK} archive was not searched: " in caplog.text
+    assert SERVER in caplog.text
+
+
+def test_a_model_that_has_to_name_a_collection_is_told_by_which_argument(leaky: Workspace) -> None:
+    tool = SearchLibraryTool(leaky.library, technique="to_explicit")
+    assert "name one of open, also, vault7, " in tool.handle({"query": "boat"})
+    assert " as `collection`, or in where=" in tool.handle({"query": "boat"})
+    assert not tool.answer({"query": "boat", "collection": "open"}).error
 
 
 def test_its_very_name_is_refused_like_one_that_nobody_knows(guarded: Workspace) -> None:

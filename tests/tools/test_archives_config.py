@@ -92,6 +92,28 @@ def test_what_is_no_configuration_is_refused(found):
         extract_rag_config({"configurable": {"rag_config": found}})
 
 
+def test_an_empty_address_is_one_that_is_not_set():
+    archive = RagArchiveConfig(**{**ARCHIVE, "chromadb_url": "", "tei_url": ""})
+    assert (archive.chromadb_url, archive.tei_url) == (None, None)
+
+
+def test_the_scheme_may_be_written_in_any_letters():
+    assert RagArchiveConfig(**{**ARCHIVE, "chromadb_url": "HTTPS://Chroma/"}).chromadb_url == "https://Chroma"
+
+
+def test_what_a_platform_says_besides_is_left_out_and_logged(caplog):
+    config = extract_rag_config(configurable(ARCHIVE, enabled=True))
+    assert [archive.name for archive in config.archives] == ["Maintenance"]
+    assert "rag_config: left out what is not known, ['enabled']" in caplog.text
+    with pytest.raises(InvalidConfigError, match="did you mean 'archives'"):
+        extract_rag_config({"configurable": {"rag_config": {"archivs": [ARCHIVE]}}})
+
+
+def test_two_archives_of_one_name_are_refused():
+    with pytest.raises(InvalidConfigError, match="archive 'Maintenance' stands here twice; names must differ"):
+        extract_rag_config(configurable(ARCHIVE, {**ARCHIVE, "collection_name": "other"}))
+
+
 def test_headers_are_not_shown():
     archive = RagArchiveConfig(**ARCHIVE, headers={"authorization": "Bearer hush"})
     assert "hush" not in repr(ChromaRagConfig(archives=[archive]))
@@ -152,6 +174,10 @@ def test_the_default_number_of_passages_is_clamped(given, used):
         ("RAG_DEFAULT_TOP_K", "many"),
         ("RAG_QUERY_TIMEOUT_SECONDS", "0"),
         ("RAG_QUERY_TIMEOUT_SECONDS", "inf"),
+        ("RAG_QUERY_TIMEOUT_SECONDS", "1e10"),
+        ("RAG_EMBED_TIMEOUT_SECONDS", "86401"),
+        ("CHROMA_TENANT", "../x"),
+        ("CHROMA_DATABASE", "a?b"),
         ("RAG_EMBED_TIMEOUT_SECONDS", "nan"),
         ("DOCPROC_CHROMADB_URL", "chromadb"),
         ("RAG_LANGUAGE", "fr"),

@@ -14,10 +14,10 @@ import chromadb.api.client  # noqa: F401, its import is not to count in a time-o
 import pytest
 
 from ragistry.errors import QueryError, RagistryError
+from ragistry.library.archive_calls import LateError, concurrently
 from ragistry.testing.chroma_server import chroma_server
 from ragistry.tools.archive_search import ArchiveSearch
 from ragistry.tools.archives import ChromaRagConfig, create_archive_search_tool
-from ragistry.tools.concurrently import LateError, concurrently
 from tests.tools.archive_servers import HEATING, ROOF, full_client
 
 pytest_plugins = ["tests.tools.archive_fixture"]

@@ -73,6 +73,8 @@ def test_search_archives_in_german(servers):
     assert "[1] Archiv: Wartung | Quelle: chunks.pdf | Seite: 1 | Ähnlichkeit: 0." in text
     assert tool_of(servers, archive, language="de").invoke({"query": " "}).startswith("Die Suchanfrage ist leer")
     assert tool_of(servers, archive).invoke({"query": " "}).startswith("The query is empty")
+    broken = tool_of(servers, archive).invoke({"query": "tea \ud83d"})
+    assert broken.startswith("The arguments do not fit: query: Input should be a valid string")
 
 
 def test_search_archives_chromadb_unreachable(servers, caplog):

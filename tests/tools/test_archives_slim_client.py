@@ -14,6 +14,8 @@ from packaging.requirements import Requirement
 
 from tests.tools.archive_servers import HEATING
 
+pytest_plugins = ["tests.tools.archive_fixture"]
+
 ROOT = Path(__file__).resolve().parents[2]
 CLIENT = "chromadb-client==1.5.9"
 BESIDE = ("filelock", "httpx", "langchain-core", "numpy", "pydantic", "ruamel.yaml", "stamina")
@@ -33,7 +35,6 @@ import importlib.util, sys, warnings
 warnings.simplefilter("error")
 from ragistry.tools.archives import create_archive_search_tool, embed_query, extract_rag_config
 
-pytest_plugins = ["tests.tools.archive_fixture"]
 assert "chromadb" not in sys.modules
 assert not [name for name in sys.argv[4].split(",") if importlib.util.find_spec(name)]
 archive = {"name": "Maintenance", "collection_name": sys.argv[1], "embedding_model": sys.argv[2]}

@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
+import socket
+import subprocess
+import sys
+import threading
+from contextlib import ExitStack, contextmanager, suppress
+from time import monotonic
+
 import pytest
 
 from ragistry.errors import ChromaDBConnectionError, EmptyQueryError, InvalidLimitError, ModelConnectionError
@@ -10,6 +17,7 @@ from ragistry.techniques.routing.technique import CollectionRoutedTechnique
 from ragistry.testing.chroma_server import free_port
 from ragistry.testing.techniques import TechniqueConformance
 from ragistry.tools.archives import archive_target, archive_technique
+from ragistry.trace import collect, stage
 from tests.tools.archive_servers import HEATING, ROOF
 
 pytest_plugins = ["tests.tools.archive_fixture"]
@@ -79,6 +87,70 @@ def test_failures_are_raised_for_the_router_to_decide(archive, servers):
         with pytest.raises(error):
             technique.retrieve("heating")
         technique.close()
+
+
+@contextmanager
+def trickling():
+    """The address of a server that sends a byte now and then, and so never lets a time-out of a read run out."""
+    over = threading.Event()
+    with socket.create_server(("127.0.0.1", 0), backlog=64) as listener:
+
+        def trickle(connection):
+            with suppress(OSError), connection:
+                connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n")
+                while not over.wait(0.05):
+                    connection.sendall(b" ")
+
+        def accept():
+            with suppress(OSError):
+                while True:
+                    threading.Thread(target=trickle, args=(listener.accept()[0],), daemon=True).start()
+
+        threading.Thread(target=accept, daemon=True).start()
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+        over.set()
+        listener.shutdown(socket.SHUT_RDWR)
+
+
+@pytest.mark.parametrize("router", ["all", "evidence"])
+def test_an_archive_that_trickles_costs_a_routed_search_no_more_than_its_time(servers, router):
+    house = servers.archive("House", HEATING, description="heating")
+    with trickling() as slow, ExitStack() as stack:
+        roofs = house.model_copy(update={"name": "Roofs", "chromadb_url": slow, "description": "roof"})
+        settings = servers.settings(query_timeout=1, embed_timeout=3)
+        targets = [archive_target(archive, settings) for archive in (house, roofs)]
+        for target in targets:
+            stack.callback(target.technique.close)
+        store, embedder = targets[0].technique, targets[0].technique._embedder
+        routed = CollectionRoutedTechnique(
+            {"router": router, "margin": 1.0}, base=store, store=store, embedder=embedder, targets=lambda: targets
+        )
+        start = monotonic()
+        with collect() as trace, stage("routed"):
+            found = routed.retrieve(HEATING[0])
+        assert monotonic() - start < 6
+        assert found[0].content == HEATING[0]
+        assert any("Roofs was not searched" in each.degraded for each in trace.stages())
+        with pytest.raises(ChromaDBConnectionError, match=r"no answer within 1 s|does not answer"):
+            targets[1].technique.count()
+
+
+def test_an_embedding_service_that_trickles_is_given_up(servers):
+    with trickling() as slow:
+        archive = servers.archive("House", HEATING).model_copy(update={"tei_url": slow})
+        technique = archive_technique(archive, servers.settings(embed_timeout=0.5))
+        with pytest.raises(ModelConnectionError, match=r"archive 'House'.*its embedding service gave no answer within"):
+            technique.retrieve("heating")
+        technique.close()
+
+
+def test_the_end_of_a_process_waits_for_no_archive():
+    script = (
+        "import threading; from ragistry.library.archive_calls import concurrently\n"
+        "print(len(concurrently({1: threading.Event().wait}, 0.1).errors))"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=30, check=True)
+    assert done.stdout == "1\n"
 
 
 def test_an_empty_query_is_refused(technique):

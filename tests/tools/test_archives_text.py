@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from ragistry.errors import ChromaDBConnectionError, ModelError, StoreError
+from ragistry.library.archive_calls import LateError
 from ragistry.tools.archive_search import ArchiveAnswer
 from ragistry.tools.archive_text import MAX_CHARACTERS, WORDS, answer_text
-from ragistry.tools.concurrently import LateError
 from ragistry.types import Document, StageScore
 
 

@@ -53,6 +53,13 @@ def test_allowed_makes_the_limit_of_a_tool_narrower_and_never_wider(house):
         library_retriever(tool, allowed=["mba", "private"])
 
 
+def test_a_copy_that_is_allowed_less_reaches_less(house):
+    retriever = library_retriever(house, allowed=["mba", "notes"])
+    assert reached(retriever) == {"mba", "notes"}
+    assert reached(retriever.model_copy(update={"allowed": frozenset({"mba"})})) == {"mba"}
+    assert reached(retriever) == {"mba", "notes"}
+
+
 def test_a_collection_that_is_not_allowed_is_not_found(house):
     retriever = library_retriever(house, collection="private", allowed=["mba"])
     with pytest.raises(CollectionNotFoundError, match="no collection 'private'; there are 'mba'$"):

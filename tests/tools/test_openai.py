@@ -35,3 +35,11 @@ def test_a_wrong_call_is_answered_too(shelves: Workspace, call: Any, content: st
     message = answer_tool_call(SearchLibraryTool(shelves.library), call)
     assert message["tool_call_id"] == "1"
     assert content in message["content"]
+
+
+@pytest.mark.parametrize("call", [None, [], "search_library", 7, {"function": None}])
+def test_what_is_no_call_is_answered_too(shelves: Workspace, call: Any) -> None:
+    message = answer_tool_call(SearchLibraryTool(shelves.library), call)
+    assert message == {
+        "role": "tool", "tool_call_id": "", "content": "Error: there is no function None; call search_library"
+    }  # fmt: skip

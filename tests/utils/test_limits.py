@@ -7,7 +7,13 @@ import math
 import pytest
 
 from ragistry.errors import ConfigError, InvalidLimitError, QueryError
-from ragistry.utils.limits import check_batch, check_ids, check_seconds, check_sizes, check_top_k
+from ragistry.utils.limits import check_batch, check_ids, check_query, check_seconds, check_sizes, check_top_k
+
+
+def test_half_a_character_in_a_query_is_refused_with_the_query_and_its_place():
+    assert check_query("tea 🙂") == "tea 🙂"
+    with pytest.raises(QueryError, match=r"the query has half a character at 4: 'tea \\ud83d'; send whole characters"):
+        check_query("tea \ud83d")
 
 
 @pytest.mark.parametrize(

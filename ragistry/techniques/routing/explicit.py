@@ -18,8 +18,8 @@ class ExplicitRouter:
         names = tuple(item.target.name for item in within)
         if where is None:
             raise QueryError(
-                f"no collection is named, and router 'explicit' does not choose; name one of {', '.join(names)}, "
-                'as in where={"collection": …}'
+                f"no collection is named, and router 'explicit' does not choose; name one of {', '.join(names)} as "
+                '`collection`, or in where={"collection": …}'
             )
         return Route("explicit", "named", names, dict.fromkeys(names, 1.0))
 

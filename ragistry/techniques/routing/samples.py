@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
-from threading import Lock
 from time import monotonic
 from typing import NamedTuple
 
@@ -15,6 +14,7 @@ from ragistry.techniques.routing.target import Place, Reachable, Target
 from ragistry.techniques.routing.words import Vocabulary
 from ragistry.trace import degraded
 from ragistry.types import SourceInfo
+from ragistry.utils.forking import brief_lock
 
 SECONDS = 1.0
 """For how long what is stored is taken to be as it was."""
@@ -78,7 +78,7 @@ class Samples:
         self._kept: dict[str, _Kept] = {}
         self._seen: dict[int, _Seen] = {}
         self._answer = _Answer([], [], 0.0)
-        self._lock = Lock()
+        self._lock = brief_lock()
 
     def of(self, items: Sequence[Reachable]) -> list[Sample | None]:
         """Of every target the sample within its condition; None: what it holds is not known.

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ragistry.errors import EmptyQueryError, InvalidFilterError, InvalidLimitError, StoreError
+from ragistry.errors import EmptyQueryError, InvalidFilterError, InvalidLimitError, QueryError, StoreError
 from ragistry.testing.stores.chunks import chunk, source
 from ragistry.testing.stores.conditions import NO_CONDITIONS
 from ragistry.testing.stores.searching import BAD_LIMITS
@@ -16,7 +16,7 @@ BLANK_QUERIES: tuple[Any, ...] = ("", "  \n\t", None, 3, b"text")
 ODD_QUERIES = (
     "+apple -pear", "apple AND NOT pear OR", "(apple", 'an "apple', "text:apple", "a*", "apple~2", "apple^3",
     "[a TO b]", "{", "\\", "'; DROP TABLE chunks; --", "../apple", "%_", "!?…",
-    "🙂", "日本", "apple\x00pear", "half \ud800",
+    "🙂", "日本", "apple\x00pear",
     "ﬁ", "\u202eapple", "a" * 100_000, "apple " * 20_000, " ".join(f"word{i}" for i in range(5_000)),
 )  # fmt: skip
 
@@ -144,6 +144,8 @@ class TextSearchConformance:
         for query in BLANK_QUERIES:
             with pytest.raises(EmptyQueryError):
                 store.search_text(query)
+        with pytest.raises(QueryError, match="half a character"):
+            store.search_text("half \ud800")
         for top_k in BAD_LIMITS:
             with pytest.raises(InvalidLimitError, match="top_k"):
                 store.search_text("apple", top_k)

@@ -1,10 +1,12 @@
-"""Several calls at once, none of which is waited for longer than the others."""
+"""Calls of servers in threads of their own, none of which is waited for longer than its time."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future, wait
+from contextvars import copy_context
 from dataclasses import dataclass, field
+from threading import Thread
 from typing import Generic, TypeVar
 
 from ragistry.errors import RagistryError
@@ -30,17 +32,12 @@ class Outcomes(Generic[Key, Value]):
 def concurrently(jobs: Mapping[Key, Callable[[], Value]], seconds: float) -> Outcomes[Key, Value]:
     """Run the jobs at once; one that has not returned after ``seconds`` has a `LateError`.
 
-    It goes on in its thread, which nobody waits for but the end of the process: let every job end by itself. Errors
-    other than `RagistryError` are raised.
+    It goes on in its thread, which nobody waits for, not even the end of the process. Errors other than `RagistryError`
+    are raised.
     """
     outcomes: Outcomes[Key, Value] = Outcomes()
-    if not jobs:
-        return outcomes
-    # Threads of this call alone: one that hangs takes none from the next call.
-    pool = ThreadPoolExecutor(len(jobs), thread_name_prefix="archive")
-    futures = {key: pool.submit(job) for key, job in jobs.items()}
+    futures = {key: _started(job) for key, job in jobs.items()}
     done, _ = wait(futures.values(), timeout=seconds)
-    pool.shutdown(wait=False, cancel_futures=True)
     for key, future in futures.items():
         if future not in done:
             outcomes.errors[key] = LateError(f"no answer within {seconds:g} s; try again, or allow more time")
@@ -50,3 +47,28 @@ def concurrently(jobs: Mapping[Key, Callable[[], Value]], seconds: float) -> Out
         except RagistryError as error:
             outcomes.errors[key] = error
     return outcomes
+
+
+def in_time(job: Callable[[], Value], seconds: float) -> Value:
+    """What the job returns, or raises; `LateError` where it has not returned after ``seconds``."""
+    outcomes = concurrently({"": job}, seconds)
+    for error in outcomes.errors.values():
+        raise error
+    return outcomes.values[""]
+
+
+def _started(job: Callable[[], Value]) -> Future[Value]:
+    """The job in a thread of its own, so that one that hangs takes none from the next; it reports to our trace.
+
+    Not by an executor, for whose threads a process waits when it ends.
+    """
+    future: Future[Value] = Future()
+
+    def run() -> None:
+        try:
+            future.set_result(job())
+        except BaseException as error:  # noqa: BLE001, raised where the future is asked
+            future.set_exception(error)
+
+    Thread(target=copy_context().run, args=(run,), name="archive", daemon=True).start()
+    return future
