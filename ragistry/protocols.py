@@ -6,6 +6,7 @@ Anything of the right shape fits; there is nothing to inherit. `ragistry.testing
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from ragistry.types import Document, EmbeddedChunk, EmbedderFingerprint, Role, SourceInfo, Where
@@ -194,6 +195,15 @@ class SourceStore(DocumentStore, Protocol):
 
     def sources(self, collection: str | None = None) -> list[SourceInfo]:
         """Every source, or those of one collection, ordered by collection and name."""
+        ...
+
+
+@runtime_checkable
+class LocksWrites(Protocol):
+    """A store that lets one write at a time."""
+
+    def writing(self) -> AbstractContextManager[None]:
+        """The right to write, for a block of several writes by one thread; raises `StoreLockedError` at its start."""
         ...
 
 

@@ -9,8 +9,9 @@ import typer
 
 from ragistry.cli.confirm import YesOption, confirm
 from ragistry.cli.options import DebugOption, JsonOption, WorkspaceOption
-from ragistry.cli.output import console, counted, error_line, print_json, progress_bar
+from ragistry.cli.output import console, error_line, print_json, progress_bar
 from ragistry.cli.tables import print_table
+from ragistry.utils.wording import numbered
 
 if TYPE_CHECKING:
     from ragistry.workspace import Workspace
@@ -79,7 +80,7 @@ def rename(
     if as_json:
         print_json({"name": new_name, "formerly": name, "chunks": chunks})
     else:
-        console().print(f"{name} is now {new_name} ({counted(chunks, 'chunk')})")
+        console().print(f"{name} is now {new_name} ({numbered(chunks, 'chunk[|s]')})")
 
 
 @app.command()
@@ -114,12 +115,12 @@ def delete(
     with open_workspace(workspace) as opened:
         library = opened.library
         orphans = sum(info.chunks for info in library.orphans() if info.collection == name)
-        confirm(f"collection {name!r} with {counted(orphans or library.count(name), 'chunk')}", yes)
+        confirm(f"collection {name!r} with {numbered(orphans or library.count(name), 'chunk[|s]')}", yes)
         chunks = library.delete_collection(name)
     if as_json:
         print_json({"name": name, "chunks": chunks})
     else:
-        console().print(f"deleted {name} ({counted(chunks, 'chunk')})")
+        console().print(f"deleted {name} ({numbered(chunks, 'chunk[|s]')})")
 
 
 def print_collections(opened: Workspace, as_json: bool) -> None:
@@ -146,8 +147,8 @@ def orphans(opened: Workspace) -> dict[str, str]:
         stored.setdefault(info.collection, []).append(info.chunks)
     path = opened.library.collections.path
     return {
-        name: f"{counted(sum(chunks), 'chunk')} of {counted(len(chunks), 'source')} in the store, but no such "
-        f"collection in {path}, so they are not searched; `ragistry collections add {name}` takes them back, "
+        name: f"{numbered(sum(chunks), 'chunk[|s]')} of {numbered(len(chunks), 'source[|s]')} in the store, but no "
+        f"such collection in {path}, so they are not searched; `ragistry collections add {name}` takes them back, "
         f"`ragistry collections delete {name}` removes them, and `formerly: {name}` in the entry of another gives them "
         "to it"
         for name, chunks in stored.items()

@@ -15,8 +15,9 @@ import typer
 
 from ragistry.cli.collections import orphans
 from ragistry.cli.options import DebugOption, JsonOption, WorkspaceOption
-from ragistry.cli.output import console, counted, print_json
+from ragistry.cli.output import console, print_json
 from ragistry.errors import RagistryError
+from ragistry.utils.wording import numbered
 
 if TYPE_CHECKING:
     from ragistry.library.archive_technique import ArchiveTechnique
@@ -107,7 +108,7 @@ def _count(opened: Workspace, *, with_model: bool) -> str:
     if with_model and isinstance(store, EmbedderRecord):
         store.check_embedder(opened.embedder.fingerprint)
     sources = store.sources()
-    return f"{counted(len(sources), 'source')}, {counted(sum(info.chunks for info in sources), 'chunk')}"
+    return f"{numbered(len(sources), 'source[|s]')}, {numbered(sum(info.chunks for info in sources), 'chunk[|s]')}"
 
 
 def _techniques(opened: Workspace, *, with_store: bool) -> list[Finding]:
@@ -155,7 +156,7 @@ def _chunks_of(opened: Workspace, name: str, with_model: bool) -> str:
         return store.count()
 
     with opened.repositories.collection(name) as collection:
-        return counted(collection.read(count, 0), "chunk")
+        return numbered(collection.read(count, 0), "chunk[|s]")
 
 
 def _archives(opened: Workspace) -> list[Finding]:
@@ -181,7 +182,7 @@ def _names(opened: Workspace) -> list[Finding]:
 
 def _ask(archive: ArchiveTechnique) -> str:
     """An empty archive answers too."""
-    return f"{archive.place} answers ({counted(len(archive.retrieve('a question', top_k=1)), 'passage')} found)"
+    return f"{archive.place} answers ({numbered(len(archive.retrieve('a question', top_k=1)), 'passage[|s]')} found)"
 
 
 def _orphans(opened: Workspace) -> dict[str, str]:

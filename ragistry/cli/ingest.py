@@ -12,9 +12,10 @@ from ragistry.cli.confirm import YesOption, confirm
 from ragistry.cli.flags import FlagsError, refuse_together, refuse_without
 from ragistry.cli.options import DebugOption, JsonOption, WorkspaceOption
 from ragistry.cli.options import path as given_path
-from ragistry.cli.output import console, counted, error_line, print_json, progress_bar
+from ragistry.cli.output import console, error_line, print_json, progress_bar
 from ragistry.cli.sources import delete_source, print_sources
 from ragistry.errors import CollectionNotFoundError
+from ragistry.utils.wording import agreeing, numbered
 
 if TYPE_CHECKING:
     from ragistry.library.report import IngestReport
@@ -109,7 +110,8 @@ def _prune(opened: Workspace, report: IngestReport, collection: str, yes: bool) 
     gone = _gone(report)
     if gone:
         named = ", ".join(gone[:5]) + (", …" if len(gone) > 5 else "")
-        confirm(f"{counted(len(gone), 'source')} of collection {collection!r} no longer in the folder ({named})", yes)
+        sources = numbered(len(gone), "source[|s]")
+        confirm(f"{sources} of collection {collection!r} no longer in the folder ({named})", yes)
         opened.library.delete_sources(gone, collection)
         report.deleted.extend(gone)
 
@@ -194,7 +196,8 @@ def _print(report: IngestReport, collection: str, *, prune: bool) -> None:
         error_line(failure.error, label="failed")
     gone = _gone(report)
     if gone and not prune:
-        error_line(f"{len(gone)} no longer in the folder: {', '.join(gone[:5])}; --prune removes them", label="warning")
+        removes = agreeing(len(gone), "--prune removes [it|them]")
+        error_line(f"{len(gone):,} no longer in the folder: {', '.join(gone[:5])}; {removes}", label="warning")
     counts = [
         f"{len(sources)} {word}"
         for word, sources in (
@@ -205,4 +208,4 @@ def _print(report: IngestReport, collection: str, *, prune: bool) -> None:
             ("failed", report.failed),
         )
     ]
-    console().print(f"{collection}: {', '.join(counts)} ({counted(report.chunks, 'chunk')} written)")
+    console().print(f"{collection}: {', '.join(counts)} ({numbered(report.chunks, 'chunk[|s]')} written)")

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from ragistry.cli.options import DebugOption, JsonOption, WorkspaceOption
-from ragistry.cli.output import console, counted, error_line, print_json, progress_bar
+from ragistry.cli.output import console, error_line, print_json, progress_bar
+from ragistry.utils.urls import public_url
+from ragistry.utils.wording import numbered
 
 if TYPE_CHECKING:
     from ragistry.stores.local import LocalStore
@@ -57,25 +59,25 @@ def reembed(
     from ragistry.workspace import open_workspace
 
     with open_workspace(workspace) as opened:
-        store: Any = _local(opened)
+        store: Any = _local(opened, "set `collection` in documents.yaml to another name and ingest again")
         with progress_bar(not as_json) as progress:
             groups = run(store, opened.embedder, progress)
         model = opened.embedder.fingerprint.model
     if as_json:
         print_json({"sources": groups, "model": model})
     else:
-        console().print(f"{counted(groups, 'source')} embedded with {model}")
+        console().print(f"{numbered(groups, 'source[|s]')} embedded with {model}")
 
 
-def _local(opened: Workspace) -> LocalStore:
+def _local(opened: Workspace, instead: str = "use the server's own tools") -> LocalStore:
     from ragistry.errors import StoreError
     from ragistry.stores.local import LocalStore
 
     store = opened.store
     if not isinstance(store, LocalStore):
         raise StoreError(
-            f"the library lies on the Chroma server {opened.settings.chroma_host!r}, which keeps its own files; "
-            f"use the server's own tools, or take out chroma_host ({opened.origins['chroma_host']}) for the local store"
+            f"the library lies on the Chroma server {public_url(opened.settings.chroma_host or '')!r}, which keeps its "
+            f"own files; {instead}, or take out chroma_host ({opened.origins['chroma_host']}) for the local store"
         )
     return store
 

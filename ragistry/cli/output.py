@@ -53,11 +53,6 @@ def error_line(message: str, label: str = "error") -> None:
     stderr.print(Text.assemble((f"{label}: ", STYLES.get(label, "dim")), visible(message)))
 
 
-def counted(number: int, noun: str) -> str:
-    """``1 chunk``, ``2 chunks``."""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
-
-
 @contextmanager
 def progress_bar(wanted: bool = True) -> Iterator[Any]:
     """A callback ``(name, done, of)`` that draws a bar on standard error; None where nobody would see it."""

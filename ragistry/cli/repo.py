@@ -14,7 +14,8 @@ import typer
 from ragistry.cli.confirm import YesOption, confirm
 from ragistry.cli.options import DebugOption, JsonOption, WorkspaceOption
 from ragistry.cli.options import path as given_path
-from ragistry.cli.output import console, counted, error_line, print_json, progress_bar
+from ragistry.cli.output import console, error_line, print_json, progress_bar
+from ragistry.utils.wording import numbered
 
 if TYPE_CHECKING:
     from ragistry.library.contract import CollectionInfo
@@ -110,7 +111,7 @@ def remove(
     if as_json:
         print_json({"removed": name, "chunks": chunks})
     else:
-        console().print(f"{name}: removed, {counted(chunks, 'chunk')}")
+        console().print(f"{name}: removed, {numbered(chunks, 'chunk[|s]')}")
 
 
 def _size(repositories: Repositories, name: str) -> str:
@@ -118,7 +119,7 @@ def _size(repositories: Repositories, name: str) -> str:
     from ragistry.errors import StoreCorruptError
 
     try:
-        return counted(repositories.collection(name).count(), "chunk")
+        return numbered(repositories.collection(name).count(), "chunk[|s]")
     except StoreCorruptError:
         return "a damaged store"
 
@@ -203,6 +204,7 @@ def _print(report: RepositoryReport) -> None:
 
 def _line(info: CollectionInfo) -> str:
     said = info.metadata
-    pages = counted(int(said.get("total_documents", 0)), "page")
+    pages = numbered(int(said.get("total_documents", 0)), "page[|s]")
     commit = str(said.get("commit_hash", ""))[:12]
-    return f"{info.name}  {commit}  {pages}, {counted(info.chunk_count, 'chunk')}  {said.get('repository_url', '')}"
+    chunks = numbered(info.chunk_count, "chunk[|s]")
+    return f"{info.name}  {commit}  {pages}, {chunks}  {said.get('repository_url', '')}"

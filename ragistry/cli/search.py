@@ -10,8 +10,9 @@ import typer
 
 from ragistry.cli.flags import refuse_together
 from ragistry.cli.options import DebugOption, JsonOption, WorkspaceOption
-from ragistry.cli.output import console, counted, error_line, print_json
+from ragistry.cli.output import console, error_line, print_json
 from ragistry.tools.quoting import one_line
+from ragistry.utils.wording import numbered
 
 if TYPE_CHECKING:
     from ragistry.types import Document, RetrievalResult
@@ -130,7 +131,8 @@ def _print_trace(result: RetrievalResult) -> None:
     out = console()
     out.print()
     for stage in result.trace:
-        calls = [counted(stage.model_calls, "model call"), counted(stage.tokens, "token")] if stage.model_calls else []
-        parts = [f"{stage.ms:.1f} ms", counted(stage.documents_out, "document"), *calls]
+        parts = [f"{stage.ms:.1f} ms", numbered(stage.documents_out, "document[|s]")]
+        if stage.model_calls:
+            parts += [numbered(stage.model_calls, "model call[|s]"), numbered(stage.tokens, "token[|s]")]
         out.print(f"{'  ' * stage.depth}{stage.name}: {', '.join(parts)}")
     out.print(f"total: {result.search_time_ms:.1f} ms")

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ragistry.cli.confirm import YesOption, confirm
+from ragistry.cli.flags import refuse_without
 from ragistry.cli.options import DebugOption, JsonOption, WorkspaceOption
-from ragistry.cli.output import console, counted, print_json
+from ragistry.cli.output import console, print_json
 from ragistry.cli.tables import print_table
+from ragistry.utils.wording import numbered
 
 if TYPE_CHECKING:
     from ragistry.workspace import Workspace
@@ -44,10 +46,14 @@ def list_(
 
 @app.command()
 def move(
+    context: typer.Context,
     source: Source,
-    from_collection: Annotated[str, typer.Option("--from", metavar="NAME", help="The collection that has it.")],
-    to_collection: Annotated[str, typer.Option("--to", metavar="NAME", help="The collection that gets it.")],
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Take the place of a source of that name.")] = False,
+    from_col: Annotated[str, typer.Option("--from", metavar="NAME", help="The collection that has it.")],
+    to_col: Annotated[str, typer.Option("--to", metavar="NAME", help="The collection that gets it.")],
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Take the place of a source of that name, after asking.")
+    ] = False,
+    yes: YesOption = False,
     workspace: WorkspaceOption = Path(),
     as_json: JsonOption = False,
     debug: DebugOption = False,  # noqa: ARG001, read from the command line by `run`
@@ -55,12 +61,19 @@ def move(
     """Give a source to another collection. Nothing is embedded again."""
     from ragistry.workspace import open_workspace
 
+    refuse_without(context, "overwrite", "yes")
     with open_workspace(workspace) as opened:
-        chunks = opened.library.move_source(source, from_collection, to_collection, overwrite=overwrite)
+        library = opened.library
+        library.source(source, from_col)
+        for info in library.sources(to_col) if overwrite and from_col != to_col else ():
+            if info.source_file == source:
+                there = numbered(info.chunks, "chunk[|s]")
+                confirm(f"source {source!r} of collection {to_col!r} with {there} for this one", yes)
+        chunks = library.move_source(source, from_col, to_col, overwrite=overwrite)
     if as_json:
-        print_json({"source": source, "from": from_collection, "to": to_collection, "chunks": chunks})
+        print_json({"source": source, "from": from_col, "to": to_col, "chunks": chunks})
     else:
-        console().print(f"moved {source} from {from_collection} to {to_collection} ({counted(chunks, 'chunk')})")
+        console().print(f"moved {source} from {from_col} to {to_col} ({numbered(chunks, 'chunk[|s]')})")
 
 
 @app.command()
@@ -87,7 +100,7 @@ def delete_source(opened: Workspace, source: str, collection: str, yes: bool, as
     if as_json:
         print_json({"source": source, "collection": collection, "chunks": chunks})
     else:
-        console().print(f"deleted {source} from {collection} ({counted(chunks, 'chunk')})")
+        console().print(f"deleted {source} from {collection} ({numbered(chunks, 'chunk[|s]')})")
 
 
 def print_sources(opened: Workspace, collection: str | None, as_json: bool) -> None:

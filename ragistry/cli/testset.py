@@ -11,7 +11,8 @@ import typer
 
 from ragistry.cli.options import DebugOption, JsonOption, WorkspaceOption
 from ragistry.cli.options import path as given_path
-from ragistry.cli.output import console, counted, error_line, print_json
+from ragistry.cli.output import console, error_line, print_json
+from ragistry.utils.wording import numbered
 
 if TYPE_CHECKING:
     from ragistry.evaluation.testset import Candidate, Kind
@@ -65,7 +66,6 @@ def make(
     from ragistry.evaluation.beir import write_beir
     from ragistry.evaluation.questions import ask_questions
     from ragistry.evaluation.testset import known_items, make_testset
-    from ragistry.utils.wording import numbered
 
     kinds = _kinds(kind, model)
     _check_target(out)
@@ -85,8 +85,8 @@ def make(
             | {"kinds": dict(by_kind), "left_out": dict(made.left_out)}
         )
         return
-    shares = ", ".join(counted(count, name) for name, count in by_kind.items())
-    documents, queries = counted(len(sources), "document"), numbered(len(made.dataset.queries), "[query|queries]")
+    shares = ", ".join(numbered(count, f"{name}[|s]") for name, count in by_kind.items())
+    documents, queries = numbered(len(sources), "document[|s]"), numbered(len(made.dataset.queries), "[query|queries]")
     console().print(f"{out}: {queries} ({shares}) over {documents}, marked as synthetic")
     for reason, count in made.left_out.items():
         error_line(f"{numbered(count, '[query|queries]')} left out {reason}", label="note")
@@ -107,7 +107,6 @@ def check(
     """
     from ragistry.evaluation.beir import read_beir
     from ragistry.evaluation.testset_check import check_testset, judged_in_any_split, remarks
-    from ragistry.utils.wording import numbered
 
     read = read_beir(dataset, split)
     with closing(_generator(model, workspace)) if model else nullcontext() as generator:
@@ -121,9 +120,9 @@ def check(
             error_line(problem, label="warning")
         for one in (*found, *noted):
             console().print(f"{one.kind}: {' '.join(one.queries)}: {one.message}")
-        also = f", {counted(len(noted), 'remark')}" if noted else ""
+        also = f", {numbered(len(noted), 'remark[|s]')}" if noted else ""
         console().print(
-            f"{numbered(len(read.judged), 'judged [query|queries]')}, {counted(len(found), 'finding')}{also}"
+            f"{numbered(len(read.judged), 'judged [query|queries]')}, {numbered(len(found), 'finding[|s]')}{also}"
         )
     if found:
         raise typer.Exit(1)

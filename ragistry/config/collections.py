@@ -10,7 +10,7 @@ from filelock import FileLock, Timeout
 from pydantic import ValidationError
 
 from ragistry.config import yaml_edits
-from ragistry.config.files import NAME_RULE, CollectionEntry
+from ragistry.config.files import NAME_RULE, TWICE, CollectionEntry
 from ragistry.config.problems import Problems, explain
 from ragistry.config.replacing import remedy, replace_text, sweep
 from ragistry.config.settings import CONFIG_FOLDER, DEFAULTS
@@ -112,10 +112,11 @@ class CollectionsFile:
         self._edit(lambda text: yaml_edits.with_fields(text, self._index(name), fields))
         return changed
 
-    def begin_rename(self, name: str, new_name: str) -> None:
+    def begin_rename(self, name: str, new_name: str, before: Callable[[], object] = lambda: None) -> None:
         """Write the new name, and the old one as ``formerly``, until `end_rename`: its chunks belong to it by both.
 
-        Raises `CollectionNotFoundError`, `CollectionAlreadyExistsError`, `InvalidCollectionNameError`.
+        ``before``: called, once or more, when nothing but the write itself is left to fail. Raises
+        `CollectionNotFoundError`, `CollectionAlreadyExistsError`, `InvalidCollectionNameError`.
         """
         _entry(name=new_name)
 
@@ -124,7 +125,7 @@ class CollectionsFile:
             self._check_free(new_name)
             return yaml_edits.with_fields(text, index, {"name": new_name, "formerly": name})
 
-        self._edit(change)
+        self._edit(change, before)
 
     def end_rename(self, name: str) -> None:
         """Take ``formerly`` out: no chunk has the old name any more."""
@@ -148,7 +149,7 @@ class CollectionsFile:
                 problems.add_validation(file, ["collections", index], CollectionEntry, error)
                 continue
             if entry.name in entries:
-                problems.add(file, ["collections", index], f"collection {entry.name!r} stands here twice; rename one")
+                problems.add(file, ["collections", index, "name"], TWICE.format(entry.name))
             entries[entry.name] = entry
         problems.report()
         return list(entries.values())

@@ -13,7 +13,9 @@ from pydantic import (
     WrapValidator,
     field_validator,
 )
+from pydantic_core import InitErrorDetails
 
+from ragistry.config.archive_settings import Seconds, Segment
 from ragistry.config.archives import Archives
 
 
@@ -56,6 +58,13 @@ class ExtractionLimits(Strict):
     memory: int = Field(default=1_000_000_000, ge=1, description="bytes of memory to read a PDF")
 
 
+TWICE = "collection {!r} stands here twice; rename one"
+
+
+def _complaint(place: tuple[str | int, ...], value: object, message: str) -> InitErrorDetails:
+    return InitErrorDetails(type="value_error", loc=place, input=value, ctx={"error": ValueError(message)})
+
+
 class DocumentsFile(Strict):
     """config/documents.yaml: the library, its collections, and how documents are cut and embedded."""
 
@@ -84,8 +93,11 @@ class DocumentsFile(Strict):
     @classmethod
     def _names_differ(cls, value: list[CollectionEntry]) -> list[CollectionEntry]:
         names = [entry.name for entry in value]
-        if twice := sorted({name for name in names if names.count(name) > 1}):
-            raise ValueError(f"collection {twice[0]!r} stands here twice; names must differ")
+        twice = [(place, name) for place, name in enumerate(names) if name in names[:place]]
+        if twice:  # each is told at its own line
+            raise ValidationError.from_exception_data(
+                cls.__name__, [_complaint((place, "name"), name, TWICE.format(name)) for place, name in twice]
+            )
         return value
 
 
@@ -97,9 +109,9 @@ class ChromaSection(Strict):
     host: str | None = None
     port: int | None = Field(default=None, ge=1, le=65_535)
     ssl: bool = False
-    tenant: str | None = None
-    database: str | None = None
-    timeout: float = Field(default=30, gt=0, description="seconds for one call to a server")
+    tenant: Segment | None = None
+    database: Segment | None = None
+    timeout: Seconds = Field(default=30, description="seconds for one call to a server")
 
 
 class VectorStoresFile(Strict):

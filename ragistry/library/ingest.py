@@ -24,6 +24,7 @@ from ragistry.library.same_source import check_same_source, earlier_names, has_p
 from ragistry.library.source import Reading, SourceFile, SourceText, chunks_of
 from ragistry.protocols import Embedder, EmbedderRecord, GathersWrites, SourceStore, VectorLookup, VectorsByText
 from ragistry.types import Chunk, EmbeddedChunk, SourceInfo
+from ragistry.utils.wording import agreeing, numbered
 
 Progress = Callable[[str, int, int], None]
 """Called with the source that comes next, how many are done, and how many there are."""
@@ -208,8 +209,9 @@ class Ingest:
         longer = sum(chunk.metadata.get("token_count", 0) > limit for chunk in chunks) if limit else 0
         if longer:
             self.report.warnings.append(
-                f"{name}: {longer} of {len(chunks)} chunks are longer than the {limit} tokens that the model takes in, "
-                "and are found by their beginning only; set a smaller chunk_size"
+                f"{name}: {longer:,} of {numbered(len(chunks), 'chunk[|s]')} {agreeing(longer, '[is|are]')} longer "
+                f"than the {limit} tokens that the model takes in, and found by the beginning only; "
+                "set a smaller chunk_size"
             )
 
     def _write_source(self, prepared: Prepared) -> None:

@@ -18,6 +18,7 @@ from ragistry.library.report import Failure
 from ragistry.library.source import SourceFile
 from ragistry.types import SourceInfo
 from ragistry.utils.extract import SUPPORTED_FORMATS
+from ragistry.utils.wording import agreeing, numbered
 
 SHOWN = 3
 """Links and sources that a message names."""
@@ -66,9 +67,11 @@ class Listing:
             return []
         named = ", ".join(f"{str(link)!r} to {os.path.realpath(link)!r}" for link in self.links[:SHOWN])
         more = ", …" if len(self.links) > SHOWN else ""
+        left_out = numbered(len(self.links), "of its links [leads out of it and was|lead out of it and were] left out")
         return [
-            f"{str(self.root)!r}: {len(self.links)} of its links lead out of it and were left out ({named}{more}); "
-            "ingest what they lead to by itself, or all of it with `ragistry ingest --follow-links`"
+            f"{str(self.root)!r}: {left_out} ({named}{more}); ingest what "
+            f"{agreeing(len(self.links), '[it leads|they lead]')} to by itself, or all of it with "
+            "`ragistry ingest --follow-links`"
         ]
 
 
@@ -155,7 +158,7 @@ def gone_from(path: str | Path, stored: Iterable[SourceInfo], error: SourceNotFo
 def _named(names: Sequence[str]) -> str:
     """How many sources, and some of them."""
     listed = ", ".join(map(repr, names[:SHOWN])) + (", …" if len(names) > SHOWN else "")
-    return f"{len(names):,} source{'' if len(names) == 1 else 's'} ({listed})"
+    return f"{numbered(len(names), 'source[|s]')} ({listed})"
 
 
 def nothing_readable(folder: str | Path) -> SourceError:

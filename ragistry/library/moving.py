@@ -2,32 +2,57 @@
 
 A rename is written to documents.yaml first, with the old name beside the new one; then the chunks follow, all in one
 step where the store can do that, else a source at a time; then the old name goes. Both names are searched in between,
-so that whatever ends the process, nothing is lost: whoever writes next completes it.
+so that whatever ends the process, nothing is lost: whoever writes next completes it. Where another process has the
+right to write, nothing is begun.
 """
 
 from __future__ import annotations
 
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 
 from ragistry.config.collections import CollectionsFile
-from ragistry.errors import CollectionAlreadyExistsError, CollectionNotFoundError, SourceError
+from ragistry.errors import CollectionAlreadyExistsError, CollectionNotFoundError, SourceError, StoreError
 from ragistry.library.ingest import Progress
 from ragistry.library.scope import being_renamed
-from ragistry.protocols import MovesCollections, SourceStore, VectorLookup
+from ragistry.protocols import LocksWrites, MovesCollections, SourceStore, VectorLookup
 from ragistry.types import EmbeddedChunk, SourceInfo
 
 
 def rename(
     collections: CollectionsFile, store: SourceStore, name: str, new_name: str, progress: Progress | None = None
 ) -> int:
-    """Give a collection another name, and return how many chunks followed."""
+    """Give a collection another name, or complete what did so, and return how many chunks followed."""
+    begun = _is_begun(collections, name, new_name)
+    moved = complete_renames(collections, store, progress)
+    if begun:
+        return moved
     if store.count({"collection": new_name}) and new_name not in [entry.name for entry in collections.entries()]:
         raise CollectionAlreadyExistsError(
             f"the store holds chunks of a collection {new_name!r} that is not in {collections.path}; choose another "
             f"name, or remove them with `ragistry collections delete {new_name}`"
         )
-    collections.begin_rename(name, new_name)
-    return complete_renames(collections, store, progress)
+    with ExitStack() as held:
+
+        def lock() -> None:  # after the file's lock, as whoever writes to a collection takes the two
+            if isinstance(store, LocksWrites):
+                held.enter_context(store.writing())
+
+        collections.begin_rename(name, new_name, lock)
+        try:
+            moved = _give_all(store, name, new_name, progress)
+        except StoreError as error:
+            raise type(error)(
+                f"{name!r} is called {new_name!r} in {collections.path} from now on, but not all of its chunks could "
+                f"be given that name yet ({error}); it is searched whole, and the same rename, or whatever is written "
+                "next, completes it"
+            ) from error
+    _end(collections, new_name)
+    return moved
+
+
+def _is_begun(collections: CollectionsFile, name: str, new_name: str) -> bool:
+    names = {entry.name: entry.formerly for entry in collections.entries()}
+    return name not in names and names.get(new_name) == name
 
 
 def complete_renames(collections: CollectionsFile, store: SourceStore, progress: Progress | None = None) -> int:
@@ -37,9 +62,13 @@ def complete_renames(collections: CollectionsFile, store: SourceStore, progress:
         former = str(entry.formerly)
         if former not in [other.name for other in collections.entries()]:
             moved += _give_all(store, former, entry.name, progress)
-        with suppress(CollectionNotFoundError):  # whoever completed it too has gone on
-            collections.end_rename(entry.name)
+        _end(collections, entry.name)
     return moved
+
+
+def _end(collections: CollectionsFile, name: str) -> None:
+    with suppress(CollectionNotFoundError):  # whoever completed it too has gone on
+        collections.end_rename(name)
 
 
 def _give_all(store: SourceStore, former: str, name: str, progress: Progress | None) -> int:

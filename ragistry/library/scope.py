@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ragistry.config.collections import CollectionsFile, Version
 from ragistry.config.files import CollectionEntry
 from ragistry.protocols import SourceStore
-from ragistry.types import SourceInfo, Where
+from ragistry.types import Document, SourceInfo, Where
+from ragistry.utils.where import normalise
 
 
 class _Orphans(NamedTuple):
@@ -35,12 +37,36 @@ class Scope:
         former = {entry.formerly: entry.name for entry in entries if entry.formerly is not None}
         return former | {entry.name: entry.name for entry in entries}
 
-    def of(self, *names: str) -> Where:
-        """The condition that the chunks of these collections meet. Raises `CollectionNotFoundError`."""
+    def stored(self, *names: str) -> list[str]:
+        """The names under which the chunks of these collections lie. Raises `CollectionNotFoundError`."""
         for name in names:
             self.collections.entry(name)
-        stored = [under for under, own in self.names().items() if own in names]
-        return {"collection": name} if len(stored) == 1 else {"collection": {"$in": stored}}
+        return [under for under, own in self.names().items() if own in names]
+
+    def named(self, documents: list[Document]) -> list[Document]:
+        """The documents, each with the name that its collection has now; the ids stay those of the store."""
+        if not being_renamed(self.collections):
+            return documents
+        names = self.names()
+
+        def named(document: Document) -> Document:
+            under = document.metadata.get("collection")
+            own = names.get(under) if isinstance(under, str) else None
+            return replace(document, metadata=document.metadata | {"collection": own}) if own else document
+
+        return [named(document) for document in documents]
+
+    def meant(self, where: Where) -> dict[str, Any]:
+        """The condition in its normal form, where a collection's name stands for each under which its chunks lie."""
+        condition = normalise(where)
+        if not being_renamed(self.collections):
+            return condition
+        return _with_former(condition, {own: under for under, own in self.names().items() if under != own})
+
+    def of(self, *names: str) -> Where:
+        """The condition that the chunks of these collections meet. Raises `CollectionNotFoundError`."""
+        stored = self.stored(*names)
+        return {"collection": stored[0]} if len(stored) == 1 else {"collection": {"$in": stored}}
 
     def of_all(self) -> Where | None:
         """The condition that the chunks of no defined collection fail; None where all belong to one.
@@ -82,6 +108,20 @@ class Scope:
         if not self.store.count({"collection": {"$nin": names}} if names else None):
             return []
         return sorted({info.collection for info in self.orphans()})
+
+
+_SEVERAL = {"$eq": "$in", "$in": "$in", "$ne": "$nin", "$nin": "$nin"}
+
+
+def _with_former(where: dict[str, Any], former: Mapping[Any, str]) -> dict[str, Any]:
+    [(key, value)] = where.items()
+    if key in ("$and", "$or"):
+        return {key: [_with_former(part, former) for part in value]}
+    [(op, operand)] = value.items()
+    if key != "collection" or op not in _SEVERAL:
+        return where
+    names = operand if isinstance(operand, list) else [operand]
+    return {key: {_SEVERAL[op]: [*names, *(former[name] for name in names if name in former)]}}
 
 
 def _place(info: SourceInfo) -> tuple[str, str]:

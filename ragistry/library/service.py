@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from time import perf_counter
@@ -12,6 +11,7 @@ from typing import Any
 from ragistry.config.collections import CollectionsFile
 from ragistry.errors import SourceError, SourceNotFoundError
 from ragistry.library import moving
+from ragistry.library.given import check_given, check_optional
 from ragistry.library.ingest import Ingest, IngestSource, Progress
 from ragistry.library.listing import (
     check_path,
@@ -23,6 +23,7 @@ from ragistry.library.listing import (
     vanished,
     without_covered,
 )
+from ragistry.library.overview import collection_rows, source_row
 from ragistry.library.report import Failure, IngestReport
 from ragistry.library.scope import Scope
 from ragistry.library.source import Reading, SourceText
@@ -63,10 +64,12 @@ class DocumentService:
         name is another's, `EmbeddingGenerationError` where the model refuses a chunk, `ModelError`,
         `CollectionNotFoundError`.
         """
+        check_given(path=path, collection=collection, replace=replace)
         return _chunks_or_raise(self._ingest([one_file(path)], collection, replace=replace))
 
     def ingest_text(self, text: str, source: str, collection: str) -> int:
         """Take in a text under a name and return the number of chunks written: 0 where it has not changed."""
+        check_given(text=text, source=source, collection=collection)
         return _chunks_or_raise(self._ingest([SourceText(text, source)], collection))
 
     def ingest_folder(
@@ -88,6 +91,8 @@ class DocumentService:
         folder are left out with a warning, unless ``follow_links``. ``replace``: see `ingest_file`. Raises
         `SourceError`, and `ModelError` where the model cannot be reached or refuses every text.
         """
+        check_given(path=path, collection=collection, prune=prune, follow_links=follow_links, replace=replace)
+        check_optional(progress=progress)
         self.collections.entry(collection)
         self._check_path(path, collection, "folder")
         listing = list_folder(path, follow_links=follow_links)
@@ -120,6 +125,8 @@ class DocumentService:
 
         Raises for a path that does not exist before anything is read, and where there is nothing but such a folder.
         """
+        check_given(paths=paths, collection=collection, prune=prune, follow_links=follow_links, replace=replace)
+        check_optional(progress=progress)
         self.collections.entry(collection)
         for path in paths:
             self._check_path(path, collection)
@@ -173,13 +180,16 @@ class DocumentService:
 
         Raises `QueryError`, `UnknownTechniqueError`, `CollectionNotFoundError`, `ModelError`, `StoreError`.
         """
+        check_given(query=query)
         check_query(query)
-        top_k = None if n is None else check_top_k(n)
+        check_optional(collection=collection, technique=technique)
+        top_k = None if n is None else check_top_k(n, name="n")
         condition = self._condition(collection, where)
         chosen = self.registry.get(technique or self.registry.default)
         start = perf_counter()
         with collect() as trace:
-            documents = chosen.retrieve(query, top_k=self._top_k(chosen.name, top_k), where=condition)
+            found = chosen.retrieve(query, top_k=self._top_k(chosen.name, top_k), where=condition)
+            documents = self.scope.named(found)
         elapsed = (perf_counter() - start) * 1000
         return RetrievalResult(query, documents, len(documents), elapsed, trace.stages())
 
@@ -191,8 +201,9 @@ class DocumentService:
 
     def _condition(self, collection: str | None, where: Where | None) -> Where | None:
         scope = self.scope.of_all() if collection is None else self.scope.of(collection)
-        parts = [part for part in (scope, where) if part is not None]
-        return normalise({"$and": [normalise(part) for part in parts]}) if parts else None
+        parts = [] if scope is None else [normalise(scope)]
+        parts += [] if where is None else [self.scope.meant(where)]
+        return normalise({"$and": parts}) if parts else None
 
     def list_sources(self, collection: str | None = None) -> list[str]:
         """The names of the sources, each once, in order."""
@@ -204,14 +215,16 @@ class DocumentService:
         ``source_file``, ``collection``, ``chunk_count``, ``ingested_at`` (seconds since 1970, 0 where not known),
         ``source``, ``source_path``, ``source_hash``.
         """
-        return [_detail(info) for info in self.sources(collection)]
+        return [source_row(info) for info in self.sources(collection)]
 
     def sources(self, collection: str | None = None) -> list[SourceInfo]:
         """The sources of one collection, or of all, with their number of chunks, ordered by collection and name."""
+        check_optional(collection=collection)
         return self.scope.sources(collection)
 
     def source(self, source: str, collection: str) -> SourceInfo:
         """A source by its name. Raises `SourceNotFoundError`, `CollectionNotFoundError`."""
+        check_given(source=source, collection=collection)
         known = {info.source_file: info for info in self.sources(collection)}
         if source not in known:
             raise SourceNotFoundError(
@@ -222,23 +235,7 @@ class DocumentService:
 
     def list_collections(self) -> list[dict[str, Any]]:
         """Every collection of documents.yaml, empty ones included, with its sources and chunks counted."""
-        entries = self.collections.entries()
-        counts = {entry.name: [0, 0] for entry in entries}
-        for info in self.sources():
-            count = counts.get(info.collection)
-            if count is not None:  # else it is of a collection that was made while the sources were read
-                count[0] += 1
-                count[1] += info.chunks
-        return [
-            {
-                "name": entry.name,
-                "display_name": entry.display_name or entry.name,
-                "description": entry.description,
-                "source_count": counts[entry.name][0],
-                "chunk_count": counts[entry.name][1],
-            }
-            for entry in entries
-        ]
+        return collection_rows(self.collections.entries(), self.sources())
 
     def orphans(self) -> list[SourceInfo]:
         """The sources whose collection was taken out of documents.yaml by hand: stored, but not searched."""
@@ -249,6 +246,8 @@ class DocumentService:
 
         Raises `CollectionAlreadyExistsError`, `InvalidCollectionNameError`.
         """
+        check_given(name=name, description=description)
+        check_optional(display_name=display_name)
         self._complete_renames()
         self.collections.add(name, description, display_name)
 
@@ -256,9 +255,11 @@ class DocumentService:
         """Change the name by which a collection is called, and return how many chunks followed. No model is called.
 
         It is searched by its new name at once, and whole at any time; what interrupts the rename leaves it to whoever
-        writes next. Raises `CollectionNotFoundError`, `CollectionAlreadyExistsError`, `InvalidCollectionNameError`.
+        writes next. Where another process has the right to write to the store, nothing is begun. Raises
+        `CollectionNotFoundError`, `CollectionAlreadyExistsError`, `InvalidCollectionNameError`, `StoreError`.
         """
-        self._complete_renames()
+        check_given(name=name, new_name=new_name)
+        check_optional(progress=progress)
         return moving.rename(self.collections, self.store, name, new_name, progress)
 
     def update_description(self, name: str, description: str | None = None, *, display_name: str | None = None) -> None:
@@ -266,6 +267,8 @@ class DocumentService:
 
         Raises `CollectionNotFoundError`.
         """
+        check_given(name=name)
+        check_optional(description=description, display_name=display_name)
         self.collections.update(name, description=description, display_name=display_name)
 
     def delete_collection(self, name: str) -> int:
@@ -273,15 +276,17 @@ class DocumentService:
 
         Also for one that is in documents.yaml no more. Raises `CollectionNotFoundError`.
         """
+        check_given(name=name)
         self._complete_renames()
         removed = 0
 
         def remove_chunks() -> None:
             nonlocal removed
-            removed += self.store.delete(where={"collection": name})
+            if self.store.count({"collection": name}):  # an empty one is removed also while another process writes
+                removed += self.store.delete(where={"collection": name})
 
         with self.collections.unedited():
-            if name not in self.scope.names() and self.store.count({"collection": name}):
+            if name not in self.scope.names():
                 remove_chunks()
         if not removed:
             self.collections.remove(name, before=remove_chunks)
@@ -290,6 +295,7 @@ class DocumentService:
 
     def delete_source(self, source: str, collection: str) -> int:
         """Remove a source and return the number of chunks that it had. Raises `SourceNotFoundError`."""
+        check_given(source=source, collection=collection)
         self._complete_renames()
         chunks = self.source(source, collection).chunks
         self.store.replace_source(collection, source, [])
@@ -300,6 +306,7 @@ class DocumentService:
 
         Raises `SourceNotFoundError`, and then removes none.
         """
+        check_given(sources=sources, collection=collection)
         self._complete_renames()
         known = {info.source_file: info.chunks for info in self.sources(collection)}
         for source in sources:
@@ -309,27 +316,24 @@ class DocumentService:
             self.store.replace_source(collection, source, [])
         return sum(known[source] for source in sources)
 
-    def move_source(self, source: str, from_collection: str, to_collection: str, *, overwrite: bool = False) -> int:
+    def move_source(self, source: str, from_col: str, to_col: str, *, overwrite: bool = False) -> int:
         """Give a source to another collection, and return how many chunks it has. No model is called.
 
         Raises `SourceNotFoundError`, `CollectionNotFoundError`, and `SourceError` where that collection has a source
         of this name, unless ``overwrite`` lets this one take its place, and where both collections are the same.
         """
+        check_given(source=source, from_col=from_col, to_col=to_col, overwrite=overwrite)
         self._complete_renames()
-        with self.collections.kept(to_collection):
-            return moving.move(self.store, self.source(source, from_collection), to_collection, overwrite=overwrite)
+        with self.collections.kept(to_col):
+            return moving.move(self.store, self.source(source, from_col), to_col, overwrite=overwrite)
 
     def count(self, collection: str | None = None) -> int:
         """How many chunks there are, in one collection or in all."""
+        check_optional(collection=collection)
         return self.store.count(self._condition(collection, None))
 
     def _complete_renames(self) -> None:
         moving.complete_renames(self.collections, self.store)
-
-
-def _detail(info: SourceInfo) -> dict[str, Any]:
-    fields = asdict(info)
-    return {"source_file": fields.pop("source_file"), "chunk_count": fields.pop("chunks")} | fields
 
 
 def _chunks_or_raise(report: IngestReport) -> int:

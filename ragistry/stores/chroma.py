@@ -24,7 +24,7 @@ from ragistry.stores.chroma_collection import (
     open_collection,
     record_embedder,
 )
-from ragistry.stores.chroma_errors import translated
+from ragistry.stores.chroma_errors import ANEW, translated
 from ragistry.stores.chroma_search import search
 from ragistry.types import Document, EmbeddedChunk, EmbedderFingerprint, SourceInfo, Where
 from ragistry.utils.chunk_checks import check_chunks, check_source, listed
@@ -201,7 +201,7 @@ class ChromaStore:
                 self._embedder = embedder_of(self._connection.client.get_collection(self._name, None))
                 check_dimension(rows, fingerprint, self._place)
         if self._embedder is not None:
-            check_same_embedder(self._embedder, fingerprint)
+            check_same_embedder(self._embedder, fingerprint, instead=ANEW)
 
     def replace_source(self, collection: str, source_file: str, chunks: Sequence[EmbeddedChunk]) -> None:
         chunks = listed("chunks", chunks)

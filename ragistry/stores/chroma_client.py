@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from ragistry.errors import ConfigError
+from ragistry.errors import CollectionNotFoundError, ConfigError, DatabaseNotFoundError
 from ragistry.stores import lock
 from ragistry.stores.chroma_errors import translated
 from ragistry.stores.chroma_files import check_files
+from ragistry.utils.forking import brief_lock
+from ragistry.utils.urls import split_login
 
 if TYPE_CHECKING:
     from chromadb.api.client import Client
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 DEFAULT_TENANT = "default_tenant"
 DEFAULT_DATABASE = "default_database"
 
-_opening = threading.Lock()  # ChromaDB's table of open directories is not thread-safe
+_opening = brief_lock()  # ChromaDB's table of open directories is not thread-safe
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,12 +88,14 @@ def connect(
     database: str,
     timeout: float,
 ) -> Connection:
-    """Connect to a ChromaDB server; ``host`` may be a URL, which then says port and scheme.
+    """Connect to a ChromaDB server; ``host`` may be a URL, which then says port and scheme, and whom to log in.
 
-    ``timeout``: seconds, for connecting and for each wait for an answer.
+    ``timeout``: seconds, for connecting and for each wait for an answer. Raises `ChromaDBConnectionError`,
+    `DatabaseNotFoundError`.
     """
     if not timeout > 0:
         raise ConfigError(f"the time-out for ChromaDB must be above 0 seconds, got {timeout!r}")
+    host, login = split_login(host)
     is_url = "://" in host
     bracketed = f"[{host}]" if ":" in host and not is_url and not host.startswith("[") else host
     place = f"ChromaDB at {host}" if is_url else f"ChromaDB at {'https' if ssl else 'http'}://{bracketed}:{port}"
@@ -101,10 +104,16 @@ def connect(
         chroma_server_host=bracketed,
         chroma_server_http_port=port,
         chroma_server_ssl_enabled=host.startswith("https://") if is_url else ssl,
-        chroma_server_headers=dict(headers or {}),
+        chroma_server_headers={**({"Authorization": login.header} if login else {}), **(headers or {})},
     )
-    with translated(place):
-        client = _timed_client(settings, tenant, database, timeout)
+    try:
+        with translated(place):
+            client = _timed_client(settings, tenant, database, timeout)
+    except CollectionNotFoundError as error:
+        raise DatabaseNotFoundError(
+            f"{place} has no tenant {tenant!r} with a database {database!r}; correct CHROMA_TENANT and CHROMA_DATABASE "
+            "(or `tenant` and `database` in vector_stores.yaml), or make them on the server"
+        ) from error
     return Connection(client, place, None, client.close)
 
 

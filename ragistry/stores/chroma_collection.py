@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ragistry.errors import EmbeddingMismatchError, StoreCorruptError, StoreError
+from ragistry.stores.chroma_errors import ANEW
 from ragistry.types import EmbedderFingerprint
 from ragistry.utils.fingerprints import from_json, to_json
 from ragistry.utils.metadata import OWN_PREFIX
@@ -85,5 +86,5 @@ def check_dimension(rows: Collection, fingerprint: EmbedderFingerprint, place: s
         raise EmbeddingMismatchError(
             f"{place}: the vectors in the store have {len(stored[0])} numbers, those of {fingerprint.model!r} have "
             f"{fingerprint.dimension}; set embed_model in documents.yaml to the embedder that the store was filled "
-            "with, or clear the store and ingest again"
+            f"with, or {ANEW}"
         )

@@ -24,7 +24,8 @@ from ragistry.errors import (
 
 Ours = type[StoreError]
 
-REFILL = "use the embedder that the store was filled with, or clear the store and ingest again"
+ANEW = "ingest again into another Chroma collection (`collection` in documents.yaml)"
+REFILL = f"use the embedder that the store was filled with, or {ANEW}"
 RESTORE = "restore the folder from a backup, or delete it and ingest again"
 REOPEN = "it was removed by somebody else; open the store again"
 RUNNING = "check that the server runs (`chroma run`), its host and its port"
@@ -127,7 +128,7 @@ def _by_status(status: int) -> tuple[Ours | None, str]:
         return StoreError, "the server takes less in one request; use a smaller batch_size"
     if status == 429 or status >= 500:
         return ChromaDBConnectionError, OVERLOADED
-    return StoreError, RUNNING
+    return StoreError, f"{RUNNING}, its tenant and its database"
 
 
 def _by_kind(links: list[BaseException]) -> tuple[Ours | None, str]:

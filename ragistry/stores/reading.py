@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragistry.stores.catalog import Catalog, Group, Selection, state_of
+from ragistry.stores.narrowing import Narrowing, narrowed
 from ragistry.stores.row_checksums import (
     Damaged,
     as_vectors,
@@ -21,7 +22,7 @@ from ragistry.stores.row_checksums import (
     text_hash,
     undecoded,
 )
-from ragistry.stores.writing import COLUMNS, Rows
+from ragistry.stores.writing import Rows
 from ragistry.types import Document
 from ragistry.utils.chunk_checks import id_problem
 from ragistry.utils.where import matches
@@ -152,39 +153,42 @@ def count_selected(connection: sqlite3.Connection, selection: Selection) -> int:
 
 
 def _matching(connection: sqlite3.Connection, groups: list[Group], where: dict[str, Any]) -> Iterator[int]:
-    """The keys of chunks that meet a condition, by a column's index where it has one, else by reading."""
+    """The keys of chunks that meet a condition, by the columns it names, else by reading those that may meet it."""
     sources = json.dumps([group.id for group in groups])
-    indexed = _on_column(where)
-    if indexed is not None:
-        column, value = indexed
-        rows = connection.execute(
-            f"SELECT key FROM chunks WHERE {column} = ? AND source IN (SELECT value FROM json_each(?))",
-            (value, sources),
-        )
-        yield from (key for (key,) in rows)
+    narrowing = narrowed(where)
+    chosen = f"FROM chunks WHERE source IN (SELECT value FROM json_each(?)) AND {narrowing.sql}"
+    values = (sources, *narrowing.values)
+    if narrowing.column and (found := _in_index(connection, groups, narrowing)) is not None:
+        yield from found
+        return
+    if narrowing.exact:
+        yield from (key for (key,) in connection.execute(f"SELECT key {chosen}", values))
         return
     common = {group.id: group.common for group in groups}
-    rows = connection.execute(
-        f"SELECT {_CHUNK} FROM chunks WHERE source IN (SELECT value FROM json_each(?))", (sources,)
-    )
-    lacking = sum(group.chunks for group in groups)
-    for row in rows:
-        lacking -= 1
+    for row in connection.execute(f"SELECT {_CHUNK} {chosen}", values):
         _check_chunk(*row)
         key, _, source, _, own, _ = row
         if source in common and matches(where, common[source] | json.loads(own)):
             yield key
+    there = connection.execute(
+        "SELECT count(*) FROM chunks WHERE source IN (SELECT value FROM json_each(?))", (sources,)
+    )
+    lacking = sum(group.chunks for group in groups) - there.fetchone()[0]
     if lacking:
         raise Damaged(f"{lacking:,} chunks of the sources in question are gone")
 
 
-def _on_column(where: dict[str, Any]) -> tuple[str, Any] | None:
-    """The column and value of a condition that an index answers exactly: one value of its column's own kind."""
-    [(key, comparison)] = where.items()
-    if key not in COLUMNS or set(comparison) != {"$eq"}:
+def _in_index(connection: sqlite3.Connection, groups: list[Group], narrowing: Narrowing) -> list[int] | None:
+    """The keys that an index finds in these groups; None where it has more of other groups than these have chunks."""
+    most = sum(group.chunks for group in groups)
+    rows = connection.execute(f"SELECT key FROM chunks WHERE {narrowing.sql} LIMIT ?", (*narrowing.values, most + 1))
+    keys = np.fromiter((key for (key,) in rows), dtype=np.int64)
+    if len(keys) > most:
         return None
-    value = comparison["$eq"]
-    return (key, value) if isinstance(value, bool) == (key == "has_code") else None
+    ranges = np.array(sorted((group.first, group.first + group.chunks) for group in groups), dtype=np.int64)
+    places = np.searchsorted(ranges[:, 0], keys, side="right") - 1
+    found: list[int] = keys[(places >= 0) & (keys < ranges[places, 1])].tolist()
+    return found
 
 
 def group_vectors(connection: sqlite3.Connection, groups: Sequence[Group]) -> Iterator[tuple[Group, Vectors]]:

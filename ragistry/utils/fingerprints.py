@@ -21,8 +21,13 @@ def differences(one: EmbedderFingerprint, other: EmbedderFingerprint) -> list[st
     ]
 
 
-def check_same_embedder(recorded: EmbedderFingerprint, given: EmbedderFingerprint) -> None:
-    """Raise `EmbeddingMismatchError` unless vectors of the two may be compared."""
+def check_same_embedder(
+    recorded: EmbedderFingerprint, given: EmbedderFingerprint, *, instead: str = "run `ragistry reembed`"
+) -> None:
+    """Raise `EmbeddingMismatchError` unless vectors of the two may be compared.
+
+    ``instead``: what the message says to do for the new embedder.
+    """
     names = differences(recorded, given)
     if names:
         was = ", ".join(f"{name} {getattr(recorded, name)!r}" for name in names)
@@ -30,7 +35,7 @@ def check_same_embedder(recorded: EmbedderFingerprint, given: EmbedderFingerprin
         raise EmbeddingMismatchError(
             f"the vectors in the store come from {recorded.provider} {recorded.model!r} ({was}), the embedder is "
             f"{given.provider} {given.model!r} ({now}); set embed_model in documents.yaml to the one that the store "
-            "was filled with, or run `ragistry reembed`"
+            f"was filled with, or {instead}"
         )
 
 

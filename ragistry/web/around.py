@@ -23,7 +23,7 @@ class Around(NamedTuple):
 
 def around(store: DocumentStore, document: Document) -> Around:
     """The passage between its neighbours; what they share is shown once."""
-    get = document.metadata.get
+    get = next(iter(store.get([document.id])), document).metadata.get  # where its collection has the store's own name
     collection, source, index = get("collection"), get("source_file"), get("chunk_index")
     if not (isinstance(collection, str) and isinstance(source, str) and isinstance(index, int)):
         return Around("", document.content, "")

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from ragistry.testing.chroma_server import ChromaServer, chroma_server
+from ragistry.testing.openai_server import OpenAIServer
 from tests.cli.conftest import Done
 
 Run = Callable[..., Done]
@@ -68,6 +69,35 @@ def test_verify_says_in_words_where_the_files_are(served: Run, server: ChromaSer
     assert f"the library lies on the Chroma server '{server.host}'" in done.err
     assert "chroma_host (environment CHROMA_HOST)" in done.err
     assert "<" not in done.err
+
+
+@pytest.mark.parametrize(("variable", "key"), [("CHROMA_TENANT", "tenant"), ("CHROMA_DATABASE", "database")])
+def test_a_tenant_or_database_that_the_server_has_not_is_to_be_corrected(
+    served: Run, monkeypatch: pytest.MonkeyPatch, variable: str, key: str
+) -> None:
+    monkeypatch.setenv(variable, "nope")
+    done = served("search", "yeast")
+    assert done.code == 1
+    assert f"{key} 'nope'" in done.err
+    assert "correct CHROMA_TENANT and CHROMA_DATABASE" in done.err
+    assert "removed" not in done.err
+
+
+def test_another_embedder_is_refused_with_a_remedy_that_leads_on(
+    served: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    with OpenAIServer("other/model", dimension=384) as models:
+        monkeypatch.setenv("RAGISTRY_EMBED_MODEL", "tei")
+        monkeypatch.setenv("RAGISTRY_EMBED_URL", models.url)
+        remedy = "ingest again into another Chroma collection (`collection` in documents.yaml)"
+        for words in (("search", "yeast"), ("ingest", "bread.txt", "--collection", "baking")):
+            done = served(*words)
+            assert (done.code, remedy in done.err, "reembed" in done.err) == (1, True, False), done.err
+        done = served("reembed")
+        assert (done.code, "set `collection` in documents.yaml" in done.err) == (1, True)
+        monkeypatch.setenv("RAGISTRY_COLLECTION", f"d-{tmp_path.name}")
+        assert served("ingest", "bread.txt", "--collection", "baking").code == 0
+        assert served("search", "yeast").code == 0
 
 
 def test_the_local_store_searches_words_by_default(ragistry: Run) -> None:

@@ -75,7 +75,7 @@ def test_a_source_is_listed_moved_and_deleted(filled: Run) -> None:
     assert filled("ingest", "tea.txt", "--collection", "notes").code == 0
     taken = filled("sources", "move", "tea.txt", "--from", "notes", "--to", "econ")
     assert (taken.code, "overwrite it (`--overwrite`)" in taken.err) == (1, True)
-    assert filled("sources", "move", "tea.txt", "--from", "notes", "--to", "econ", "--overwrite").code == 0
+    assert filled("sources", "move", "tea.txt", "--from", "notes", "--to", "econ", "--overwrite", "--yes").code == 0
     deleted = filled("sources", "delete", "tea.txt", "--collection", "econ", "--yes", "--json")
     assert deleted.json == {"source": "tea.txt", "collection": "econ", "chunks": 1}
     assert filled("sources", "list", "--json").json["sources"] == []
@@ -98,6 +98,25 @@ def test_nothing_is_deleted_where_nobody_can_be_asked(filled: Run, words: list[s
     assert filled("search", "tea", "--json").json["total_results"] == 1
     assert filled(*words, "--yes").code == 0
     assert filled("search", "tea", "--json").json["total_results"] == 0
+
+
+def test_a_source_in_whose_place_another_is_moved_is_not_deleted_unasked(filled: Run) -> None:
+    words = ["sources", "move", "tea.txt", "--from", "notes", "--to", "econ", "--overwrite"]
+    file = Path("tea.txt")
+    file.write_text("Another tea, black and strong.", encoding="utf-8")
+    assert filled("ingest", "tea.txt", "--collection", "econ").code == 0
+    done = filled(*words)
+    assert (done.code, done.out) == (1, "")
+    assert "nothing was deleted: to delete source 'tea.txt' of collection 'econ' with 1 chunk for this one" in done.err
+    [found] = filled("search", "tea", "-c", "econ", "--json").json["documents"]
+    assert found["content"].startswith("Another tea")
+    moved = filled(*words, "--yes", "--json")
+    assert (moved.code, moved.json["chunks"]) == (0, 1)
+    [found] = filled("search", "tea", "--json").json["documents"]
+    assert (found["metadata"]["collection"], found["content"][:5]) == ("econ", "Steep")
+    assert filled("ingest", "tea.txt", "--collection", "notes").code == 0
+    assert filled("sources", "delete", "tea.txt", "-c", "econ", "--yes").code == 0
+    assert filled(*words).code == 0, "where there is nothing to delete, nobody is asked"
 
 
 @pytest.mark.parametrize(("answer", "left"), [("n", 1), ("y", 0)])

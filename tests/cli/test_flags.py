@@ -18,6 +18,10 @@ TOGETHER = [
     (["ingest", "--delete", "a", "-c", "n", "--prune"], "--prune does nothing beside --delete; leave one out"),
     (["ingest", "--list", "--yes"], "--yes does nothing without --delete; add that, or leave --yes out"),
     (["ingest", "a.txt", "-y"], "--yes does nothing without --delete; add that, or leave --yes out"),
+    (
+        ["sources", "move", "a.txt", "--from", "x", "--to", "y", "-y"],
+        "--yes does nothing without --overwrite; add that, or leave --yes out",
+    ),
     (["ingest", "a.txt", "--create", "x"], "--create does nothing without --collection; add that, or leave --create"),
     (["ingest", "a.txt", "--prune"], "--prune does nothing without a folder, and 'a.txt' is a file; name its folder"),
     (["ingest", ""], "the path '' is empty; name a file or folder, '.' for the current folder"),
@@ -64,6 +68,6 @@ def test_links_out_of_a_folder_are_followed_where_they_are_asked_for(ragistry: R
     (tmp_path / "in" / "tea.txt").symlink_to(tmp_path / "tea.txt")
     left_out = ragistry("ingest", "in", "--collection", "notes", "--create", "Notes")
     assert (left_out.code, "0 added" in left_out.out) == (0, True)
-    assert "warning: 'in': 1 of its links lead out of it" in left_out.err
+    assert "warning: 'in': 1 of its links leads out of it and was left out" in left_out.err
     assert "`ragistry ingest --follow-links`" in left_out.err
     assert ragistry("ingest", "in", "--follow-links", "--json").json["added"] == ["tea.txt"]

@@ -80,7 +80,7 @@ def test_what_vanished_is_named_and_goes_with_prune(ragistry: Run, tmp_path: Pat
         (folder / f"{name}.txt").write_text(f"Text of {name}.", encoding="utf-8")
     assert ragistry("ingest", folder, "--collection", "notes").code == 0
     (folder / "one.txt").unlink()
-    assert "1 no longer in the folder: one.txt; --prune removes them" in ragistry("ingest", folder).err
+    assert "1 no longer in the folder: one.txt; --prune removes it" in ragistry("ingest", folder).err
     pruned = ragistry("ingest", folder, "--prune", "--yes", "--json").json
     assert (pruned["deleted"], pruned["vanished"]) == (["one.txt"], ["one.txt"])
     assert sources(ragistry) == ["two.txt"]
@@ -182,7 +182,7 @@ def test_what_links_lead_to_is_not_looked_through_where_they_are_not_followed(
     with monkeypatch.context() as patch:
         patch.setattr(os, "scandir", scandir)
         done = ragistry("ingest", "in", "--collection", "notes")
-    assert (done.code, "1 of its links lead out of it and were left out" in done.err.replace("\n", " ")) == (0, True)
+    assert (done.code, "1 of its links leads out of it and was left out" in done.err.replace("\n", " ")) == (0, True)
     assert str(tmp_path / "in") in listed
     assert str(tmp_path / "large") not in listed
     assert ragistry("ingest", "in", "--follow-links", "--json").json["added"] == ["link/tea.txt"]

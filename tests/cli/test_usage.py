@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ragistry.cli.output import counted, error_line
+from ragistry.cli.output import error_line
 from tests.cli.conftest import Done
 
 Run = Callable[..., Done]
@@ -88,10 +88,6 @@ def test_a_label_has_the_colour_of_its_weight(
     monkeypatch.setenv("TERM", "xterm")
     error_line("text", label=label)
     assert capsys.readouterr().err == f"\x1b[{colour}m{label}: \x1b[0mtext\n"
-
-
-def test_one_is_singular() -> None:
-    assert [counted(number, "chunk") for number in (0, 1, 2)] == ["0 chunks", "1 chunk", "2 chunks"]
 
 
 @pytest.mark.parametrize("where", ["__init__", "retrieve"])

@@ -13,7 +13,13 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import chromadb
 import pytest
 
-from ragistry.errors import ChromaDBConnectionError, CollectionNotFoundError, ConfigError, StoreError
+from ragistry.errors import (
+    ChromaDBConnectionError,
+    CollectionNotFoundError,
+    ConfigError,
+    DatabaseNotFoundError,
+    StoreError,
+)
 from ragistry.stores.chroma import ChromaStore
 from ragistry.testing.chroma_server import chroma_server, free_port
 from ragistry.testing.stores.chunks import EAST, chunk
@@ -120,7 +126,8 @@ def test_a_server_that_is_something_else(status, body, error, message):
 
 @pytest.mark.parametrize("option", [{"tenant": "nobody"}, {"database": "nothing"}])
 def test_a_tenant_or_database_that_is_not_there(server, option):
-    with pytest.raises(StoreError, match="not found"):
+    [(setting, name)] = option.items()
+    with pytest.raises(DatabaseNotFoundError, match=f"{setting} {name!r}.*correct CHROMA_TENANT and CHROMA_DATABASE"):
         ChromaStore.connect(server.host, port=server.port, **option)
 
 

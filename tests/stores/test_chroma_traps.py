@@ -339,7 +339,7 @@ def test_the_length_of_a_vector_overflows(embedded):
 
 def test_another_dimension_is_told_by_chroma_alone_where_no_embedder_is_on_record(embedded):
     embedded.add_documents([chunk("text")])
-    with pytest.raises(EmbeddingMismatchError, match="dimension of 3, got 2.*clear the store"):
+    with pytest.raises(EmbeddingMismatchError, match="dimension of 3, got 2.*another Chroma collection"):
         embedded.add_documents([chunk("text", [1.0, 0.0])])
 
 

@@ -40,7 +40,7 @@ VALUES: tuple[Any, ...] = (
     [],
 )
 SCALARS = tuple(value for value in VALUES if value is not None and not isinstance(value, list))
-KEYS = ("k", "l", "m")
+KEYS = ("k", "page", "has_code")
 
 
 def vector(rng: random.Random) -> list[float]:
