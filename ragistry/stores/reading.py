@@ -34,6 +34,8 @@ Keys = NDArray[np.int64]
 AT_ONCE = 10_000
 FEW = 1_000
 """So many values are better given one by one than as JSON, for which SQLite needs some 30 µs more."""
+MOST = 512
+"""Groups whose vectors are read by one statement."""
 _parsed = json.JSONDecoder().raw_decode
 """`json.loads` without its search for blanks around."""
 
@@ -194,7 +196,7 @@ def _in_index(connection: sqlite3.Connection, groups: list[Group], narrowing: Na
 def group_vectors(connection: sqlite3.Connection, groups: Sequence[Group]) -> Iterator[tuple[Group, Vectors]]:
     """Of each group its vectors, ``(chunks, d)``, in the order of their keys; read only, and not looked over."""
     by_id = {group.id: group for group in groups}
-    for page in map(_padded, _pages(list(by_id), FEW)):
+    for page in map(_padded, _pages(list(by_id), MOST)):
         rows = connection.execute(f"SELECT source, data FROM vectors WHERE source IN ({_marks(page)})", page)
         for source, data in rows:
             if group := by_id.pop(source, None):
@@ -260,7 +262,7 @@ def vectors_of_texts(connection: sqlite3.Connection, texts: Sequence[str]) -> di
 
 
 def _padded(page: Sequence[int]) -> list[int]:
-    """8, 64, 512 … ids, the last of them again and again: so that few statements have ever to be compiled."""
+    """8, 64 or 512 ids, the last of them again and again: so that few statements have ever to be compiled."""
     size = 8
     while size < len(page):
         size *= 8

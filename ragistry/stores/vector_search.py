@@ -70,20 +70,24 @@ class VectorSearch:
         catalog = self._state.last_catalog
         if not catalog.chunks or (where is None and not self._compares_all(catalog)):
             return None
-        vector = _direction(query, None)
-        kept = self._matrices.get(catalog.state, name_of(where))
+        vector, name = _direction(query, None), name_of(where)
+        kept = self._matrices.get(catalog.state, name)
         with self._state.database.read() as connection:
             try:
                 if kept is None and state_of(connection) != catalog.state:
                     return None
-                matrix = kept or self._matrix(connection, catalog, where)
+                matrix = kept or self._read(connection, catalog, where)
                 if matrix.vectors.shape[1] != len(vector):
                     return None
                 keys, scores = exact.nearest(matrix, vector, top_k)
                 found = ranked_documents(connection, catalog, keys, scores, top_k, "dense", "cosine")
             except (Outdated, Damaged):
                 return None
-        return found if len(found) == min(top_k, len(keys)) else None
+        if not found or len(found) < min(top_k, len(keys)):
+            return None  # where nothing was read, nothing told the state
+        if kept is None:  # not before: others may be in a snapshot of that state
+            self._matrices.keep(catalog, name, matrix)
+        return found
 
     def _in_snapshot(self, query: Sequence[float], top_k: int, where: Where | None) -> list[Document]:
         def search(index: VectorIndex | None, final: bool) -> list[Document]:
@@ -144,15 +148,17 @@ class VectorSearch:
         name = name_of(where)
         matrix = self._matrices.get(catalog.state, name)
         if matrix is None:
-            selection = catalog.select(where)
-            keys = selected_keys(connection, selection)
-            everything = self._matrices.get(catalog.state, exact.EVERYTHING)
-            if everything is not None:
-                matrix = everything.picked(keys)
-            else:
-                matrix = exact.load(connection, selection.groups(), keys, self._matrices.everything(catalog.generation))
+            matrix = self._read(connection, catalog, where)
             self._matrices.keep(catalog, name, matrix)
         return matrix
+
+    def _read(self, connection: sqlite3.Connection, catalog: Catalog, where: Where | None) -> exact.Matrix:
+        selection = catalog.select(where)
+        keys = selected_keys(connection, selection)
+        everything = self._matrices.get(catalog.state, exact.EVERYTHING)
+        if everything is not None:
+            return everything.picked(keys)
+        return exact.load(connection, selection.groups(), keys, self._matrices.everything(catalog.generation))
 
 
 def _direction(query: Sequence[float], dimension: int | None) -> NDArray[np.float32]:
