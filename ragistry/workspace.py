@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 from ragistry.config.collections import CollectionsFile
 from ragistry.config.problems import Problems
 from ragistry.config.settings import CONFIG_FOLDER, DEFAULTS, Resolved, is_there, resolve
-from ragistry.embedders.choose import choose_embedder, chunking_of
+from ragistry.embedders.choose import choose_embedder, chunking_of, uses_ollama
 from ragistry.errors import ConfigError, InvalidConfigError, RagistryError, SourceNotFoundError, StoreError
 from ragistry.library.service import DocumentService
 from ragistry.library.source import Reading
@@ -199,7 +199,8 @@ class Workspace:
         try:
             return choose_embedder(settings.embed_model, url=settings.embed_url, ollama_host=settings.ollama_host)
         except ConfigError as error:
-            origin = self.origins["embed_model"] if "embed_model" in str(error) else self.origins["ollama_host"]
+            address = "ollama_host" if uses_ollama(settings.embed_model) else "embed_url"
+            origin = self.origins["embed_model" if "embed_model" in str(error) else address]
             raise InvalidConfigError(f"{origin}: {error}") from error
 
     def _open_store(self) -> SourceStore:

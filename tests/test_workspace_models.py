@@ -9,7 +9,7 @@ import pytest
 
 import ragistry
 from ragistry.embedders.tei_reranker import TEIReranker
-from ragistry.errors import ConfigError, ModelConnectionError, ModelNotFoundError
+from ragistry.errors import ConfigError, InvalidConfigError, ModelConnectionError, ModelNotFoundError
 from ragistry.ollama.generator import OllamaGenerator
 from ragistry.testing.ollama_server import OllamaServer
 from ragistry.testing.openai_server import OpenAIServer
@@ -107,3 +107,22 @@ def test_a_technique_over_another_store_has_the_models_too(root: Path) -> None:
         judged = workspace.technique_over(workspace.store, "judged")
         assert len(judged.retrieve("green tea")) == 2
         assert len(server.asked("/rerank")) == 1
+
+
+@pytest.mark.parametrize(
+    ("written", "variable", "told"),
+    [
+        ("embed_model: tei\nembed_url: http://name:pass/word@server", "", "documents.yaml:2"),
+        ("embed_model: nothing", "", "documents.yaml:1"),
+        ("embed_model: ollama:some", "http://[", "RAGISTRY_OLLAMA_HOST"),
+    ],
+)
+def test_what_is_wrong_with_an_embedder_is_told_at_its_own_setting(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, written: str, variable: str, told: str
+) -> None:
+    (tmp_path / "config").mkdir()
+    (tmp_path / "config" / "documents.yaml").write_text(f"{written}\ncollections: []\n", encoding="utf-8")
+    if variable:
+        monkeypatch.setenv("RAGISTRY_OLLAMA_HOST", variable)
+    with pytest.raises(InvalidConfigError, match=told), ragistry.open_workspace(tmp_path) as workspace:
+        workspace.embedder.embed(["text"])

@@ -231,11 +231,17 @@ class _Reading:
                     self._connection.commit()
             finally:
                 if self._idle is not None:
-                    self._database._give_back(self._connection, self._idle)
+                    idle, self._idle = self._idle, None
+                    self._database._give_back(self._connection, idle)
         except ERRORS as late:
             raise translation(self._database.path, late) from late
         if isinstance(error, ERRORS):
             raise translation(self._database.path, error) from error
+
+    def __del__(self) -> None:
+        """Where Ctrl-C came between the block and its end, this thread would else see that state for ever."""
+        if self._idle is not None and self._database._mine() is self._connection:
+            self.__exit__(None, None, None)
 
 
 def _mode(path: Path) -> str:

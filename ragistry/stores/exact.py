@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from ragistry.stores.catalog import Catalog, Group
 from ragistry.stores.reading import Keys, group_vectors
+from ragistry.stores.row_checksums import Damaged
 from ragistry.types import Where
 from ragistry.utils.forking import brief_lock
 
@@ -90,10 +91,13 @@ def name_of(where: Where | None) -> str:
     return EVERYTHING if where is None else repr(where)
 
 
-def load(connection: sqlite3.Connection, groups: Sequence[Group], keys: Keys, old: Matrix | None = None) -> Matrix:
+def load(
+    connection: sqlite3.Connection, groups: Sequence[Group], keys: Keys, dimension: int, old: Matrix | None = None
+) -> Matrix:
     """The vectors of ``keys``, all of which lie in ``groups``; ``old``: some that were read before.
 
-    A key is never given twice, so that a vector that was read once stays right as long as its key is stored.
+    A key is never given twice, so that a vector that was read once stays right as long as its key is stored. Raises
+    `Damaged` where vectors are gone, or have not ``dimension`` numbers (0: as many as the first of them).
     """
     matrix: Vectors | None = None
     if old is not None and len(old.keys):
@@ -106,7 +110,9 @@ def load(connection: sqlite3.Connection, groups: Sequence[Group], keys: Keys, ol
     spans = _spans(keys, groups)
     for group, vectors in group_vectors(connection, groups):
         if matrix is None:
-            matrix = np.empty((len(keys), vectors.shape[1]), dtype=np.float32)
+            matrix = np.empty((len(keys), dimension or vectors.shape[1]), dtype=np.float32)
+        if vectors.shape[1] != matrix.shape[1]:
+            raise Damaged(f"the vectors of {group.name} have {vectors.shape[1]} numbers in place of {matrix.shape[1]}")
         start, stop = spans[group.id]
         whole = stop - start == group.chunks
         matrix[start:stop] = vectors if whole else vectors[keys[start:stop] - group.first]

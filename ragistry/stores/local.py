@@ -197,7 +197,8 @@ class LocalStore:
                     f"{str(self.folder)!r}: {len(missing)} of the ids are not stored: {shown(missing[:3])}"
                 )
             wanted = np.array([keys[id] for id in ids], dtype=np.int64)
-            matrix = exact.load(connection, catalog.holding(wanted.tolist()), np.unique(wanted))
+            held = catalog.holding(wanted.tolist())
+            matrix = exact.load(connection, held, np.unique(wanted), catalog.dimension)
         return matrix.vectors[np.searchsorted(matrix.keys, wanted)]
 
     def vectors_of_texts(self, texts: Sequence[str]) -> dict[str, Vectors]:

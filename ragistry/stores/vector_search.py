@@ -133,7 +133,7 @@ class VectorSearch:
         def vectors_of(keys: Keys) -> exact.Matrix:
             if everything is not None:
                 return everything.picked(keys)
-            return exact.load(connection, catalog.holding(keys.tolist()), keys)
+            return exact.load(connection, catalog.holding(keys.tolist()), keys, catalog.dimension)
 
         def compared(keys: Keys) -> exact.Matrix:
             many = len(keys) > catalog.chunks // MANY
@@ -158,7 +158,8 @@ class VectorSearch:
         everything = self._matrices.get(catalog.state, exact.EVERYTHING)
         if everything is not None:
             return everything.picked(keys)
-        return exact.load(connection, selection.groups(), keys, self._matrices.everything(catalog.generation))
+        known = self._matrices.everything(catalog.generation)
+        return exact.load(connection, selection.groups(), keys, catalog.dimension, known)
 
 
 def _direction(query: Sequence[float], dimension: int | None) -> NDArray[np.float32]:

@@ -13,7 +13,8 @@ import pytest
 
 from ragistry.errors import StoreCorruptError
 from ragistry.stores.local import GRAPH_ABOVE, LocalStore
-from tests.stores.local_stores import Truth, check, check_searches, held, ids_of, put, same, truth_of, version_of
+from ragistry.types import Where
+from tests.stores.local_stores import ALL, Truth, check, check_searches, held, ids_of, put, same, truth_of, version_of
 
 A, B, A2, NEW = version_of("a.md", 1), version_of("b.md", 1), version_of("a.md", 2), version_of("new.md", 1)
 TRUTH = truth_of(A, B)
@@ -219,6 +220,19 @@ def test_garbled_text_and_vectors_are_told_by_verify(copy: Path) -> None:
     path.write_bytes(content)
     with closing(LocalStore(copy)) as store:
         assert store.verify() == []
+
+
+@pytest.mark.parametrize("where", [None, {"collection": "c"}, {"source_file": "a.md"}], ids=repr)
+def test_a_search_of_vectors_that_were_cut_says_so(copy: Path, where: Where | None) -> None:
+    with closing(sqlite3.connect(copy / "store.db")) as connection, connection:
+        connection.execute("UPDATE vectors SET data = substr(data, 1, length(data) / 2) WHERE source = 1")
+    with closing(LocalStore(copy)) as store:
+        store.count()
+        for _ in range(2):
+            with pytest.raises(
+                StoreCorruptError, match=r"the vectors of source 'a\.md' .* have 4 numbers in place of 8"
+            ):
+                store.search(ALL, where=where)
 
 
 @pytest.mark.parametrize("page", range(1, 12))

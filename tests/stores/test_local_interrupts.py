@@ -50,6 +50,16 @@ def test_a_transaction_that_nobody_could_end_is_given_up(store: LocalStore) -> N
     check(store, truth_of(*(version_of(f"{name}.md", 1) for name in "abc")))
 
 
+def test_a_snapshot_that_nobody_ended_is_given_up(store: LocalStore) -> None:
+    """As where the interrupt comes between the block and its end."""
+    block = store._state.database.snapshot()
+    block.__enter__().execute("SELECT count(*) FROM chunks").fetchone()
+    del block
+    with closing(LocalStore(store.folder)) as other:
+        put(other, version_of("b.md", 1))
+    check(store, truth_of(version_of("a.md", 1), version_of("b.md", 1)))
+
+
 def test_an_interrupt_while_a_lock_is_taken_is_heard_when_it_is_taken() -> None:
     heard: list[str] = []
 

@@ -110,6 +110,17 @@ def test_what_another_process_wrote_is_found_at_once(store: LocalStore) -> None:
         check(store, truth_of(version_of("a.md", version)))
 
 
+@pytest.mark.parametrize("where", [{"collection": "none"}, {"page": 7}], ids=repr)
+def test_what_was_sought_in_vain_is_found_once_another_has_written_it(store: LocalStore, where: Any) -> None:
+    put(store, version_of("a.md", 1))
+    assert len(store.search(ALL)) == 3
+    for _ in range(2):
+        assert store.search(ALL, where=where) == []
+    with closing(LocalStore(store.folder)) as other:
+        put(other, version_of("b.md", 6, chunks=8, collection="none"))
+    assert {found.metadata["source_file"] for found in store.search(ALL, where=where)} == {"b.md"}
+
+
 def test_an_index_that_another_process_made_again_is_read(store: LocalStore) -> None:
     put(store, version_of("a.md", 1))
     check(store, truth_of(version_of("a.md", 1)))
