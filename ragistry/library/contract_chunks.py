@@ -210,5 +210,12 @@ def as_given(document: Document) -> Document:
     """A document with its metadata as they were given."""
     if IN_JSON not in document.metadata:
         return document
-    rest = {key: value for key, value in document.metadata.items() if key != IN_JSON}
-    return replace(document, metadata=rest | json.loads(document.metadata[IN_JSON]))
+    plain = without_json(document)
+    return replace(plain, metadata=plain.metadata | json.loads(document.metadata[IN_JSON]))
+
+
+def without_json(document: Document) -> Document:
+    """A document without what no store can hold, for whoever expects the metadata of a search."""
+    if IN_JSON not in document.metadata:
+        return document
+    return replace(document, metadata={key: value for key, value in document.metadata.items() if key != IN_JSON})

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from time import perf_counter
 
+from ragistry.library.contract_chunks import without_json
 from ragistry.library.contract_collection import Collection
 from ragistry.protocols import SourceStore, Technique
 from ragistry.trace import collect
@@ -27,9 +28,10 @@ class RepositoryTechnique:
     def retrieve(self, query: str, *, top_k: int | None = None, where: Where | None = None) -> list[Document]:
         """As every technique; nothing where the repository has no chunks. Raises `CollectionNotFoundError` too."""
         nothing: list[Document] = []
-        return self.collection.read(
+        found = self.collection.read(
             lambda store: self._technique(store).retrieve(query, top_k=top_k, where=where), nothing
         )
+        return list(map(without_json, found))
 
     def _technique(self, store: SourceStore) -> Technique:
         with self._lock:

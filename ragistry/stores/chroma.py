@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import os
 import re
-import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -29,6 +28,7 @@ from ragistry.stores.chroma_search import search
 from ragistry.types import Document, EmbeddedChunk, EmbedderFingerprint, SourceInfo, Where
 from ragistry.utils.chunk_checks import check_chunks, check_source, listed
 from ragistry.utils.fingerprints import check_same_embedder
+from ragistry.utils.forking import brief_rlock
 from ragistry.utils.limits import check_batch, check_ids, check_top_k
 from ragistry.utils.shown import shown
 from ragistry.utils.vectors import query_vector as unit_query
@@ -94,7 +94,7 @@ class ChromaStore:
         self._place = f"{connection.place}, collection {name!r}"
         self._pid = os.getpid()
         self._closed = False
-        self._writing = threading.RLock()
+        self._writing = brief_rlock()
         try:
             with translated(self._place):
                 self._batch_size = min(batch_size, connection.client.get_max_batch_size())

@@ -1,4 +1,4 @@
-"""Reads from a `LocalStore`'s database, each inside a snapshot of its caller."""
+"""Reads from a `LocalStore`'s database: in a snapshot of the caller, or followed by a read that tells the state."""
 
 from __future__ import annotations
 

@@ -47,9 +47,10 @@ class LibraryRetriever(BaseRetriever):
         """What may be searched; raises `CollectionNotFoundError` for an allowed collection that is not there."""
         from ragistry.tools.reach import Reach
 
-        if self._reach is None or self._reach.allowed != self.allowed:  # a copy may be allowed less
-            self._reach = Reach(self.library, None if self.allowed is None else sorted(self.allowed))
-        return self._reach
+        known = self._reach  # a copy may be of another library, or allowed less
+        if known is None or known.library is not self.library or known.allowed != self.allowed:
+            known = self._reach = Reach(self.library, None if self.allowed is None else sorted(self.allowed))
+        return known
 
     def _get_relevant_documents(
         self,

@@ -34,7 +34,8 @@ def split_login(url: str) -> tuple[str, Login | None]:
     rest = url[match.end() :] if match else url
     if "@" in rest:
         raise ConfigError(
-            f"the address {public_url(url)!r} has a '/', '?' or '#' before its '@'; write %2F, %3F or %23 in a password"
+            f"the address {public_url(url)!r} has a '/', '?' or '#' before its '@'; write %2F, %3F or %23 in a "
+            "password, and %40 for an '@' that is part of a path"
         )
     if match is None:
         return url, None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -56,16 +57,20 @@ def test_another_model_has_vectors_of_its_own(vectors: KeptVectors, tmp_path: Pa
     vectors.embed(["one"])
     other = Counting()
     other.fingerprint = EmbedderFingerprint("test", "other", "", 16)
-    kept(other, tmp_path / "vectors.db").embed(["one"])
+    with closing(kept(other, tmp_path / "vectors.db")) as vectors_of_other:
+        vectors_of_other.embed(["one"])
     assert other.asked == ["warm up", "one"]
 
 
 def test_what_was_embedded_before_a_failure_is_kept(tmp_path: Path) -> None:
     texts = [f"text {number}" for number in range(2 * TEXTS_AT_ONCE)]
-    with pytest.raises(EmbeddingGenerationError):
-        kept(Counting(breaks_at=texts[-1]), tmp_path / "vectors.db").embed(texts)
-    second = kept(Counting(), tmp_path / "vectors.db")
-    second.embed(texts)
+    with (
+        closing(kept(Counting(breaks_at=texts[-1]), tmp_path / "vectors.db")) as first,
+        pytest.raises(EmbeddingGenerationError),
+    ):
+        first.embed(texts)
+    with closing(kept(Counting(), tmp_path / "vectors.db")) as second:
+        second.embed(texts)
     assert second.embedder.asked == ["warm up", *texts[TEXTS_AT_ONCE:]]
 
 

@@ -24,6 +24,8 @@ from ragistry.library.contract import (
     search_chunks,
     update_collection_metadata,
 )
+from ragistry.library.repository_search import RepositoryTechnique
+from ragistry.techniques.bm25 import BM25Technique
 from ragistry.testing.hashed import hashed_embedding
 from ragistry.types import EmbedderFingerprint
 
@@ -88,6 +90,13 @@ VALUES = st.recursive(SCALARS, lambda inner: st.lists(inner) | st.dictionaries(s
 @given(st.dictionaries(KEYS.filter(lambda key: key not in ("repository",)), VALUES, max_size=4))
 def test_metadata_come_back_from_a_store_as_they_were_given(collection: Collection, metadata: dict[str, Any]) -> None:
     assert repr({key: stored(collection, metadata).metadata[key] for key in metadata}) == repr(metadata)
+
+
+def test_a_technique_shows_only_what_a_store_can_hold(collection: Collection) -> None:
+    add_chunks(collection, [chunk({"nested": {"a": 1}, "page": 3})], on_duplicate="upsert")
+    [found] = RepositoryTechnique(collection, lambda store: BM25Technique({}, store=store)).retrieve("text")
+    assert found.metadata["page"] == 3
+    assert found.metadata.keys().isdisjoint({"nested", "in_json"})
 
 
 def test_a_condition_finds_what_was_given(collection: Collection) -> None:

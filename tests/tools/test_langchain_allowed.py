@@ -60,6 +60,15 @@ def test_a_copy_that_is_allowed_less_reaches_less(house):
     assert reached(retriever) == {"mba", "notes"}
 
 
+def test_a_copy_of_another_library_reaches_that_one(house, tmp_path):
+    retriever = library_retriever(house)
+    assert reached(retriever) == {"mba", "notes", "private"}
+    with open_workspace(tmp_path) as other:
+        other.library.create_collection("theirs")
+        other.library.ingest_text("Another password.", "a.txt", "theirs")
+        assert reached(retriever.model_copy(update={"library": other.library})) == {"theirs"}
+
+
 def test_a_collection_that_is_not_allowed_is_not_found(house):
     retriever = library_retriever(house, collection="private", allowed=["mba"])
     with pytest.raises(CollectionNotFoundError, match="no collection 'private'; there are 'mba'$"):
