@@ -70,13 +70,14 @@ class Collection:
         Where the version is replaced while it is read, the new one is.
         """
         while True:
-            folder = self._folder()
+            folder, store = self._folder(), None
             if not folder:
                 return empty
             try:
-                answer = use(self._opened.store(folder))
-            except (StoreError, OSError):  # its files may be on their way out
-                if folder == self._folder():
+                store = self._opened.store(folder)
+                answer = use(store)
+            except (StoreError, OSError):  # its files may be on their way out, or a thread that knew the former version
+                if folder == self._folder() and self._opened.present(folder) is store:  # opened that in its place
                     raise
             else:
                 if folder == self._folder():

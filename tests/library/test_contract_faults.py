@@ -22,6 +22,7 @@ from ragistry.errors import (
     EmbeddingGenerationError,
     EmbeddingMismatchError,
     ModelConnectionError,
+    StoreError,
 )
 from ragistry.library.contract import (
     Collection,
@@ -34,6 +35,7 @@ from ragistry.library.contract import (
     search_chunks,
     update_collection_metadata,
 )
+from ragistry.stores.local import LocalStore
 from ragistry.types import EmbedderFingerprint
 
 EMBEDDER = MiniLMEmbedder()
@@ -226,6 +228,24 @@ def test_two_processes_that_write_lose_nothing(tmp_path: Path) -> None:
     writers = [subprocess.Popen([sys.executable, "-c", WRITER, str(tmp_path), name]) for name in ("a", "b")]
     assert [writer.wait(timeout=100) for writer in writers] == [0, 0]
     assert contents(tmp_path) == {f"text {name} {n}" for name in "ab" for n in range(4)}
+
+
+def test_a_reader_whose_store_another_thread_closed_reads_again(tmp_path: Path) -> None:
+    make(tmp_path, "0 a")
+    collection = get_collection("docs", path=tmp_path, embedder=EMBEDDER)
+    used: list[LocalStore] = []
+
+    def use(store: LocalStore) -> int:
+        used.append(store)
+        if len(used) == 1:  # as by one that had read of the former version, and opens that
+            collection.close()
+        return store.count()
+
+    assert collection.read(use, 0) == 1
+    assert len(used) == 2
+    collection.close()
+    with pytest.raises(StoreError, match="not stored: .*'none'"):
+        collection.read(lambda store: len(store.vectors(["none"])), 0)
 
 
 def test_readers_see_the_old_or_the_new_while_a_collection_is_made_again(tmp_path: Path) -> None:
