@@ -60,22 +60,22 @@ def unfiltered_rows(built: Built, raw: Collection, queries: Queries, truth: Trut
 
 
 def filtered_rows(built: Built, raw: Collection, queries: Queries, truth: Truth, name: str) -> list[Row]:
-    """First: by a store in use, as ChromaDB's is, that read nothing of the collection. Repeated: by one that has."""
+    """First: by a store in use that read nothing of the collection. Repeated: by one that has, open as long as raw."""
     where, other = {"collection": name}, {"collection": OTHER}
     opened, first, again, theirs, recalls = [], [], [], [], []
-    for number, query in enumerate(queries[:FILTER_ROUNDS]):
-        with closing(LocalStore(built.ours)) as store:
-            opened.append(milliseconds(store.search, query, TOP_K, where=where))
-        with closing(LocalStore(built.ours)) as store:
-            store.search(query, TOP_K, where=other)
-            first.append(milliseconds(store.search, query, TOP_K, where=where))
-            again += [milliseconds(store.search, another, TOP_K, where=where) for another in queries[:REPEATED]]
-            recalls.append(truth.recall(query, ids(store, query, where), name))
-        theirs.append(milliseconds(ask, raw, query, where))
-        if number == 0:  # in vain: files that were not read for a while
-            opened.clear()
-            first.clear()
-            theirs.clear()
+    with closing(LocalStore(built.ours)) as used:
+        for number, query in enumerate(queries[:FILTER_ROUNDS]):
+            with closing(LocalStore(built.ours)) as store:
+                opened.append(milliseconds(store.search, query, TOP_K, where=where))
+            with closing(LocalStore(built.ours)) as store:
+                store.search(query, TOP_K, where=other)
+                first.append(milliseconds(store.search, query, TOP_K, where=where))
+                recalls.append(truth.recall(query, ids(store, query, where), name))
+            again += [milliseconds(used.search, another, TOP_K, where=where) for another in queries[:REPEATED]]
+            theirs.append(milliseconds(ask, raw, query, where))
+            if number == 0:  # in vain: files that were not read for a while, and a matrix that was not kept
+                for times in (opened, first, again, theirs):
+                    times.clear()
     work = f"{built.chunks:,}: filtered by collection, {np.mean(truth.collections == name):.1%}"
     row = ratio_row(f"{work}, first", first, theirs, FILTERS[name][0])
     recall = fmean(recalls)
