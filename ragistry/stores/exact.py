@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragistry.stores.catalog import Catalog, Group
-from ragistry.stores.reading import Keys, group_vectors
+from ragistry.stores.group_reading import group_vectors
+from ragistry.stores.reading import Keys
 from ragistry.stores.row_checksums import Damaged
 from ragistry.types import Where
 from ragistry.utils.forking import brief_lock

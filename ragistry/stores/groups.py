@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from ragistry.errors import DuplicateChunkIDError
-from ragistry.stores import reading
 from ragistry.stores.catalog import Catalog, Group
+from ragistry.stores.group_reading import group_chunks, group_rows
+from ragistry.stores.reading import keys_of
 from ragistry.stores.writing import LOOSE_GROUP, Rows, drop_groups, move_group, put_group
 from ragistry.utils.chunk_checks import CheckedChunks
 from ragistry.utils.ids import chunk_id
@@ -24,12 +25,12 @@ def add(connection: sqlite3.Connection, catalog: Catalog, chunks: CheckedChunks)
     """Write chunks, each in the place of what has its id; those of a source join what is stored of it."""
     incoming = Rows(chunks.ids, chunks.texts, chunks.metadatas, chunks.vectors)
     parts = _by_name(incoming)
-    taken = _groups_of(connection, catalog, reading.keys_of(connection, incoming.ids).values())
+    taken = _groups_of(connection, catalog, keys_of(connection, incoming.ids).values())
     named = {name: group for group in catalog.groups.values() if (name := name_of(group)) in parts}
     affected = {group.id: group for group in [*taken, *named.values()]}
     new_ids = set(incoming.ids)
     for group in affected.values():
-        rows = reading.group_rows(connection, group)
+        rows = group_rows(connection, group)
         kept = rows.picked([row for row, id in enumerate(rows.ids) if id not in new_ids])
         name = name_of(group)
         parts[name] = _joined(kept, parts[name]) if name in parts else kept
@@ -56,7 +57,7 @@ def remove(connection: sqlite3.Connection, catalog: Catalog, keys: Iterable[int]
         own = range(group.first, group.first + group.chunks)
         kept = [row for row, key in enumerate(own) if key not in gone]
         if kept:
-            rest.append((name_of(group), reading.group_rows(connection, group).picked(kept)))
+            rest.append((name_of(group), group_rows(connection, group).picked(kept)))
     drop_groups(connection, [group.id for group in affected])
     for name, rows in rest:
         put_group(connection, name, rows)
@@ -87,7 +88,7 @@ def _move(connection: sqlite3.Connection, names: dict[Name, Group], source_file:
             f"collection {shown(new)} has a source {shown(source_file)} already; "
             "delete that one first, or rename the file"
         )
-    ids = {id: _moved_id(id, metadata, group, new) for id, _, metadata in reading.group_chunks(connection, group)}
+    ids = {id: _moved_id(id, metadata, group, new) for id, _, metadata in group_chunks(connection, group)}
     _refuse_taken(connection, [to for id, to in ids.items() if to != id])
     move_group(connection, group, (new, source_file), ids)
     return group.chunks
@@ -138,7 +139,7 @@ def _put(connection: sqlite3.Connection, name: Name | None, rows: Rows) -> None:
 
 
 def _refuse_taken(connection: sqlite3.Connection, ids: Sequence[str]) -> None:
-    taken = reading.keys_of(connection, ids)
+    taken = keys_of(connection, ids)
     if taken:
         raise DuplicateChunkIDError(
             f"nothing was changed: chunk {next(iter(taken))!r} is stored under another source; delete it first"

@@ -12,11 +12,14 @@ import numpy as np
 
 from ragistry.errors import InvalidFilterError, StoreError, StoreLockedError
 from ragistry.stores import embedder_record as record
-from ragistry.stores import exact, groups, integrity, reading, reembedding
+from ragistry.stores import exact, groups, integrity, reembedding
 from ragistry.stores.flushing import Flusher
+from ragistry.stores.group_reading import vectors_of_texts
 from ragistry.stores.indexes import Indexes
 from ragistry.stores.options import store_folder
+from ragistry.stores.reading import documents_of, keys_of
 from ragistry.stores.scanning import scanned
+from ragistry.stores.selecting import count_selected, selected_keys
 from ragistry.stores.state import State
 from ragistry.stores.text_hits import TextHits
 from ragistry.stores.vector_search import VectorSearch
@@ -134,9 +137,9 @@ class LocalStore:
         with self._state.write() as connection:
             catalog = self._state.catalog(connection)
             if condition is None:
-                keys = list(reading.keys_of(connection, known).values())
+                keys = list(keys_of(connection, known).values())
             else:
-                keys = reading.selected_keys(connection, catalog.select(condition)).tolist()
+                keys = selected_keys(connection, catalog.select(condition)).tolist()
             removed = groups.remove(connection, catalog, keys)
         self._state.database.erase()
         self._written()
@@ -146,7 +149,7 @@ class LocalStore:
         with self._state.locked():
             with self._state.write() as connection:
                 catalog = self._state.catalog(connection)
-                groups.remove(connection, catalog, reading.selected_keys(connection, catalog.select(None)).tolist())
+                groups.remove(connection, catalog, selected_keys(connection, catalog.select(None)).tolist())
                 record.forget_embedder(connection)
             self._embedder = None
             self._state.database.erase()
@@ -185,12 +188,12 @@ class LocalStore:
     def get(self, ids: Sequence[str]) -> list[Document]:
         ids = check_ids(ids)
         with self._state.read() as (connection, catalog):
-            return reading.documents_of(connection, catalog, ids)
+            return documents_of(connection, catalog, ids)
 
     def vectors(self, ids: Sequence[str]) -> Vectors:
         ids = check_ids(ids)
         with self._state.read() as (connection, catalog):
-            keys = reading.keys_of(connection, ids)
+            keys = keys_of(connection, ids)
             missing = [id for id in ids if id not in keys]
             if missing:
                 raise StoreError(
@@ -203,7 +206,7 @@ class LocalStore:
 
     def vectors_of_texts(self, texts: Sequence[str]) -> dict[str, Vectors]:
         with self._state.read() as (connection, _):
-            return reading.vectors_of_texts(connection, texts)
+            return vectors_of_texts(connection, texts)
 
     def scan(self, where: Where | None = None, *, batch: int = 1000) -> Iterator[Document]:
         condition = None if where is None else normalise(where)
@@ -213,7 +216,7 @@ class LocalStore:
     def count(self, where: Where | None = None) -> int:
         condition = None if where is None else normalise(where)
         with self._state.read() as (connection, catalog):
-            return reading.count_selected(connection, catalog.select(condition))
+            return count_selected(connection, catalog.select(condition))
 
     def sources(self, collection: str | None = None) -> list[SourceInfo]:
         with self._state.read() as (_, catalog):

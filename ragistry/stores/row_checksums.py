@@ -43,6 +43,16 @@ def chunk_checksum(key: int, id: str, source: int, hash: int, own: str) -> int:
     return crc32(f"{key}\0{id}\0{source}\0{hash}\0{own}".encode("utf-8", "surrogatepass"))
 
 
+def check_chunk(key: int, id: str, source: int, hash: int, own: str, checksum: int) -> None:
+    """Raise `Damaged` unless all this is what was written."""
+    if chunk_checksum(key, id, source, hash, own) != checksum:
+        raise damaged_chunk(id)
+
+
+def damaged_chunk(id: str) -> Damaged:
+    return Damaged(f"chunk {id!r} is not what was written")
+
+
 def row_checksum(*values: Any) -> int:
     """Of the values of a row, in their order."""
     return crc32("\0".join(map(str, values)).encode("utf-8", "surrogatepass"))

@@ -7,7 +7,8 @@ from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing
 
 from ragistry.errors import StoreError
-from ragistry.stores.reading import documents, selected_keys
+from ragistry.stores.reading import documents
+from ragistry.stores.selecting import selected_keys
 from ragistry.stores.state import State
 from ragistry.types import Document, Where
 

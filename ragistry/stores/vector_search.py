@@ -15,8 +15,9 @@ from ragistry.stores.attempts import Found, asked, tried
 from ragistry.stores.catalog import Catalog, state_of
 from ragistry.stores.exact import name_of
 from ragistry.stores.ranking import ranked_documents
-from ragistry.stores.reading import Keys, Outdated, selected_keys
+from ragistry.stores.reading import Keys, Outdated
 from ragistry.stores.row_checksums import Damaged
+from ragistry.stores.selecting import selected_keys
 from ragistry.stores.sketch import Sketches, nearly_nearest
 from ragistry.stores.state import State
 from ragistry.stores.upkeep import Upkeep

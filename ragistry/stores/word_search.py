@@ -14,7 +14,8 @@ from ragistry.stores.attempts import NOTHING, Answer, Found, asked, tried
 from ragistry.stores.catalog import Catalog, state_of
 from ragistry.stores.exact import Matrices, Matrix, name_of
 from ragistry.stores.ranking import ranked_documents
-from ragistry.stores.reading import Outdated, selected_keys
+from ragistry.stores.reading import Outdated
+from ragistry.stores.selecting import selected_keys
 from ragistry.stores.state import State
 from ragistry.stores.text_hits import TextHits
 from ragistry.stores.upkeep import Upkeep

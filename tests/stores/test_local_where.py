@@ -135,7 +135,7 @@ def test_comparisons_of_columns_read_no_metadata(store: LocalStore, monkeypatch:
         ],
     )
     read: list[Any] = []
-    monkeypatch.setattr("ragistry.stores.reading._check_chunk", lambda *row: read.append(row))
+    monkeypatch.setattr("ragistry.stores.selecting.check_chunk", lambda *row: read.append(row))
     for where, count in (
         ({"page": {"$gt": 6}}, 2), ({"page": {"$lte": 6}}, 7), ({"page": {"$ne": 5}}, 8),
         ({"page": {"$in": [5, 6]}}, 2), ({"page": {"$nin": [5, 6]}}, 7), ({"section": {"$gte": "s7"}}, 2),
@@ -149,7 +149,7 @@ def test_comparisons_of_columns_read_no_metadata(store: LocalStore, monkeypatch:
 def test_what_text_rules_out_is_not_read(store: LocalStore, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     fill(store, [{"tags": ["x", f"t{index}"], "place": f"p{index}"} for index in range(9)])
     read: list[Any] = []
-    monkeypatch.setattr("ragistry.stores.reading._check_chunk", lambda *row: read.append(row))
+    monkeypatch.setattr("ragistry.stores.selecting.check_chunk", lambda *row: read.append(row))
     assert store.count({"tags": {"$contains": "t3"}}) == 1
     assert store.count({"place": {"$in": ["p3", "p4"]}}) == 2
     assert len(read) <= 3
