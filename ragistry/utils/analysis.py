@@ -18,8 +18,10 @@ import operator
 import re
 import unicodedata
 from collections import Counter
-from functools import cache
+from collections.abc import Mapping
+from functools import cache, lru_cache
 from itertools import chain
+from types import MappingProxyType
 from typing import Any
 
 import Stemmer
@@ -84,14 +86,15 @@ def analysis_record(language: str) -> dict[str, Any]:
     return {"version": VERSION, "language": canonical_language(language), "snowball": Stemmer.version()}
 
 
-def query_terms(text: str, language: str = "english") -> dict[str, int]:
+@lru_cache(maxsize=64)  # a router and the index ask one after the other
+def query_terms(text: str, language: str = "english") -> Mapping[str, int]:
     """The terms to search for and how often each was asked for.
 
     Stop words are left out unless there is nothing else: "to be or not to be" can be found.
     """
     counts = Counter(analyse(text, language))
     telling = {term: count for term, count in counts.items() if term not in _stop_terms(canonical_language(language))}
-    return telling or dict(counts)
+    return MappingProxyType(telling or counts)
 
 
 @cache
