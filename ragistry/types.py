@@ -39,8 +39,8 @@ class Document:
     content: str
     metadata: dict[str, Any]
     score: float
-    id: str
-    scores: tuple[StageScore, ...]
+    id: str = ""
+    scores: tuple[StageScore, ...] = ()
 
     def __init__(
         self,

@@ -234,9 +234,9 @@ class LocalStore:
             return reembedding.missing(connection)
 
     def texts_of_group(self, group: int) -> list[str]:
-        """The texts of a group of chunks, in order; none where it was replaced meanwhile."""
-        with self._state.read() as (connection, _):
-            return reembedding.texts(connection, group)
+        """The texts of a group of chunks, in order; none where it was replaced meanwhile; see `reembedding.texts`."""
+        with self._state.read() as (connection, catalog):
+            return reembedding.texts(connection, catalog.groups.get(group))
 
     def put_reembedded(self, group: int, vectors: Vectors, fingerprint: EmbedderFingerprint) -> None:
         """Keep the new vectors of a group, ``(n, d)``, beside those that are searched; see `reembedding.put`."""

@@ -5,9 +5,11 @@ from __future__ import annotations
 import sqlite3
 from typing import TYPE_CHECKING
 
-from ragistry.errors import EmbeddingMismatchError, InvalidChunkError
+from ragistry.errors import EmbeddingMismatchError, InvalidChunkError, StoreCorruptError
 from ragistry.stores import meta
 from ragistry.stores.embedder_record import record_embedder, recorded_embedder
+from ragistry.stores.group_reading import group_chunks
+from ragistry.stores.row_checksums import Damaged
 from ragistry.stores.writing import put_vectors, touch
 from ragistry.types import EmbedderFingerprint
 from ragistry.utils.fingerprints import from_json, to_json
@@ -15,6 +17,7 @@ from ragistry.utils.vectors import unit_vectors
 
 if TYPE_CHECKING:
     from ragistry.protocols import Vectors
+    from ragistry.stores.catalog import Group
 
 NEXT = "next_embedder"
 
@@ -34,9 +37,16 @@ def missing(connection: sqlite3.Connection) -> list[int]:
     return [id for (id,) in rows]
 
 
-def texts(connection: sqlite3.Connection, group: int) -> list[str]:
-    """The texts of a group, in the order of its vectors; none where it is gone."""
-    return [text for (text,) in connection.execute("SELECT text FROM chunks WHERE source = ? ORDER BY key", (group,))]
+def texts(connection: sqlite3.Connection, group: Group | None) -> list[str]:
+    """The texts of a group, in the order of its vectors; none where it is gone. Raises `StoreCorruptError`."""
+    try:
+        return [] if group is None else [text for _, text, _ in group_chunks(connection, group)]
+    except Damaged as error:
+        # To ingest it again as it is, the former embedder would be needed.
+        raise StoreCorruptError(
+            f"{error}; the old vectors stay in use: delete that source (`ragistry sources delete`), run `ragistry "
+            "reembed` again, then ingest the source"
+        ) from error
 
 
 def put(connection: sqlite3.Connection, group: int, vectors: Vectors, fingerprint: EmbedderFingerprint) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -9,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ragistry.errors import EmbeddingMismatchError, InvalidChunkError, StoreError
+from ragistry.errors import EmbeddingMismatchError, InvalidChunkError, StoreCorruptError, StoreError
 from ragistry.library.reembed import reembed
 from ragistry.stores.local import LocalStore
 from ragistry.testing.hashed import hashed_embedding
@@ -151,3 +152,24 @@ def test_who_clears_a_store_may_fill_it_with_any_vectors(store: LocalStore) -> N
     store.check_embedder(EmbedderFingerprint("test", "any", "", 2))
     with pytest.raises(StoreError):
         put(store, "x", OLD)
+
+
+DAMAGE = {
+    "all chunks of a source gone": "DELETE FROM chunks WHERE id IN (SELECT id FROM chunks ORDER BY key LIMIT 3)",
+    "one chunk gone": "DELETE FROM chunks WHERE id IN (SELECT id FROM chunks ORDER BY key LIMIT 1)",
+    "another text": "UPDATE chunks SET text = text || '!' WHERE key = (SELECT min(key) FROM chunks)",
+}
+
+
+@pytest.mark.parametrize("name", DAMAGE)
+def test_a_damaged_source_is_told_and_nothing_takes_the_place_of_its_vectors(store: LocalStore, name: str) -> None:
+    with closing(sqlite3.connect(store.folder / "store.db", isolation_level=None)) as connection:
+        connection.execute(DAMAGE[name])
+    with pytest.raises(
+        StoreCorruptError, match=r"(source 'x'|chunk) .*; the old vectors stay in use: delete that source"
+    ):
+        reembed(store, A)
+    store.check_embedder(OLD.fingerprint)
+    store.replace_source("c", "x", [])
+    assert reembed(store, A) == 2
+    assert are_all_of(store, A)
