@@ -155,9 +155,9 @@ class Catalog:
         whole: list[Group] = []
         partial: list[tuple[Group, dict[str, Any]]] = []
         candidates = self._candidates(where)
-        name = where.get("collection", {}).get("$eq")
-        if isinstance(name, str):  # which all chunks of its sources meet
-            whole += self._by_collection.get(name, ())
+        names = _collections(where)
+        if names is not None:  # which all chunks of their sources meet
+            whole += self._of_collections(names)
             candidates = self._by_collection.get(None, ())
         for group in candidates:
             verdict = settle(where, group.common, group.varying)
@@ -168,13 +168,23 @@ class Catalog:
         return Selection(whole, partial)
 
     def _candidates(self, where: Where) -> Iterable[Group]:
-        """The groups that may hold what meets a condition: where it names a collection, those of that one only."""
+        """The groups that may hold what meets a condition: where it names collections, those of these only."""
         [(key, value)] = where.items()
         for part in value if key == "$and" else [where]:
-            name = part.get("collection", {}).get("$eq")
-            if name is not None:
-                return [*self._by_collection.get(name, ()), *self._by_collection.get(None, ())]
+            names = _collections(part)
+            if names is not None:
+                return [*self._of_collections(names), *self._by_collection.get(None, ())]
         return self.groups.values()
+
+    def _of_collections(self, names: Iterable[str]) -> list[Group]:
+        return [group for name in names for group in self._by_collection.get(name, ())]
+
+
+def _collections(where: Where) -> Iterable[str] | None:
+    """The names that a condition in its normal form leaves, each once, where that is all it asks; else None."""
+    condition = where.get("collection", {})
+    names = [condition["$eq"]] if "$eq" in condition else condition.get("$in")
+    return None if names is None else {name: None for name in names if isinstance(name, str)}
 
 
 def state_of(connection: sqlite3.Connection) -> int:

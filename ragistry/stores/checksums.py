@@ -28,11 +28,14 @@ def remove_checksums(folder: Path) -> None:
 
 def check_checksums(folder: Path) -> None:
     """Raise `StoreCorruptError` unless the files are as they were when the index was closed."""
-    now = _checksums(folder)
+    now: dict[str, int] = {}
     try:
+        now = _checksums(folder)
         then = json.loads((folder / FILE).read_text(encoding="utf-8"))
     except FileNotFoundError:
         then = {}
+    except OSError as error:
+        raise StoreCorruptError(f"{str(error.filename or folder)!r} cannot be read: {error.strerror!r}") from error
     except ValueError as error:
         raise StoreCorruptError(f"{str(folder / FILE)!r} is garbled") from error
     if now and not then:

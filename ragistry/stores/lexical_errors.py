@@ -21,7 +21,10 @@ _REMEDIES = {
     errno.EPERM: "make the folder writable",
     errno.EROFS: "make the folder writable",
     errno.EMFILE: "let the process open more files (`ulimit -n`)",
+    errno.ENFILE: "close what has many files open",
+    errno.ENOMEM: "close what takes the memory",
 }
+"""What helps where the system refuses and the index is sound."""
 _ERRNO = re.compile(r"(?:os error|code:) (\d+)")
 
 
@@ -45,9 +48,8 @@ def translation(folder: Path, error: BaseException) -> StoreError:
     if "LockBusy" in said:
         return StoreLockedError(f"{place} is being written to by another process; wait until it is done")
     number = _number(error, said)
-    if number not in (0, errno.ENOENT):
-        remedy = _REMEDIES.get(number, "check the disk")
-        return StoreError(f"{place} cannot be used: {os.strerror(number)!r}; {remedy}, and try again")
+    if number in _REMEDIES:
+        return StoreError(f"{place} cannot be used: {os.strerror(number)!r}; {_REMEDIES[number]}, and try again")
     return StoreCorruptError(f"{place} is damaged: {said!r}; {REBUILD}")
 
 

@@ -50,7 +50,7 @@ def check_record(folder: Path, language: str) -> None:
         found = json.loads((folder / RECORD).read_text(encoding="utf-8"))
     except FileNotFoundError as error:
         raise StoreCorruptError(f"there is no lexical index at {str(folder)!r}; {REBUILD}") from error
-    except ValueError as error:
+    except (IsADirectoryError, ValueError) as error:
         raise StoreCorruptError(f"the lexical index at {str(folder)!r} has a garbled {RECORD}; {REBUILD}") from error
     wanted = _record(language)
     if found != wanted:
@@ -84,6 +84,8 @@ def damage(folder: Path) -> str:
         return next((f"{name} is garbled or cut short" for name in names if not _is_whole(folder / name)), "")
     except FileNotFoundError as error:
         return f"{Path(error.filename).name} is missing"
+    except OSError as error:
+        return f"{Path(error.filename or folder).name} cannot be read: {error.strerror!r}"
     except (ValueError, LookupError, TypeError) as error:
         return f"{META} or {MANAGED} is garbled: {str(error)!r}"
 

@@ -86,9 +86,9 @@ class Stamp:
             if content != seen:
                 stamp = json.loads(content)
                 self._seen = content, stamp
-        except (OSError, ValueError):
+        except (OSError, ValueError, RecursionError):
             return {}
-        return stamp if isinstance(stamp, dict) else {}
+        return stamp if isinstance(stamp, dict) and isinstance(stamp.get("forgotten"), int) else {}
 
     def _now(self, connection: sqlite3.Connection) -> dict[str, Any]:
         return {

@@ -123,10 +123,8 @@ def _compare(op: str, stored: Any, operand: Any) -> bool:
         return _equal(stored, operand)
     if op == "$ne":
         return not _equal(stored, operand)
-    if op == "$in":
-        return any(_equal(stored, item) for item in operand)
-    if op == "$nin":
-        return not any(_equal(stored, item) for item in operand)
+    if op in ("$in", "$nin"):
+        return _is_among(stored, operand) is (op == "$in")
     if op in ("$contains", "$not_contains"):
         contains = isinstance(stored, list | tuple) and any(_equal(item, operand) for item in stored)
         return contains is (op == "$contains")
@@ -135,6 +133,12 @@ def _compare(op: str, stored: Any, operand: Any) -> bool:
 
 def _equal(stored: Any, operand: Any) -> bool:
     return _kind(stored) is _kind(operand) and bool(stored == operand)
+
+
+def _is_among(stored: Any, values: Sequence[Any]) -> bool:
+    if isinstance(stored, str):  # which equals nothing but text; as fast as Python is where there are many
+        return stored in values
+    return any(_equal(stored, value) for value in values)
 
 
 def _comparable(stored: Any, operand: Any) -> bool:

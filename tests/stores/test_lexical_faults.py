@@ -217,7 +217,7 @@ class PanicException(BaseException):
         (ValueError("IoError(Os { code: 13, kind: PermissionDenied })"), StoreError, "make the folder writable"),
         (ValueError("... Read-only file system (os error 30)"), StoreError, "make the folder writable"),
         (ValueError("... Too many open files (os error 24)"), StoreError, "ulimit -n"),
-        (ValueError("An IO error occurred: 'Input/output error (os error 5)'"), StoreError, "check the disk"),
+        (ValueError("An IO error occurred: 'Input/output error (os error 5)'"), StoreCorruptError, "ragistry repair"),
         (PermissionError(13, "Permission denied"), StoreError, "make the folder writable"),
         (FileNotFoundError(2, "No such file or directory"), StoreCorruptError, "ragistry repair"),
         (ValueError('Failed to open: \'FileDoesNotExist("x.idx")\''), StoreCorruptError, "ragistry repair"),

@@ -64,6 +64,10 @@ DAMAGE: dict[str, Callable[[Path], object]] = {
     "cut": lambda path: os.truncate(path, int(path.stat().st_size * 0.6)),
     "garbled": garble,
 }
+INDEX_DAMAGE: dict[str, Callable[[Path], object]] = {
+    **DAMAGE,
+    "a folder": lambda path: (path.unlink(), path.mkdir()),  # as what the disk refuses to read
+}
 FILES = (
     "lexical/meta.json", "lexical/.managed.json", "lexical/analysis.json", "lexical/made-from.json",
     "lexical/*.term", "lexical/*.idx", "lexical/*.pos", "lexical/*.store", "lexical/*.fast", "lexical/*.fieldnorm",
@@ -97,12 +101,19 @@ def test_every_file_of_the_indexes_is_damaged_below(small: Path, large: Path) ->
 
 
 @pytest.mark.parametrize("name", FILES)
-@pytest.mark.parametrize("damage", DAMAGE)
+@pytest.mark.parametrize("damage", INDEX_DAMAGE)
 def test_a_damaged_index_is_made_again(copy: Path, name: str, damage: str) -> None:
     if name.startswith("lexical"):
         shutil.rmtree(copy / "chroma")
     for path in copy.glob(name):
-        DAMAGE[damage](path)
+        INDEX_DAMAGE[damage](path)
+    mended(copy, TRUTH)
+
+
+@pytest.mark.parametrize("name", ["lexical", "chroma"])
+@pytest.mark.parametrize("record", ['{"mark": "a", "forgotten": null}', '{"forgotten": "x"}', "[1]", "7", "[" * 4_000])
+def test_a_record_of_another_shape_is_none(copy: Path, name: str, record: str) -> None:
+    (copy / name / "made-from.json").write_text(record)
     mended(copy, TRUTH)
 
 
