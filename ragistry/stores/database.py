@@ -12,10 +12,11 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
+from time import monotonic
 
 from ragistry.errors import StoreCorruptError, StoreError
 from ragistry.stores.database_errors import ERRORS, translated, translation
-from ragistry.stores.database_file import FILE, check_version, create, version_of
+from ragistry.stores.database_file import FILE, check_version, create, identity, version_of
 from ragistry.stores.database_migration import FORMER, add_checksums
 from ragistry.stores.forking import write_lock
 from ragistry.stores.integrity import Fault, faults
@@ -27,6 +28,8 @@ log = logging.getLogger(__name__)
 
 WRITABLE = "mode=rw"
 BUSY_SECONDS = 5.0
+LOOK_AGAIN = 0.1
+"""Seconds for which readers take the file to be the one that was opened; who writes looks each time."""
 ERASE_MS = 500
 """How long a deletion waits for readers that still see what it deleted."""
 
@@ -40,6 +43,8 @@ class Database:
     def __init__(self, folder: Path) -> None:
         self.path = folder / FILE
         create(folder)
+        self._file = identity(self.path)
+        self._looked = monotonic()
         self._reading = threading.local()
         self._idle: dict[int, list[sqlite3.Connection]] = {}
         self._writers: dict[int, sqlite3.Connection] = {}
@@ -87,6 +92,8 @@ class Database:
     def _take(self) -> tuple[sqlite3.Connection, list[sqlite3.Connection]]:
         """A connection for this thread, and those among which it belongs when it is given back."""
         pid = os.getpid()
+        if monotonic() - self._looked > LOOK_AGAIN:
+            self._check_file()
         with self._pool:
             idle = self._idle.setdefault(pid, [])
             connection = idle.pop() if idle else None
@@ -106,6 +113,7 @@ class Database:
     def write(self) -> Iterator[sqlite3.Connection]:
         """One transaction: all that is written inside, or nothing of it. Threads take turns."""
         with self._guard, translated(self.path):
+            self._check_file()
             connection = self._writer()
             try:
                 connection.execute("BEGIN IMMEDIATE")
@@ -169,9 +177,24 @@ class Database:
         except StoreCorruptError as error:
             return [Fault(one_line(str(error.__cause__ or error)))]
 
+    def _check_file(self) -> None:
+        """Raise `StoreError` where the file that was opened is gone, or another has its place.
+
+        What is read from the former one is not what is stored, and what is known of it does not fit the other.
+        """
+        with suppress(PermissionError):  # what is open may still be read
+            if identity(self.path) == self._file:
+                self._looked = monotonic()
+                return
+            raise StoreError(
+                f"the store at {str(self.path.parent)!r} was removed or replaced while it was open here; nothing more "
+                "is read from it or written to it: start this program again, or open the store again"
+            )
+
     def _connect(self) -> sqlite3.Connection:
         if self._closed:
             raise StoreError(f"{str(self.path.parent)!r}: the store is closed; open it again")
+        self._check_file()
         mode = _mode(self.path)
         self._keeps &= mode == WRITABLE
         connection = sqlite3.connect(

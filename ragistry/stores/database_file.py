@@ -140,6 +140,15 @@ def create(folder: Path) -> None:
             ) from error
 
 
+def identity(path: Path) -> tuple[int, int] | None:
+    """What tells a file from another that takes its place while it is open; None where there is none."""
+    try:
+        status = path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    return status.st_dev, status.st_ino
+
+
 def _has_remains(folder: Path) -> bool:
     """Whether there is what only a database that was here can have left: an index, or writes of the last process."""
     return (folder / f"{FILE}-wal").exists() or any(folder.glob(f"*/{MADE_FROM}"))
