@@ -126,6 +126,10 @@ class Database:
                     self.erase()  # what was written in vain keeps its place on the disk, which may be full
                 raise
 
+    def unforked(self) -> AbstractContextManager[bool]:
+        """A block during which no thread writes to the database, and for whose end a fork waits."""
+        return self._guard
+
     def _writer(self) -> sqlite3.Connection:
         """The connection that writes; one that Ctrl-C left in a transaction is given up, and what it wrote with it."""
         writer = self._writers.get(os.getpid())

@@ -70,6 +70,7 @@ class Upkeep(Generic[I]):
         self._build = build
         self._pairs = pairs
         self._index: I | None = None
+        self._inherited: I | None = None
         self._known: tuple[int, str | None] = -1, None
         self._pid = os.getpid()
         self._stamp = Stamp(folder, outbox, of_vectors=of_vectors)
@@ -109,7 +110,7 @@ class Upkeep(Generic[I]):
 
     def opened(self) -> I | None:
         """The index as it lies there, to read; None where there is none that fits and can be opened."""
-        if self._index is None and not self._unfit():
+        if self.present is None and not self._unfit():
             try:
                 index = self._open_index(self.folder)
             except StoreCorruptError:
@@ -117,8 +118,14 @@ class Upkeep(Generic[I]):
             with self.database.snapshot() as connection:
                 if not self.pending(connection) and index.count() != _chunks(connection):
                     return None
-            self._index = index
-        return self._index
+            self._keep(index)
+        return self.present
+
+    def _keep(self, index: I) -> I:
+        if self.present is None and self._index is not None:
+            self._inherited = self._index  # not let go of: to close it here would close what the parent has open
+        self._index, self._pid = index, os.getpid()
+        return index
 
     def brought_up(self) -> I:
         """The index, sound and with everything that was written to the database.
@@ -142,8 +149,8 @@ class Upkeep(Generic[I]):
         return self.rebuild(reason) if reason and index is broken else index
 
     def _caught_up(self) -> I:
-        opened = self._index is None
-        index = self._index = self._index or self._open_index(self.folder)
+        opened = self.present is None
+        index = self.present or self._keep(self._open_index(self.folder))
         with self.database.read() as connection:
             keys = [key for (key,) in connection.execute(f"SELECT key FROM {self.outbox} ORDER BY key")]
         for start in range(0, len(keys), AT_ONCE):
@@ -160,7 +167,8 @@ class Upkeep(Generic[I]):
             present = list(self._pairs(connection, keys))
             gone = set(keys).difference(key for key, _ in present)
             mark = self._stamp.write(self.folder, connection, forgotten=self._stamp.forgotten + len(gone))
-        index.apply(present, sorted(gone))
+        with self.database.unforked():  # a child would inherit the index's own lock, and never give it back
+            index.apply(present, sorted(gone))
         with self.database.write() as connection:
             connection.executemany(f"DELETE FROM {self.outbox} WHERE key = ?", [(key,) for key in keys])
             self._stamp.confirm(connection, mark)
@@ -185,8 +193,7 @@ class Upkeep(Generic[I]):
         finally:
             for left_over in (new, old):
                 shutil.rmtree(left_over, ignore_errors=True)
-        self._index = self._open_index(self.folder)
-        return self._index
+        return self._keep(self._open_index(self.folder))
 
     def _replace(self, new: Path, old: Path) -> None:
         new.mkdir(parents=True)

@@ -140,3 +140,48 @@ thread.join()
 def test_in_a_child_nobody_has_a_lock_that_a_thread_of_its_parent_had(quick_path: Path) -> None:
     output = run(TAKEN, quick_path / "local").splitlines()
     assert [line for line in output if "fork" not in line] == ["True"]
+
+
+INDEXING = """
+import os, signal, sys, threading, time
+from ragistry.trace import collect
+from tests.stores.local_stores import *
+store = LocalStore(sys.argv[1], lock_timeout=30)
+put(store, version_of("a.md", 1))
+stop, children = threading.Event(), []
+
+def write_and_search() -> None:
+    version = 1
+    while not stop.is_set():
+        version += 1
+        put(store, version_of("a.md", version))
+        store.search_text("source")
+
+thread = threading.Thread(target=write_and_search)
+thread.start()
+try:
+    for number in range(8):
+        time.sleep(0.03 + 0.011 * number)
+        child = os.fork()
+        if child == 0:
+            time.sleep(60)  # a worker that has nothing to do with the store
+            os._exit(0)
+        children.append(child)
+finally:
+    stop.set()
+    thread.join()
+put(store, version_of("last.md", 1))
+with collect() as trace:
+    found = store.search_text("source", 1_000)
+names = {document.metadata["source_file"] for document in found}
+print(names == {"a.md", "last.md"}, [stage.degraded for stage in trace.stages() if stage.degraded])
+for child in children:
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+print(store.verify())
+"""
+
+
+def test_a_child_takes_nothing_of_an_index_that_its_parent_was_writing(quick_path: Path) -> None:
+    output = run(INDEXING, quick_path / "local").splitlines()
+    assert [line for line in output if "fork" not in line] == ["True []", "[]"]
