@@ -10,7 +10,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ragistry.errors import StoreError, StoreLockedError
+from ragistry.errors import StoreCorruptError, StoreError, StoreLockedError
 from ragistry.stores.catalog import Catalog
 from ragistry.stores.reading import Keys
 from ragistry.stores.state import State
@@ -49,6 +49,12 @@ def tried(state: State, keeper: Upkeep[I], index: I | None, search: Callable[[I 
                     return search(index, True)
         except StoreLockedError:
             degraded("another process is writing; what it wrote last is not searched by words; try again")
+            return search(index, True)
+        except StoreError as error:
+            index = None if isinstance(error, StoreCorruptError) or keeper.unfit() else keeper.opened()
+            if index is None:
+                raise
+            degraded(f"what was written last is not in {keeper.folder.name!r}, which cannot be brought up: {error}")
             return search(index, True)
     raise AssertionError
 

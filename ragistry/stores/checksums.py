@@ -36,7 +36,7 @@ def check_checksums(folder: Path) -> None:
         then = {}
     except OSError as error:
         raise StoreCorruptError(f"{str(error.filename or folder)!r} cannot be read: {error.strerror!r}") from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise StoreCorruptError(f"{str(folder / FILE)!r} is garbled") from error
     if now and not then:
         raise StoreCorruptError(f"{str(folder)!r} was not closed by whoever wrote to it last")

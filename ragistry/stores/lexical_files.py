@@ -50,7 +50,7 @@ def check_record(folder: Path, language: str) -> None:
         found = json.loads((folder / RECORD).read_text(encoding="utf-8"))
     except FileNotFoundError as error:
         raise StoreCorruptError(f"there is no lexical index at {str(folder)!r}; {REBUILD}") from error
-    except (IsADirectoryError, ValueError) as error:
+    except (IsADirectoryError, ValueError, RecursionError) as error:
         raise StoreCorruptError(f"the lexical index at {str(folder)!r} has a garbled {RECORD}; {REBUILD}") from error
     wanted = _record(language)
     if found != wanted:
@@ -86,7 +86,7 @@ def damage(folder: Path) -> str:
         return f"{Path(error.filename).name} is missing"
     except OSError as error:
         return f"{Path(error.filename or folder).name} cannot be read: {error.strerror!r}"
-    except (ValueError, LookupError, TypeError) as error:
+    except (ValueError, LookupError, TypeError, RecursionError) as error:
         return f"{META} or {MANAGED} is garbled: {str(error)!r}"
 
 

@@ -65,7 +65,7 @@ def _owns(rows: list[Any]) -> list[dict[str, Any]]:
     """What the fifth column of each row holds."""
     try:
         owns: list[Any] = _parsed(f"[{','.join([row[4] for row in rows])}]")[0]  # all at once takes half as long
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise Damaged("the metadata of a chunk cannot be read") from error
     if [*map(type, owns)] != [dict] * len(rows):
         raise Damaged("the metadata of a chunk are not what was written")

@@ -110,13 +110,14 @@ class Upkeep(Generic[I]):
 
     def opened(self) -> I | None:
         """The index as it lies there, to read; None where there is none that fits and can be opened."""
-        if self.present is None and not self._unfit():
+        if self.present is None and not self.unfit():
             try:
                 index = self._open_index(self.folder)
             except StoreCorruptError:
                 return None
             with self.database.snapshot() as connection:
-                if not self.pending(connection) and index.count() != _chunks(connection):
+                found = index.count()
+                if not self.pending(connection) and found != _chunks(connection, found):
                     return None
             self._keep(index)
         return self.present
@@ -132,7 +133,7 @@ class Upkeep(Generic[I]):
 
         Made again where it is missing, cannot be read, does not hold what it should, or belongs to another database.
         """
-        reason = self._unfit()
+        reason = self.unfit()
         if not reason:
             try:
                 with _translated(self.folder):
@@ -156,10 +157,11 @@ class Upkeep(Generic[I]):
         for start in range(0, len(keys), AT_ONCE):
             self._apply(index, keys[start : start + AT_ONCE])
         if opened:
+            found = index.count()
             with self.database.read() as connection:
-                chunks = _chunks(connection)
-            if index.count() != chunks:
-                raise StoreCorruptError(f"holding {index.count():,} chunks in place of {chunks:,}")
+                chunks = _chunks(connection, found)
+            if found != chunks:
+                raise StoreCorruptError(f"holding {found:,} chunks in place of {chunks:,}")
         return index
 
     def _apply(self, index: I, keys: list[int]) -> None:
@@ -173,7 +175,8 @@ class Upkeep(Generic[I]):
             connection.executemany(f"DELETE FROM {self.outbox} WHERE key = ?", [(key,) for key in keys])
             self._stamp.confirm(connection, mark)
 
-    def _unfit(self) -> str:
+    def unfit(self) -> str:
+        """Why the index in the folder is not one of this database; empty where it is, also if it lags behind."""
         if not self.folder.exists():
             return MISSING
         with self.database.snapshot() as connection:
@@ -209,15 +212,16 @@ class Upkeep(Generic[I]):
 
     def problem(self) -> str:
         """What is wrong with the index; empty where nothing is. What it has yet to hear of is no fault."""
-        reason = self._unfit()
+        reason = self.unfit()
         if reason:
             return "" if reason in (MISSING, OUTDATED) else reason
         self.close()  # what is in memory says nothing of the files
-        with self.database.read() as connection:
-            chunks = _chunks(connection)
         try:
             with _translated(self.folder):
-                return self._caught_up().check(chunks)
+                index = self._caught_up()
+                with self.database.read() as connection:
+                    chunks = _chunks(connection, index.count())
+                return index.check(chunks)
         except OutdatedIndexError:
             return ""
         except StoreCorruptError as error:
@@ -245,8 +249,13 @@ class Upkeep(Generic[I]):
             self._index = None
 
 
-def _chunks(connection: sqlite3.Connection) -> int:
-    return int(connection.execute("SELECT coalesce(sum(chunks), 0) FROM sources").fetchone()[0])
+def _chunks(connection: sqlite3.Connection, found: int) -> int:
+    """How many chunks an index has to hold that holds ``found``: all on record, or those that did not get lost."""
+    recorded = int(connection.execute("SELECT coalesce(sum(chunks), 0) FROM sources").fetchone()[0])
+    if found != recorded:  # only then: to count the chunks takes longer
+        there = int(connection.execute("SELECT count(*) FROM chunks").fetchone()[0])
+        return found if found == there else recorded
+    return recorded
 
 
 @contextmanager

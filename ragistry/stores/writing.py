@@ -165,8 +165,10 @@ def factored(metadatas: Sequence[dict[str, Any]]) -> tuple[dict[str, Any], list[
 
 
 def _same(one: Any, other: Any) -> bool:
-    """Equal, and of one type: True is not 1, and 1 is kept apart from 1.0."""
-    return type(one) is type(other) and one == other and (not isinstance(one, list) or repr(one) == repr(other))
+    """Equal, and of one type: True is not 1, and 1 is kept apart from 1.0, 0.0 from -0.0."""
+    if type(one) is not type(other) or one != other:
+        return False
+    return not isinstance(one, list | float) or repr(one) == repr(other)
 
 
 def columns_of(metadata: Mapping[str, Any]) -> list[Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from ragistry.errors import ConfigError, EmptyQueryError, InvalidLimitError, QueryError
@@ -44,6 +45,8 @@ def check_ids(ids: Any) -> list[Any]:
     Raises `QueryError` for what is no list of them.
     """
     try:
+        if isinstance(ids, str | bytes | Mapping):
+            raise TypeError("it would be taken for a list of its parts")
         listed = list(ids)
         hash(tuple(listed))
     except TypeError as error:

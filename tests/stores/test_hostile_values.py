@@ -57,6 +57,16 @@ def test_text_with_a_nul_is_whole_in_metadata_and_conditions(store: Any) -> None
     assert [info.collection for info in store.sources("x")] == ["x"]
 
 
+def test_a_zero_keeps_its_sign(quick_path: Path) -> None:
+    zeros = [0.0, -0.0, 0.0]
+    origin = {"collection": "c", "source_file": "f", "source_hash": "h"}
+    chunks = [chunk(f"text {n}", **origin, chunk_index=n, value=zero) for n, zero in enumerate(zeros)]
+    with closing(LocalStore(quick_path / "s")) as store:
+        store.replace_source("c", "f", chunks)
+        found = sorted(store.scan(), key=lambda document: document.content)
+    assert [str(document.metadata["value"]) for document in found] == ["0.0", "-0.0", "0.0"]
+
+
 def test_a_member_of_an_enumeration_closes_what_its_text_closes(store: Any) -> None:
     for name in ("open", "secret"):
         store.replace_source(name, name, marked(name, page=1 + (name == "secret")))

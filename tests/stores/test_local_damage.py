@@ -63,6 +63,7 @@ DAMAGE: dict[str, Callable[[Path], object]] = {
     "emptied": lambda path: os.truncate(path, 0),
     "cut": lambda path: os.truncate(path, int(path.stat().st_size * 0.6)),
     "garbled": garble,
+    "of another shape": lambda path: path.write_bytes(b"[" * 4_000),
 }
 INDEX_DAMAGE: dict[str, Callable[[Path], object]] = {
     **DAMAGE,

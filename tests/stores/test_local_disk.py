@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import threading
@@ -14,6 +15,7 @@ import pytest
 
 from ragistry.errors import StoreError
 from ragistry.stores.local import LocalStore
+from ragistry.trace import collect, stage
 from tests.stores.local_stores import ALL, check, check_searches, held, put, same, truth_of, version_of
 
 A, B, BIG = version_of("a.md", 1), version_of("b.md", 1), version_of("big.md", 1, 900)
@@ -92,8 +94,10 @@ def test_what_was_stored_is_indexed_when_there_is_room(disk: Path, caplog: pytes
     check(store, truth_of(A))
     put(store, BIG)
     with full(disk):
-        with pytest.raises(StoreError, match="lexical.*make room on the disk"):
-            store.search_text("source")
+        with collect() as trace, stage("search"):
+            assert len(store.search_text("source", 50)) == 3
+        [said] = [stage.degraded for stage in trace.stages()]
+        assert re.match("what was written last is not in 'lexical', which .*make room on the disk", said)
         assert len(store.search(ALL)) == 10
         store.close()
         assert "what was written is safe, but has still to be indexed" in caplog.text
@@ -167,6 +171,19 @@ def test_who_may_not_write_is_told_and_may_read(folder: Path) -> None:
             assert len(store.search(ALL)) == len(store.search_text("source")) == 3
         put(store, B)
         check(store, truth_of(A, B))
+
+
+def test_who_may_not_bring_the_index_of_words_up_searches_it_and_says_so(folder: Path) -> None:
+    writer = LocalStore(folder)
+    put(writer, B)  # of which the index hears when it is next used, or when the store is closed
+    with read_only(folder), closing(LocalStore(folder)) as store:
+        with collect() as trace, stage("search"):
+            assert {d.metadata["source_file"] for d in store.search_text("source", 50)} == {"a.md"}
+        [said] = [stage.degraded for stage in trace.stages()]
+        assert re.match("what was written last is not in 'lexical', which .*make the folder writable", said)
+        assert len(store.search(ALL, 50)) == 6
+    with closing(writer):
+        check(writer, truth_of(A, B))
 
 
 def test_a_store_in_a_folder_that_may_not_be_written_is_opened_to_read(folder: Path) -> None:

@@ -412,3 +412,16 @@ def test_verify_and_repair_say_what_is_wrong_with_a_file_that_sqlite_finds_broke
         lines = store.repair()
         assert any("put the file back from a backup" in line for line in lines)
         assert all(line.count("backup") <= 1 for line in lines), lines
+
+
+def test_where_a_chunk_got_lost_the_index_of_words_is_made_again_once(copy: Path) -> None:
+    with closing(sqlite3.connect(copy / "store.db")) as connection, connection:
+        connection.execute("DELETE FROM chunks WHERE key = (SELECT first FROM sources WHERE source_file = 'a.md')")
+    shutil.rmtree(copy / "lexical")
+    made = []
+    for number in range(3):
+        with closing(LocalStore(copy)) as store:
+            put(store, version_of("new.md", number + 1))
+            assert {d.metadata["source_file"] for d in store.search_text("source", 50)} >= {"b.md", "new.md"}
+            made.append((copy / "lexical" / "analysis.json").stat().st_mtime_ns)
+    assert len(set(made)) == 1

@@ -23,7 +23,7 @@ def test_any_list_of_ids_will_do(ids):
     assert check_ids(ids) == ["a", "b"]
 
 
-@pytest.mark.parametrize("ids", [None, 3, [["a"]], [{}]], ids=repr)
+@pytest.mark.parametrize("ids", [None, 3, [["a"]], [{}], "ab", b"ab", {"a": 1}], ids=repr)
 def test_what_is_no_list_of_ids_is_refused(ids):
     with pytest.raises(QueryError, match=r"ids must be a list of text, got .*; give ids"):
         check_ids(ids)
