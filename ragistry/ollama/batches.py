@@ -81,6 +81,12 @@ def check_texts(texts: Any) -> None:
 
 def check_vectors(vectors: Any, count: int) -> Embeddings:
     """The vectors; raises `EmbeddingGenerationError` unless there are ``count``, finite, of one length, none zero."""
+    first = vectors[0] if isinstance(vectors, list) and vectors else None
+    if isinstance(first, list) and first and isinstance(first[0], list):
+        raise EmbeddingGenerationError(
+            "the server gives a vector for each token, not one for each text; start it with a model that is made for "
+            "embeddings, or with pooling (llama.cpp: `--pooling mean`)"
+        )
     try:
         matrix = np.asarray(vectors, dtype=np.float64)
     except (OverflowError, TypeError, ValueError) as error:

@@ -182,6 +182,11 @@ def test_only_vectors_are_vectors(vectors: Any) -> None:
         check_vectors(vectors, 1)
 
 
+def test_a_vector_for_each_token_is_told_from_other_faults():
+    with pytest.raises(EmbeddingGenerationError, match=r"a vector for each token, .* `--pooling mean`"):
+        check_vectors([[[0.1, 0.2], [0.3, 0.4]], [[0.5, 0.6]]], 2)
+
+
 def test_vectors_are_floats_however_they_are_written() -> None:
     [vector] = check_vectors([[1, 0, "0.5"]], 1)
     assert vector == [1.0, 0.0, 0.5]
