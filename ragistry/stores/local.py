@@ -270,9 +270,18 @@ class LocalStore:
             log.warning("what was written is safe, but has still to be indexed, by whoever searches next: %s", error)
 
     def verify(self) -> list[str]:
-        """What is wrong with the files of the store, one line each; nothing where all is well. Reads all of them."""
-        with self._state.locked():
-            return [*integrity.told(self._state.database.faults()), *self._indexes.problems()]
+        """What is wrong with the files of the store, one line each; nothing where all is well. Reads all of them.
+
+        An index first hears of what was written. Where another process is writing, or this one may not, the database
+        alone is read, which is the truth, and that the indexes were not is logged.
+        """
+        found = integrity.told(self._state.database.faults())
+        try:
+            with self._state.locked():
+                return [*found, *self._indexes.problems()]
+        except StoreError as error:
+            log.warning("only store.db was looked at, the indexes were not: %s", error)
+            return found
 
     def repair(self) -> list[str]:
         """Make every index again that is broken or keeps deleted vectors, and return what was wrong with it.

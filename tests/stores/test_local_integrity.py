@@ -16,6 +16,7 @@ from ragistry.errors import StoreCorruptError
 from ragistry.stores.local import LocalStore
 from ragistry.types import EmbeddedChunk, EmbedderFingerprint
 from tests.stores.local_stores import check, check_searches, moved, put, truth_of, vector_of, version_of
+from tests.stores.scripts import run
 
 A, B = version_of("a.md", 1), version_of("b.md", 1, 4)
 TRUTH = truth_of(A, B)
@@ -188,3 +189,22 @@ def test_what_varies_and_what_is_shared_is_as_it_was_given(copy: Path) -> None:
     with closing(sqlite3.connect(copy / "store.db")) as connection:
         [varying] = connection.execute("SELECT varying FROM sources WHERE id = 1").fetchone()
     assert json.loads(varying) == ["chunk_index", "page"]
+
+
+VERIFIED = """
+import logging, sys
+from ragistry.stores.local import LocalStore
+logging.basicConfig(stream=sys.stdout, format="%(message)s")
+print(LocalStore(sys.argv[1], lock_timeout=0.1).verify())
+"""
+
+
+def test_the_database_is_verified_whoever_has_the_right_to_write(quick_path: Path) -> None:
+    with closing(LocalStore(quick_path / "s", exclusive=True)) as server:
+        put(server, A)
+        said, found = run(VERIFIED, quick_path / "s").splitlines()
+        assert said.startswith("only store.db was looked at, the indexes were not: the store at")
+        assert found == "[]"
+        with closing(sqlite3.connect(quick_path / "s" / "store.db")) as connection, connection:
+            connection.execute("UPDATE chunks SET text = 'other' WHERE key = 1")
+        assert "store.db: the text of chunk" in run(VERIFIED, quick_path / "s").splitlines()[-1]
