@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -65,9 +69,10 @@ def ingest(
     with open_workspace(workspace) as opened:
         if paths:
             _check_folders(paths, prune=prune, follow_links=follow_links)
-            name, report = _ingest(
-                opened, paths, collection, create, as_json, follow_links=follow_links, replace=replace
-            )
+            with _ended_in_order():
+                name, report = _ingest(
+                    opened, paths, collection, create, as_json, follow_links=follow_links, replace=replace
+                )
             try:
                 if prune:
                     _prune(opened, report, name, yes)
@@ -83,6 +88,19 @@ def ingest(
             raise FlagsError(f"say which collection {delete!r} is in with --collection NAME{_known(opened)}")
         else:
             delete_source(opened, delete, collection, yes, as_json)
+
+
+@contextmanager
+def _ended_in_order() -> Iterator[None]:
+    """A block that a SIGTERM ends as Ctrl-C does, by an exception, so that it can clear away what it began."""
+    if signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:  # whoever started us wants it left alone
+        yield
+        return
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 def _ingest(
@@ -137,7 +155,7 @@ def _collection(opened: Workspace, paths: list[Path], name: str | None, create: 
             raise CollectionNotFoundError(f"say which collection with --collection NAME{_known(opened)}")
         return known[0], False
     if name not in known and (create is not None or not known):
-        _check_paths(paths)
+        _check_paths(paths, opened.library.collections.path.parent)
         opened.library.create_collection(name, create or "")
         return name, True
     if name in known and create is not None:
@@ -158,8 +176,8 @@ def _check_folders(paths: list[Path], *, prune: bool, follow_links: bool) -> Non
         raise FlagsError(f"{option} does nothing without a folder, and {str(paths[0])!r} is a file; name its folder")
 
 
-def _check_paths(paths: list[Path]) -> None:
-    """Refuse what leads to no file, before a collection is made for it."""
+def _check_paths(paths: list[Path], config: Path) -> None:
+    """Refuse what leads to no file, before a collection is made for it. ``config``: see `list_folder`."""
     from ragistry.library.listing import check_path, list_folder, nothing_readable
 
     for path in paths:
@@ -167,7 +185,7 @@ def _check_paths(paths: list[Path]) -> None:
     for path in paths:
         if path.is_file():
             return
-        found = list_folder(path)
+        found = list_folder(path, config=config)
         # What links lead to is not looked through: it may be large, or not asked for.
         if found.files or found.links or found.failed:
             return

@@ -53,7 +53,7 @@ class Ingest:
     """Takes sources into one collection of a store.
 
     ``kept`` is a block around each write, which raises where the collection is there no more. ``replace``: a source
-    gets its name even where something else has it.
+    gets its name even where something else has it that is not to be taken in too.
     """
 
     def __init__(
@@ -73,6 +73,7 @@ class Ingest:
         self.kept = kept
         self.replace = replace
         self.report = IngestReport()
+        self._given: set[tuple[str, str]] = set()
         self._taken: dict[str, IngestSource] = {}
         self._earlier: dict[str, SourceInfo] = {}
 
@@ -85,6 +86,8 @@ class Ingest:
             self.store.use_embedder(self.embedder.fingerprint)
         stored = {info.source_file: info for info in self.store.sources(self.collection)}
         self._earlier = earlier_names(sources, stored.values())
+        if self.replace:
+            self._given = {(source.source_file, os.path.realpath(source.path)) for source in sources}
         for group in _grouped(self._prepare_all(sources, stored, progress)):
             self._write(group)
         self._drop_earlier_names()
@@ -100,16 +103,17 @@ class Ingest:
         for done, source in enumerate(sources):
             if progress is not None:
                 progress(source.source_file, done, len(sources))
-            earlier = self._taken.setdefault(source.source_file, source)
-            if earlier is not source and is_same_file(source.path, earlier.path):
+            earlier = self._taken.get(source.source_file)
+            if earlier is not None and is_same_file(source.path, earlier.path):
                 continue
             try:
-                if earlier is not source:
+                if earlier is not None:
                     raise taken(source, self.collection, earlier.path)
                 prepared = self._prepare(source, stored.get(source.source_file))
             except (SourceError, EmbeddingGenerationError) as error:
                 self.report.failed.append(Failure(source.path or source.source_file, error))
                 continue
+            self._taken[source.source_file] = source
             if prepared is not None:
                 yield prepared
 
@@ -117,7 +121,7 @@ class Ingest:
         content = source.content_hash(self.reading)
         if info is not None:
             is_same = bool(content) and content == info.source_hash
-            if not self.replace:
+            if not self.replace or (info.source_file, info.source_path) in self._given:
                 check_same_source(source, info, is_same)
             if is_same and has_place_of(source, info):
                 self.report.skipped.append(source.source_file)
@@ -143,9 +147,7 @@ class Ingest:
             )
             if source.path:
                 chunk.metadata["source_path"] = os.path.realpath(source.path)
-        return Prepared(
-            source, chunks, info is None, self._known(chunks, info or self._earlier.get(source.source_file))
-        )
+        return Prepared(source, chunks, info is None, self._known(chunks, info or self._earlier.get(source.path)))
 
     def _known(self, chunks: list[Chunk], info: SourceInfo | None) -> dict[str, Any]:
         """Text to vector of what is stored already, so that unchanged text is not embedded again."""
@@ -196,10 +198,14 @@ class Ingest:
         self.report.embedded += len(texts)
 
     def _drop_earlier_names(self) -> None:
-        """What is stored of a file under another name goes as soon as it stands there whole under its name now."""
+        """What is stored of a file under another name goes as soon as it stands there whole under its name now.
+
+        That a name is there is not enough: of several files of one name, one gets it, and the others are not lost.
+        """
         done = {*self.report.added, *self.report.updated, *self.report.skipped}
-        for name, info in self._earlier.items():
-            if name in done:
+        for name, source in self._taken.items():
+            info = self._earlier.get(source.path)
+            if name in done and info is not None:
                 self.store.replace_source(self.collection, info.source_file, [])
                 self.report.deleted.append(info.source_file)
                 self.report.warnings.append(f"{name}: was {info.source_file!r}; one file has one name in a collection")

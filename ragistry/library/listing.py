@@ -1,4 +1,4 @@
-"""Which files of a folder are taken in.
+"""Which files of a folder are taken in; what Ragistry keeps there for itself is not.
 
 A link may lead anywhere, to what the folder's owner never meant to show: one that leads out of the folder is left out
 and named, unless links are to be followed.
@@ -9,11 +9,13 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from shlex import quote
 
 from ragistry.errors import SourceError, SourceNotFoundError
 from ragistry.library.file_names import source_file
+from ragistry.library.own_files import configuration, may_hold_nothing_else, without_data
 from ragistry.library.report import Failure
 from ragistry.library.source import SourceFile
 from ragistry.types import SourceInfo
@@ -75,9 +77,10 @@ class Listing:
         ]
 
 
-def list_folder(folder: str | Path, *, follow_links: bool = False) -> Listing:
+def list_folder(folder: str | Path, *, follow_links: bool = False, config: Path | None = None) -> Listing:
     """Every file of a supported format below a folder, hidden ones left out, in the order of their names.
 
+    ``config``: a workspace's folder of configuration files, which are left out as well, as are the files of any store.
     A link to a folder that is listed anyway adds nothing, so that a loop of links ends. Raises `SourceNotFoundError`
     where there is no such folder, and `SourceError` where it cannot be reached.
     """
@@ -86,7 +89,7 @@ def list_folder(folder: str | Path, *, follow_links: bool = False) -> Listing:
     if not root.is_dir():
         raise SourceNotFoundError(f"no such folder: {os.fspath(folder)!r} is a file; check the path")
     listing = Listing(root)
-    for path in sorted(_Walk(root, follow_links, listing).files()):
+    for path in sorted(_Walk(root, follow_links, listing, config).files()):
         listing.files.append(source_file(str(path), path.relative_to(root).as_posix()))
     listing.links.sort()
     return listing
@@ -100,24 +103,39 @@ def files_of(folder: str | Path) -> list[SourceFile]:
     return files
 
 
-def without_covered(paths: Sequence[str | Path], *, follow_links: bool = False) -> list[str | Path]:
-    """These paths but for what lies in a folder among them that has it too: there its name is the longer one.
+def without_covered(
+    paths: Sequence[str | Path], *, follow_links: bool = False, config: Path | None = None
+) -> list[str | Path]:
+    """These paths, each once, but for what lies in a folder among them that has it too: there its name is the longer.
 
-    A hidden file, say, is no part of its folder, and stays. Raises `SourceError`.
+    A hidden file, say, is no part of its folder, and stays. A folder with nothing but Ragistry's own files, as a shell
+    names it for ``*``, is left out where there is another path. ``config``: see `list_folder`. Raises `SourceError`.
     """
+    paths = list({Path(path).absolute(): path for path in paths}.values())
+    if config is not None:
+        paths = [path for path in paths if not _is_own(path, config)] or paths
     folders = [f"{os.path.realpath(path)}{os.sep}" for path in paths if Path(path).is_dir()]
     inner = [path for path in paths if os.path.realpath(path).startswith(tuple(folders))]
     if not inner:
         return list(paths)
     outer = [path for path in paths if path not in inner and Path(path).is_dir()]
-    covered = {file for path in outer for file in _files(path, follow_links)}
-    return [path for path in paths if path not in inner or not _files(path, follow_links) <= covered]
+    files = partial(_files, follow_links=follow_links, config=config)
+    covered = {file for path in outer for file in files(path)}
+    return [path for path in paths if path not in inner or not files(path) <= covered]
 
 
-def _files(path: str | Path, follow_links: bool) -> set[str]:
+def _files(path: str | Path, *, follow_links: bool, config: Path | None) -> set[str]:
     if not Path(path).is_dir():
         return {os.path.realpath(path)}
-    return {os.path.realpath(file.path) for file in list_folder(path, follow_links=follow_links).files}
+    listing = list_folder(path, follow_links=follow_links, config=config)
+    return {os.path.realpath(file.path) for file in listing.files}
+
+
+def _is_own(path: str | Path, config: Path) -> bool:
+    if not (Path(path).is_dir() and may_hold_nothing_else(path, config)):
+        return False
+    listing = list_folder(path, config=config)
+    return not (listing.files or listing.failed or listing.links)
 
 
 def vanished(listing: Listing, stored: Iterable[SourceInfo], *, follow_links: bool = False) -> list[str]:
@@ -163,26 +181,33 @@ def _named(names: Sequence[str]) -> str:
 
 def nothing_readable(folder: str | Path) -> SourceError:
     """What is wrong with a folder that holds nothing to take in."""
+    if list_folder(folder).files:
+        return SourceError(
+            f"{os.fspath(folder)!r} holds nothing but the configuration of this workspace, which no folder brings in; "
+            "name a file of it to take that in, or put documents in the folder"
+        )
     return SourceError(f"no readable files in {os.fspath(folder)!r}; formats are {', '.join(SUPPORTED_FORMATS)}")
 
 
 class _Walk:
     """A walk that enters each folder once, by its own name where that lies below ``root``."""
 
-    def __init__(self, root: Path, follow_links: bool, listing: Listing) -> None:
+    def __init__(self, root: Path, follow_links: bool, listing: Listing, config: Path | None) -> None:
         self.root = root
         self.real_root = os.path.realpath(root)
         self.follow_links = follow_links
         self.listing = listing
+        self.configuration = configuration(config) if config else frozenset()
         self._entered = {self.real_root}
 
     def files(self) -> Iterator[Path]:
         for directory, folders, names in os.walk(self.root, onerror=self._unlisted, followlinks=self.follow_links):
             here = Path(directory)
-            folders[:] = [name for name in sorted(folders) if not name.startswith(".") and self._enters(here / name)]
+            entered = sorted(without_data(folders, names))
+            folders[:] = [name for name in entered if not name.startswith(".") and self._enters(here / name)]
             for name in names:
                 readable = not name.startswith(".") and Path(name).suffix.lower() in SUPPORTED_FORMATS
-                if readable and self._takes(here / name):
+                if readable and os.path.realpath(here / name) not in self.configuration and self._takes(here / name):
                     yield here / name
 
     def _enters(self, folder: Path) -> bool:

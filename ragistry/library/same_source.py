@@ -52,7 +52,7 @@ def is_same_file(one: str, other: str) -> bool:
 
 
 def earlier_names(sources: Sequence[SourceFile | SourceText], stored: Iterable[SourceInfo]) -> dict[str, SourceInfo]:
-    """For the names of files that are stored under another name, what is stored of them under that.
+    """For the paths, as given, of files that are stored under another name, what is stored of them under that.
 
     ``x/a.md`` of a folder was ``a.md`` where it was taken in by itself. Each name is the end of the file's path: that
     of a link is not, and a file may well be taken in under its own name and that of a link.
@@ -69,7 +69,7 @@ def earlier_names(sources: Sequence[SourceFile | SourceText], stored: Iterable[S
         if source.path and _bare(source.source_file) in bare:
             path = os.path.realpath(source.path)
             if path in others and _ends_path(source.source_file, path):
-                found[source.source_file] = others[path]
+                found[source.path] = others[path]
     return found
 
 

@@ -9,7 +9,7 @@ from time import perf_counter
 from typing import Any
 
 from ragistry.config.collections import CollectionsFile
-from ragistry.errors import SourceError, SourceNotFoundError
+from ragistry.errors import ConfigError, SourceError, SourceNotFoundError
 from ragistry.library import moving
 from ragistry.library.given import check_given, check_optional
 from ragistry.library.ingest import Ingest, IngestSource, Progress
@@ -95,7 +95,7 @@ class DocumentService:
         check_optional(progress=progress)
         self.collections.entry(collection)
         self._check_path(path, collection, "folder")
-        listing = list_folder(path, follow_links=follow_links)
+        listing = list_folder(path, follow_links=follow_links, config=self.collections.path.parent)
         stored = self.store.sources(collection) if listing.complete else []
         gone = vanished(listing, stored, follow_links=follow_links)
         if not (listing.files or listing.failed or listing.links or gone):
@@ -130,7 +130,7 @@ class DocumentService:
         self.collections.entry(collection)
         for path in paths:
             self._check_path(path, collection)
-        paths = without_covered(paths, follow_links=follow_links)
+        paths = without_covered(paths, follow_links=follow_links, config=self.collections.path.parent)
         files = [one_file(path) for path in paths if not Path(path).is_dir()]
         report = self._ingest(files, collection, progress, replace=replace)
         for path in paths:
@@ -265,10 +265,12 @@ class DocumentService:
     def update_description(self, name: str, description: str | None = None, *, display_name: str | None = None) -> None:
         """Write another description, by which people and models choose, or another name to show, or both.
 
-        Raises `CollectionNotFoundError`.
+        Raises `CollectionNotFoundError`, and `ConfigError` where neither is given.
         """
         check_given(name=name)
         check_optional(description=description, display_name=display_name)
+        if description is None and display_name is None:
+            raise ConfigError(f"nothing to write of collection {name!r}; give a description, a display_name, or both")
         self.collections.update(name, description=description, display_name=display_name)
 
     def delete_collection(self, name: str) -> int:

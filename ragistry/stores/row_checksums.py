@@ -50,6 +50,7 @@ def check_chunk(key: int, id: str, source: int, hash: int, own: str, checksum: i
 
 
 def damaged_chunk(id: str) -> Damaged:
+    """What is raised for a chunk that is not what was written."""
     return Damaged(f"chunk {id!r} is not what was written")
 
 

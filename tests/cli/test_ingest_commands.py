@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import io
 import os
+import signal
+import socket
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -47,6 +50,25 @@ def test_a_collection_made_while_the_model_is_down_does_not_stay(ragistry: Run, 
     (tmp_path / "config" / "documents.yaml").write_text(settings, encoding="utf-8")
     done = ragistry("ingest", tea, "--collection", "papers")
     assert (done.code, done.err.startswith("error: ")) == (1, True)
+    assert names(ragistry) == []
+
+
+def test_a_collection_made_for_an_ingest_that_is_terminated_does_not_stay(
+    ragistry: Run, tmp_path: Path, tea: Path
+) -> None:
+    (tmp_path / "config").mkdir()
+    documents = tmp_path / "config" / "documents.yaml"
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        silent.settimeout(60)
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        documents.write_text(f"embed_model: tei\nembed_url: {url}\n", encoding="utf-8")
+        words = ["ingest", str(tea), "--collection", "papers", "--create", "Papers"]
+        with subprocess.Popen([sys.executable, "-m", "ragistry", *words], cwd=tmp_path) as process:
+            waiting, _ = silent.accept()  # for the model's answer, which never comes
+            with waiting:
+                assert "papers" in documents.read_text(encoding="utf-8")
+                process.terminate()
+                assert process.wait(60) == 128 + signal.SIGTERM
     assert names(ragistry) == []
 
 
@@ -186,3 +208,26 @@ def test_what_links_lead_to_is_not_looked_through_where_they_are_not_followed(
     assert str(tmp_path / "in") in listed
     assert str(tmp_path / "large") not in listed
     assert ragistry("ingest", "in", "--follow-links", "--json").json["added"] == ["link/tea.txt"]
+
+
+def test_the_configuration_of_the_workspace_is_no_document_of_it(ragistry: Run, tmp_path: Path) -> None:
+    assert ragistry("init").code == 0
+    refused = ragistry("ingest", ".", "--collection", "notes", "--create", "Notes")
+    assert refused.err.startswith("error: '.' holds nothing but the configuration of this workspace, ")
+    assert (refused.code, names(ragistry)) == (1, [])
+    (tmp_path / "config" / "tea.txt").write_text("Green tea.", encoding="utf-8")
+    done = ragistry("ingest", ".", "--collection", "notes", "--create", "Notes")
+    assert (done.code, done.err, sources(ragistry)) == (0, "", ["config/tea.txt"])
+    assert ragistry("ingest", "config/documents.yaml", "--json").json["added"] == ["documents.yaml"], "it was asked for"
+    again = ragistry("ingest", ".", "config/documents.yaml", "--prune", "--json").json
+    assert (sorted(again["skipped"]), again["deleted"]) == (["config/tea.txt", "documents.yaml"], [])
+
+
+def test_a_shell_that_names_every_folder_names_the_configuration_too(ragistry: Run, tmp_path: Path) -> None:
+    ragistry("init")
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "tea.txt").write_text("Green tea.", encoding="utf-8")
+    done = ragistry("ingest", "config", "docs", "--collection", "notes")
+    assert (done.code, done.err, sources(ragistry)) == (0, "", ["tea.txt"])
+    done = ragistry("ingest", "config")
+    assert (done.code, "name a file of it to take that in" in done.err) == (1, True)

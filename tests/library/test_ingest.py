@@ -657,3 +657,65 @@ def test_a_link_and_its_file_are_two_sources(workspace: Workspace, tmp_path: Pat
     library.ingest_folder(folder, "notes")
     assert library.ingest_folder(tmp_path / "links", "notes", follow_links=True).skipped == ["also.txt"]
     assert library.list_sources("notes") == ["also.txt", "tea.txt"]
+
+
+@pytest.fixture
+def three(workspace: Workspace, tmp_path: Path) -> list[Path]:
+    """Three files of one bare name, taken in with their folder."""
+    (tmp_path / "docs").mkdir()
+    topics = {"a": "Tea", "b": "Rain", "c": "Snow"}
+    files = [write(tmp_path / "docs" / name, same=paragraphs(topic)) / "same.txt" for name, topic in topics.items()]
+    assert workspace.library.ingest_folder(tmp_path / "docs", "notes").added == [
+        "a/same.txt",
+        "b/same.txt",
+        "c/same.txt",
+    ]
+    return files
+
+
+@pytest.mark.parametrize("replace", [False, True])
+def test_a_file_whose_bare_name_another_gets_stays_under_its_own(
+    workspace: Workspace, three: list[Path], replace: bool
+) -> None:
+    before = {name: texts_of(workspace, f"{name}/same.txt") for name in "abc"}
+    first = workspace.library.ingest_paths(three, "notes", replace=replace)
+    assert (first.added, first.deleted) == (["same.txt"], ["a/same.txt"])
+    assert first.warnings == ["same.txt: was 'a/same.txt'; one file has one name in a collection"]
+    again = workspace.library.ingest_paths(three, "notes", replace=replace)
+    assert (again.skipped, again.deleted, again.warnings) == (["same.txt"], [], [])
+    for report in (first, again):
+        assert [failure.source for failure in report.failed] == [str(path) for path in three[1:]]
+    now = {name: texts_of(workspace, name) for name in workspace.library.list_sources("notes")}
+    assert now == {"same.txt": before["a"], "b/same.txt": before["b"], "c/same.txt": before["c"]}
+
+
+@pytest.mark.parametrize("replace", [False, True])
+@pytest.mark.parametrize("order", [1, -1])
+def test_a_file_keeps_its_name_in_whatever_order_files_are_given(
+    workspace: Workspace, tmp_path: Path, order: int, replace: bool
+) -> None:
+    path = write(tmp_path / "in", same=paragraphs("Tea")) / "same.txt"
+    other = write(tmp_path / "in" / "sub", same=paragraphs("Rain")) / "same.txt"
+    workspace.library.ingest_folder(tmp_path / "in", "notes")
+    write(tmp_path / "in", same=paragraphs("Milk"))
+    report = workspace.library.ingest_paths([path, other][::order], "notes", replace=replace)
+    assert (report.updated, report.deleted) == (["same.txt"], [])
+    [failure] = report.failed
+    assert failure.error.startswith(f"'same.txt' in collection 'notes' is {str(path)!r}, not {str(other)!r}; ")
+    assert "".join(texts_of(workspace, "same.txt")).startswith("Milk")
+    assert "".join(texts_of(workspace, "sub/same.txt")).startswith("Rain")
+
+
+def test_a_name_that_one_file_is_refused_goes_to_the_next(workspace: Workspace, tmp_path: Path) -> None:
+    workspace.library.ingest_file(write(tmp_path / "old", same=paragraphs("Tea")) / "same.txt", "notes")
+    other = write(tmp_path / "a", same=paragraphs("Rain")) / "same.txt"
+    (tmp_path / "old").rename(tmp_path / "b")
+    report = workspace.library.ingest_paths([other, tmp_path / "b" / "same.txt"], "notes")
+    assert ([failure.source for failure in report.failed], report.updated) == ([str(other)], ["same.txt"])
+    assert workspace.library.source("same.txt", "notes").source_path == str(tmp_path / "b" / "same.txt")
+
+
+def test_a_file_that_is_named_twice_fails_once(workspace: Workspace, tmp_path: Path) -> None:
+    (tmp_path / "bad.pdf").write_bytes(b"%PDF-1.4 nothing")
+    report = workspace.library.ingest_paths([tmp_path / "bad.pdf", str(tmp_path / "bad.pdf")], "notes")
+    assert [failure.source for failure in report.failed] == [str(tmp_path / "bad.pdf")]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ragistry import Workspace
+from ragistry import Workspace, open_workspace
 from ragistry.errors import SourceError, SourceNotFoundError
 from ragistry.library.listing import list_folder
 
@@ -127,3 +127,38 @@ def test_a_name_that_is_not_utf8_is_reported_and_keeps_nothing_from_being_pruned
     assert library.list_sources("notes") == ["sub/milk.txt"]
     with pytest.raises(SourceError, match="is not UTF-8; rename it"):
         library.ingest_file(latin / "a.txt", "notes")
+
+
+def test_links_to_the_configuration_are_left_out_with_it(folder: Path) -> None:
+    config = folder / "config"
+    (config / "schemas").mkdir(parents=True)
+    for name in ("documents.yaml", "techniques.yaml", "vector_stores.yaml", "schemas/documents.schema.json"):
+        (config / name).write_text("{}", encoding="utf-8")
+    (config / "more.yaml").write_text("{}", encoding="utf-8")
+    link(folder / "shown.yaml", config / "documents.yaml")
+    found = [file.source_file for file in list_folder(folder, config=config).files]
+    assert found == ["config/more.yaml", "sub/milk.txt", "tea.txt"]
+    assert "config/documents.yaml" in names(folder), "that of another workspace is a file like any other"
+
+
+def test_a_configuration_that_is_kept_elsewhere_is_no_link_to_warn_of(folder: Path) -> None:
+    (folder / "config").mkdir()
+    link(folder / "config" / "documents.yaml", folder.parent / "outside" / "secret.txt")
+    listing = list_folder(folder, config=folder / "config")
+    assert (len(listing.files), listing.warnings()) == (2, [])
+
+
+def test_what_a_store_keeps_in_the_folder_is_left_out(folder: Path) -> None:
+    data = folder / "data"
+    with open_workspace(folder, data_dir="data") as opened:
+        opened.library.create_collection("notes")
+        report = opened.library.ingest_folder(folder, "notes")
+        assert report.added == ["sub/milk.txt", "tea.txt"]
+        opened.library.search("price of milk", technique="bm25")
+        assert (data / "lexical" / "meta.json").exists()
+        (data / "own.txt").write_text("The owner may keep documents beside it.", encoding="utf-8")
+        assert opened.library.ingest_folder(folder, "notes").added == ["data/own.txt"]
+        assert opened.library.ingest_paths([data], "notes").added == ["own.txt"]
+        (data / "own.txt").unlink()
+        done = opened.library.ingest_paths([data, folder / "tea.txt"], "notes")
+        assert (done.skipped, done.failed) == (["tea.txt"], [])
