@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
 from ragistry.config.collections import CollectionsFile
+from ragistry.config.folder import missing
 from ragistry.config.problems import Problems
 from ragistry.config.settings import CONFIG_FOLDER, DEFAULTS, Resolved, is_there, resolve
 from ragistry.embedders.choose import choose_embedder, chunking_of, uses_ollama
@@ -34,17 +35,22 @@ if TYPE_CHECKING:
 Part = TypeVar("Part")
 
 
-def open_workspace(path: str | Path = ".", *, exclusive: bool = False, **settings: Any) -> Workspace:
+def open_workspace(
+    path: str | Path = ".", *, exclusive: bool = False, existing: bool = False, **settings: Any
+) -> Workspace:
     """The workspace in a folder; where the folder has no ``config``, packaged defaults serve.
 
     ``exclusive``: keep the right to write as long as the workspace is open, as a server does; libraries of more
-    than 200,000 chunks are then searched faster. ``settings`` go before the environment and the files
+    than 200,000 chunks are then searched faster. ``existing``: for who only reads, refuse a folder that has neither
+    configuration nor data, in which a library would else begin. ``settings`` go before the environment and the files
     (`ragistry.config.settings.Settings` names them).
-    Raises `InvalidConfigError` with every problem of the files, `SourceNotFoundError` where there is no folder, and
-    `ConfigError` where it cannot be looked at.
+    Raises `InvalidConfigError` with every problem of the files, `SourceNotFoundError` where there is no folder, or no
+    ``existing`` workspace in it, and `ConfigError` where it cannot be looked at.
     """
     root = Path(path)
     if not _is_folder(root):
+        if root.exists():
+            raise SourceNotFoundError(f"no folder, but a file: {str(path)!r}; name the folder of the workspace")
         raise SourceNotFoundError(f"no such folder: {str(path)!r}; make it, or run `ragistry init {path}`")
     if str(root.resolve()) not in sys.path:
         sys.path.append(str(root.resolve()))  # `use: "module:Class"` may name a file of the workspace
@@ -54,6 +60,8 @@ def open_workspace(path: str | Path = ".", *, exclusive: bool = False, **setting
     with problems.gather():
         registry = TechniqueRegistry.load(_techniques_file(root), resources)
     problems.report()
+    if existing and (said := missing(root, resolved.settings)):
+        raise SourceNotFoundError(said)
     registry.searches_words = resolved.settings.chroma_host is None
     workspace = resources.workspace = Workspace(root, resolved, registry, exclusive=exclusive)
     try:

@@ -78,6 +78,36 @@ def test_a_model_has_a_short_name(tmp_path: Path, name: str) -> None:
 def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(SourceNotFoundError, match="no such folder: .*nowhere"):
         ragistry.open_workspace(tmp_path / "nowhere")
+    (tmp_path / "file").write_text("text", encoding="utf-8")
+    with pytest.raises(SourceNotFoundError, match=r"no folder, but a file: .*file'; name the folder of the workspace"):
+        ragistry.open_workspace(tmp_path / "file")
+
+
+def test_who_only_reads_begins_no_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    below = tmp_path / "a folder" / "below"
+    below.mkdir(parents=True)
+    with pytest.raises(SourceNotFoundError, match="no workspace in .*; name its folder with -w, or begin one"):
+        ragistry.open_workspace(below, existing=True)
+    write(below.parent, documents="n_results: 3\n")
+    with pytest.raises(SourceNotFoundError, match=r"no workspace in .*; there is one in '.*', add `-w '.*/a folder'`"):
+        ragistry.open_workspace(below, existing=True)
+    monkeypatch.chdir(below)
+    with pytest.raises(SourceNotFoundError, match=r"no workspace in '\.', .*; there is one in '\.\.', add `-w \.\.`"):
+        ragistry.open_workspace(existing=True)
+    assert list(below.iterdir()) == []
+
+
+def test_configuration_data_or_a_server_make_a_workspace(tmp_path: Path) -> None:
+    for name in ("configured", "filled", "served"):
+        (tmp_path / name).mkdir()
+    write(tmp_path / "configured", techniques="techniques:\n  a: {use: naive}\n")
+    with ragistry.open_workspace(tmp_path / "filled", data_dir="data") as workspace:
+        assert workspace.store.count() == 0
+    ragistry.open_workspace(tmp_path / "configured", existing=True).close()
+    ragistry.open_workspace(tmp_path / "filled", existing=True, data_dir="data").close()
+    ragistry.open_workspace(tmp_path / "served", existing=True, chroma_host="127.0.0.1").close()
+    with pytest.raises(SourceNotFoundError):
+        ragistry.open_workspace(tmp_path / "filled", existing=True)
 
 
 def test_an_unknown_model_is_told_with_what_there_is(tmp_path: Path) -> None:

@@ -43,7 +43,7 @@ def list_(
     """List every collection with its sources and chunks counted, empty ones included."""
     from ragistry.workspace import open_workspace
 
-    with open_workspace(workspace) as opened:
+    with open_workspace(workspace, existing=True) as opened:
         print_collections(opened, as_json)
 
 
@@ -75,7 +75,7 @@ def rename(
     """Change the name by which a collection is called; what is shown is changed by `describe --display-name`."""
     from ragistry.workspace import open_workspace
 
-    with open_workspace(workspace) as opened, progress_bar(not as_json) as progress:
+    with open_workspace(workspace, existing=True) as opened, progress_bar(not as_json) as progress:
         chunks = opened.library.rename_collection(name, new_name, progress=progress)
     if as_json:
         print_json({"name": new_name, "formerly": name, "chunks": chunks})
@@ -95,7 +95,7 @@ def describe(
     """Change a collection's description or the name to show; without either, print them."""
     from ragistry.workspace import open_workspace
 
-    with open_workspace(workspace) as opened:
+    with open_workspace(workspace, existing=True) as opened:
         if description is not None or display_name is not None:
             opened.library.update_description(name, description, display_name=display_name)
         _print_entry(opened, name, as_json)
@@ -112,7 +112,7 @@ def delete(
     """Delete a collection with all of its chunks; also one that is in documents.yaml no more."""
     from ragistry.workspace import open_workspace
 
-    with open_workspace(workspace) as opened:
+    with open_workspace(workspace, existing=True) as opened:
         library = opened.library
         orphans = sum(info.chunks for info in library.orphans() if info.collection == name)
         confirm(f"collection {name!r} with {numbered(orphans or library.count(name), 'chunk[|s]')}", yes)

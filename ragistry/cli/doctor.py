@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import sys
 from collections.abc import Callable
@@ -45,7 +46,7 @@ def doctor(
     debug: DebugOption = False,  # noqa: ARG001, read from the command line by `run`
 ) -> None:
     """Try the configuration, the model, the store and Ollama. Exit code 1 where something that is needed fails."""
-    findings = [_versions(), *_try_workspace(workspace)]
+    findings = [_versions(), *_variables(), *_try_workspace(workspace)]
     if as_json:
         print_json({"findings": [{"name": f.name, "state": f.state, "detail": f.detail} for f in findings]})
     else:
@@ -64,6 +65,12 @@ def _versions() -> Finding:
     return Finding("versions", "ok", f"Python {platform.python_version()} on {sys.platform}, {', '.join(found)}")
 
 
+def _variables() -> list[Finding]:
+    from ragistry.config.settings import unknown_variables
+
+    return [Finding("environment", "warning", said) for said in unknown_variables(os.environ)]
+
+
 def _try_workspace(path: Path) -> list[Finding]:
     from ragistry.workspace import open_workspace
 
@@ -73,7 +80,7 @@ def _try_workspace(path: Path) -> list[Finding]:
         return [Finding("configuration", "failed", str(error))]
     with opened:
         model = _try("model", lambda: _embed(opened))
-        store = _try("store", lambda: _count(opened, with_model=model.state == "ok"))
+        store = _store(opened, with_model=model.state == "ok")
         return [
             Finding("configuration", "ok", f"{opened.root.resolve()}"),
             *_techniques(opened, with_store=store.state == "ok"),
@@ -82,7 +89,7 @@ def _try_workspace(path: Path) -> list[Finding]:
             *_repositories(opened, with_model=model.state == "ok"),
             *_archives(opened),
             *_names(opened),
-            *(Finding("orphaned", "warning", f"{name!r}: {remedy}") for name, remedy in _orphans(opened).items()),
+            *(_orphaned(opened) if store.state != "off" else ()),
             _ollama(opened),
         ]
 
@@ -98,6 +105,15 @@ def _embed(opened: Workspace) -> str:
     fingerprint = opened.embedder.fingerprint
     opened.embedder.embed(["a question"], role="query")
     return f"{fingerprint.model} ({fingerprint.provider}), {fingerprint.dimension} dimensions"
+
+
+def _store(opened: Workspace, *, with_model: bool) -> Finding:
+    """None is made where there is none."""
+    from ragistry.config.folder import missing
+
+    if said := missing(opened.root, opened.settings):
+        return Finding("store", "off", said)
+    return _try("store", lambda: _count(opened, with_model=with_model))
 
 
 def _count(opened: Workspace, *, with_model: bool) -> str:
@@ -185,12 +201,12 @@ def _ask(archive: ArchiveTechnique) -> str:
     return f"{archive.place} answers ({numbered(len(archive.retrieve('a question', top_k=1)), 'passage[|s]')} found)"
 
 
-def _orphans(opened: Workspace) -> dict[str, str]:
+def _orphaned(opened: Workspace) -> list[Finding]:
     """A store that cannot be read is told already."""
     try:
-        return orphans(opened)
+        return [Finding("orphaned", "warning", f"{name!r}: {remedy}") for name, remedy in orphans(opened).items()]
     except RagistryError:
-        return {}
+        return []
 
 
 def _ollama(opened: Workspace) -> Finding:

@@ -66,7 +66,7 @@ def ingest(
     if not prune:
         refuse_without(context, "delete", "yes")
     refuse_without(context, "collection", "create")
-    with open_workspace(workspace) as opened:
+    with open_workspace(workspace, existing=not paths) as opened:
         if paths:
             _check_folders(paths, prune=prune, follow_links=follow_links)
             with _ended_in_order():

@@ -22,10 +22,13 @@ def verify(
     as_json: JsonOption = False,
     debug: DebugOption = False,  # noqa: ARG001, read from the command line by `run`
 ) -> None:
-    """Read every file of the store and say what is wrong. Exit code 1 where something is."""
+    """Read every file of the store and say what is wrong. Exit code 1 where something is.
+
+    Where another process is writing, or the folder cannot be written, only the database is read; a warning says so.
+    """
     from ragistry.workspace import open_workspace
 
-    with open_workspace(workspace) as opened:
+    with open_workspace(workspace, existing=True) as opened:
         found = _local(opened).verify()
     _tell(found, "problems", "all is well", as_json)
     if found:
@@ -41,7 +44,7 @@ def repair(
     """Make again every index that is broken, and say what has to be ingested again."""
     from ragistry.workspace import open_workspace
 
-    with open_workspace(workspace) as opened:
+    with open_workspace(workspace, existing=True) as opened:
         found = _local(opened).repair()
     _tell(found, "repaired", "nothing was broken", as_json)
 
@@ -58,7 +61,7 @@ def reembed(
     from ragistry.library.reembed import reembed as run
     from ragistry.workspace import open_workspace
 
-    with open_workspace(workspace) as opened:
+    with open_workspace(workspace, existing=True) as opened:
         store: Any = _local(opened, "set `collection` in documents.yaml to another name and ingest again")
         with progress_bar(not as_json) as progress:
             groups = run(store, opened.embedder, progress)

@@ -44,22 +44,23 @@ def route(
 
     if sum((query is not None, evaluate is not None, fit)) != 1:
         raise typer.BadParameter("give one of QUERY, --evaluate FILE and --fit")
-    with open_workspace(workspace) as opened:
+    with open_workspace(workspace, existing=True) as opened:
         name = _routed(opened, technique)
         routed: CollectionRoutedTechnique = opened.technique(name).technique  # type: ignore[assignment]
+        named = {"technique": name}
         if query is not None:
             chosen = routed.route(query)
-            print_json({"query": query} | chosen.detail()) if as_json else _print_route(chosen)
+            print_json({"query": query} | named | chosen.detail()) if as_json else _print_route(name, chosen)
         elif evaluate is not None:
             report = _evaluated(routed, evaluate)
-            print_json(report.as_mapping()) if as_json else _print_report(report)
+            print_json(named | report.as_mapping()) if as_json else _print_report(name, report)
         else:
             found = _fitted(routed, opened)
-            print_json({"technique": name} | asdict(found)) if as_json else console().print(_entry(opened, name, found))
+            print_json(named | asdict(found)) if as_json else console().print(_entry(opened, name, found))
 
 
 def _routed(workspace: Workspace, technique: str | None) -> str:
-    """The technique that was named, or the first that routes."""
+    """The technique that was named, else the one that searches by default, if it routes, or the first that does."""
     from ragistry.errors import ConfigError
     from ragistry.techniques.routing.technique import CollectionRoutedTechnique
 
@@ -68,7 +69,7 @@ def _routed(workspace: Workspace, technique: str | None) -> str:
         if not issubclass(registry.technique_class(technique), CollectionRoutedTechnique):
             raise ConfigError(f"technique {technique!r} does not route; name one that uses collection_routed")
         return technique
-    for name in registry.names():
+    for name in (registry.default, *registry.names()):
         if issubclass(registry.technique_class(name), CollectionRoutedTechnique):
             return name
     raise ConfigError(
@@ -103,7 +104,7 @@ def _entry(workspace: Workspace, name: str, fit: FittedLimits) -> str:
     return f"  {name}: {{{', '.join(parts)}}}"
 
 
-def _print_route(route: Route) -> None:
+def _print_route(technique: str, route: Route) -> None:
     if route.scores:
         print_table(
             {"target": "name", "score": "number", "rule": "text"},
@@ -115,10 +116,11 @@ def _print_route(route: Route) -> None:
     numbers = [
         f"{label} {value:.3f}" for label, value in (("margin", route.margin), ("fit", route.fit)) if value is not None
     ]
-    console().print(f"{route.router}: {', '.join([route.rule, *numbers])}{f' ({route.note})' if route.note else ''}")
+    decision = f"{', '.join([route.rule, *numbers])}{f' ({route.note})' if route.note else ''}"
+    console().print(f"technique {technique}, router {route.router}: {decision}")
 
 
-def _print_report(report: RoutingReport) -> None:
+def _print_report(technique: str, report: RoutingReport) -> None:
     out = console()
     targets = sorted({target for row in report.confusion.values() for target in row})
     columns: dict[str, Kind] = dict.fromkeys(targets, "number")
@@ -136,5 +138,6 @@ def _print_report(report: RoutingReport) -> None:
         if share is not None:
             out.print(f"{name:9} {share:6.1%}  {meaning}")
     out.print(
-        f"{report.queries} labelled and {report.out_of_scope} out-of-scope queries, {report.searched:.2f} targets each"
+        f"technique {technique}: {report.queries} labelled and {report.out_of_scope} out-of-scope queries, "
+        f"{report.searched:.2f} targets each"
     )

@@ -39,7 +39,7 @@ def search(
 
     refuse_together(context, "as_json", "full", "trace")  # JSON has all of both
     condition = None if where is None else _condition(where)
-    with open_workspace(workspace) as opened:
+    with open_workspace(workspace, existing=True) as opened:
         _check_no_repository(opened, collection)
         result = opened.search(query, technique, collection, top_k, condition)
     if as_json:

@@ -40,7 +40,7 @@ def list_(
     """List the sources of a collection, or of all."""
     from ragistry.workspace import open_workspace
 
-    with open_workspace(workspace) as opened:
+    with open_workspace(workspace, existing=True) as opened:
         print_sources(opened, collection, as_json)
 
 
@@ -62,7 +62,7 @@ def move(
     from ragistry.workspace import open_workspace
 
     refuse_without(context, "overwrite", "yes")
-    with open_workspace(workspace) as opened:
+    with open_workspace(workspace, existing=True) as opened:
         library = opened.library
         library.source(source, from_col)
         for info in library.sources(to_col) if overwrite and from_col != to_col else ():
@@ -88,7 +88,7 @@ def delete(
     """Remove a source from a collection; the file itself stays where it is."""
     from ragistry.workspace import open_workspace
 
-    with open_workspace(workspace) as opened:
+    with open_workspace(workspace, existing=True) as opened:
         delete_source(opened, source, collection, yes, as_json)
 
 

@@ -156,7 +156,7 @@ def _sources(folder: Path | None, collection: str | None, workspace: Path) -> li
 
     if folder is not None:
         return folder_sources(folder)
-    with open_workspace(workspace) as opened:
+    with open_workspace(workspace, existing=True) as opened:
         sources = library_sources(opened, collection)
     if not sources:
         where = f"the collection {collection!r}" if collection else "the library"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,6 +17,9 @@ from ragistry.config.files import DocumentsFile, ExtractionLimits, Overlap, Size
 from ragistry.config.problems import Problems, explain
 from ragistry.config.yaml_file import YamlFile, read_yaml
 from ragistry.errors import InvalidConfigError
+from ragistry.utils.suggest import did_you_mean
+
+log = logging.getLogger(__name__)
 
 CONFIG_FOLDER = "config"
 DEFAULTS = Path(__file__).parent / "defaults"
@@ -57,8 +61,13 @@ class Source:
     keys: tuple[tuple[str, ...], ...] = ()
 
 
+PREFIX = "RAGISTRY_"
+BESIDES = ("workspace", "debug", "mcp_token", "data", "bench_cache")
+"""What variables with the prefix decide besides the settings: of commands, of the tests and benchmarks."""
+
+
 def _own(name: str, *keys: tuple[str, ...], also: tuple[str, ...] = ()) -> Source:
-    return Source((f"RAGISTRY_{name.upper()}", *also), keys)
+    return Source((f"{PREFIX}{name.upper()}", *also), keys)
 
 
 _DOCUMENTS = "documents.yaml"
@@ -111,7 +120,10 @@ def resolve(
             problems.add_validation(file, [], FILES[name], error)
     _check_agreement(files, problems)
     problems.report()
-    found = _found(files, arguments or {}, os.environ if environ is None else environ)
+    environ = os.environ if environ is None else environ
+    for said in unknown_variables(environ):
+        log.warning("%s", said)
+    found = _found(files, arguments or {}, environ)
     try:
         settings = Settings.model_validate({name: value for name, (value, _) in found.items()})
     except ValidationError as error:
@@ -121,6 +133,21 @@ def resolve(
             problems.lines.append(f"{origin}: {name}: {explain(item, Settings)}")
     problems.report()
     return Resolved(settings, {name: found[name][1] if name in found else "default" for name in SOURCES})
+
+
+def unknown_variables(environ: Mapping[str, str]) -> list[str]:
+    """A line for each variable that has our prefix and decides nothing."""
+    known = [name.upper() for name in (*BESIDES, *SOURCES) if name in BESIDES or SOURCES[name].variables]
+    names = [variable.removeprefix(PREFIX) for variable in sorted(environ) if variable.startswith(PREFIX)]
+    return [f"environment {PREFIX}{name} does nothing: {_remedy(name, known)}" for name in names if name not in known]
+
+
+def _remedy(name: str, known: list[str]) -> str:
+    source = SOURCES.get(name.lower())
+    if source is None or source.variables:
+        return f"there is no {name!r}{did_you_mean(name, known) or '; `ragistry config` lists the settings'}"
+    [(file, *keys)] = source.keys
+    return f"set {'.'.join(keys)} in {CONFIG_FOLDER}/{file}"
 
 
 def _check_topic(file: YamlFile, problems: Problems) -> None:

@@ -57,7 +57,7 @@ def read_chunking_set(folder: str | Path) -> ChunkingSet:
     """
     root = Path(folder)
     try:
-        lines = (root / "queries.jsonl").read_text(encoding="utf-8").splitlines()
+        lines = (root / "queries.jsonl").read_text(encoding="utf-8").split("\n")  # JSON may hold other ends of lines
         rows = [json.loads(line) for line in lines if line.strip()]
         questions = [_question(row) for row in rows]
         texts = {path.name.partition(".md")[0]: _read(path) for path in sorted(root.glob("*.md*")) if _is_text(path)}

@@ -47,6 +47,13 @@ def ragistry(
     return run
 
 
+@pytest.fixture
+def configured(tmp_path: Path) -> None:
+    """Makes ``tmp_path`` a workspace, in which nothing is stored yet."""
+    (tmp_path / "config").mkdir()
+    (tmp_path / "config" / "documents.yaml").write_text("n_results: 5\n", encoding="utf-8")
+
+
 def process(*words: object, cwd: Path, **environment: str) -> Done:
     """Run a command in a process of its own, as a shell would."""
     import os

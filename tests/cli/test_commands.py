@@ -149,6 +149,7 @@ def test_config_says_where_each_value_comes_from(ragistry: Run, monkeypatch: pyt
     assert "seconds 60, pages 5000" in shown
 
 
+@pytest.mark.usefixtures("configured")
 def test_doctor_tells_what_works(ragistry: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OLLAMA_HOST", "127.0.0.1:9")
     done = ragistry("doctor", "--json")
@@ -210,6 +211,7 @@ def test_a_new_collection_needs_a_description_once_there_are_others(filled: Run,
     assert "say which collection with --collection NAME; there are notes, more" in done.err
 
 
+@pytest.mark.usefixtures("configured")
 def test_debug_shows_the_traceback(ragistry: Run) -> None:
     from ragistry.errors import UnknownTechniqueError
 

@@ -31,6 +31,7 @@ def unread(*words: object, cwd: Path, unbuffered: str = "", errors_too: bool = F
     return done.returncode, done.stderr or ""
 
 
+@pytest.mark.usefixtures("configured")
 @pytest.mark.parametrize("unbuffered", ["", "1"])
 @pytest.mark.parametrize("words", [["sources", "list"], ["sources", "list", "--json"], ["--help"]])
 def test_a_reader_that_goes_away_leaves_a_success_a_success(tmp_path: Path, words: list[str], unbuffered: str) -> None:
@@ -44,10 +45,12 @@ def test_a_reader_that_goes_away_leaves_a_failure_a_failure(tmp_path: Path, word
     assert unread(*words, cwd=tmp_path) == (1, "")
 
 
+@pytest.mark.usefixtures("configured")
 def test_the_reader_of_the_errors_may_go_away_too(tmp_path: Path) -> None:
     assert unread("search", "tea", "--technique", "nope", cwd=tmp_path, errors_too=True) == (1, "")
 
 
+@pytest.mark.usefixtures("configured")
 @pytest.mark.skipif(not FULL.exists(), reason="a disk that is always full is there on Linux")
 @pytest.mark.parametrize(("option", "unbuffered"), [([], "1"), (["--json"], ""), (["--json"], "1")])
 def test_a_full_disk_is_one_line(tmp_path: Path, option: list[str], unbuffered: str) -> None:

@@ -37,6 +37,7 @@ def tea(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.usefixtures("configured")
 def test_an_empty_store_is_said_to_be_empty_once(tmp_path: Path) -> None:
     done = process("search", "tea", "--technique", "hybrid", cwd=tmp_path)
     assert done.code == 0

@@ -29,14 +29,50 @@ def test_prints_the_decision_as_a_table(routes: Run) -> None:
     assert rows[0] == ["target", "score", "rule"]
     assert (rows[2][0], rows[2][2:]) == ("garage", ["best"])
     assert {row[0] for row in rows[2:5]} == set(QUESTIONS)
-    assert rows[-1][:2] == ["evidence:", "best,"]
+    assert rows[-1][:5] == ["technique", "routed,", "router", "evidence:", "best,"]
 
 
 def test_prints_the_decision_as_json(routes: Run) -> None:
     decision = routes("route", QUESTIONS["garden"], "--json").json
-    assert decision["query"] == QUESTIONS["garden"]
+    assert (decision["query"], decision["technique"]) == (QUESTIONS["garden"], "routed")
     assert (decision["chosen"], decision["rule"]) == (["garden"], "best")
     assert list(decision["scores"]) == sorted(QUESTIONS, key=lambda name: (-decision["scores"][name], name))
+
+
+TWO = "techniques:\n  naive: {use: naive}\n  routed: {use: collection_routed, base: naive}\n"
+NAMED = "  named: {use: collection_routed, base: naive, router: explicit}\n"
+MEANT = "  meant: {use: collection_routed, base: naive, router: embedding}\n"
+
+
+@pytest.mark.parametrize(
+    ("default", "technique", "router"), [("meant", "meant", "embedding"), ("naive", "routed", "evidence")]
+)
+def test_what_searches_by_default_decides_if_it_routes(
+    routes: Run, tmp_path: Path, default: str, technique: str, router: str
+) -> None:
+    (tmp_path / "config" / "techniques.yaml").write_text(f"default: {default}\n{TWO}{MEANT}", encoding="utf-8")
+    decision = routes("route", QUESTIONS["garden"], "--json").json
+    assert (decision["technique"], decision["router"]) == (technique, router)
+    assert f"technique {technique}, router {router}: best" in routes("route", QUESTIONS["garden"]).out
+    (tmp_path / "q.jsonl").write_text(json.dumps({"text": STRANGE, "collection": None}), encoding="utf-8")
+    assert routes("route", "--evaluate", "q.jsonl", "--json").json["technique"] == technique
+    assert f"technique {technique}: 0 labelled" in routes("route", "--evaluate", "q.jsonl").out
+
+
+def test_one_collection_leaves_nothing_to_fit(ragistry: Run) -> None:
+    assert ragistry("collections", "add", "garden", "-d", "Plants.").code == 0
+    done = ragistry("route", "--fit")
+    assert done.code == 1
+    assert "a fit needs two targets or more to choose between (now: 'garden'); add a collection" in done.err
+
+
+def test_a_router_that_leaves_it_to_the_caller_is_told_without_an_option_that_there_is_not(
+    routes: Run, tmp_path: Path
+) -> None:
+    (tmp_path / "config" / "techniques.yaml").write_text(TWO + NAMED, encoding="utf-8")
+    done = routes("route", "bread", "-t", "named")
+    assert done.code == 1
+    assert "the search has to name one of 'garage', 'garden', 'kitchen' as its `collection`" in done.err
 
 
 def test_scores_a_router_on_labelled_queries(routes: Run, tmp_path: Path) -> None:
@@ -84,8 +120,8 @@ def test_the_line_that_a_fit_prints_is_what_a_later_run_takes(routes: Run, tmp_p
         ((" ",), "the query is empty"),
     ],
 )
-def test_what_is_used_wrongly_is_told_in_a_line(ragistry: Run, words: tuple[str, ...], complaint: str) -> None:
-    done = ragistry("route", *words)
+def test_what_is_used_wrongly_is_told_in_a_line(routes: Run, words: tuple[str, ...], complaint: str) -> None:
+    done = routes("route", *words)
     assert done.code != 0
     assert complaint in done.err
     assert len(done.err.splitlines()) == 1
@@ -98,5 +134,6 @@ def test_where_nothing_routes_the_remedy_is_a_line_of_yaml(ragistry: Run, tmp_pa
 
 
 def test_without_collections_there_is_nothing_to_choose(ragistry: Run) -> None:
+    assert ragistry("init").code == 0
     done = ragistry("route", "bread")
-    assert (done.code, done.out) == (0, "evidence: no targets\n")
+    assert (done.code, done.out) == (0, "technique routed, router evidence: no targets\n")

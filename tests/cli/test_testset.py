@@ -190,6 +190,7 @@ def test_where_the_model_answers_nothing_it_says_why_and_writes_nothing(
         (("check",), "testset check --help", 2),
     ],
 )
+@pytest.mark.usefixtures("configured")
 def test_what_cannot_be_done_is_said_in_a_line(
     ragistry: Run, docs: Path, words: tuple[str, ...], said: str, code: int
 ) -> None:

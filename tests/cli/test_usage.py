@@ -69,6 +69,7 @@ def test_init_makes_the_workspace_that_is_named_before_it(ragistry: Run, tmp_pat
     assert (tmp_path / "new" / "config" / "documents.yaml").exists()
 
 
+@pytest.mark.usefixtures("configured")
 def test_debug_may_stand_before_the_command(ragistry: Run) -> None:
     from ragistry.errors import UnknownTechniqueError
 

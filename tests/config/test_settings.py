@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ragistry.config.archive_settings import archive_environment
-from ragistry.config.settings import DEFAULTS, FILES, SOURCES, Settings, resolve
+from ragistry.config.settings import DEFAULTS, FILES, SOURCES, Settings, resolve, unknown_variables
 from ragistry.config.yaml_file import read_yaml
 from ragistry.errors import InvalidConfigError
 
@@ -48,6 +48,32 @@ def test_variables_of_the_field_are_honoured(tmp_path: Path) -> None:
     settings = resolve(tmp_path, environ=environ).settings
     assert (settings.ollama_host, settings.chroma_host, settings.chroma_tenant) == ("box:1", "c", "t")
     assert settings.embed_url == "http://e"
+
+
+@pytest.mark.parametrize(
+    ("name", "remedy"),
+    [
+        ("EMBED_MODL", "there is no 'EMBED_MODL'; did you mean 'EMBED_MODEL'?"),
+        ("Debug", "there is no 'Debug'; did you mean 'DEBUG'?"),
+        ("QQQ", "there is no 'QQQ'; `ragistry config` lists the settings"),
+        ("LIMITS", "set limits in config/documents.yaml"),
+        ("ARCHIVES", "set archives in config/vector_stores.yaml"),
+    ],
+)
+def test_a_variable_that_decides_nothing_is_told(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, name: str, remedy: str
+) -> None:
+    environ = {f"RAGISTRY_{name}": "x"}
+    said = f"environment RAGISTRY_{name} does nothing: {remedy}"
+    assert unknown_variables(environ) == [said]
+    assert resolve(tmp_path, environ=environ).settings == Settings()
+    assert caplog.messages == [said]
+
+
+def test_a_variable_that_decides_something_is_not_told() -> None:
+    names = [variable for source in SOURCES.values() for variable in source.variables]
+    names += ["RAGISTRY_WORKSPACE", "RAGISTRY_DEBUG", "RAGISTRY_MCP_TOKEN", "PATH"]
+    assert unknown_variables(dict.fromkeys(names, "x")) == []
 
 
 @pytest.mark.parametrize(

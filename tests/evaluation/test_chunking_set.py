@@ -88,6 +88,14 @@ def test_a_question_that_makes_no_sense_is_refused(tmp_path, bad, said):
         read_chunking_set(write(tmp_path, [bad]))
 
 
+@pytest.mark.parametrize("inside", ["\u2028", "\x85"])
+def test_what_ends_a_line_elsewhere_may_stand_in_a_question(tmp_path, inside):
+    write(tmp_path, [])
+    line = json.dumps(row("1", f"What do{inside}cats hunt?", "cats", [0, 3]), ensure_ascii=False)
+    (tmp_path / "queries.jsonl").write_bytes(f"{line}\r\n".encode())
+    assert [question.text for question in read_chunking_set(tmp_path).questions] == [f"What do{inside}cats hunt?"]
+
+
 def test_all_problems_are_told_at_once(tmp_path):
     rows = [row("1", "?", "cats", [0, 999]), row("2", "?", "dogs", [0, 1])]
     with pytest.raises(DatasetError, match=r"(?s)2 problems.*'1'.*'2'"):

@@ -90,7 +90,7 @@ def test_all_searches_every_collection(opened: Workspace) -> None:
 
 def test_explicit_leaves_it_to_the_caller(opened: Workspace) -> None:
     technique = routed(opened, router="explicit")
-    with pytest.raises(QueryError, match="no collection is named, .*; name one of kitchen, garage, garden"):
+    with pytest.raises(QueryError, match="no collection is named, .* one of 'garage', 'garden', 'kitchen'"):
         technique.retrieve("water")
     assert {hit.metadata["collection"] for hit in technique.retrieve("water", where={"collection": "garden"})} == {
         "garden"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -94,7 +95,9 @@ def test_queries_of_one_kind_leave_the_other_share_open(opened: Workspace) -> No
     [
         ("{", r"q.jsonl:2: '{' is not JSON"),
         ('{"text": "x"}', r"q.jsonl:2: .* lacks text or collection"),
-        ('{"text": " ", "collection": null}', r"q.jsonl:2: .* lacks text or collection"),
+        ('{"text": " ", "collection": null}', r"q.jsonl:2: text is ' ', no query"),
+        ('{"text": 5, "collection": null}', r"q.jsonl:2: text is 5, no query"),
+        ('{"text": {"de": "x"}, "collection": null}', r"q.jsonl:2: text is {'de': 'x'}, no query"),
         ("[1]", r"q.jsonl:2: .* lacks text or collection"),
         ('{"text": "x", "collection": "gardn"}', r"q.jsonl:2: no collection 'gardn'.*garden"),
         ('{"text": "x", "collection": 0}', r"q.jsonl:2: no collection 0"),
@@ -105,6 +108,29 @@ def test_a_line_that_cannot_be_used_is_named(tmp_path: Path, line: str, complain
     path.write_text(f'{{"text": "fine", "collection": null}}\n{line}\n', encoding="utf-8")
     with pytest.raises(QueryError, match=complaint):
         read_labelled(path, ["garden"])
+
+
+def test_a_label_where_there_is_no_collection_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "q.jsonl"
+    path.write_text('{"text": "x", "collection": "garden"}', encoding="utf-8")
+    with pytest.raises(QueryError, match="no collection 'garden'; there are none$"):
+        read_labelled(path, [])
+
+
+@pytest.mark.parametrize("inside", ["\u2028", "\u2029", "\x85"])
+def test_what_ends_a_line_elsewhere_may_stand_in_a_query(tmp_path: Path, inside: str) -> None:
+    path = tmp_path / "q.jsonl"
+    lines = [json.dumps({"text": text, "collection": None}, ensure_ascii=False) for text in (f"a{inside}b", "c")]
+    path.write_bytes("\r\n".join(lines).encode())
+    assert read_labelled(path, []) == [(f"a{inside}b", None), ("c", None)]
+
+
+def test_fewer_than_two_targets_leave_nothing_to_fit(opened: Workspace) -> None:
+    [one, *_] = routed(opened).targets()
+    with pytest.raises(ConfigError, match=r"two targets or more .*\(now: 'kitchen'\)"):
+        made_queries([one], opened.store)
+    with pytest.raises(ConfigError, match=r"\(now: none\)"):
+        made_queries([], opened.store)
 
 
 def test_a_file_without_queries_is_told(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from ragistry.errors import QueryError, SourceNotFoundError
 from ragistry.techniques.routing.route import Route
-from ragistry.utils.suggest import did_you_mean
+from ragistry.utils.suggest import did_you_mean, listed
 
 NONE = "(none)"
 """In a confusion matrix: no collection, named or chosen."""
@@ -54,7 +54,7 @@ def read_labelled(path: Path, names: Sequence[str]) -> list[Labelled]:
     """
     if not path.is_file():
         raise SourceNotFoundError(f"no such file: {str(path)!r}; give one with a line {LINE} for each query")
-    lines = path.read_text(encoding="utf-8-sig", errors="replace").splitlines()
+    lines = path.read_text(encoding="utf-8-sig", errors="replace").split("\n")  # JSON may hold other ends of lines
     labelled = [_labelled(f"{path}:{n}", line, names) for n, line in enumerate(lines, 1) if line.strip()]
     if not labelled:
         raise QueryError(f"{path}: there is no query in the file; write a line {LINE} for each")
@@ -69,14 +69,16 @@ def _labelled(place: str, line: str, names: Sequence[str]) -> Labelled:
         record = json.loads(line)
     except json.JSONDecodeError as error:
         raise QueryError(f"{place}: {line!r:.80} is not JSON ({error.msg}); write {LINE}") from error
-    if not isinstance(record, dict) or "collection" not in record or not str(record.get("text") or "").strip():
+    if not isinstance(record, dict) or not {"text", "collection"} <= record.keys():
         raise QueryError(f"{place}: {line!r:.80} lacks text or collection; write {LINE}")
-    label = record["collection"]
+    text, label = record["text"], record["collection"]
+    if not isinstance(text, str) or not text.strip():
+        raise QueryError(f"{place}: text is {text!r:.80}, no query; write {LINE}")
     if label is not None and label not in names:
         raise QueryError(
-            f"{place}: no collection {label!r}{did_you_mean(str(label), names)}; there are {', '.join(names)}"
+            f"{place}: no collection {label!r}{did_you_mean(str(label), names)}; there are {listed(names)}"
         )
-    return Labelled(str(record["text"]), label)
+    return Labelled(text, label)
 
 
 def evaluate_router(

@@ -8,6 +8,7 @@ from ragistry.errors import QueryError
 from ragistry.techniques.routing.route import Route
 from ragistry.techniques.routing.target import Reachable
 from ragistry.types import Where
+from ragistry.utils.suggest import listed
 
 
 class ExplicitRouter:
@@ -18,8 +19,8 @@ class ExplicitRouter:
         names = tuple(item.target.name for item in within)
         if where is None:
             raise QueryError(
-                f"no collection is named, and router 'explicit' does not choose; name one of {', '.join(names)} as "
-                '`collection`, or in where={"collection": …}'
+                "no collection is named, and router 'explicit' does not choose; the search has to name one of "
+                f"{listed(names)} as its `collection`"
             )
         return Route("explicit", "named", names, dict.fromkeys(names, 1.0))
 

@@ -18,6 +18,7 @@ from ragistry.techniques.routing.samples import place_of
 from ragistry.techniques.routing.sampling import sample_documents
 from ragistry.techniques.routing.target import Target
 from ragistry.types import Document, Where
+from ragistry.utils.suggest import listed
 
 PER_TARGET = 50
 """Chunks of each target that a query is made of."""
@@ -60,8 +61,12 @@ class FittedLimits:
 def made_queries(targets: Sequence[Target], store: DocumentStore, per_target: int = PER_TARGET) -> list[MadeQuery]:
     """Queries made of what targets hold: the title and the last heading of a chunk, and the beginning of a sentence.
 
-    Only of targets whose documents can be read, in ``store`` or one of their own.
+    Only of targets whose documents can be read, in ``store`` or one of their own. Raises `ConfigError` where there are
+    not two targets, among which there is nothing to choose.
     """
+    if len(targets) < 2:
+        there = listed(target.name for target in targets)
+        raise ConfigError(f"a fit needs two targets or more to choose between (now: {there}); add a collection")
     made = []
     for target in targets:
         place = place_of(target, store)

@@ -1,0 +1,32 @@
+"""Whether a folder is a workspace yet, and where one is if this is none."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from pathlib import Path
+
+from ragistry.config.settings import CONFIG_FOLDER, FILES, Settings
+
+CONFIGURATION = (*FILES, "techniques.yaml")
+
+
+def missing(root: Path, settings: Settings) -> str:
+    """Why a folder is no workspace, and what to do; empty where it has configuration or data, or a server has them.
+
+    A library may begin in any folder; this is for who only wants to read one.
+    """
+    data = root / Path(settings.data_dir).expanduser()
+    if settings.chroma_host is not None or os.access(data, os.F_OK) or _is_configured(root):
+        return ""
+    said = f"no workspace in {str(root)!r}, neither configuration nor data"
+    above = next(filter(_is_configured, root.resolve().parents), None)
+    if above is None:
+        return f"{said}; name its folder with -w, or begin one here with `ragistry ingest FOLDER --collection NAME`"
+    place = str(above) if root.is_absolute() else os.path.relpath(above)
+    return f"{said}; there is one in {place!r}, add `-w {shlex.quote(place)}`"
+
+
+def _is_configured(folder: Path) -> bool:
+    """Data alone do not make a workspace of a folder above: a command that was given there by mistake may have."""
+    return any(os.access(folder / CONFIG_FOLDER / name, os.F_OK) for name in CONFIGURATION)
