@@ -60,9 +60,7 @@ def mcp(
         if http:
             _serve_http(tool, host, port, token, names)
         else:
-            from ragistry.mcp.server import serve_stdio
-
-            serve_stdio(tool)
+            _serve_stdio(tool)
 
 
 def _token(host: str, names: list[str]) -> str | None:
@@ -72,6 +70,20 @@ def _token(host: str, names: list[str]) -> str | None:
     token = os.environ.get(TOKEN_VARIABLE) or None
     check_exposure(host, token, names)
     return token
+
+
+def _serve_stdio(tool: SearchLibraryTool) -> None:
+    from ragistry.mcp.server import serve_stdio
+
+    is_ours = signal.getsignal(signal.SIGINT) is signal.default_int_handler  # else who started us wants it left alone
+    if is_ours:
+        # An exception would wait for the thread that reads standard input, which only its other end can end.
+        signal.signal(signal.SIGINT, lambda *_: os._exit(130))
+    try:
+        serve_stdio(tool)
+    finally:
+        if is_ours:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def _serve_http(tool: SearchLibraryTool, host: str, port: int, token: str | None, names: list[str]) -> None:

@@ -29,9 +29,11 @@ def clamped(top_k: int) -> int:
 
 def checked_url(url: str) -> str:
     """The address of a server, its scheme in small letters and without a slash at its end. Raises `ValueError`."""
-    scheme = re.match("https?://", url, re.IGNORECASE)
+    scheme = re.match(r"([a-z][a-z0-9+.-]*)://", url, re.IGNORECASE)
     if scheme is None:
         raise ValueError(f"the address {public_url(url)!r} has no scheme; write http://HOST:PORT")
+    if scheme[1].lower() not in ("http", "https"):
+        raise ValueError(f"the address {public_url(url)!r} has the scheme {scheme[1]!r}; write http://HOST:PORT")
     split_login(url)  # raises where a part of its password would be taken for the host
     return scheme[0].lower() + url[scheme.end() :].rstrip("/")
 

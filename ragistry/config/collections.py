@@ -10,7 +10,7 @@ from filelock import FileLock, Timeout
 from pydantic import ValidationError
 
 from ragistry.config import yaml_edits
-from ragistry.config.files import NAME_RULE, TWICE, CollectionEntry
+from ragistry.config.files import NAME_RULE, CollectionEntry, DocumentsFile
 from ragistry.config.problems import Problems, explain
 from ragistry.config.replacing import remedy, replace_text, sweep
 from ragistry.config.settings import CONFIG_FOLDER, DEFAULTS
@@ -136,23 +136,15 @@ class CollectionsFile:
         self._edit(lambda text: yaml_edits.without_entry(text, self._index(name)), before)
 
     def _parse(self) -> list[CollectionEntry]:
+        """Of a file that is right as a whole: a misspelt ``collections`` would be a library without any."""
         file, problems = read_yaml(self.path), Problems()
-        entries: dict[str, CollectionEntry] = {}
-        items = file.data.get("collections") or []
-        if not isinstance(items, list):
-            problems.add(file, ["collections"], f"collections: must be a list, got {items!r}; write `- name: …`")
-            items = []
-        for index, item in enumerate(items):
-            try:
-                entry = CollectionEntry.model_validate(item)
-            except ValidationError as error:
-                problems.add_validation(file, ["collections", index], CollectionEntry, error)
-                continue
-            if entry.name in entries:
-                problems.add(file, ["collections", index, "name"], TWICE.format(entry.name))
-            entries[entry.name] = entry
+        entries: list[CollectionEntry] = []
+        try:
+            entries = DocumentsFile.model_validate(file.data).collections
+        except ValidationError as error:
+            problems.add_validation(file, [], DocumentsFile, error)
         problems.report()
-        return list(entries.values())
+        return entries
 
     def _index(self, name: str) -> int:
         known = [entry.name for entry in self.entries()]

@@ -17,6 +17,7 @@ from pydantic_core import InitErrorDetails
 
 from ragistry.config.archive_settings import Seconds, Segment
 from ragistry.config.archives import Archives
+from ragistry.utils.shown import shown
 
 
 def _one_complaint(value: Any, handler: ValidatorFunctionWrapHandler) -> Any:
@@ -87,7 +88,9 @@ class DocumentsFile(Strict):
     @field_validator("collections", mode="before")
     @classmethod
     def _none_is_empty(cls, value: object) -> object:
-        return [] if value is None else value
+        if value is not None and not isinstance(value, list):
+            raise ValueError(f"must be a list, got {shown(value)}; write `- name: …`")
+        return value or []
 
     @field_validator("collections")
     @classmethod

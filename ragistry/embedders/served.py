@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -11,6 +12,11 @@ from ragistry.embedders.models import known_model
 from ragistry.errors import ModelError, ModelNotFoundError
 from ragistry.ollama.failures import RefusedError
 from ragistry.ollama.http import JsonClient, Read
+
+NOT_IMPLEMENTED = 501
+"""How servers refuse that answer to POST alone."""
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,11 +37,12 @@ class Served:
 def ask_served(server: JsonClient, model: str | None) -> Served:
     """Ask the server what it serves: Text Embeddings Inference has ``/info``, the others ``/v1/models``.
 
-    ``model``: what is wanted, None for whatever is there. Raises `ModelNotFoundError`, `ModelError`.
+    ``model``: what is wanted, None for whatever is there. Of a server that refuses to tell it is not checked: many can
+    embed and nothing else. Raises `ModelNotFoundError`, `ModelError`.
     """
-    served = asked(server, "/info", served_by_tei)
+    served = asked(server, "/info", served_by_tei, needed=model is None)
     if served is None:
-        windows = asked(server, "/v1/models", windows_of) or {}
+        windows = asked(server, "/v1/models", windows_of, needed=model is None) or {}
         name = model or next(iter(windows), None)
         if name is None:
             raise ModelError(f"{server.server} does not tell which model it serves; name it")
@@ -64,13 +71,14 @@ def windows_of(models: Mapping[str, Any]) -> dict[str, int]:
     return {str(row["id"]): int(row.get("max_model_len") or 0) for row in models["data"]}
 
 
-def asked(server: JsonClient, path: str, read: Callable[[Any], Read]) -> Read | None:
-    """The answer; None where the server knows no such path."""
+def asked(server: JsonClient, path: str, read: Callable[[Any], Read], *, needed: bool = True) -> Read | None:
+    """The answer; None where the server knows no such path, or fails at it and the answer is not ``needed``."""
     try:
         return server.get(path, read)
     except RefusedError as error:
-        if error.status >= 500:
+        if needed and error.status >= 500 and error.status != NOT_IMPLEMENTED:
             raise
+        _log.info("%s", error)
         return None
 
 

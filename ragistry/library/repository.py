@@ -20,6 +20,7 @@ from typing import Any
 
 from ragistry.errors import (
     CollectionAlreadyExistsError,
+    CollectionNotFoundError,
     EmbeddingMismatchError,
     ExtractionError,
     InvalidCollectionNameError,
@@ -28,17 +29,27 @@ from ragistry.errors import (
 )
 from ragistry.library.contract import CollectionInfo, delete_collection, get_collection, list_collections
 from ragistry.library.contract_chunks import now
-from ragistry.library.contract_collection import Collection, not_found
-from ragistry.library.contract_entries import NAME_RULE, Entry, check_name, locked, new_folder, put_entry, read_entry
+from ragistry.library.contract_collection import Collection
+from ragistry.library.contract_entries import (
+    NAME_RULE,
+    Entry,
+    check_name,
+    locked,
+    names,
+    new_folder,
+    put_entry,
+    read_entry,
+)
 from ragistry.library.contract_versions import copy_store
 from ragistry.library.ingest import Ingest, Progress
 from ragistry.library.listing import check_not_empty
 from ragistry.library.report import IngestReport
-from ragistry.library.repository_git import Blob, Commit, content, head, markdown_files
+from ragistry.library.repository_git import Blob, Commit, content, head, markdown_files, unchanged
 from ragistry.library.repository_page import Page, read_page
 from ragistry.library.source import Reading
 from ragistry.protocols import Embedder
 from ragistry.stores.local import LocalStore
+from ragistry.utils.suggest import did_you_mean, listed
 
 _FRONT_PAGE = re.compile(r"(?:_index|index|readme)\.(?:md|markdown)", re.IGNORECASE)
 
@@ -101,12 +112,9 @@ class Repositories:
 
         Raises `CollectionNotFoundError`, and what `add` raises; then what was there stays.
         """
-        if read_entry(self.root, name) is None:  # asked first, so that no folder is made for nothing
-            raise not_found(self.root, name)
+        self._entry(name)  # asked first, so that no folder is made for nothing
         with locked(self.root, name):
-            entry = read_entry(self.root, name)
-            if entry is None:
-                raise not_found(self.root, name)
+            entry = self._entry(name)
             folder = str(entry.metadata.get("path", ""))
             if not folder:
                 raise SourceError(f"{name!r} is no repository of a clone; remove it, and add the clone's folder")
@@ -123,12 +131,27 @@ class Repositories:
         return list_collections(path=self.root)
 
     def remove(self, name: str) -> int:
-        """Remove a repository's store and return how many chunks it had; the clone is not touched."""
+        """Remove a repository's store and return how many chunks it had; the clone is not touched.
+
+        Raises `CollectionNotFoundError`.
+        """
+        self._entry(name)
         return delete_collection(name, path=self.root)
 
     def collection(self, name: str) -> Collection:
         """The repository as a collection of the contract. Raises `CollectionNotFoundError`."""
+        self._entry(name)
         return get_collection(name, path=self.root, embedder=self.embedder)
+
+    def _entry(self, name: str) -> Entry:
+        entry = read_entry(self.root, name)
+        if entry is None:
+            known = names(self.root)
+            raise CollectionNotFoundError(
+                f"no repository {name!r}{did_you_mean(name, known)}; there are {listed(known)}; "
+                "`ragistry repo add PATH` makes one"
+            )
+        return entry
 
     def _index(self, entry: Entry, commit: Commit, blobs: list[Blob], progress: Progress | None) -> RepositoryReport:
         """Make the next version beside the one on record, and put it in its place. Call it `locked`."""
@@ -137,11 +160,13 @@ class Repositories:
             store = self._beginning(entry, folder)
             try:
                 report = self._fill(store, entry.name, commit, blobs, progress)
+                _leave_out_told(report.files, unchanged(commit, str(entry.metadata.get("commit_hash", "")), blobs))
                 totals = {"total_documents": len(store.sources(entry.name)), "total_chunks": store.count()}
             finally:
                 store.close()
             is_new = bool(report.files.added or report.files.updated or report.files.deleted) or not entry.folder
-            if is_new or entry.metadata.get("commit_hash") != commit.id:
+            origin = {"commit_hash": commit.id, "repository_url": commit.url}
+            if is_new or any(entry.metadata.get(key) != value for key, value in origin.items()):
                 metadata = {**entry.metadata, **_origin(commit), **totals}
                 entry = Entry(entry.name, folder.name if is_new else entry.folder, metadata)
                 put_entry(self.root, entry)
@@ -187,6 +212,12 @@ class Repositories:
         moved = {hash: path for path, hash in present.items() if path not in earlier}
         renamed = {path: moved[earlier[path]] for path in gone if earlier[path] in moved}
         return RepositoryReport(CollectionInfo(name, 0, {}), report, renamed)
+
+
+def _leave_out_told(files: IngestReport, same: set[str]) -> None:
+    """Take out what was said already of pages that are the ``same``: those without text are looked at each time."""
+    told = same.intersection(files.skipped)
+    files.warnings = [warning for warning in files.warnings if warning.partition(": ")[0] not in told]
 
 
 def name_of(folder: Path) -> str:

@@ -11,7 +11,8 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
 from ragistry.errors import SourceError, SourceNotFoundError
@@ -56,7 +57,7 @@ def head(folder: str | os.PathLike[str]) -> Commit:
 
 
 def _url(path: Path) -> str:
-    """The address of the remote ``origin`` without a password; of a clone that has none, the path."""
+    """The address of the remote ``origin`` without password and query; of a clone that has none, the path."""
     try:
         url = _git(path, "config", "--get", "remote.origin.url").decode("utf-8", "backslashreplace").strip()
     except SourceError:
@@ -75,6 +76,17 @@ def markdown_files(commit: Commit) -> list[Blob]:
         if kind == b"blob" and mode in _REGULAR and _is_page(path):
             blobs.append(Blob(path, identity.decode(), int(size)))
     return sorted(blobs, key=lambda blob: blob.path)
+
+
+def unchanged(commit: Commit, earlier: str, blobs: Iterable[Blob]) -> set[str]:
+    """The paths of those blobs that an ``earlier`` commit has too; none where the clone does not have that any more."""
+    if not _COMMIT.fullmatch(earlier):
+        return set()
+    try:
+        before = set(markdown_files(replace(commit, id=earlier)))
+    except SourceError:
+        return set()
+    return {blob.path for blob in blobs if blob in before}
 
 
 def content(commit: Commit, blob: Blob) -> bytes:

@@ -38,11 +38,20 @@ def extract_rag_config(
     What a platform says besides is left out, and logged. Raises `InvalidConfigError` with everything that is wrong.
     """
     for source in (config, assistant):
-        configurable = (source or {}).get("configurable") or {}
-        found = configurable.get(KEY) if isinstance(configurable, Mapping) else None
+        found = _mapping(_mapping(source, "a configuration").get("configurable"), "configurable").get(KEY)
         if found is not None:
             return _parsed(found)
     return None
+
+
+def _mapping(value: Any, what: str) -> Mapping[str, Any]:
+    """The value itself, or an empty mapping for None. Told by its type alone: it may hold passwords."""
+    if value is not None and not isinstance(value, Mapping):
+        raise InvalidConfigError(
+            f"{what} must be a mapping, got one of type {type(value).__name__!r}; "
+            f"write {{'configurable': {{{KEY!r}: {{'archives': [...]}}}}}}"
+        )
+    return value or {}
 
 
 def _parsed(found: Any) -> ChromaRagConfig:

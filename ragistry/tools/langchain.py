@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import BaseModel, ConfigDict, PrivateAttr, ValidationError
 
 from ragistry.errors import CollectionNotFoundError, ConfigError
+from ragistry.utils.limits import check_top_k
 from ragistry.utils.suggest import listed
 
 try:
@@ -78,9 +79,11 @@ def library_retriever(
     """A retriever over a workspace's library; its documents carry the id, the metadata, and among these the score.
 
     ``allowed``: the only collections in reach; None: all. One that is made of a tool reaches what the tool does, by the
-    tool's technique and number unless others are given. Raises `CollectionNotFoundError` for an allowed name that is
-    not there, `ConfigError` for what is none of the three; ``invoke`` raises as `DocumentService.search` does.
+    tool's technique and number unless others are given. Raises `CollectionNotFoundError` for a name that is not there
+    or out of reach, `UnknownTechniqueError`, `InvalidLimitError`, `ConfigError` for what is none of the three;
+    ``invoke`` raises as `DocumentService.search` does.
     """
+    from ragistry.library.given import check_optional
     from ragistry.library.service import DocumentService
     from ragistry.tools.reach import Reach
     from ragistry.tools.search_library import SearchLibraryTool
@@ -88,6 +91,7 @@ def library_retriever(
 
     if not isinstance(searched, Workspace | DocumentService | SearchLibraryTool):
         raise ConfigError(f"{searched!r:.80} cannot be searched; give a Workspace, its library, or a SearchLibraryTool")
+    check_optional(technique=technique, collection=collection)
     library = searched if isinstance(searched, DocumentService) else searched.library
     reach = Reach(library, allowed)
     if isinstance(searched, SearchLibraryTool):
@@ -95,6 +99,12 @@ def library_retriever(
         if allowed is None:
             reach = searched.reach
         _check_among(reach.names(), searched.reach)
+    if technique is not None:
+        library.registry.entry(technique)
+    if top_k is not None:
+        check_top_k(top_k)
+    if collection is not None:
+        _check_among([collection], reach)
     return LibraryRetriever(library=library, technique=technique, collection=collection, k=top_k, allowed=reach.allowed)
 
 

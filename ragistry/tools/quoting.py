@@ -6,10 +6,19 @@ import re
 
 INDENT = "   "
 _UNSEEN = re.compile(
-    "[\x00-\x08\x0e-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\U000e0000-\U000e007f]"  # \t, \n … \r are blanks
+    "[\x00-\x08\x0e-\x1f\x7f-\x9f"  # control characters; \t, \n … \r are blanks
+    "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # marks that change the direction of writing
+    "\xad\u17b4\u17b5\u200b\u2060-\u2065\u206a-\u206f\ufeff\ufff0-\ufffb"  # without width or shape
+    "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"  # marks of shorthand and of music
+    "\u180b-\u180f\ufe00-\ufe0e\U000e0000-\U000e0fff]"  # selectors of a variant, and the tag characters
 )
-"""Control characters, marks that change the direction of writing, and the tag characters, which models read and
-people do not see."""
+"""What models read and people do not see: Unicode's default ignorable characters (Unicode 16, 5.21) and those of its
+format characters that are not drawn, but for `_JOINERS`."""
+_JOINERS = "[\u034f\u115f\u1160\u200c\u200d\u3164\ufe0f\uffa0]"
+"""They decide how their neighbours look: joiners of scripts and of emoji, the variant that is in colour, and fillers of
+Hangul."""
+_IDLE_JOINERS = re.compile(f"(?<={_JOINERS}{{3}}){_JOINERS}+")
+"""No script needs more than three in a row (ZWJ, ZWNJ, ZWJ in Arabic: Unicode 16, 23.2); more of them hide a text."""
 HALF = re.compile("[\ud800-\udfff]")
 """Half of a character. Of those in the name of a file, each is a byte of it that is not UTF-8."""
 
@@ -19,7 +28,7 @@ def visible(text: str) -> str:
 
     Every separator that `str.splitlines` knows is a line end here, so that none can hide the start of a line.
     """
-    lines = (_UNSEEN.sub("", line) for line in text.splitlines())
+    lines = (_IDLE_JOINERS.sub("", _UNSEEN.sub("", line)) for line in text.splitlines())
     return escaped("\n".join(lines).rstrip())
 
 

@@ -1,4 +1,4 @@
-"""Addresses of servers that may hold a name and a password: these are for the server alone, and never shown."""
+"""Addresses that may hold a name and a password, or a key in the query: for the server alone, and never shown."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from urllib.parse import unquote
 from ragistry.errors import ConfigError
 
 _USER = re.compile(r"^(\s*[A-Za-z][\w+.-]*://|)([^/?#]*)@")
+_QUERY = re.compile(r"[?#].*", re.DOTALL)
 _AFTER_PATH = re.compile(r"^(\s*[A-Za-z][\w+.-]*://|).*@", re.DOTALL)
 
 
@@ -44,8 +45,8 @@ def split_login(url: str) -> tuple[str, Login | None]:
 
 
 def public_url(url: str) -> str:
-    """An address as it may be shown: without name and password, with or without a scheme.
+    """An address as it may be shown: without name and password, query and fragment, with or without a scheme.
 
     Of one that has an ``@`` later on, as where a ``/`` of a password is not written ``%2F``, only what follows is.
     """
-    return _AFTER_PATH.sub(r"\1…@", _USER.sub(r"\1", url))
+    return _QUERY.sub("", _AFTER_PATH.sub(r"\1…@", _USER.sub(r"\1", url)))

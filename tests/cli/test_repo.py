@@ -104,7 +104,7 @@ def test_removal_is_asked_for(added: Run, clone: Path) -> None:
     assert (clone / "green.md").exists()
     missing = added("repo", "remove", "tea-docs", "--yes")
     assert missing.code == 1
-    assert "no collection 'tea-docs'" in missing.err
+    assert "no repository 'tea-docs'" in missing.err
 
 
 def test_a_repository_that_is_damaged_is_named_by_doctor_and_can_be_removed(added: Run, tmp_path: Path) -> None:
@@ -139,8 +139,9 @@ def test_what_is_used_wrongly_is_said_in_a_line(ragistry: Run, tmp_path: Path) -
     for words, said in (
         (("add", "nowhere"), "no such folder"),
         (("add", "plain"), "Git clone"),
-        (("update", "nothing"), "no collection 'nothing'"),
-        (("search", "nothing", "tea"), "no collection 'nothing'"),
+        (("update", "nothing"), "no repository 'nothing'"),
+        (("remove", "nothing", "--yes"), "no repository 'nothing'"),
+        (("search", "nothing", "tea"), "no repository 'nothing'"),
         (("add", "plain", "--name", "No Name"), "Git clone"),
     ):
         done = ragistry("repo", *words)

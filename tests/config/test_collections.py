@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from ragistry.config.collections import CollectionsFile
+from ragistry.config.settings import resolve
 from ragistry.errors import (
     CollectionAlreadyExistsError,
     ConfigError,
@@ -95,6 +96,7 @@ def test_two_processes_lose_nothing_of_each_other(file: CollectionsFile) -> None
 import sys
 from pathlib import Path
 from ragistry.config.collections import CollectionsFile
+from ragistry.config.settings import resolve
 file, mine = CollectionsFile(Path(sys.argv[1])), sys.argv[2]
 for number in range(8):
     file.add(f"{mine}{number}", f"Number {number}")
@@ -158,7 +160,7 @@ def test_a_link_to_the_file_stays_a_link_and_the_mode_stays(file: CollectionsFil
 
 def test_a_name_that_stands_there_twice_is_told(file: CollectionsFile) -> None:
     file.path.write_text("collections:\n  - name: one\n  - name: one\n", encoding="utf-8")
-    with pytest.raises(InvalidConfigError, match=r"documents.yaml:3: collection 'one' stands here twice"):
+    with pytest.raises(InvalidConfigError, match=r"documents.yaml:3: .*collection 'one' stands here twice"):
         file.entries()
 
 
@@ -185,6 +187,26 @@ def test_collections_that_are_no_list_are_told(file: CollectionsFile) -> None:
     file.path.write_text("n_results: 5\ncollections: 7\n", encoding="utf-8")
     with pytest.raises(InvalidConfigError, match="documents.yaml:2: collections: must be a list, got 7"):
         file.entries()
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("colections:\n  - name: mba\n", "documents.yaml:1: colections: unknown setting .* did you mean 'collections'"),
+        ("collections: [{name: mba}]\nn_results: 0\n", "documents.yaml:2: n_results: .*, got 0"),
+    ],
+)
+def test_a_hand_edit_is_refused_for_whatever_the_command_line_refuses(
+    file: CollectionsFile, text: str, said: str
+) -> None:
+    file.path.write_text(text, encoding="utf-8")
+    with pytest.raises(InvalidConfigError, match=said):
+        file.entries()
+    with pytest.raises(InvalidConfigError, match=said):
+        resolve(file.path.parent.parent, environ={})
+    with pytest.raises(InvalidConfigError, match=said):
+        file.add("econ")
+    assert file.path.read_text(encoding="utf-8") == text
 
 
 @pytest.mark.parametrize("field", ["description", "display_name"])

@@ -235,3 +235,23 @@ def test_calls_and_tokens_are_traced(make: Callable[..., Made]) -> None:
     with collect() as trace, stage("dense"):
         embedder.embed(["two words"], role="query")
     assert (trace.stages()[0].model_calls, trace.stages()[0].tokens) == (1, 4)
+
+
+def test_without_a_model_a_server_must_tell_which_it_serves(make: Callable[..., Made]) -> None:
+    server, nameless = make(model=None, attempts=1)
+    server.fail_next(503, path="/info")
+    with pytest.raises(ModelError, match="503"):
+        nameless.embed(["text"])
+    server.fail_next(501, path="/info")
+    with pytest.raises(ModelError, match="does not tell which model it serves; name it"):
+        nameless.embed(["text"])
+
+
+def test_a_named_model_is_used_where_the_server_does_not_tell(make: Callable[..., Made]) -> None:
+    server, embedder = make("vllm", attempts=1)
+    server.fail_next(500, path="/info")
+    assert embedder.fingerprint.max_tokens == 64, "as /v1/models says"
+    server, embedder = make("vllm", attempts=1)
+    for path in ("/info", "/v1/models"):
+        server.fail_next(502, path=path)
+    assert (embedder.fingerprint.model, embedder.fingerprint.max_tokens) == (MODEL, 512), "as is known of the model"

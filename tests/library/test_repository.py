@@ -91,6 +91,16 @@ def test_a_clone_becomes_a_collection_of_the_contract(repositories: Repositories
     assert (best.file_path, best.repository, best.heading_context) == ("operate/backup.md", "widget-docs", "Backups")
 
 
+def test_an_address_is_recorded_without_its_token_and_follows_the_clone(
+    repositories: Repositories, clone: Path
+) -> None:
+    git(clone, "remote", "add", "origin", "https://token:secret@example.org/docs.git?token=hush#hush")
+    assert repositories.add(clone).info.metadata["repository_url"] == "https://example.org/docs.git"
+    git(clone, "remote", "set-url", "origin", "https://example.org/moved.git?token=hush")
+    assert repositories.update("widget-docs").info.metadata["repository_url"] == "https://example.org/moved.git"
+    assert "hush" not in (repositories.root / "widget-docs.json").read_text(encoding="utf-8")
+
+
 def test_chunks_say_where_they_stand(repositories: Repositories, clone: Path) -> None:
     repositories.add(clone)
     [intro, install] = sorted(chunks(repositories)["install/linux.md"], key=lambda chunk: chunk["chunk_index"])
@@ -140,6 +150,24 @@ def test_an_update_without_a_change_changes_nothing(repositories: Repositories, 
     assert len(report.files.skipped) == 3
     assert report.files.embedded == 0
     assert (record.read_bytes(), sorted(repositories.root.iterdir())) == (before, versions)
+
+
+def test_an_update_warns_of_changed_pages_alone(repositories: Repositories, clone: Path) -> None:
+    commit(clone, {"empty.md": "---\ntitle: Empty\n---\n", "other.md": "<!-- later -->\n"})
+    told = {"empty.md: no text; nothing to search in it", "other.md: no text; nothing to search in it"}
+    assert set(repositories.add(clone).files.warnings) == told
+    again = repositories.update("widget-docs").files
+    assert (again.warnings, len(again.skipped)) == ([], 5)
+    commit(clone, {"other.md": "<!-- much later -->\n", "new.md": "\n", "operate/backup.md": "# Backups\n\nNone.\n"})
+    assert set(repositories.update("widget-docs").files.warnings) == {
+        "new.md: no text; nothing to search in it",
+        "other.md: no text; nothing to search in it",
+    }
+    commit(clone, {"empty.md": "---\ntitle: Empty\n---\n\n", "operate/backup.md": "# Backups\n\nSome.\n"})
+    shutil.rmtree(clone / ".git")
+    git(clone, "init", "--quiet")
+    commit(clone)
+    assert len(repositories.update("widget-docs").files.warnings) == 3, "the commit on record is gone from the clone"
 
 
 def test_a_commit_that_changes_no_page_is_recorded(repositories: Repositories, clone: Path) -> None:
@@ -256,8 +284,14 @@ def test_a_removed_repository_is_gone(repositories: Repositories, clone: Path) -
     assert repositories.infos() == []
     assert (clone / "_index.md").exists()
     for call in (repositories.remove, repositories.update, repositories.collection):
-        with pytest.raises(CollectionNotFoundError, match="widget-docs"):
+        with pytest.raises(
+            CollectionNotFoundError, match="no repository 'widget-docs'; there are none; `ragistry repo"
+        ):
             call("widget-docs")
+    repositories.add(clone)
+    for call in (repositories.remove, repositories.update, repositories.collection):
+        with pytest.raises(CollectionNotFoundError, match=r"no repository 'widget'; did you mean 'widget-docs'"):
+            call("widget")
 
 
 def test_a_technique_over_a_repository_follows_an_update(repositories: Repositories, clone: Path) -> None:

@@ -9,6 +9,7 @@ import pytest
 from ragistry import Workspace, open_workspace
 from ragistry.errors import (
     CollectionNotFoundError,
+    ConfigError,
     EmbeddingMismatchError,
     EmptyQueryError,
     InvalidLimitError,
@@ -104,3 +105,14 @@ def test_another_embedder_is_refused_on_ingest_and_query(filled: Workspace) -> N
     filled.technique("naive").technique.embedder = Other()
     with pytest.raises(EmbeddingMismatchError, match="another-model"):
         filled.search("tea")
+
+
+def test_an_edit_that_says_nothing_is_refused(filled: Workspace) -> None:
+    before = filled.library.collections.path.read_bytes()
+    with pytest.raises(ConfigError, match="nothing to write of collection 'empty'; give a description, a display_name"):
+        filled.library.update_description("empty", None)
+    assert filled.library.collections.path.read_bytes() == before
+    filled.library.update_description("empty", None, display_name="Shelf")
+    filled.library.update_description("empty", "")
+    [entry] = [entry for entry in filled.library.list_collections() if entry["name"] == "empty"]
+    assert (entry["description"], entry["display_name"]) == ("", "Shelf")

@@ -223,3 +223,22 @@ def test_a_passage_that_is_not_there_is_told_by_the_address_that_was_given(tool:
 def test_a_passage_of_the_web_is_cited_there() -> None:
     assert url_of(Document("x", {"url": "https://example.org/a"}, 1.0)) == "https://example.org/a"
     assert url_of(Document("x", {"url": "javascript:alert(1)", "collection": "c"}, 1.0)) == "ragistry://collections/c"
+
+
+def test_a_misspelt_key_of_a_live_edit_is_no_empty_library(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with open_workspace(tmp_path) as opened:
+        opened.library.create_collection("garden", "Plants")
+        opened.library.ingest_text("Squash leaves turn white.", "squash.txt", "garden")
+        tool = SearchLibraryTool(opened.library)
+        path = opened.library.collections.path
+        text = path.read_text(encoding="utf-8")
+        path.write_text(text.replace("\ncollections:", "\ncolections:"), encoding="utf-8")
+        for name, arguments in (("search_library", {"query": "squash"}), ("search", {"query": "squash"})):
+            result = tools.call(tool, name, arguments)
+            assert result.is_error
+            assert "documents.yaml is broken" in result.content[0].text
+            assert "did you mean 'collections'" in result.content[0].text
+        assert "unknown setting 'colections'" in caplog.text
+        assert [resource.name for resource in collections.listed(tool.reach)] == ["garden"]
+        path.write_text(text, encoding="utf-8")
+        assert not tools.call(tool, "search", {"query": "squash"}).is_error

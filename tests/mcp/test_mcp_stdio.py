@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import select
+import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +18,11 @@ import pytest
 from mcp import Client, MCPError
 from mcp.server.subscriptions import ResourcesListChanged, ToolsListChanged
 
-from tests.mcp.conftest import MODES, json_of, over_stdio, text_of
+from tests.mcp.conftest import MODES, SECONDS, json_of, over_stdio, text_of
+
+HELLO: dict[str, Any] = {
+    "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"},
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -119,9 +127,8 @@ def test_nothing_but_messages_is_written_to_standard_output(folder: Path, unbuff
     (folder / "config" / "techniques.yaml").write_text(
         'techniques:\n  naive: {use: naive}\n  noisy: {use: "noisy:Noisy", base: naive}\n', encoding="utf-8"
     )
-    hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
     messages: list[dict[str, Any]] = [
-        {"id": 1, "method": "initialize", "params": hello},
+        {"id": 1, "method": "initialize", "params": HELLO},
         {"method": "notifications/initialized"},
         {"id": 2, "method": "tools/call", "params": {"name": "search_library", "arguments": {"query": "tea"}}},
     ]
@@ -142,6 +149,91 @@ def test_nothing_but_messages_is_written_to_standard_output(folder: Path, unbuff
     assert rest == ""
     assert "noise when it searches" in noise
     assert process.returncode == 0
+
+
+AT_TERMINAL = """\
+import fcntl, os, sys, termios
+fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+os.execv(sys.executable, [sys.executable, "-m", "ragistry", "mcp"])
+"""
+
+
+@pytest.mark.parametrize("connected", [False, True])
+def test_ctrl_c_at_a_terminal_ends_the_server(folder: Path, connected: bool) -> None:
+    openpty = pytest.importorskip("pty", reason="there are terminals of this kind on POSIX alone").openpty
+    ours, theirs = openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-c", AT_TERMINAL],
+        cwd=folder, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True,
+    )  # fmt: skip
+    os.close(theirs)
+    try:
+        # What is asked is echoed, and answered when it is served.
+        os.write(ours, json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": HELLO}).encode())
+        os.write(ours, b"\n")
+        until(ours, b'"serverInfo"')
+        if connected:
+            os.write(ours, b'{"jsonrpc": "2.0", "method": "notifications/initialized"}\n')
+            os.write(ours, b'{"jsonrpc": "2.0", "id": 2, "method": "tools/list"}\n')
+            until(ours, b'"search_library"')
+        os.write(ours, b"\x03")
+        assert process.wait(10) == 130
+    finally:
+        os.close(ours)
+        process.kill()
+        process.wait()
+
+
+def until(terminal: int, said: bytes) -> None:
+    """Read until this is said."""
+    heard = b""
+    while said not in heard:
+        assert select.select([terminal], [], [], SECONDS)[0], f"nothing more after {heard!r}"
+        heard += os.read(terminal, 65_536)
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, -signal.SIGTERM)])
+def test_a_signal_ends_the_server_of_an_idle_client(folder: Path, number: signal.Signals, code: int) -> None:
+    with serving(folder) as process:
+        process.send_signal(number)
+        assert process.wait(10) == code
+        assert process.stderr is not None
+        assert process.stderr.read() == ""
+
+
+def test_closed_input_ends_the_server(folder: Path) -> None:
+    with serving(folder) as process:
+        assert process.communicate(timeout=10) == ("", "")
+        assert process.returncode == 0
+
+
+def test_who_ignores_ctrl_c_for_the_server_is_obeyed(folder: Path) -> None:
+    with serving(folder, "sh", "-c", 'trap "" INT; exec "$@"', "sh") as process:
+        process.send_signal(signal.SIGINT)
+        with pytest.raises(subprocess.TimeoutExpired):
+            process.wait(1)
+        process.communicate(timeout=10)
+        assert process.returncode == 0
+
+
+@contextmanager
+def serving(folder: Path, *by: str) -> Iterator[subprocess.Popen[str]]:
+    """The server, of which a client has asked something."""
+    process = subprocess.Popen(
+        [*by, sys.executable, "-m", "ragistry", "mcp"],
+        cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    with process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        try:
+            ask = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": HELLO}
+            process.stdin.write(json.dumps(ask) + "\n")
+            process.stdin.flush()
+            assert json.loads(process.stdout.readline())["id"] == 1
+            yield process
+        finally:
+            process.kill()
 
 
 def test_only_the_given_collections_are_served(folder: Path) -> None:

@@ -72,8 +72,8 @@ def test_a_configuration_that_is_one_already_is_taken_as_it_is():
         ({"collection_name": "repo\n"}, "collection_name"),
         ({"collection_name": None}, "collection_name"),
         ({"embedding_model": None}, "embedding_model"),
-        ({"chromadb_url": "chromadb:8000"}, "write http://HOST:PORT"),
-        ({"chromadb_url": "file:///etc/passwd"}, "write http://HOST:PORT"),
+        ({"chromadb_url": "chromadb:8000"}, "has no scheme; write http://HOST:PORT"),
+        ({"chromadb_url": "file:///etc/passwd"}, "has the scheme 'file'; write http://HOST:PORT"),
         ({"tenant": "acme/databases/other"}, "cannot be the name of a tenant"),
         ({"tenant": ".."}, "cannot be the name of a tenant"),
         ({"database": "a?b"}, "cannot be the name of a tenant"),
@@ -90,6 +90,14 @@ def test_what_cannot_be_an_archive_is_refused_and_named(change, said):
 def test_what_is_no_configuration_is_refused(found):
     with pytest.raises(ConfigError, match="rag_config"):
         extract_rag_config({"configurable": {"rag_config": found}})
+
+
+@pytest.mark.parametrize("config", [5, "rag_config", [], {"configurable": 5}, {"configurable": ["hush"]}])
+def test_what_cannot_hold_a_configuration_is_refused(config):
+    for given in ((config,), (None, config)):
+        with pytest.raises(InvalidConfigError, match=r"must be a mapping, got .* write \{'configurable': ") as raised:
+            extract_rag_config(*given)
+        assert "hush" not in str(raised.value)
 
 
 def test_an_empty_address_is_one_that_is_not_set():
@@ -186,6 +194,11 @@ def test_the_default_number_of_passages_is_clamped(given, used):
 def test_a_bad_variable_is_named(name, value):
     with pytest.raises(InvalidConfigError, match=f"the environment.*{name}"):
         archive_settings({name: value})
+
+
+def test_an_address_of_another_protocol_is_told_by_its_scheme():
+    with pytest.raises(InvalidConfigError, match="'FTP://x' has the scheme 'FTP'; write http://HOST:PORT"):
+        archive_settings({"DOCPROC_CHROMADB_URL": "FTP://someone:hush@x?key=hush"})
 
 
 def test_the_configuration_is_read_without_any_client_or_model():

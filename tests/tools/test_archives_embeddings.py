@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import socket
+import threading
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from time import monotonic
 
 import numpy as np
@@ -59,6 +61,41 @@ def test_the_models_own_prefix_goes_before_a_query():
 def test_another_model_than_the_archives_is_refused(tei):
     with pytest.raises(ModelNotFoundError, match=r"serves 'sentence-transformers.*not 'intfloat"):
         embed_query("the boiler", "intfloat/e5-small-v2", tei.url)
+
+
+class PostAlone(BaseHTTPRequestHandler):
+    """A server that has nothing but ``POST /v1/embeddings``, and refuses GET as its framework does: with 501."""
+
+    def do_POST(self):
+        self.rfile.read(int(self.headers["Content-Length"]))
+        body = b'{"data": [{"index": 0, "embedding": [3, 4]}]}'
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_):
+        """Say nothing."""
+
+
+def test_a_server_that_knows_post_alone_is_asked():
+    with HTTPServer(("127.0.0.1", 0), PostAlone) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        try:
+            vector = embed_query("the boiler", MODEL, f"http://127.0.0.1:{server.server_port}")
+        finally:
+            server.shutdown()
+            thread.join()
+    np.testing.assert_allclose(vector, [0.6, 0.8], atol=1e-6)
+
+
+@pytest.mark.parametrize("status", [500, 501, 502, 503])
+def test_a_server_that_fails_to_tell_what_it_serves_is_asked_all_the_same(tei, status):
+    for path in ("/info", "/v1/models"):
+        tei.fail_next(status, path=path)
+    assert len(embed_query("the boiler", MODEL, tei.url)) == tei.dimension
+    assert len(tei.asked("/v1/embeddings")) == 1
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ import pytest
 from ragistry.errors import QueryError, RagistryError
 from ragistry.library.archive_calls import LateError, concurrently
 from ragistry.testing.chroma_server import chroma_server
+from ragistry.testing.openai_server import OpenAIServer
 from ragistry.tools.archive_search import ArchiveSearch
 from ragistry.tools.archives import ChromaRagConfig, create_archive_search_tool
 from tests.tools.archive_servers import HEATING, ROOF, full_client
@@ -97,6 +98,19 @@ def test_a_tenant_or_database_that_does_not_exist_is_told_from_a_collection(serv
     text = create_archive_search_tool(config, servers.settings()).invoke({"query": QUERY})
     assert f"Plans ({reason})" in text
     assert f"   {HEATING[0]}" in text
+
+
+@pytest.mark.parametrize("status", [500, 501, 503])
+def test_an_archive_is_searched_where_its_server_embeds_and_tells_nothing_else(servers, status):
+    with OpenAIServer(servers.tei.model, accent="llama.cpp") as plain:
+        for path in ("/info", "/v1/models"):
+            plain.fail_next(status, times=9, path=path)
+        archive = servers.archive("Maintenance", HEATING, tei_url=plain.url)
+        search = ArchiveSearch(ChromaRagConfig(archives=[archive]), servers.settings())
+        answer = search.search(QUERY)
+        search.close()
+    assert (answer.searched, answer.failed) == (("Maintenance",), ())
+    assert answer.documents[0].content == HEATING[0]
 
 
 def test_threads_share_a_tool(servers):

@@ -97,7 +97,7 @@ def test_errors_reach_the_caller(house):
     with pytest.raises(InvalidLimitError):
         library_retriever(house).invoke("tea", None, k=0)
     with pytest.raises(CollectionNotFoundError):
-        library_retriever(house, collection="coffee").invoke("tea")
+        LibraryRetriever(library=house.library, collection="coffee").invoke("tea")
 
 
 def test_a_retriever_stands_in_a_chain(house):

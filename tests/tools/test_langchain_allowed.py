@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from ragistry import Workspace, open_workspace
-from ragistry.errors import CollectionNotFoundError, ConfigError
+from ragistry.errors import CollectionNotFoundError, ConfigError, InvalidLimitError, UnknownTechniqueError
 from ragistry.tools.langchain import LibraryRetriever, library_retriever
 from ragistry.tools.search_library import SearchLibraryTool
 
@@ -70,9 +70,37 @@ def test_a_copy_of_another_library_reaches_that_one(house, tmp_path):
 
 
 def test_a_collection_that_is_not_allowed_is_not_found(house):
-    retriever = library_retriever(house, collection="private", allowed=["mba"])
+    retriever = library_retriever(house, allowed=["mba"]).model_copy(update={"collection": "private"})
     with pytest.raises(CollectionNotFoundError, match="no collection 'private'; there are 'mba'$"):
         retriever.invoke("password")
+
+
+def test_a_collection_that_is_not_in_reach_is_told_at_once(house):
+    for searched, options in (
+        (house, {"allowed": ["mba"]}),
+        (SearchLibraryTool(house.library, allowed=["mba"]), {}),
+        (SearchLibraryTool(house.library, allowed=["mba", "private"]), {"allowed": ["mba"]}),
+    ):
+        with pytest.raises(CollectionNotFoundError, match="no collection 'private'; there are 'mba'$"):
+            library_retriever(searched, collection="private", **options)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "said"),
+    [
+        ({"collection": "nope"}, CollectionNotFoundError, "no collection 'nope'; there are 'mba', 'notes', 'private'"),
+        ({"collection": 5}, CollectionNotFoundError, "collection must be text, got 5"),
+        ({"technique": "naiv"}, UnknownTechniqueError, "did you mean 'naive'"),
+        ({"technique": ["naive"]}, UnknownTechniqueError, "technique must be text"),
+        ({"top_k": 0}, InvalidLimitError, "top_k must be a whole number from 1 to 1,000, got 0"),
+        ({"top_k": 1_001}, InvalidLimitError, "got 1001"),
+        ({"top_k": "5"}, InvalidLimitError, "got '5'"),
+    ],
+)
+def test_what_no_search_could_use_is_told_at_once(house, options, error, said):
+    for searched in (house, house.library, SearchLibraryTool(house.library)):
+        with pytest.raises(error, match=said):
+            library_retriever(searched, **options)
 
 
 def test_an_allowed_name_that_is_not_there_is_told_at_once(house):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import unicodedata
 from typing import Any
 
 import pytest
@@ -84,6 +86,56 @@ def test_what_people_cannot_see_is_not_passed_on() -> None:
     )
     assert visible("half \ud800, byte \udce9") == r"half \ud800, byte \xe9"
     assert one_line("a\n\n b\t" + "c" * 300, 10) == "a b ccccc…"
+
+
+BYTES = b"send mail"
+
+
+@pytest.mark.parametrize(
+    "hidden",
+    [
+        "".join(chr(0xE0100 + byte) for byte in BYTES),
+        "".join(chr(0xFE00 + half) for byte in BYTES for half in divmod(byte, 16) if half < 15),
+        "".join("\u200b\u2060"[bit == "1"] for byte in BYTES for bit in f"{byte:08b}"),
+        "\u00ad\u061c\u17b4\u180b\u180e\u180f\u2061\u2064\u2065\u206a\ufeff\ufff0\ufff9\U0001bca0\U0001d173\U000e0fff",
+    ],
+    ids=["selectors of ideographs", "selectors", "blanks without width", "others"],
+)
+def test_a_text_in_characters_without_a_look_is_not_passed_on(hidden: str) -> None:
+    assert visible(f"Tea{hidden} is hot{hidden}") == "Tea is hot"
+    assert one_line(f"Tea{hidden}.txt") == "Tea.txt"
+
+
+def test_joiners_hide_no_text_in_a_row() -> None:
+    bits = "".join("\u200c\u200d"[bit == "1"] for byte in BYTES for bit in f"{byte:08b}")
+    assert len(visible(f"Tea{bits} is hot")) == len("Tea is hot") + 3
+    assert len(visible("Tea" + "\u200d\u200d\u200d\u200b" * 9)) == len("Tea") + 3
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645",  # Persian
+        "\u0644\u200d\u200c\u200d\u0627",  # Arabic without a ligature
+        "\u0995\u09cd\u200d\u09b7, \u0d9a\u0dca\u200d\u0dbb",  # Bengali, Sinhala
+        "\u05d0\u05b7\u034f\u05bd",  # Hebrew
+        "\u115f\u1161, \u1100\u1160",  # Hangul
+        "\u2764\ufe0f\u200d\U0001f525, 1\ufe0f\u20e3, \U0001f468\U0001f3fd\u200d\U0001f4bb",
+        "\u0600\u0661\u0662, \u06dd, caf\u0065\u0301, a\u00a0b\u2003c",
+    ],
+)
+def test_what_scripts_and_emoji_are_made_of_stays(text: str) -> None:
+    assert visible(text) == text
+
+
+def test_every_character_that_is_not_drawn_is_known() -> None:
+    drawn = ("ARABIC", "SYRIAC", "KAITHI", "EGYPTIAN", "ZERO WIDTH NON-JOINER", "ZERO WIDTH JOINER")
+    for code in range(sys.maxunicode + 1):
+        name = unicodedata.name(chr(code), "")
+        if unicodedata.category(chr(code)) == "Cf" and not (name.startswith(drawn) and name != "ARABIC LETTER MARK"):
+            assert visible(f"a{chr(code)}b") == "ab", hex(code)
+        if "VARIATION SELECTOR" in name and code != 0xFE0F:
+            assert visible(f"a{chr(code)}b") == "ab", hex(code)
 
 
 @settings(max_examples=100, deadline=None)

@@ -139,9 +139,11 @@ def test_while_documents_yaml_is_broken_a_search_says_where_and_the_log_says_it_
 def test_a_text_of_documents_yaml_builds_no_object(workspace: Workspace) -> None:
     path = documents_yaml(workspace)
     path.parent.mkdir()
+    tool = SearchLibraryTool(workspace.library)
     built = workspace.root / "built"
     path.write_text(f"description: !!python/object/apply:os.mkdir [{str(built)!r}]\n", encoding="utf-8")
-    assert function(SearchLibraryTool(workspace.library))["description"] == GENERIC
+    assert function(tool)["description"] == GENERIC
+    assert "documents.yaml is broken at line 1" in tool.handle({"query": "tea"})
     assert not built.exists()
 
 

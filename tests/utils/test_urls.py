@@ -1,4 +1,4 @@
-"""No name and no password of an address are ever shown."""
+"""No name, no password and no key in the query of an address are ever shown."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ from ragistry.utils.urls import Login, public_url, split_login
         ("http://host:8000/v1", "http://host:8000/v1"),
         ("http://user:pw@host:8000/v1", "http://host:8000/v1"),
         ("https://token@host", "https://host"),
-        ("HTTP://us@er:p@w@host/x?y#z", "HTTP://host/x?y#z"),
+        ("HTTP://us@er:p@w@host/x?y#z", "HTTP://host/x"),
+        ("https://host/x.git?token=hush", "https://host/x.git"),
+        ("host:9?key=hush\n", "host:9"),
+        ("http://host#hush", "http://host"),
         ("user:pw@host:11434", "host:11434"),
         ("host:11434", "host:11434"),
         ("http://user:p/w@host", "http://…@host"),
