@@ -70,9 +70,8 @@ def create_archive_search_tool(
             return WORDS[language].empty, []
         return answer_text(answer, language), [langchain_document(document) for document in answer.documents]
 
-    tool = structured_tool(search_archives, NAME, _description(archives.archives), _arguments(settings.top_k))
-    weakref.finalize(tool, archives.close)
-    return tool
+    weakref.finalize(search_archives, archives.close)  # not with the tool, of which there may be copies
+    return structured_tool(search_archives, NAME, _description(archives.archives), _arguments(settings.top_k))
 
 
 def _arguments(top_k: int) -> type[BaseModel]:

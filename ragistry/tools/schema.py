@@ -19,6 +19,8 @@ ENUM_VALUES = 1_000
 """Values of all enums of a strict schema at most, null included."""
 ENUM_CHARACTERS, ENUM_VALUES_OF_ANY_LENGTH = 15_000, 250
 """Characters of one enum at most where it has more values than this."""
+ONE_DESCRIPTION_CHARACTERS = 1_000
+"""How long that of the tool may become where there is one collection; some servers refuse more than 1,024."""
 DESCRIPTION_CHARACTERS = 8_000
 """How long the description of the parameter ``collection`` may become; what is longer costs a model too much."""
 
@@ -49,7 +51,7 @@ def describe(collections: Sequence[CollectionEntry]) -> str:
         return SEVERAL
     if collections and collections[0].description.strip():
         [entry] = collections
-        return f"Search {entry.display_name or entry.name}: {' '.join(entry.description.split())}"
+        return one_line(f"Search {entry.display_name or entry.name}: {entry.description}", ONE_DESCRIPTION_CHARACTERS)
     return GENERIC
 
 

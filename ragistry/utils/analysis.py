@@ -29,7 +29,7 @@ import Stemmer
 from ragistry.utils.forking import brief_lock
 from ragistry.utils.languages import canonical_language, stemmer_name
 
-VERSION = 1
+VERSION = 2
 TERM_LIMIT = 100
 """Characters of a word that count; a SHA-256 in hexadecimal has 64."""
 
@@ -68,6 +68,8 @@ _ASCII_TOKENS = re.compile("[a-z0-9]+(?:[-._/]+[a-z0-9]+)*")
 _UNSPACED_RUN = re.compile(f"[{_UNSPACED}]+")
 _JOINERS = re.compile("[-._/]+")
 _ACCENTS = re.compile("[\u0300-\u036f]+")
+_TURKISH = str.maketrans("I\u0130", "\u0131i")
+"""Two letters with small ones of their own, where Unicode's rule for all languages takes the first for the second."""
 _INVISIBLE = dict.fromkeys((0x00AD, 0x200C, 0x200D, 0x2060, 0xFEFF))
 
 
@@ -77,8 +79,11 @@ def analyse(text: str, language: str = "english") -> list[str]:
     ``language``: a name or ISO 639-1 code of `utils.languages`, or ``"none"`` for no stemming. Raises `ConfigError`
     for any other. About 10 MB of English a second; safe in several threads.
     """
+    language = canonical_language(language)
+    if language == "turkish":
+        text = unicodedata.normalize("NFC", text).translate(_TURKISH)
     plain = text.lower() if text.isascii() else unicodedata.normalize("NFKC", text).casefold()
-    return list(chain.from_iterable(map(_analyser(canonical_language(language)).__getitem__, plain.split())))
+    return list(chain.from_iterable(map(_analyser(language).__getitem__, plain.split())))
 
 
 def analysis_record(language: str) -> dict[str, Any]:

@@ -259,7 +259,7 @@ def test_another_language_or_analysis_has_to_be_built_again(
         LexicalIndex(tmp_path / "lexical", language="de")
     with pytest.raises(ConfigError, match="'klingon'"):
         LexicalIndex(tmp_path / "lexical", language="klingon")
-    monkeypatch.setattr("ragistry.utils.analysis.VERSION", 2)
+    monkeypatch.setattr("ragistry.utils.analysis.VERSION", 1_000)
     with pytest.raises(StoreCorruptError, match="was made with the analysis"):
         LexicalIndex(tmp_path / "lexical")
     assert "was made with the analysis" in index.check()

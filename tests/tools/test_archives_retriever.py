@@ -286,6 +286,15 @@ def test_a_tool_that_is_forgotten_closes_its_connections(servers):
     assert session.is_closed
 
 
+def test_a_copy_of_a_tool_goes_on_when_the_tool_is_forgotten(servers):
+    tool = tool_of(servers, servers.archive("Maintenance", HEATING))
+    tool.invoke({"query": QUERY})
+    copy = tool.model_copy(update={"name": "other"})
+    del tool
+    gc.collect()
+    assert HEATING[0] in copy.invoke({"query": QUERY})
+
+
 def test_a_collection_that_was_filled_anew_is_found_again(servers):
     archive = servers.archive("Maintenance", ROOF)
     search = ArchiveSearch(ChromaRagConfig(archives=[archive]), servers.settings())

@@ -54,6 +54,14 @@ def test_one_collection_without_a_description_is_described_in_general(workspace:
     assert function(SearchLibraryTool(workspace.library))["description"] == GENERIC
 
 
+def test_a_long_description_of_one_collection_is_cut_where_servers_refuse_more(workspace: Workspace) -> None:
+    workspace.library.create_collection("mba", "All of it. " * 1_000)
+    description = function(SearchLibraryTool(workspace.library))["description"]
+    assert len(description) == 1_000
+    assert description.startswith("Search mba: All of it. All")
+    assert description.endswith("…")
+
+
 def test_two_collections_are_an_enum_with_their_descriptions(workspace: Workspace) -> None:
     workspace.library.create_collection("mba", "MBA textbooks (strategy, finance, ops)")
     workspace.library.create_collection("econ", "macro/micro research papers")

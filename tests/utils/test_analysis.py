@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import os
+import unicodedata
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -101,6 +102,14 @@ def test_languages_stem_differently() -> None:
     assert analyse("Häuser Hauses", "german") == ["haus", "haus"]
     assert analyse("canciones canción", "es") == ["cancion", "cancion"]
     assert analyse("running", "none") == ["running"]
+
+
+@pytest.mark.parametrize("form", ["NFC", "NFD"])
+def test_turkish_has_two_letters_i_each_with_a_small_one_of_its_own(form: str) -> None:
+    for words in ("Işık IŞIK ışık", "İzmir İZMİR izmir", "Irmak IRMAK ırmak", "Diyarbakır DİYARBAKIR diyarbakır"):
+        assert len(set(analyse(unicodedata.normalize(form, words), "tr"))) == 1
+    assert analyse("ılık", "tr") != analyse("ilik", "tr")
+    assert analyse("INDEX", "en") == analyse("index", "en")
 
 
 def test_a_language_goes_by_its_name_or_code() -> None:
