@@ -102,7 +102,8 @@ def _opened(home: Path, language: str) -> LocalStore:
 def _is_whole(home: Path, cost: IndexCost, language: str) -> bool:
     """Whether the store has every chunk, as it was written; some 0.4 s for 5,000."""
     try:
-        with closing(_opened(home, language)) as store:
+        # With the right to write the indexes are verified too, and whoever is at them is waited for.
+        with closing(_opened(home, language)) as store, store.writing():
             return store.count() == cost.chunks and not store.verify()
     except StoreCorruptError:
         return False
