@@ -19,8 +19,7 @@ from ragistry.library.source import Reading
 from ragistry.protocols import Embedder, Generator, Reranker, SourceStore, TextSearch
 from ragistry.techniques.agreement import check_agreement
 from ragistry.techniques.registered import RegisteredTechnique
-from ragistry.techniques.registry import DEFAULT_TECHNIQUE, TechniqueRegistry
-from ragistry.techniques.shape import wanted_resources
+from ragistry.techniques.registry import TechniqueRegistry
 from ragistry.types import RetrievalResult, Where
 from ragistry.utils.extracted import ExtractLimits
 from ragistry.utils.forking import brief_rlock
@@ -273,17 +272,15 @@ class Workspace:
     def technique_over(self, store: SourceStore, name: str | None = None) -> RegisteredTechnique:
         """A technique of techniques.yaml over another store, such as that of a repository.
 
-        ``name`` None: the default technique. For one that only chooses where to search, what it stands on. Raises
-        `UnknownTechniqueError`.
+        ``name`` None: the default technique. One that only chooses where to search is left out, also below another:
+        there is one place. Raises `UnknownTechniqueError`.
         """
         resources = {part: getattr(self, part) for part in ("embedder", "generator", "reranker")} | {"store": store}
         known = {part: value for part, value in resources.items() if value is not None}
         registry = TechniqueRegistry.load(self.registry.file.path, known)
         registry.searches_words = isinstance(store, TextSearch)
-        chosen = registry.default if name is None else name
-        while "targets" in wanted_resources(registry.technique_class(chosen)):
-            chosen = registry.entry(chosen).base or DEFAULT_TECHNIQUE
-        return registry.get(chosen)
+        registry.one_place = True
+        return registry.get(registry.default if name is None else name)
 
     def _make_generator(self) -> Generator | None:
         if self.settings.generate_model is None:

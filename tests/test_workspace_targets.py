@@ -141,6 +141,38 @@ def test_a_technique_over_a_repository_is_what_a_routed_one_stands_on(workspace:
     assert workspace.technique_over(workspace.store, "bm25").name == "bm25"
 
 
+OVER_ROUTED = """default: {default}
+techniques:
+  naive: {{use: naive}}
+  routed: {{use: collection_routed, base: naive, router: all}}
+  diverse: {{use: mmr, base: routed}}
+  wide: {{use: sentence_window, base: routed}}
+  parents: {{use: parent_document, base: routed}}
+  fused: {{use: hybrid, bases: [naive, routed]}}
+  steps: {{use: pipeline, steps: {{only: {{technique: routed}}}}}}
+"""
+
+
+@pytest.mark.parametrize("default", ["routed", "diverse", "wide", "parents", "fused", "steps"])
+def test_a_default_that_stands_on_a_routed_one_searches_everywhere(workspace: Workspace, default: str) -> None:
+    (workspace.root / "config" / "techniques.yaml").write_text(OVER_ROUTED.format(default=default), encoding="utf-8")
+    workspace.library.collections.begin_rename("tea", "leaves")
+    with open_workspace(workspace.root) as opened:
+        for technique in (None, "routed", "diverse"):
+            found = opened.search(KERNEL, technique, top_k=10)
+            assert {document.metadata["collection"] for document in found.documents} == {"leaves", "weather", "widget"}
+            assert found.degraded == ()
+        assert opened.technique_over(opened.store).retrieve(KERNEL)
+
+
+def test_diversity_over_collections_and_repositories_has_all_that_the_base_found(workspace: Workspace) -> None:
+    (workspace.root / "config" / "techniques.yaml").write_text(OVER_ROUTED.format(default="naive"), encoding="utf-8")
+    with open_workspace(workspace.root) as opened:
+        base, diverse = (opened.search(KERNEL, name, top_k=10).documents for name in ("routed", "diverse"))
+    assert {document.id for document in diverse} == {document.id for document in base}
+    assert diverse[0].metadata["file_path"] == "install.md", "what is nearest comes first, wherever it lies"
+
+
 def test_an_archive_that_a_program_adds_is_a_target_too(workspace: Workspace, servers: ArchiveServers) -> None:
     target = archive_target(
         servers.archive("House", HEATING, description="Heating and boiler of the house"), servers.settings()

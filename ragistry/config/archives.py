@@ -11,10 +11,19 @@ from ragistry.config.archive_settings import Segment, ServerURL
 MAX_ARCHIVES = 64
 """Each is asked in a thread of its own."""
 
+NONE = "(none of these)"
+"""What a router's model answers with to choose nothing, so no archive is called so."""
+
 Name = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 CollectionName = Annotated[str, StringConstraints(pattern=r"^[a-zA-Z0-9][a-zA-Z0-9._-]{1,510}[a-zA-Z0-9]$")]
 OptionalURL = Annotated[ServerURL | None, BeforeValidator(lambda url: None if url == "" else url)]
 """A form that is sent with an empty field has none, as an empty variable is one that is not set."""
+
+
+def _free(name: str) -> str:
+    if name == NONE:
+        raise ValueError(f"{NONE!r} is how a router says that nothing fits; give the archive another name")
+    return name
 
 
 class RagArchiveConfig(BaseModel):
@@ -26,7 +35,7 @@ class RagArchiveConfig(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
 
-    name: Name = Field(description="how it is called: in answers, and by a router")
+    name: Annotated[Name, AfterValidator(_free)] = Field(description="how it is called: in answers, and by a router")
     collection_name: CollectionName = Field(description="its collection on the Chroma server")
     embedding_model: Name = Field(description="the model that its vectors come from")
     chromadb_url: OptionalURL = Field(default=None, repr=False, description="address of its Chroma server")

@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
 
 from ragistry.config.parse import parse_config
-from ragistry.protocols import Embedder, Technique, VectorLookup
+from ragistry.errors import StoreError
+from ragistry.protocols import DocumentStore, Embedder, Technique, VectorLookup
 from ragistry.trace import stage
 from ragistry.types import TOP_K_LIMIT, Document, StageScore, Where
 from ragistry.utils.limits import check_top_k
 
 Vectors = NDArray[np.float32]
+AGAIN = 3
+"""How often a store is asked again for vectors, where a chunk that it just had was deleted in between."""
+
+
+class VectorStore(DocumentStore, VectorLookup, Protocol):
+    """A store that gives its vectors back, and says which chunks it has."""
 
 
 class MMRTechnique:
@@ -26,6 +33,9 @@ class MMRTechnique:
     Summaries", 1998. The score of a document is ``lambda * relevance + (1 - lambda) * novelty``: its cosine
     similarity to the query, and one less its largest cosine similarity to a document above it (both within
     [0, 1]); so scores fall from the first document to the last, as in the paper's greedy order.
+
+    Vectors are those of ``store``. A document that it does not have, because the base found it in another store or it
+    was deleted meanwhile, is compared by the vector that ``embedder`` gives its content; nothing is left out for that.
     """
 
     class Config(BaseModel):
@@ -35,7 +45,7 @@ class MMRTechnique:
         weight: float = Field(default=0.7, ge=0, le=1, alias="lambda", description="1: relevance alone, 0: novelty")
         fetch: int = Field(default=30, ge=1, le=TOP_K_LIMIT, description="candidates that the base is asked for")
 
-    def __init__(self, config: Mapping[str, Any], *, base: Technique, store: VectorLookup, embedder: Embedder) -> None:
+    def __init__(self, config: Mapping[str, Any], *, base: Technique, store: VectorStore, embedder: Embedder) -> None:
         self.config = parse_config(self.Config, config, type(self).__name__)
         self.base = base
         self.store = store
@@ -47,14 +57,32 @@ class MMRTechnique:
         if not candidates:
             return []
         # In the order of their ids, so that argmax breaks ties as rankings do.
-        candidates.sort(key=lambda document: document.id)
+        candidates = sorted(candidates, key=lambda document: document.id)
         with stage("diversify") as this:
             this.documents_in = len(candidates)
-            vectors = self.store.vectors([document.id for document in candidates])
+            vectors = self._vectors(candidates)
             relevance = vectors @ self.embedder.embed([query], role="query")[0]
             chosen = choose(vectors, relevance, self.config.weight, wanted)
             this.documents_out = len(chosen)
         return [_scored(candidates[row], score) for row, score in chosen]
+
+    def _vectors(self, documents: Sequence[Document]) -> Vectors:
+        """``(n, d)``, in the order of the documents."""
+        stored = self._stored_vectors([document.id for document in documents])
+        others = [document.content for document in documents if document.id not in stored]
+        made = iter(self.embedder.embed(others) if others else ())
+        return np.stack([stored[found.id] if found.id in stored else next(made) for found in documents])
+
+    def _stored_vectors(self, ids: Sequence[str], again: int = AGAIN) -> dict[str, Vectors]:
+        """By id, the vectors ``(d,)`` of those that the store has. Raises `StoreError` where it cannot be read."""
+        if not ids:
+            return {}
+        try:
+            return dict(zip(ids, self.store.vectors(ids), strict=True))
+        except StoreError:
+            if not again:
+                raise
+            return self._stored_vectors([document.id for document in self.store.get(ids)], again - 1)
 
 
 def choose(vectors: Vectors, relevance: NDArray[np.float32], weight: float, count: int) -> list[tuple[int, float]]:

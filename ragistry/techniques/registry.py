@@ -27,13 +27,15 @@ class TechniqueRegistry:
 
     ``resources`` gives what constructors ask for by parameter name (``store``, ``embedder``, …). It may be any
     mapping; an item is looked up when the first technique that wants it is built. ``searches_words``: whether its
-    store does, which ``default: auto`` goes by.
+    store does, which ``default: auto`` goes by. ``one_place``: there is nothing to choose from, as over the store of a
+    repository; a technique that chooses where to search then stands for what it stands on, wherever it is named.
     """
 
     def __init__(self, file: YamlFile, checked: Checked, resources: Mapping[str, Any]) -> None:
         self.file = file
         self.broken = checked.broken
         self.searches_words = True
+        self.one_place = False
         self._checked = checked
         self._resources = resources
         self._built: dict[str, RegisteredTechnique] = {}
@@ -93,10 +95,20 @@ class TechniqueRegistry:
         Raises `UnknownTechniqueError`, and `ConfigError` where something that it needs is not here.
         """
         self._known(name)
+        if self.one_place:
+            name = self._searching(name)
         with self._lock:
             if name not in self._built:
                 self._built[name] = RegisteredTechnique(name, self._build(self._checked.entries[name]))
             return self._built[name]
+
+    def _searching(self, name: str) -> str:
+        """The technique itself or, of one that only chooses where to search, the first below it that does search."""
+        passed: set[str] = set()
+        while "targets" in wanted_resources(self.technique_class(name)) and name not in passed:
+            passed.add(name)
+            name = self.entry(name).base or DEFAULT_TECHNIQUE
+        return name
 
     def _known(self, name: str) -> None:
         if name in self.broken:

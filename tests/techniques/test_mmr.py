@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from contextlib import closing
 from itertools import pairwise
 from pathlib import Path
 
@@ -9,7 +11,14 @@ import numpy as np
 import pytest
 
 from ragistry import RetrievalResult, Workspace, open_workspace
-from ragistry.techniques.mmr import choose
+from ragistry.embedders.choose import choose_embedder
+from ragistry.errors import StoreError
+from ragistry.protocols import Embedder, Technique
+from ragistry.stores.local import LocalStore
+from ragistry.techniques.mmr import MMRTechnique, choose
+from ragistry.types import Document, EmbeddedChunk, Role
+
+MODEL = choose_embedder("minilm")
 
 
 def reference(vectors: np.ndarray, relevance: np.ndarray, weight: float, count: int) -> list[int]:
@@ -66,3 +75,88 @@ def fill(workspace: Workspace) -> None:
         ("d", "Tea bushes grow in the hills and are picked by hand in spring."),
     ]:
         workspace.library.ingest_text(text, f"{name}.txt", "notes")
+
+
+TEXTS = ["green tea is steeped", "green tea is steeped in water", "rain comes with a cold front", "bread is baked"]
+
+
+class Counting:
+    """An embedder that remembers what it was given."""
+
+    def __init__(self, embedder: Embedder) -> None:
+        self.embedder = embedder
+        self.calls: list[list[str]] = []
+
+    def embed(self, texts: Sequence[str], *, role: Role = "document") -> np.ndarray:
+        self.calls.append(list(texts))
+        return self.embedder.embed(texts, role=role)
+
+
+class Fixed:
+    """A base that finds the same documents whatever is asked."""
+
+    def __init__(self, documents: Sequence[Document]) -> None:
+        self.documents = documents
+
+    def retrieve(self, query: str, **options: object) -> Sequence[Document]:
+        return self.documents
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[LocalStore]:
+    with closing(LocalStore(tmp_path)) as opened:
+        opened.add_documents(
+            [EmbeddedChunk(text, {}, vector) for text, vector in zip(TEXTS, MODEL.embed(TEXTS), strict=True)],
+            ids=list("abcd"),
+        )
+        yield opened
+
+
+def diverse(base: Technique, store: LocalStore) -> tuple[MMRTechnique, Counting]:
+    embedder = Counting(MODEL)
+    return MMRTechnique({"lambda": 0.4}, base=base, store=store, embedder=embedder), embedder
+
+
+def test_what_the_store_does_not_have_is_embedded_at_once_and_ranked_alike(store: LocalStore) -> None:
+    base = Fixed(store.get(list("abcd")))
+    whole, embedder = diverse(base, store)
+    expected = whole.retrieve("tea")
+    assert embedder.calls == [["tea"]], "a vector that is stored is not made again"
+    for gone in (["b", "d"], ["a", "c"]):
+        store.delete(ids=gone)
+        technique, embedder = diverse(base, store)
+        found = technique.retrieve("tea")
+        assert [document.id for document in found] == [document.id for document in expected]
+        assert [document.score for document in found] == pytest.approx([document.score for document in expected])
+        missing = [text for name, text in zip("abcd", TEXTS, strict=True) if not store.get([name])]
+        assert embedder.calls == [missing, ["tea"]]
+
+
+def test_a_chunk_that_is_deleted_while_vectors_are_asked_for_stays_in_the_answer(store: LocalStore) -> None:
+    class Shrinking(LocalStore):
+        """Loses one more chunk whenever it has said which it has."""
+
+        def get(self, ids: Sequence[str]) -> list[Document]:
+            found = super().get(ids)
+            store.delete(ids=[document.id for document in found[:1]])
+            return found
+
+    base = Fixed(store.get(list("abd")))
+    store.delete(ids=["d"])
+    with closing(Shrinking(store.folder)) as shrinking:
+        found = diverse(base, shrinking)[0].retrieve("tea")
+    assert sorted(document.id for document in found) == list("abd")
+
+
+def test_a_store_that_cannot_be_read_is_told(store: LocalStore) -> None:
+    base = Fixed(store.get(list("abcd")))
+    store.close()
+    with pytest.raises(StoreError):
+        diverse(base, store)[0].retrieve("tea")
+
+
+def test_what_the_base_returned_is_left_as_it_is(store: LocalStore) -> None:
+    documents = store.get(list("dcba"))
+    for given in (documents, tuple(documents)):
+        diverse(Fixed(given), store)[0].retrieve("tea")
+        assert [document.id for document in given] == list("dcba")

@@ -23,7 +23,7 @@ HERE = "tests.techniques.plugins"
 
 def load(tmp_path: Path, text: str, **resources: object) -> TechniqueRegistry:
     path = tmp_path / "techniques.yaml"
-    path.write_text(text.replace("HERE", HERE), encoding="utf-8")
+    path.write_text(text.replace("HERE", HERE).replace("MINE", __name__), encoding="utf-8")
     return TechniqueRegistry.load(path, resources)
 
 
@@ -207,3 +207,44 @@ def test_what_a_resource_is_configured_by_is_told(tmp_path: Path) -> None:
     registry = load(tmp_path, 'techniques:\n  g: {use: "HERE:NeedsGenerator"}\n')
     with pytest.raises(ConfigError, match=r"techniques.yaml:2: technique 'g' needs .*set `generate_model`"):
         registry.get("g")
+
+
+class TakesTargets:
+    """Choose among targets, and stand on nothing."""
+
+    def __init__(self, config, *, targets):
+        self.targets = targets
+
+    def retrieve(self, query, **options):
+        return []
+
+
+ROUTED = """techniques:
+  naive: {use: "HERE:Echo"}
+  one: {use: "HERE:Fixed", texts: [x]}
+  routed: {use: collection_routed, base: one, router: explicit}
+  twice: {use: collection_routed, base: routed, router: explicit}
+  loud: {use: "HERE:Shout", base: twice}
+  both: {use: "HERE:Joined", bases: [naive, routed]}
+  steps: {use: pipeline, steps: {only: {technique: routed}}}
+  alone: {use: "MINE:TakesTargets"}
+  over: {use: "HERE:Shout", base: alone}
+"""
+
+
+def test_over_one_place_a_technique_that_chooses_stands_for_what_it_stands_on(tmp_path: Path) -> None:
+    registry = load(tmp_path, ROUTED)
+    with pytest.raises(ConfigError, match="nothing to choose from"):
+        registry.get("loud")
+    registry.one_place = True
+    assert registry.get("twice") is registry.get("one")
+    for name, found in {"loud": ["x"], "both": ["q", "x"], "steps": ["x"], "alone": ["q"], "over": ["Q"]}.items():
+        assert [document.content for document in registry.get(name).retrieve("q")] == found, name
+
+
+def test_choosing_techniques_that_lead_to_each_other_come_to_an_end(tmp_path: Path) -> None:
+    text = 'techniques:\n  naive: {use: collection_routed, base: alone}\n  alone: {use: "MINE:TakesTargets"}\n'
+    registry = load(tmp_path, text)
+    registry.one_place = True
+    with pytest.raises(ConfigError, match="'alone' needs a targets, and none is configured here"):
+        registry.get("alone")

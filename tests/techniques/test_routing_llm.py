@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from ragistry.errors import ModelError
+from ragistry.errors import ModelConnectionError, ModelError
 from ragistry.ollama.client import OllamaClient
 from ragistry.ollama.generator import OllamaGenerator
 from ragistry.techniques.routing.llm import NONE, LLMRouter, choice, prompt
@@ -88,6 +88,28 @@ def test_a_fallback_is_what_the_setting_says_and_recorded(
 def test_a_model_that_fails_is_no_fallback_unless_asked_for() -> None:
     with pytest.raises(ModelError, match="the model is gone"):
         route(ModelError("the model is gone"))
+
+
+@pytest.mark.parametrize("error", [TimeoutError("late"), ConnectionResetError("peer")])
+def test_a_generator_that_is_late_or_cut_off_is_a_model_that_fails(error: Exception) -> None:
+    with pytest.raises(ModelConnectionError, match=f"the model gave no answer: {type(error).__name__}") as caught:
+        route(error)
+    assert caught.value.__cause__ is error
+    assert route(error, "all").chosen == ("law", "med", "art")
+    assert (route(error, "abstain").rule, route(error, "abstain").chosen) == ("fallback", ())
+
+
+@pytest.mark.parametrize("on_error", ["raise", "all", "abstain"])
+def test_a_mistake_in_a_generator_is_no_failure_of_the_model(on_error: str) -> None:
+    with pytest.raises(RuntimeError, match="boom"):
+        route(RuntimeError("boom"), on_error)
+
+
+@pytest.mark.parametrize("first", ['"law"', '"med"', '["law"]', "1" * 5000])
+def test_an_answer_that_gives_two_is_none(first: str) -> None:
+    with pytest.raises(ModelError, match="the model (answered twice|named no collection that there is): "):
+        route(f'{{"collection": {first}, "collection": "med"}}')
+    assert route('{"collection": "law", "collection": "med"}', "abstain").rule == "fallback"
 
 
 def test_names_and_descriptions_stand_in_the_prompt_as_data() -> None:

@@ -6,17 +6,16 @@ import json
 from collections.abc import Sequence
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, ValidationError, create_model
+from pydantic import BaseModel, ConfigDict, create_model
 
-from ragistry.errors import ModelError
+from ragistry.config.archives import NONE
+from ragistry.errors import ModelConnectionError, ModelError
 from ragistry.protocols import Generator
 from ragistry.techniques.routing.route import Route
 from ragistry.techniques.routing.target import Reachable, Target
 from ragistry.trace import degraded, model_call
 from ragistry.types import Where
 
-NONE = "(none of these)"
-"""The choice to abstain; no collection can have this name."""
 EXCERPT = 200
 
 PROMPT = """\
@@ -38,7 +37,9 @@ class LLMRouter:
     """One call of a generator, whose answer has to be one of the names.
 
     ``on_error``: what happens when it is not, or when the model fails: ``raise`` an error, search ``all`` targets, or
-    ``abstain``; the last two are recorded. An answer never stands for another target than the one it spells.
+    ``abstain``; the last two are recorded. A model fails with a `ModelError`, and with the `TimeoutError` and
+    `ConnectionError` of Python; what else a generator raises is a mistake in it, and leaves the search with every
+    setting. An answer never stands for another target than the one it spells.
     """
 
     def __init__(self, generator: Generator, on_error: Literal["raise", "all", "abstain"] = "raise") -> None:
@@ -50,8 +51,7 @@ class LLMRouter:
         targets = [item.target for item in within]
         names = [target.name for target in targets]
         try:
-            model_call()
-            picked = chosen(self.generator.generate(prompt(query, targets), schema=choice(names)), names)
+            picked = chosen(self._asked(prompt(query, targets), choice(names)), names)
         except ModelError as error:
             if self.on_error == "raise":
                 raise
@@ -60,6 +60,15 @@ class LLMRouter:
             return Route("llm", "fallback", found, dict.fromkeys(names, 0.0), note=str(error))
         scores = {name: float(name == picked) for name in sorted(names, key=lambda name: name != picked)}
         return Route("llm", "model" if picked else "nothing fits", (picked,) if picked else (), scores)
+
+    def _asked(self, question: str, schema: type[BaseModel]) -> str:
+        model_call()
+        try:
+            return self.generator.generate(question, schema=schema)
+        except ModelError:  # one of them is a ConnectionError as well
+            raise
+        except (TimeoutError, ConnectionError) as error:
+            raise ModelConnectionError(f"the model gave no answer: {error!r}; see whether its server runs") from error
 
 
 def prompt(query: str, targets: Sequence[Target]) -> str:
@@ -81,8 +90,11 @@ def chosen(answer: str, names: Sequence[str]) -> str:
     """The name that an answer spells, or nothing for `NONE`. Raises `ModelError` for whatever else it is."""
     try:
         picked: str = choice(names).model_validate_json(answer).collection  # type: ignore[attr-defined]
-    except (ValidationError, TypeError) as error:
+        pairs = json.loads(answer, object_pairs_hook=list)  # the schema sees the last of two equal keys only
+    except (ValueError, TypeError) as error:
         raise ModelError(
             f"the model named no collection that there is: {answer!r:.{EXCERPT}}; there are {', '.join(names)}"
         ) from error
+    if len(pairs) > 1:
+        raise ModelError(f"the model answered twice: {answer!r:.{EXCERPT}}; it has to name one collection, once")
     return "" if picked == NONE else picked
