@@ -21,7 +21,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from ragistry.errors import CollectionAlreadyExistsError, ConfigError, QueryError, StoreCorruptError
+from ragistry.errors import CollectionAlreadyExistsError, ConfigError, QueryError, StoreCorruptError, StoreError
 from ragistry.library.contract_chunks import (
     OnDuplicate,
     OnEmpty,
@@ -36,7 +36,7 @@ from ragistry.library.contract_chunks import (
     once,
     with_content,
 )
-from ragistry.library.contract_collection import Collection, not_found
+from ragistry.library.contract_collection import Collection, Rebuild, check_collection, not_found
 from ragistry.library.contract_embedding import embedded, query_vector, retried
 from ragistry.library.contract_entries import (
     Entry,
@@ -49,7 +49,7 @@ from ragistry.library.contract_entries import (
     read_entry,
 )
 from ragistry.library.contract_types import CollectionInfo, DocumentChunk, RetrievalMatch, RetrievalResult
-from ragistry.library.contract_versions import count_chunks
+from ragistry.library.contract_versions import count_chunks, state_of_version
 from ragistry.protocols import Embedder
 from ragistry.stores.local import LocalStore
 from ragistry.trace import collect, stage
@@ -96,8 +96,9 @@ def create_collection(
     ``repository_name``: small letters, digits and '-', at most 63. ``metadata``: ``repository_url``, ``commit_hash``,
     ``last_updated``, ``total_documents``, ``total_chunks``, or whatever else JSON can hold. Where the collection has
     chunks, the old ones are served until the first `add_chunks` to the new one is done, or the end of a ``with``
-    block around several; if that fails, they stay. Raises `InvalidCollectionNameError`, `ConfigError` for metadata,
-    and `CollectionAlreadyExistsError` where there is one and ``recreate`` is False.
+    block around several; if that fails, or another writes to them meanwhile, they stay. Raises
+    `InvalidCollectionNameError`, `ConfigError` for metadata, and `CollectionAlreadyExistsError` where there is one and
+    ``recreate`` is False.
     """
     root, given = folder_of(path), check_metadata(metadata)
     with locked(root, check_name(repository_name)):
@@ -106,10 +107,12 @@ def create_collection(
             raise CollectionAlreadyExistsError(
                 f"collection {repository_name!r} exists in {str(root)!r}; choose another name, or let recreate be True"
             )
-        is_filled = entry is not None and _count(root, entry) > 0
-        if not is_filled:
+        rebuild = None
+        if entry is not None and _count(root, entry) > 0:
+            rebuild = Rebuild(given, entry.folder, state_of_version(root / entry.folder))
+        else:
             put_entry(root, Entry(repository_name, "", given))
-    return Collection(root, repository_name, embedder, rebuilding=given if is_filled else None)
+    return Collection(root, repository_name, embedder, rebuild=rebuild)
 
 
 def add_chunks(
@@ -130,6 +133,7 @@ def add_chunks(
     (``on_error``), `StoreLockedError`, `ConfigError` for another batch size. What is skipped is logged. Where not one
     chunk could be embedded, a collection that is made again stays as it was.
     """
+    check_collection(collection)
     if isinstance(batch_size, bool) or not isinstance(batch_size, int) or not 1 <= batch_size <= LARGEST_BATCH:
         raise ConfigError(f"batch_size must be a whole number from 1 to {LARGEST_BATCH:,}, got {batch_size!r}")
     check_choice("on_duplicate", on_duplicate, ("raise", "skip", "upsert"))
@@ -176,6 +180,7 @@ def search_chunks(
     most similar one; ``min_score``, 0 to 1, leaves out what is less. Raises `EmptyQueryError`, `InvalidLimitError`,
     `InvalidFilterError`, another `QueryError` for another ``min_score``, `EmbeddingMismatchError`, `ModelError`.
     """
+    check_collection(collection)
     check_query(query)
     check_top_k(limit, LIMIT, name="limit")
     if isinstance(min_score, bool) or not isinstance(min_score, int | float) or not 0 <= min_score <= 1:
@@ -234,6 +239,7 @@ def update_collection_metadata(collection: Collection, metadata: Mapping[str, An
 
     Those of a collection that is made again are on record with its chunks: its old ones keep what was said of them.
     """
+    check_collection(collection)
     collection.update_metadata({"last_updated": now(), **check_metadata(metadata)})
 
 
@@ -243,9 +249,13 @@ def _count(root: Path, entry: Entry) -> int:
         return 0
     try:
         return count_chunks(root / entry.folder)
-    except StoreCorruptError as error:
+    except StoreError as error:  # its files may be on their way out
         present = read_entry(root, entry.name)
-        if present is not None and present.folder != entry.folder:  # it was replaced meanwhile
+        if present is None:
+            return 0
+        if present.folder != entry.folder:
             return _count(root, present)
+        if not isinstance(error, StoreCorruptError):
+            raise
         log.warning("collection %r: %s", entry.name, error)
         return 0

@@ -15,11 +15,12 @@ from datetime import UTC, datetime
 from typing import Any, Literal
 
 from ragistry.errors import ConfigError, DuplicateChunkIDError, InvalidChunkError
+from ragistry.library.contract_fields import check_chunk
 from ragistry.library.contract_types import DocumentChunk
 from ragistry.protocols import DocumentStore
-from ragistry.types import Chunk, Document, EmbeddedChunk
-from ragistry.utils.chunk_checks import check_chunks, listed
-from ragistry.utils.metadata import MAX_VALUE_BYTES, key_problem, text_problem, value_problem
+from ragistry.types import Chunk, Document
+from ragistry.utils.chunk_checks import MAX_TEXT_BYTES, id_problem, listed, refuse
+from ragistry.utils.metadata import MAX_VALUE_BYTES, key_problem, stored_metadata, text_problem, value_problem
 from ragistry.utils.shown import shown
 
 log = logging.getLogger(__name__)
@@ -73,7 +74,7 @@ def with_content(chunks: Iterable[DocumentChunk], on_empty: OnEmpty) -> list[Doc
     """The chunks that have text. Raises `InvalidChunkError` for one that has none, unless it is to be skipped."""
     kept = []
     for position, chunk in enumerate(listed("chunks", chunks)):
-        _check_chunk(chunk, position)
+        check_chunk(chunk, position)
         if isinstance(chunk.content, str) and chunk.content.strip():
             kept.append(chunk)
         elif on_empty == "raise":
@@ -84,21 +85,6 @@ def with_content(chunks: Iterable[DocumentChunk], on_empty: OnEmpty) -> list[Doc
         else:
             log.error("chunk %r of %r has no text and was left out", chunk.chunk_id, chunk.file_path)
     return kept
-
-
-def _check_chunk(chunk: Any, position: int) -> None:
-    """Raise `InvalidChunkError` for what cannot even be looked at; values are checked later, all at once."""
-    if not isinstance(chunk, DocumentChunk):
-        raise InvalidChunkError(f"nothing was written: chunks[{position}] is {shown(chunk)}; give a DocumentChunk")
-    if not isinstance(chunk.chunk_id, str):
-        raise InvalidChunkError(
-            f"nothing was written: chunks[{position}] has the chunk_id {shown(chunk.chunk_id)}; an id is text"
-        )
-    if not isinstance(chunk.metadata, Mapping):
-        raise InvalidChunkError(
-            f"nothing was written: the metadata of chunk {chunk.chunk_id!r} are {shown(chunk.metadata)}; "
-            "give a mapping, {} where there are none"
-        )
 
 
 def once(chunks: Iterable[DocumentChunk], on_duplicate: OnDuplicate) -> list[DocumentChunk]:
@@ -155,8 +141,15 @@ def _same(one: Any, other: Any) -> bool:
 
 
 def check_storable(chunks: Sequence[Chunk], ids: Sequence[str]) -> None:
-    """Raise `InvalidChunkError` with every fault of every chunk, before a model is asked for vectors."""
-    check_chunks([EmbeddedChunk(chunk.text, chunk.metadata, (1.0,)) for chunk in chunks], ids)
+    """Raise `InvalidChunkError` with every fault of every chunk by its id, before a model is asked for vectors."""
+    problems: list[str] = []
+    for chunk, identity in zip(chunks, ids, strict=True):
+        _, faults = stored_metadata(chunk.metadata)
+        text = text_problem(chunk.text, MAX_TEXT_BYTES)
+        faults += filter(None, [text and f"text {text}", id_problem(identity)])
+        problems += [f"chunk {shown(identity, 80)} {fault}" for fault in faults]
+    if problems:
+        refuse(problems)
 
 
 def _needs_json(key: Any, value: Any) -> bool:

@@ -2,25 +2,38 @@
 
 from __future__ import annotations
 
-import shutil
 import weakref
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from ragistry.errors import CollectionNotFoundError, StoreError
+from ragistry.errors import CollectionNotFoundError, ConfigError, StoreError
 from ragistry.library.contract_embedding import default_embedder
 from ragistry.library.contract_entries import Entry, entries, locked, new_folder, put_entry, read_entry
-from ragistry.library.contract_versions import check_there
+from ragistry.library.contract_opened import Opened
+from ragistry.library.contract_versions import state_of_version
 from ragistry.protocols import Embedder
-from ragistry.stores.database_file import FILE
 from ragistry.stores.local import LocalStore
-from ragistry.utils.forking import brief_lock
+from ragistry.utils.shown import shown
 from ragistry.utils.suggest import did_you_mean
 
 Answer = TypeVar("Answer")
+
+
+@dataclass(slots=True)
+class Rebuild:
+    """What is to take the place of a version: its metadata, that version's folder and state, and its own folder.
+
+    ``folder`` is "" until there is one.
+    """
+
+    metadata: dict[str, Any]
+    replaced: str
+    state: int
+    folder: str = ""
 
 
 class Collection:
@@ -29,16 +42,17 @@ class Collection:
     A collection in hand follows what is on record: when another process puts a new version in the place of the old,
     the next call sees the new one. One that rebuilds what is there already is different: it holds a version that
     nobody else sees until its first `add_chunks` is done; in a ``with`` block, until the block ends without an error.
+    Where the chunks that it is to replace are no longer those that it began with, `StoreError` says so; they stay.
     """
 
     def __init__(
-        self, root: Path, name: str, embedder: Embedder | None = None, *, rebuilding: Mapping[str, Any] | None = None
+        self, root: Path, name: str, embedder: Embedder | None = None, *, rebuild: Rebuild | None = None
     ) -> None:
         self.root = root
         self.name = name
         self._embedder = embedder
-        self._new = None if rebuilding is None else dict(rebuilding)
-        self._opened = _Opened(root)
+        self._rebuild = rebuild
+        self._opened = Opened(root)
         self._in_block = False
         weakref.finalize(self, self._opened.close)
 
@@ -53,12 +67,12 @@ class Collection:
     @property
     def metadata(self) -> dict[str, Any]:
         """What is on record of the collection; of a rebuild, what will be."""
-        return dict(self._entry().metadata if self._new is None else self._new)
+        return dict((self._rebuild or self._entry()).metadata)
 
     @property
     def is_rebuilt(self) -> bool:
         """Whether it is made again, and what was there is still served."""
-        return self._new is not None
+        return self._rebuild is not None
 
     def count(self) -> int:
         """How many chunks there are."""
@@ -94,33 +108,59 @@ class Collection:
 
     @contextmanager
     def writing(self) -> Iterator[LocalStore]:
-        """The store, to be written to by nobody else meanwhile; the first version is seen when the block is done."""
+        """The store, to be written to by nobody else meanwhile; a first version is seen when this is done."""
         with locked(self.root, self.name):
-            folder = self._folder()
-            first = not folder and self._new is None
-            if first:
-                self._new = self._entry().metadata
-            try:
-                yield self._opened.store(folder) if folder else self._opened.make(new_folder(self.root, self.name))
-            except BaseException:
-                if first:
-                    self._new = None
-                    self._opened.close()
-                raise
-            if self._new is not None and not self._in_block:
-                self._publish()
+            if self._rebuild is not None:
+                with self._rebuilding(self._rebuild) as store:
+                    yield store
+            elif folder := self._entry().folder:
+                yield self._opened.store(folder)
+            else:
+                with self._first() as store:
+                    yield store
+
+    @contextmanager
+    def _first(self) -> Iterator[LocalStore]:
+        """The first version; on record as soon as it has been written to, so that others add to it and not beside."""
+        folder = new_folder(self.root, self.name)
+        store = LocalStore(folder, exclusive=True)
+        try:
+            yield store
+        finally:
+            store.close()  # whole on the disk before anybody is told
+        put_entry(self.root, Entry(self.name, folder.name, self._entry().metadata))
+
+    @contextmanager
+    def _rebuilding(self, rebuild: Rebuild) -> Iterator[LocalStore]:
+        """The version that is made; in a block it stays as it is when a write fails, else the next begins again."""
+        try:
+            if rebuild.folder:
+                store = self._opened.store(rebuild.folder)
+            else:
+                store = self._opened.make(new_folder(self.root, self.name))
+            rebuild.folder = folder = store.folder.name
+            yield store
+            if not self._in_block:
+                self._publish(rebuild, folder)
+        except BaseException:
+            if not self._in_block:
+                self.close()
+            raise
 
     def update_metadata(self, metadata: Mapping[str, Any]) -> None:
         """Put these values over those on record."""
-        if self._new is not None:
-            self._new.update(metadata)
-            return
         with locked(self.root, self.name):
-            entry = self._entry()
-            put_entry(self.root, Entry(self.name, entry.folder, {**entry.metadata, **metadata}))
+            if self._rebuild is not None:
+                self._rebuild.metadata.update(metadata)
+            else:
+                entry = self._entry()
+                put_entry(self.root, Entry(self.name, entry.folder, {**entry.metadata, **metadata}))
 
     def close(self) -> None:
         """Let go of the files; what was rebuilt but never put in place is gone. Closing twice is harmless."""
+        rebuild = self._rebuild
+        if rebuild is not None:
+            rebuild.folder = ""
         self._opened.close()
 
     def __enter__(self) -> Self:
@@ -129,22 +169,29 @@ class Collection:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self._in_block = False
-        if kind is None and self._new is not None:
-            with locked(self.root, self.name):
-                self._publish()
-        self.close()
+        try:
+            if kind is None and self._rebuild is not None:
+                with locked(self.root, self.name):
+                    if self._rebuild is not None:  # another thread may have been faster
+                        self._publish(self._rebuild, self._rebuild.folder)
+        finally:
+            self.close()
 
-    def _publish(self) -> None:
+    def _publish(self, rebuild: Rebuild, folder: str) -> None:
         """Put the version that was made in the place of the one on record. Call it `locked`."""
-        folder = self._opened.folder if self._opened.made else ""
+        present = self._entry().folder
+        if present != rebuild.replaced or state_of_version(self.root / present) != rebuild.state:
+            raise StoreError(
+                f"collection {self.name!r} was written by another while it was made again; what is there stays, and "
+                "what was to take its place is gone; begin again with create_collection"
+            )
         self._opened.close()  # whole on the disk before anybody is told
-        put_entry(self.root, Entry(self.name, folder, self._new or {}))
-        self._new = None
+        put_entry(self.root, Entry(self.name, folder, rebuild.metadata))
+        self._rebuild = None  # last, so that who reads meanwhile has the new version, by one name or the other
 
     def _folder(self) -> str:
-        if self._new is not None:
-            return self._opened.folder if self._opened.made else ""
-        return self._entry().folder
+        rebuild = self._rebuild
+        return self._entry().folder if rebuild is None else rebuild.folder
 
     def _entry(self) -> Entry:
         entry = read_entry(self.root, self.name)
@@ -153,46 +200,12 @@ class Collection:
         return entry
 
 
-class _Opened:
-    """The one store that a collection has open, and the folder that it is in."""
-
-    def __init__(self, root: Path) -> None:
-        self.root = root
-        self.folder = ""
-        self.made = False
-        self._store: LocalStore | None = None
-        self._guard = brief_lock()
-
-    def store(self, folder: str) -> LocalStore:
-        with self._guard:
-            if self._store is None or self.folder != folder:
-                self._close()
-                self._store, self.folder = LocalStore(check_there(self.root / folder)), folder
-            return self._store
-
-    def present(self, folder: str) -> LocalStore | None:
-        """The store, if it is the one in this folder."""
-        with self._guard:
-            return self._store if self.folder == folder else None
-
-    def make(self, folder: Path) -> LocalStore:
-        """A new store; as long as it is open nobody takes it for what a killed process left."""
-        with self._guard:
-            self._close()
-            self._store, self.folder, self.made = LocalStore(folder, exclusive=True), folder.name, True
-            return self._store
-
-    def close(self) -> None:
-        with self._guard:
-            self._close()
-
-    def _close(self) -> None:
-        store, name = self._store, self.folder
-        self._store, self.folder, self.made = None, "", False
-        if store is not None:
-            store.close()
-            if name and not (self.root / name / FILE).exists():  # it was deleted, and what closing wrote is nobody's
-                shutil.rmtree(self.root / name, ignore_errors=True)
+def check_collection(collection: object) -> None:
+    """Raise `ConfigError` for what is no collection."""
+    if not isinstance(collection, Collection):
+        raise ConfigError(
+            f"the collection is {shown(collection)}; give what create_collection or get_collection returned"
+        )
 
 
 def not_found(root: Path, name: str) -> CollectionNotFoundError:

@@ -191,7 +191,10 @@ def _settle(root: Path) -> None:
 
 
 def _sweep(root: Path, entry: Entry) -> None:
-    """Remove every version but the one on record and those that a process is making."""
+    """Remove every version but the one on record and those that a process is making, and entries never put in place."""
+    for path in root.glob(f".{entry.name}.*"):
+        if re.fullmatch(r"\.[0-9a-f]{32}", path.suffix):
+            path.unlink(missing_ok=True)
     for folder in root.glob(f"{entry.name}@*"):
         if folder.name != entry.folder and not _being_made(folder):
             shutil.rmtree(folder, ignore_errors=True)

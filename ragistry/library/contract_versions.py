@@ -7,6 +7,7 @@ from contextlib import closing
 from pathlib import Path
 
 from ragistry.errors import StoreCorruptError
+from ragistry.stores.catalog import state_of
 from ragistry.stores.database import Database
 from ragistry.stores.database_errors import translated
 from ragistry.stores.database_file import FILE
@@ -28,6 +29,16 @@ def count_chunks(folder: Path) -> int:
     finally:
         database.close()
     return int(chunks)
+
+
+def state_of_version(folder: Path) -> int:
+    """A number that grows with every write to the store in a folder."""
+    database = Database(check_there(folder).resolve())
+    try:
+        with database.read() as connection:
+            return state_of(connection)
+    finally:
+        database.close()
 
 
 def copy_store(old: Path, new: Path) -> None:

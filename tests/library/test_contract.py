@@ -198,8 +198,9 @@ def test_add_chunks_tells_every_fault_before_the_model_is_asked() -> None:
     collection = create_collection("istio-docs", ISTIO)
     with pytest.raises(InvalidChunkError) as caught:
         add_chunks(collection, [chunk("", metadata={"at": object()}), chunk("id2", metadata={"x": float("inf")})])
-    assert "chunk 0" in str(caught.value)
-    assert "chunk 1" in str(caught.value)
+    assert "chunk '' has the id ''" in str(caught.value)
+    assert "chunk '' metadata 'at'" in str(caught.value)
+    assert "chunk 'id2' metadata 'x'" in str(caught.value)
     with pytest.raises(InvalidChunkError, match="JSON"):
         add_chunks(collection, [chunk(metadata={"nested": {"at": object()}})])
     assert collection.count() == 0

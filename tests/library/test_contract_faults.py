@@ -332,3 +332,15 @@ def test_a_name_that_a_power_cut_left_half_written_is_none(tmp_path: Path) -> No
         get_collection("docs", path=tmp_path)
     assert create_collection("docs", {"commit_hash": "a"}, path=tmp_path).metadata == {"commit_hash": "a"}
     assert [info.name for info in list_collections(path=tmp_path)] == ["docs"]
+
+
+def test_entries_that_a_kill_left_are_removed_and_other_files_are_not(tmp_path: Path) -> None:
+    collection = create_collection("docs", {}, path=tmp_path, embedder=EMBEDDER)
+    kept = [".docs.swp", ".docs-2." + "a" * 32, "." + "a" * 32, ".docs.json." + "a" * 31]
+    for name in [*kept, ".docs." + "a" * 32, ".docs." + "0" * 32]:
+        (tmp_path / name).write_text("{}", encoding="utf-8")
+    update_collection_metadata(collection, {"commit_hash": "a"})
+    assert sorted(path.name for path in tmp_path.glob(".*")) == sorted(kept)
+    (tmp_path / (".docs." + "b" * 32)).write_text("{}", encoding="utf-8")
+    delete_collection("docs", path=tmp_path)
+    assert sorted(path.name for path in tmp_path.glob(".*")) == sorted(kept)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -149,6 +150,59 @@ def test_what_would_not_come_back_is_refused_by_name(collection: Collection, met
 def test_what_is_no_chunk_is_refused(collection: Collection, chunks: Any, said: str) -> None:
     with pytest.raises(InvalidChunkError, match=said):
         add_chunks(collection, chunks)
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "said"),
+    [
+        ("chunk_index", 1.5, "give a whole number, 0 or more"),
+        ("chunk_index", True, "give a whole number"),
+        ("chunk_index", -1, "give a whole number"),
+        ("chunk_index", None, "give a whole number"),
+        ("token_count", True, "give a whole number"),
+        ("token_count", "3", "give a whole number"),
+        ("heading_context", ["a"], "give text, '' where there is none"),
+        ("heading_context", 5, "give text"),
+        ("heading_context", "a\0b", "take out the NUL"),
+        ("repository_name", None, "give text"),
+        ("file_path", None, "give text"),
+        ("file_path", 5, "give text"),
+        ("file_path", "docs\0.md", "take out the NUL"),
+        ("file_path", "/etc/a.md", "give the path relative to the repository's root"),
+        ("file_path", "C:\\docs\\a.md", "give the path relative"),
+    ],
+)
+def test_a_field_of_another_type_is_refused_by_name(collection: Collection, field: str, value: Any, said: str) -> None:
+    wrong = replace(chunk({}, "other"), **{field: value})
+    with pytest.raises(InvalidChunkError) as caught:
+        add_chunks(collection, [chunk({}, "first"), wrong])
+    assert f"chunk 'other' has the {field} {value!r}; {said}" in str(caught.value)
+    assert search_chunks(collection, "text", where={"heading_context": {"$ne": "Install"}}).total_results == 0
+
+
+def test_fields_may_be_empty_and_a_path_may_hold_whatever_a_name_can(tmp_path: Path) -> None:
+    made = create_collection("docs", {}, path=tmp_path, embedder=Hashed())
+    paths = ["", "a\\b.md", "docs/C: drive.md", "ä/ö ü.md"]
+    given = [DocumentChunk(str(number), "text", path, "", "", 0, 0) for number, path in enumerate(paths)]
+    assert add_chunks(made, given) == len(paths)
+    assert {match.file_path for match in search_chunks(made, "text").matches} == set(paths)
+
+
+def test_a_fault_is_told_by_the_id_also_where_chunks_were_left_out(collection: Collection) -> None:
+    empty = replace(chunk({}, "empty"), content=" ")
+    with pytest.raises(InvalidChunkError, match="nothing was written: chunk 'third' metadata 'a' is nan; leave out"):
+        add_chunks(collection, [empty, chunk({"a": float("nan")}, "third")], on_empty="skip")
+
+
+@pytest.mark.parametrize("wrong", ["docs", None])
+def test_what_is_no_collection_is_said_to_be_none(wrong: Any) -> None:
+    for use in (
+        lambda: add_chunks(wrong, [chunk({})]),
+        lambda: search_chunks(wrong, "text"),
+        lambda: update_collection_metadata(wrong, {}),
+    ):
+        with pytest.raises(ConfigError, match=f"the collection is {wrong!r}; give what create_collection or get_coll"):
+            use()
 
 
 @pytest.mark.parametrize("metadata", [None, "x", [1]])
