@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
 from ragistry.config.collections import CollectionsFile
-from ragistry.config.folder import missing
+from ragistry.config.folder import folder_of, missing
 from ragistry.config.problems import Problems
 from ragistry.config.settings import CONFIG_FOLDER, DEFAULTS, Resolved, is_there, resolve
 from ragistry.embedders.choose import choose_embedder, chunking_of, uses_ollama
@@ -190,8 +190,8 @@ class Workspace:
         self.close()
 
     def path_of(self, folder: str) -> Path:
-        """A folder of the settings; a relative one lies in the workspace."""
-        return self.root / Path(folder).expanduser()
+        """A folder of the settings; a relative one lies in the workspace. Raises `ConfigError`."""
+        return folder_of(self.root, folder)
 
     def _part(self, name: str, build: Callable[[], Part]) -> Part:
         with self._lock:

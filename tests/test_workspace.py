@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import ragistry
-from ragistry.errors import InvalidConfigError, SourceNotFoundError, StoreError, UnknownTechniqueError
+from ragistry.errors import ConfigError, InvalidConfigError, SourceNotFoundError, StoreError, UnknownTechniqueError
 from ragistry.library.service import DocumentService
 from ragistry.techniques.naive import NaiveRAGTechnique
 
@@ -171,3 +171,9 @@ def test_a_data_folder_that_cannot_be_written(tmp_path: Path) -> None:
     workspace = ragistry.open_workspace(tmp_path)
     with pytest.raises(StoreError, match="cannot make a store in .*choose a folder"):
         _ = workspace.store
+
+
+@pytest.mark.parametrize("existing", [False, True])
+def test_a_folder_of_nobody_is_refused(tmp_path: Path, existing: bool) -> None:
+    with pytest.raises(ConfigError, match=r"there is no user of the folder '~nobody-here/x' here; write its path"):
+        ragistry.open_workspace(tmp_path, existing=existing, data_dir="~nobody-here/x").store.count()

@@ -111,7 +111,11 @@ def _store(opened: Workspace, *, with_model: bool) -> Finding:
     """None is made where there is none."""
     from ragistry.config.folder import missing
 
-    if said := missing(opened.root, opened.settings):
+    try:
+        said = missing(opened.root, opened.settings)
+    except RagistryError as error:
+        return Finding("store", "failed", str(error))
+    if said:
         return Finding("store", "off", said)
     return _try("store", lambda: _count(opened, with_model=with_model))
 

@@ -55,7 +55,7 @@ def mcp(
     with ExitStack() as stack:
         # Standard output is for messages alone; a technique of the workspace's may print when it is loaded.
         with redirect_stdout(sys.stderr):
-            opened = stack.enter_context(open_workspace(workspace))
+            opened = stack.enter_context(open_workspace(workspace, existing=True))
             tool = SearchLibraryTool(opened.library, allowed=collection or None, technique=technique)
         if http:
             _serve_http(tool, host, port, token, names)

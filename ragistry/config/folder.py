@@ -7,8 +7,17 @@ import shlex
 from pathlib import Path
 
 from ragistry.config.settings import CONFIG_FOLDER, FILES, Settings
+from ragistry.errors import ConfigError
 
 CONFIGURATION = (*FILES, "techniques.yaml")
+
+
+def folder_of(root: Path, folder: str) -> Path:
+    """A folder of the settings; a relative one lies in the workspace. Raises `ConfigError`."""
+    try:
+        return root / Path(folder).expanduser()
+    except RuntimeError as error:
+        raise ConfigError(f"there is no user of the folder {folder!r} here; write its path in full") from error
 
 
 def missing(root: Path, settings: Settings) -> str:
@@ -16,7 +25,7 @@ def missing(root: Path, settings: Settings) -> str:
 
     A library may begin in any folder; this is for who only wants to read one.
     """
-    data = root / Path(settings.data_dir).expanduser()
+    data = folder_of(root, settings.data_dir)
     if settings.chroma_host is not None or os.access(data, os.F_OK) or _is_configured(root):
         return ""
     said = f"no workspace in {str(root)!r}, neither configuration nor data"

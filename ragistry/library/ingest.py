@@ -53,7 +53,8 @@ class Ingest:
     """Takes sources into one collection of a store.
 
     ``kept`` is a block around each write, which raises where the collection is there no more. ``replace``: a source
-    gets its name even where something else has it that is not to be taken in too.
+    gets its name even where something else has it that is not to be taken in too. ``taken``: who got
+    which name, of what is taken in together by several of these.
     """
 
     def __init__(
@@ -65,6 +66,7 @@ class Ingest:
         kept: Callable[[], AbstractContextManager[object]] = nullcontext,
         *,
         replace: bool = False,
+        taken: dict[str, IngestSource] | None = None,
     ) -> None:
         self.store = store
         self.embedder = embedder
@@ -74,7 +76,7 @@ class Ingest:
         self.replace = replace
         self.report = IngestReport()
         self._given: set[tuple[str, str]] = set()
-        self._taken: dict[str, IngestSource] = {}
+        self._taken = {} if taken is None else taken
         self._earlier: dict[str, SourceInfo] = {}
 
     def run(self, sources: Sequence[IngestSource], progress: Progress | None = None) -> IngestReport:

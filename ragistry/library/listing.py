@@ -198,6 +198,7 @@ class _Walk:
         self.follow_links = follow_links
         self.listing = listing
         self.configuration = configuration(config) if config else frozenset()
+        self.own_names = {Path(path).name for path in self.configuration}
         self._entered = {self.real_root}
 
     def files(self) -> Iterator[Path]:
@@ -207,8 +208,13 @@ class _Walk:
             folders[:] = [name for name in entered if not name.startswith(".") and self._enters(here / name)]
             for name in names:
                 readable = not name.startswith(".") and Path(name).suffix.lower() in SUPPORTED_FORMATS
-                if readable and os.path.realpath(here / name) not in self.configuration and self._takes(here / name):
+                if readable and not self._is_configuration(here / name) and self._takes(here / name):
                     yield here / name
+
+    def _is_configuration(self, path: Path) -> bool:
+        if not self.configuration or (path.name not in self.own_names and not _is_link(path)):
+            return False  # as of nearly all: to ask where a path leads takes longer than to list it
+        return os.path.realpath(path) in self.configuration
 
     def _enters(self, folder: Path) -> bool:
         if not self.follow_links:

@@ -13,7 +13,8 @@ _CONFIGURATION = tuple(
     for name in ("documents", "techniques", "vector_stores")
     for file in (f"{name}.yaml", f"schemas/{name}.schema.json")
 )
-_STORE = "store.db"
+_STORE = {"store.db", "store.version"}
+"""Both: others may well call a file of theirs by the first of these names."""
 _BESIDE_A_STORE = {"chroma", "evaluation", "lexical", "repositories"}
 
 
@@ -24,7 +25,7 @@ def configuration(folder: Path) -> frozenset[str]:
 
 def without_data(folders: list[str], files: list[str]) -> list[str]:
     """The folders in one whose ``files`` these are, but for those of a store there; what its owner has there stays."""
-    if _STORE not in files:
+    if not _STORE.issubset(files):
         return folders
     return [name for name in folders if name.partition(".")[0] not in _BESIDE_A_STORE]  # "lexical.new" too
 
@@ -32,4 +33,4 @@ def without_data(folders: list[str], files: list[str]) -> list[str]:
 def may_hold_nothing_else(folder: str | Path, config: Path) -> bool:
     """Whether a folder is, by its place, one of Ragistry's own."""
     real = Path(os.path.realpath(folder))
-    return real.is_relative_to(os.path.realpath(config)) or (real / _STORE).exists()
+    return real.is_relative_to(os.path.realpath(config)) or all((real / name).exists() for name in _STORE)

@@ -95,6 +95,18 @@ class DocumentService:
         check_optional(progress=progress)
         self.collections.entry(collection)
         self._check_path(path, collection, "folder")
+        return self._ingest_folder(path, collection, prune, follow_links, replace, progress, {})
+
+    def _ingest_folder(
+        self,
+        path: str | Path,
+        collection: str,
+        prune: bool,
+        follow_links: bool,
+        replace: bool,
+        progress: Progress | None,
+        taken: dict[str, IngestSource],
+    ) -> IngestReport:
         listing = list_folder(path, follow_links=follow_links, config=self.collections.path.parent)
         stored = self.store.sources(collection) if listing.complete else []
         gone = vanished(listing, stored, follow_links=follow_links)
@@ -102,7 +114,7 @@ class DocumentService:
             raise nothing_readable(path)
         if prune and gone and not listing.files:
             raise emptied(path, collection, gone)
-        report = self._ingest(listing.files, collection, progress, replace=replace)
+        report = self._ingest(listing.files, collection, progress, replace=replace, taken=taken)
         report.failed.extend(listing.failed)
         report.warnings.extend(listing.warnings())
         report.vanished = gone
@@ -132,14 +144,12 @@ class DocumentService:
             self._check_path(path, collection)
         paths = without_covered(paths, follow_links=follow_links, config=self.collections.path.parent)
         files = [one_file(path) for path in paths if not Path(path).is_dir()]
-        report = self._ingest(files, collection, progress, replace=replace)
+        taken: dict[str, IngestSource] = {}
+        report = self._ingest(files, collection, progress, replace=replace, taken=taken)
         for path in paths:
             if Path(path).is_dir():
                 try:
-                    done = self.ingest_folder(
-                        path, collection, prune=prune, follow_links=follow_links, replace=replace, progress=progress
-                    )
-                    report.merge(done)
+                    report.merge(self._ingest_folder(path, collection, prune, follow_links, replace, progress, taken))
                 except SourceError as error:
                     if len(paths) == 1:
                         raise
@@ -160,11 +170,12 @@ class DocumentService:
         progress: Progress | None = None,
         *,
         replace: bool = False,
+        taken: dict[str, IngestSource] | None = None,
     ) -> IngestReport:
         self.collections.entry(collection)
         self._complete_renames()
         kept = partial(self.collections.kept, collection)
-        ingest = Ingest(self.store, self.embedder, self.reading, collection, kept, replace=replace)
+        ingest = Ingest(self.store, self.embedder, self.reading, collection, kept, replace=replace, taken=taken)
         return ingest.run(sources, progress)
 
     def search(

@@ -154,9 +154,10 @@ class Catalog:
             return Selection(list(self.groups.values()), [])
         whole: list[Group] = []
         partial: list[tuple[Group, dict[str, Any]]] = []
-        candidates = self._candidates(where)
         names = _collections(where)
-        if names is not None:  # which all chunks of their sources meet
+        if names is None:
+            candidates = self._candidates(where)
+        else:  # which all chunks of their sources meet
             whole += self._of_collections(names)
             candidates = self._by_collection.get(None, ())
         for group in candidates:

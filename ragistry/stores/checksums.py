@@ -11,6 +11,7 @@ import zlib
 from pathlib import Path
 
 from ragistry.errors import StoreCorruptError
+from ragistry.stores.lexical_errors import REMEDIES
 
 FILE = "checksums.json"
 PIECE = 1 << 20
@@ -28,13 +29,12 @@ def remove_checksums(folder: Path) -> None:
 
 def check_checksums(folder: Path) -> None:
     """Raise `StoreCorruptError` unless the files are as they were when the index was closed."""
-    now: dict[str, int] = {}
     try:
         now = _checksums(folder)
-        then = json.loads((folder / FILE).read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        then = {}
+        then = json.loads((folder / FILE).read_text(encoding="utf-8")) if (folder / FILE).exists() else {}
     except OSError as error:
+        if error.errno in REMEDIES:
+            raise
         raise StoreCorruptError(f"{str(error.filename or folder)!r} cannot be read: {error.strerror!r}") from error
     except (ValueError, RecursionError) as error:
         raise StoreCorruptError(f"{str(folder / FILE)!r} is garbled") from error

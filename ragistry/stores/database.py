@@ -93,7 +93,7 @@ class Database:
         """A connection for this thread, and those among which it belongs when it is given back."""
         pid = os.getpid()
         if monotonic() - self._looked > LOOK_AGAIN:
-            self._check_file()
+            self.check_file()
         with self._pool:
             idle = self._idle.setdefault(pid, [])
             connection = idle.pop() if idle else None
@@ -113,7 +113,7 @@ class Database:
     def write(self) -> Iterator[sqlite3.Connection]:
         """One transaction: all that is written inside, or nothing of it. Threads take turns."""
         with self._guard, translated(self.path):
-            self._check_file()
+            self.check_file()
             connection = self._writer()
             try:
                 connection.execute("BEGIN IMMEDIATE")
@@ -181,24 +181,28 @@ class Database:
         except StoreCorruptError as error:
             return [Fault(one_line(str(error.__cause__ or error)))]
 
-    def _check_file(self) -> None:
+    def check_file(self) -> None:
         """Raise `StoreError` where the file that was opened is gone, or another has its place.
 
         What is read from the former one is not what is stored, and what is known of it does not fit the other.
         """
-        with suppress(PermissionError):  # what is open may still be read
-            if identity(self.path) == self._file:
-                self._looked = monotonic()
-                return
+        try:
+            found = identity(self.path)
+        except PermissionError:  # what is open may still be read
+            return
+        except OSError as error:
+            raise StoreError(f"{str(self.path)!r} cannot be looked at: {error.strerror!r}; check the disk") from error
+        if found != self._file:
             raise StoreError(
                 f"the store at {str(self.path.parent)!r} was removed or replaced while it was open here; nothing more "
                 "is read from it or written to it: start this program again, or open the store again"
             )
+        self._looked = monotonic()
 
     def _connect(self) -> sqlite3.Connection:
         if self._closed:
             raise StoreError(f"{str(self.path.parent)!r}: the store is closed; open it again")
-        self._check_file()
+        self.check_file()
         mode = _mode(self.path)
         self._keeps &= mode == WRITABLE
         connection = sqlite3.connect(

@@ -8,12 +8,15 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from shutil import disk_usage
 
 from ragistry.errors import RagistryError, StoreCorruptError, StoreError, StoreLockedError
 
 REBUILD = "run `ragistry repair`; it is rebuilt from the store and loses nothing"
 
-_REMEDIES = {
+ROOM = 1_000_000
+"""Bytes on the disk below which a writer that failed had no room."""
+REMEDIES = {
     errno.ENOSPC: "make room on the disk",
     errno.EDQUOT: "make room on the disk",
     errno.EFBIG: "make room on the disk",
@@ -48,8 +51,10 @@ def translation(folder: Path, error: BaseException) -> StoreError:
     if "LockBusy" in said:
         return StoreLockedError(f"{place} is being written to by another process; wait until it is done")
     number = _number(error, said)
-    if number in _REMEDIES:
-        return StoreError(f"{place} cannot be used: {os.strerror(number)!r}; {_REMEDIES[number]}, and try again")
+    if not number and "Worker thread failed" in said and disk_usage(folder).free < ROOM:
+        number = errno.ENOSPC  # of which tantivy's writer tells nothing
+    if number in REMEDIES:
+        return StoreError(f"{place} cannot be used: {os.strerror(number)!r}; {REMEDIES[number]}, and try again")
     return StoreCorruptError(f"{place} is damaged: {said!r}; {REBUILD}")
 
 

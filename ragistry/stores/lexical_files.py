@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from ragistry.errors import StoreCorruptError
-from ragistry.stores.lexical_errors import REBUILD
+from ragistry.stores.lexical_errors import REBUILD, REMEDIES
 from ragistry.stores.lexical_writing import BLOCK_SIZE
 from ragistry.stores.rights import is_writable
 from ragistry.stores.stamp import OutdatedIndexError
@@ -85,6 +85,8 @@ def damage(folder: Path) -> str:
     except FileNotFoundError as error:
         return f"{Path(error.filename).name} is missing"
     except OSError as error:
+        if error.errno in REMEDIES:
+            raise
         return f"{Path(error.filename or folder).name} cannot be read: {error.strerror!r}"
     except (ValueError, LookupError, TypeError, RecursionError) as error:
         return f"{META} or {MANAGED} is garbled: {str(error)!r}"

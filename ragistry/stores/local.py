@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, ExitStack
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -275,13 +275,15 @@ class LocalStore:
         An index first hears of what was written. Where another process is writing, or this one may not, the database
         alone is read, which is the truth, and that the indexes were not is logged.
         """
+        self._state.database.check_file()
         found = integrity.told(self._state.database.faults())
-        try:
-            with self._state.locked():
-                return [*found, *self._indexes.problems()]
-        except StoreError as error:
-            log.warning("only store.db was looked at, the indexes were not: %s", error)
-            return found
+        with ExitStack() as held:
+            try:
+                held.enter_context(self._state.locked())
+            except StoreError as error:
+                log.warning("only store.db was looked at, the indexes were not: %s", error)
+                return found
+            return [*found, *self._indexes.problems()]
 
     def repair(self) -> list[str]:
         """Make every index again that is broken or keeps deleted vectors, and return what was wrong with it.

@@ -109,6 +109,7 @@ class State:
         ``to_search``: wait for no process that keeps it.
         """
         self._check_open()
+        self.database.check_file()  # before a lock is made in a folder that was removed
         turn = self._turn()
         is_within = turn._is_owned()  # type: ignore[attr-defined]  # as `threading.Condition` asks it
         with turn:

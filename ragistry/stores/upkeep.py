@@ -21,7 +21,8 @@ from ragistry.stores.stamp import OUTDATED, OutdatedIndexError, Stamp
 
 log = logging.getLogger(__name__)
 
-AT_ONCE = 5_000
+AT_ONCE, VECTORS_AT_ONCE = 5_000, 2_000
+"""Keys that an index hears of at once: some seconds, for which a fork waits."""
 MISSING = "missing"
 
 
@@ -70,7 +71,7 @@ class Upkeep(Generic[I]):
         self._build = build
         self._pairs = pairs
         self._index: I | None = None
-        self._inherited: I | None = None
+        self._inherited: list[I] = []
         self._known: tuple[int, str | None] = -1, None
         self._pid = os.getpid()
         self._stamp = Stamp(folder, outbox, of_vectors=of_vectors)
@@ -124,7 +125,7 @@ class Upkeep(Generic[I]):
 
     def _keep(self, index: I) -> I:
         if self.present is None and self._index is not None:
-            self._inherited = self._index  # not let go of: to close it here would close what the parent has open
+            self._inherited.append(self._index)  # not let go of: to close it would close what the parent has open
         self._index, self._pid = index, os.getpid()
         return index
 
@@ -154,8 +155,9 @@ class Upkeep(Generic[I]):
         index = self.present or self._keep(self._open_index(self.folder))
         with self.database.read() as connection:
             keys = [key for (key,) in connection.execute(f"SELECT key FROM {self.outbox} ORDER BY key")]
-        for start in range(0, len(keys), AT_ONCE):
-            self._apply(index, keys[start : start + AT_ONCE])
+        step = VECTORS_AT_ONCE if self.of_vectors else AT_ONCE
+        for start in range(0, len(keys), step):
+            self._apply(index, keys[start : start + step])
         if opened:
             found = index.count()
             with self.database.read() as connection:

@@ -68,8 +68,7 @@ _ASCII_TOKENS = re.compile("[a-z0-9]+(?:[-._/]+[a-z0-9]+)*")
 _UNSPACED_RUN = re.compile(f"[{_UNSPACED}]+")
 _JOINERS = re.compile("[-._/]+")
 _ACCENTS = re.compile("[\u0300-\u036f]+")
-_TURKISH = str.maketrans("I\u0130", "\u0131i")
-"""Two letters with small ones of their own, where Unicode's rule for all languages takes the first for the second."""
+_WORD_WITH_I = re.compile(r"[^\W\d_]*I[^\W\d_]*")
 _INVISIBLE = dict.fromkeys((0x00AD, 0x200C, 0x200D, 0x2060, 0xFEFF))
 
 
@@ -81,9 +80,14 @@ def analyse(text: str, language: str = "english") -> list[str]:
     """
     language = canonical_language(language)
     if language == "turkish":
-        text = unicodedata.normalize("NFC", text).translate(_TURKISH)
+        text = _WORD_WITH_I.sub(_with_dotless_i, unicodedata.normalize("NFKC", text).replace("\u0130", "i"))
     plain = text.lower() if text.isascii() else unicodedata.normalize("NFKC", text).casefold()
     return list(chain.from_iterable(map(_analyser(language).__getitem__, plain.split())))
+
+
+def _with_dotless_i(word: re.Match[str]) -> str:
+    """In Turkish the small letter of I has no dot. Capitals of ASCII alone are mostly an abbreviation, as ``API``."""
+    return word[0] if word[0].isascii() and word[0].isupper() else word[0].replace("I", "\u0131")
 
 
 def analysis_record(language: str) -> dict[str, Any]:
@@ -169,4 +173,5 @@ def _pieces(token: str) -> list[str]:
 def _without_accents(word: str) -> str:
     if word.isascii():
         return word
-    return unicodedata.normalize("NFC", _ACCENTS.sub("", unicodedata.normalize("NFD", word)))
+    plain = _ACCENTS.sub("", unicodedata.normalize("NFD", word))
+    return unicodedata.normalize("NFC", plain).replace("\u0131", "i")  # as of the other accents, which mark this one

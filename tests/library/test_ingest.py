@@ -719,3 +719,19 @@ def test_a_file_that_is_named_twice_fails_once(workspace: Workspace, tmp_path: P
     (tmp_path / "bad.pdf").write_bytes(b"%PDF-1.4 nothing")
     report = workspace.library.ingest_paths([tmp_path / "bad.pdf", str(tmp_path / "bad.pdf")], "notes")
     assert [failure.source for failure in report.failed] == [str(tmp_path / "bad.pdf")]
+
+
+def test_of_two_folders_with_a_file_of_one_name_the_second_loses_nothing(workspace: Workspace, tmp_path: Path) -> None:
+    folders = [write(tmp_path / name, same=paragraphs(name.capitalize())) for name in ("tea", "rain")]
+    for _ in range(2):
+        report = workspace.library.ingest_paths(folders, "notes", replace=True)
+        assert [failure.source for failure in report.failed] == [str(folders[1] / "same.txt")]
+        assert "".join(texts_of(workspace, "same.txt")).startswith("Tea")
+    assert (report.skipped, report.updated) == (["same.txt"], [])
+
+
+def test_a_file_that_others_call_as_our_database_hides_nothing(workspace: Workspace, tmp_path: Path) -> None:
+    folder = write(tmp_path / "in", a=paragraphs("Tea"))
+    write(folder / "evaluation", report=paragraphs("Rain"))
+    (folder / "store.db").write_bytes(b"somebody's")
+    assert workspace.library.ingest_folder(folder, "notes").added == ["a.txt", "evaluation/report.txt"]

@@ -46,6 +46,8 @@ ACTS: dict[str, Callable[[LocalStore], object]] = {
     "delete": lambda store: store.delete(where={"source_file": "a.md"}),
     "put": lambda store: put(store, version_of("a.md", 2)),
     "move": lambda store: store.move_source("b.md", "c", "d"),
+    "verify": lambda store: store.verify(),
+    "repair": lambda store: store.repair(),
 }
 
 
@@ -66,7 +68,9 @@ def test_a_store_whose_folder_was_replaced_neither_answers_nor_writes(
         for _ in range(2):
             with pytest.raises(StoreError, match="was removed or replaced while it was open here; .* open the store"):
                 ACTS[act](store)
-    if change is not remove:
+    if change is remove:
+        assert not folder.exists()  # nobody made it again to lock it
+    else:
         with closing(LocalStore(folder)) as store:
             check(store, truth_of(B, C) if change is replace else truth_of(A))
             assert store.verify() == []
