@@ -51,7 +51,7 @@ def translation(folder: Path, error: BaseException) -> StoreError:
     if "LockBusy" in said:
         return StoreLockedError(f"{place} is being written to by another process; wait until it is done")
     number = _number(error, said)
-    if not number and "Worker thread failed" in said and disk_usage(folder).free < ROOM:
+    if not number and "Worker thread failed" in said and folder.exists() and disk_usage(folder).free < ROOM:
         number = errno.ENOSPC  # of which tantivy's writer tells nothing
     if number in REMEDIES:
         return StoreError(f"{place} cannot be used: {os.strerror(number)!r}; {REMEDIES[number]}, and try again")
