@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from time import perf_counter
@@ -95,17 +95,11 @@ class DocumentService:
         check_optional(progress=progress)
         self.collections.entry(collection)
         self._check_path(path, collection, "folder")
-        return self._ingest_folder(path, collection, prune, follow_links, replace, progress, {})
+        ingest = partial(self._ingest, collection=collection, progress=progress, replace=replace)
+        return self._ingest_folder(path, collection, prune, follow_links, ingest)
 
     def _ingest_folder(
-        self,
-        path: str | Path,
-        collection: str,
-        prune: bool,
-        follow_links: bool,
-        replace: bool,
-        progress: Progress | None,
-        taken: dict[str, IngestSource],
+        self, path: str | Path, collection: str, prune: bool, follow_links: bool, ingest: Callable[..., IngestReport]
     ) -> IngestReport:
         listing = list_folder(path, follow_links=follow_links, config=self.collections.path.parent)
         stored = self.store.sources(collection) if listing.complete else []
@@ -114,7 +108,7 @@ class DocumentService:
             raise nothing_readable(path)
         if prune and gone and not listing.files:
             raise emptied(path, collection, gone)
-        report = self._ingest(listing.files, collection, progress, replace=replace, taken=taken)
+        report = ingest(listing.files)
         report.failed.extend(listing.failed)
         report.warnings.extend(listing.warnings())
         report.vanished = gone
@@ -144,12 +138,12 @@ class DocumentService:
             self._check_path(path, collection)
         paths = without_covered(paths, follow_links=follow_links, config=self.collections.path.parent)
         files = [one_file(path) for path in paths if not Path(path).is_dir()]
-        taken: dict[str, IngestSource] = {}
-        report = self._ingest(files, collection, progress, replace=replace, taken=taken)
+        ingest = partial(self._ingest, collection=collection, progress=progress, replace=replace, taken={})
+        report = ingest(files)
         for path in paths:
             if Path(path).is_dir():
                 try:
-                    report.merge(self._ingest_folder(path, collection, prune, follow_links, replace, progress, taken))
+                    report.merge(self._ingest_folder(path, collection, prune, follow_links, ingest))
                 except SourceError as error:
                     if len(paths) == 1:
                         raise

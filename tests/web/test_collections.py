@@ -58,7 +58,8 @@ def test_a_collection_is_added_filled_described_renamed_and_deleted(
     with open_workspace(root) as workspace:
         assert workspace.library.list_sources("bench") == ["rotor.md"]
     page.get_by_role("button", name="Delete bench").click()
-    expect(page.get_by_role("dialog")).to_contain_text("1 source with 1 chunk goes with it")
+    # By its name: the dialog before it fades out.
+    expect(page.get_by_role("dialog", name="Delete bench?")).to_contain_text("1 source with 1 chunk goes with it")
     page.get_by_role("button", name="Cancel").click()
     expect(page.get_by_role("row", name="bench")).to_be_visible()
     page.get_by_role("button", name="Delete bench").click()
