@@ -129,9 +129,8 @@ taken.wait()
 child = os.fork()
 if child == 0:
     got = [lock.acquire(timeout=0) if lock is not flusher._waits else lock.acquire(False) for lock in locks]
-    print(got == [True] * len(locks), flush=True)
-    os._exit(0)
-os.waitpid(child, 0)
+    os._exit(got != [True] * len(locks))  # told by its end: its words would mix with Python's warning of forks
+print(os.waitpid(child, 0)[1] == 0)
 done.set()
 thread.join()
 """
