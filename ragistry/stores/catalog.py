@@ -79,8 +79,8 @@ class Catalog:
         self.dimension = dimension
         self.groups = groups or {}
         self.chunks = sum(group.chunks for group in self.groups.values())
-        self._by_first = {group.first: group.id for group in self.groups.values()}
-        self._firsts = sorted(self._by_first)
+        self._in_order = sorted(self.groups.values(), key=lambda group: group.first)
+        self._firsts = [group.first for group in self._in_order]
         self._sources: list[SourceInfo] | None = None
         self._by_collection: dict[str | None, list[Group]] = {}
         for group in self.groups.values():
@@ -145,8 +145,10 @@ class Catalog:
     def group_at(self, key: int) -> Group | None:
         """The group that has this key, if one has."""
         place = bisect_right(self._firsts, key) - 1
-        group = self.groups[self._by_first[self._firsts[place]]] if place >= 0 else None
-        return group if group is not None and key < group.first + group.chunks else None
+        if place < 0:
+            return None
+        group = self._in_order[place]
+        return group if key < group.first + group.chunks else None
 
     def select(self, where: Where | None) -> Selection:
         """What meets a condition in its normal form; None: everything."""

@@ -95,12 +95,16 @@ def analysis_record(language: str) -> dict[str, Any]:
     return {"version": VERSION, "language": canonical_language(language), "snowball": Stemmer.version()}
 
 
-@lru_cache(maxsize=64)  # a router and the index ask one after the other
 def query_terms(text: str, language: str = "english") -> Mapping[str, int]:
     """The terms to search for and how often each was asked for.
 
     Stop words are left out unless there is nothing else: "to be or not to be" can be found.
     """
+    return _query_terms(text, language)  # whose cache takes a default and the same said in words for two
+
+
+@lru_cache(maxsize=64)  # a router and the index ask one after the other
+def _query_terms(text: str, language: str) -> Mapping[str, int]:
     counts = Counter(analyse(text, language))
     telling = {term: count for term, count in counts.items() if term not in _stop_terms(canonical_language(language))}
     return MappingProxyType(telling or counts)

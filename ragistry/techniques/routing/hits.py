@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from itertools import chain
 from math import fsum
 from typing import Protocol, runtime_checkable
 
@@ -61,15 +61,15 @@ class HitsRouter:
                 scores[name].append(score)
         shares = votes(scores)
         best = max(shares, key=shares.__getitem__)
-        return replace(decide("evidence", shares, _fit(query, scores[best]), self.limits, "by words"), hits=hits)
+        return decide("evidence", shares, _fit(query, scores[best]), self.limits, "by words", hits)
 
 
 def votes(scores: Mapping[str, Sequence[float]]) -> dict[str, float]:
     """The share of every collection in hits by BM25, weighted by score; 0 where nothing was found."""
-    best = max((score for of_one in scores.values() for score in of_one), default=0.0)
+    best = max(chain.from_iterable(scores.values()), default=0.0)
     if best <= 0:
         return dict.fromkeys(scores, 0.0)
-    weights = {name: fsum([(score / best) ** STEEPNESS for score in of_one]) for name, of_one in scores.items()}
+    weights = {name: fsum([(score / best) ** STEEPNESS for score in found]) for name, found in scores.items()}
     total = fsum(weights.values())
     return {name: weight / total for name, weight in weights.items()}
 

@@ -97,7 +97,9 @@ class Limits:
     most: int = 3
 
 
-def decide(router: str, scores: Mapping[str, float], fit: float, limits: Limits, note: str = "") -> Route:
+def decide(
+    router: str, scores: Mapping[str, float], fit: float, limits: Limits, note: str = "", hits: Hits | None = None
+) -> Route:
     """The route that scores lead to. Raises `TechniqueError` for a score that is not finite."""
     ordered = best_first(scores)
     values = list(ordered.values())
@@ -106,14 +108,14 @@ def decide(router: str, scores: Mapping[str, float], fit: float, limits: Limits,
         raise TechniqueError(f"router {router!r}: the score of {strange!r} is not a finite number; check its embedder")
     margin = values[0] - values[1] if len(values) > 1 else None
     if fit < limits.threshold:
-        return Route(router, "nothing fits", (), ordered, margin, fit, note)
+        return Route(router, "nothing fits", (), ordered, margin, fit, note, hits)
     if not any(values):
-        return Route(router, "no evidence", tuple(ordered), ordered, margin, fit, note)
+        return Route(router, "no evidence", tuple(ordered), ordered, margin, fit, note, hits)
     near = [name for name, value in ordered.items() if values[0] - value < limits.margin] or [next(iter(ordered))]
     rule: Rule = "best" if len(near) == 1 else "small margin"
-    return Route(router, rule, tuple(near[: limits.most]), ordered, margin, fit, note)
+    return Route(router, rule, tuple(near[: limits.most]), ordered, margin, fit, note, hits)
 
 
 def best_first(scores: Mapping[str, float]) -> dict[str, float]:
     """The scores, the highest first; equal ones in the order of the names."""
-    return dict(sorted(scores.items(), key=lambda item: (-item[1], item[0])))
+    return {name: -below for below, name in sorted([(-score, name) for name, score in scores.items()])}
