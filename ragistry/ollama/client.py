@@ -47,10 +47,9 @@ class OllamaClient:
         keep_alive: str | float | None = None,
         api_key: str | None = None,
     ) -> None:
-        self.host = resolve_host(host)
         key = api_key or os.environ.get("OLLAMA_API_KEY")
         self._server = JsonClient(
-            self.host,
+            resolve_host(host),
             server="Ollama",
             remedy="start it with `ollama serve`, or set OLLAMA_HOST to where it runs",
             timeout=timeout,
@@ -58,6 +57,7 @@ class OllamaClient:
             backoff=backoff,
             headers={"Authorization": f"Bearer {key}"} if key else None,
         )
+        self.host = self._server.base_url
         self._keep_alive = {} if keep_alive is None else {"keep_alive": keep_alive}
         self._limits: dict[str, Limits] = {}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import os
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 from ragistry.errors import ConfigError
 from ragistry.utils.urls import split_login
@@ -19,13 +19,13 @@ def resolve_host(host: str | None = None) -> str:
 
 
 def parse_host(host: str | None) -> str:
-    """``scheme://host:port[/path]`` without a slash at its end.
+    """``scheme://[login@]host:port[/path]`` without a slash at its end.
 
     A missing host is this machine, a missing scheme http, a missing port 11434, or the scheme's own where a scheme is
     written. An address that servers listen on but nobody can call (``0.0.0.0``, ``::``) is this machine too.
-    A name and a password are left out: Ollama asks for none. Raises `ConfigError`.
+    A name and a password stay before the host, for a proxy that asks for them. Raises `ConfigError`.
     """
-    text, _ = split_login((host or "").strip().strip("\"'").strip())
+    text, login = split_login((host or "").strip().strip("\"'").strip())
     scheme, written, rest = text.partition("://")
     if not written:
         scheme, rest = "http", text
@@ -37,7 +37,8 @@ def parse_host(host: str | None) -> str:
     except ValueError as error:
         raise ConfigError(f"the address of Ollama is malformed: {text!r} ({error}); write host:port") from error
     port = port or (_PORTS[scheme] if written else PORT)
-    return f"{scheme}://{_callable(name or '127.0.0.1')}:{port}/{parts.path.strip('/')}".rstrip("/")
+    before = "" if login is None else f"{quote(login.user, safe='')}:{quote(login.password, safe='')}@"
+    return f"{scheme}://{before}{_callable(name or '127.0.0.1')}:{port}/{parts.path.strip('/')}".rstrip("/")
 
 
 def _bracketed(rest: str) -> str:

@@ -228,3 +228,10 @@ def test_a_key_is_sent_where_there_is_one(server: OllamaServer, monkeypatch: pyt
         with OllamaClient(server.url, api_key=key) as client:
             client.version()
         assert server.requests[-1].headers["Authorization"] == expected
+
+
+def test_a_login_in_the_address_is_sent_and_not_shown(server: OllamaServer) -> None:
+    with OllamaClient(server.url.replace("//", "//me:p%2Fw@")) as client:
+        client.version()
+        assert client.host == server.url
+    assert server.requests[-1].headers["Authorization"] == "Basic bWU6cC93"

@@ -31,6 +31,7 @@ BETTER_THAN_THE_OFFICIAL_CLIENT = {
     "http://[::]:8000": "http://[::1]:8000",
     "::1": "http://[::1]:11434",
     ' "gpu.example:8000" ': "http://gpu.example:8000",
+    "me:p%2Fw@gpu.example": "http://me:p%2Fw@gpu.example:11434",
 }
 ADDRESSES = st.builds(
     "{}{}{}{}".format,
