@@ -27,6 +27,8 @@ from ragistry.utils.analysis import analyse
 
 PASSAGES = ("scifact", "hotpotqa-pooled500", "cranfield", "cisi", "cacm", "npl")
 CHUNK = 830
+SOURCE = 20
+"""Chunks of a source, as they lie in a collection whose sources came between those of others."""
 SPEED_BAR = 2.0
 
 
@@ -131,6 +133,8 @@ def selections(count: int) -> Iterator[tuple[str, np.ndarray]]:
     for share in (0.5, 0.05, 0.005):
         size = int(count * share)
         yield f"filter {share:.1%}, scattered", np.sort(dice.choice(count, size, replace=False))
+        firsts = np.sort(dice.choice(count // SOURCE, size // SOURCE, replace=False)) * SOURCE
+        yield f"filter {share:.1%}, sources", np.add.outer(firsts, np.arange(SOURCE)).ravel()
         yield f"filter {share:.1%}, one run", np.arange(count // 3, count // 3 + size)
 
 

@@ -15,8 +15,9 @@ Scores = NDArray[np.float32]
 
 SLACK = 8
 GROWTH = 4
-KEY_COST = 3
-"""A key that tantivy looks up costs as much as this many hits that are fetched and thrown away."""
+OVERFETCH = 1.5
+KEY_COST, BLOCK_COST = 3, 4
+"""A key, or a block of keys, that tantivy looks up costs as much as this many hits that are fetched and thrown away."""
 
 
 def any_of(schema: Schema, terms: Mapping[str, int]) -> Query:
@@ -40,12 +41,12 @@ def best(
     if allowed is not None:
         if not len(allowed):
             return _empty()
-        query, share = _narrowed(searcher, schema, query, allowed)
-        fetch = int(1.5 * top_k / share)
+        query, share = _narrowed(searcher, schema, query, allowed, top_k)
+        fetch = int(OVERFETCH * top_k / share)
     fetch += SLACK
     while True:
         if allowed is not None and KEY_COST * len(allowed) <= fetch:
-            query, allowed, fetch = _filtered(query, _one_of(schema, allowed)), None, top_k + SLACK
+            query, allowed, fetch = _filtered(query, _any(schema, KEY, allowed)), None, top_k + SLACK
         limit = min(fetch, searcher.num_docs + 1)
         keys, scores = fetched(searcher, query, limit)
         last = scores[-1] if len(scores) == limit else -np.inf
@@ -76,19 +77,28 @@ def _empty() -> tuple[Keys, Scores]:
     return np.empty(0, np.int64), np.empty(0, np.float32)
 
 
-def _narrowed(searcher: Searcher, schema: Schema, query: Query, allowed: Keys) -> tuple[Query, float]:
-    """The query within the blocks that the allowed keys span, and the share of these which they are."""
+def _narrowed(searcher: Searcher, schema: Schema, query: Query, allowed: Keys, top_k: int) -> tuple[Query, float]:
+    """The query within blocks in which the allowed keys lie, and the share of these which they are."""
     first, last = int(allowed[0]) // BLOCK_SIZE, int(allowed[-1]) // BLOCK_SIZE
     within = min((last - first + 1) * BLOCK_SIZE, searcher.num_docs)
+    limit = OVERFETCH * top_k * within / len(allowed) / BLOCK_COST
+    if len(allowed) / BLOCK_SIZE < limit:  # else there are too many blocks, which need not be told apart
+        blocks = allowed // BLOCK_SIZE
+        blocks = blocks[np.diff(blocks, prepend=blocks[0] - 1) > 0]
+        if len(blocks) < min(limit, last - first + 1):
+            some = _any(schema, BLOCK, blocks)
+            return _filtered(query, some), min(1.0, len(allowed) / (len(blocks) * BLOCK_SIZE))
     if within < searcher.num_docs / 2:
-        blocks = Query.range_query(schema, BLOCK, FieldType.Integer, first, last, use_inverted_index=True)
-        query = _filtered(query, blocks)
+        blocks_between = Query.range_query(schema, BLOCK, FieldType.Integer, first, last, use_inverted_index=True)
+        query = _filtered(query, blocks_between)
     return query, min(1.0, len(allowed) / max(within, 1))
 
 
-def _one_of(schema: Schema, keys: Keys) -> Query:
+def _any(schema: Schema, field: str, numbers: Keys) -> Query:
     # Up to some 700 keys faster than `Query.term_set_query`, which walks the whole dictionary of keys.
-    return Query.boolean_query([(Occur.Should, Query.term_query(schema, KEY, key, "basic")) for key in keys.tolist()])
+    return Query.boolean_query(
+        [(Occur.Should, Query.term_query(schema, field, number, "basic")) for number in numbers.tolist()]
+    )
 
 
 def _filtered(query: Query, condition: Query) -> Query:
