@@ -16,6 +16,10 @@ from ragistry.library.ingest import Progress
 from ragistry.library.scope import being_renamed
 from ragistry.protocols import LocksWrites, MovesCollections, SourceStore, VectorLookup
 from ragistry.types import EmbeddedChunk, SourceInfo
+from ragistry.utils.wording import agreeing
+
+NAMED = 5
+"""Sources that a message names at most."""
 
 
 def rename(
@@ -73,10 +77,18 @@ def _end(collections: CollectionsFile, name: str) -> None:
 
 def _give_all(store: SourceStore, former: str, name: str, progress: Progress | None) -> int:
     there = {info.source_file: info for info in store.sources(name)}
-    for info in store.sources(former) if there else ():
-        twin = there.get(info.source_file)
-        if twin is not None:  # one that is whole is the later of the two
-            store.replace_source(former if twin.source_hash else name, info.source_file, [])
+    twins = [(info, there[info.source_file]) for info in store.sources(former) if info.source_file in there]
+    others = [info.source_file for info, twin in twins if not _halves_of_one(info, twin)]
+    if others:
+        raise StoreError(
+            f"collections {former!r} and {name!r} both have {agreeing(len(others), '[a source|sources]')} called "
+            f"{', '.join(map(repr, others[:NAMED]))}{', …' if len(others) > NAMED else ''}; take `formerly: {former}` "
+            f"out of the entry of {name!r}, take {former!r} back with `ragistry collections add {former}`, and move or "
+            "delete one of each; nothing was changed"
+        )
+    for info, twin in twins:
+        keeps_twin = twin.source_hash and (not info.source_hash or twin.ingested_at >= info.ingested_at)
+        store.replace_source(former if keeps_twin else name, info.source_file, [])
     if isinstance(store, MovesCollections):
         return store.move_collection(former, name)
     sources, moved = store.sources(former), 0
@@ -85,6 +97,16 @@ def _give_all(store: SourceStore, former: str, name: str, progress: Progress | N
             progress(info.source_file, done, len(sources))
         moved += store.move_source(info.source_file, former, name)
     return moved
+
+
+def _halves_of_one(info: SourceInfo, twin: SourceInfo) -> bool:
+    """Whether both are the same source, of which one is not whole or older: else one would be lost.
+
+    As after a move that was interrupted, and not after somebody wrote ``formerly`` into the entry of another collection.
+    """
+    if info.source_hash and twin.source_hash:
+        return info.source_hash == twin.source_hash or info.source_path == twin.source_path != ""
+    return (info.source, info.source_path) == (twin.source, twin.source_path)
 
 
 def move(store: SourceStore, info: SourceInfo, to_collection: str, *, overwrite: bool) -> int:

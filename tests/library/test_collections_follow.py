@@ -126,14 +126,20 @@ with open_workspace({str(filled.root)!r}) as opened:
         assert_renamed(again.library)
 
 
-def test_a_source_that_both_names_have_is_the_later_one(filled: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
-    library = filled.library
+def test_a_source_that_both_names_have_is_the_later_one(
+    filled: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    library, file = filled.library, tmp_path / "one.txt"
+    file.write_text("Tea of one.", encoding="utf-8")
+    library.delete_source("one.txt", "notes")
+    library.ingest_file(file, "notes")
     with monkeypatch.context() as patch:
         patch.setattr(library.store, "move_collection", dying(0)(library.store.move_collection))
         with pytest.raises(Crash):
             library.rename_collection("notes", "shelf")
         patch.setattr(library, "_complete_renames", lambda: None)  # as a process that had looked before the rename
-        library.ingest_text("A later text.", "one.txt", "shelf")
+        file.write_text("A later text.", encoding="utf-8")
+        library.ingest_file(file, "shelf")
     library.create_collection("another")
     assert_renamed(library)
     assert [d.content for d in library.store.get([chunk_id("shelf", "one.txt", 0)])] == ["A later text."]

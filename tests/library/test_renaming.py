@@ -132,3 +132,20 @@ def test_text_around_a_passage_is_found_between_two_names(between: Workspace) ->
     found = around(between.store, hit)
     assert found.before
     assert found.after
+
+
+def test_a_former_name_written_into_the_entry_of_another_takes_nothing_from_either(filled: Workspace) -> None:
+    library = filled.library
+    library.ingest_text("Salt is taxed.", "1.txt", "econ")
+    path = library.collections.path
+    asked = path.read_text(encoding="utf-8")
+    entry = next(item for item in asked.split("  - ") if item.startswith("name: notes"))
+    path.write_text(asked.replace(f"  - {entry}", "").replace("name: econ", "name: econ\n    formerly: notes"))
+    with pytest.raises(StoreError, match=r"'notes' and 'econ' both have a source called '1.txt'; take `formerly"):
+        library.ingest_text("Pepper", "pepper.txt", "econ")
+    assert filled.store.count({"collection": "notes"}) > 0
+    assert library.search("salt", "econ", technique="bm25").documents
+    path.write_text(path.read_text(encoding="utf-8").replace("    formerly: notes\n", ""))
+    library.create_collection("notes")
+    library.move_source("1.txt", "notes", "econ", overwrite=True)
+    assert library.list_sources("notes") == ["0.txt", "2.txt"]
