@@ -102,7 +102,7 @@ def _give_all(store: SourceStore, former: str, name: str, progress: Progress | N
 def _halves_of_one(info: SourceInfo, twin: SourceInfo) -> bool:
     """Whether both are the same source, of which one is not whole or older: else one would be lost.
 
-    As after a move that was interrupted, and not after somebody wrote ``formerly`` into the entry of another collection.
+    As after a move that was interrupted; who writes ``formerly`` into another entry brings together what differs.
     """
     if info.source_hash and twin.source_hash:
         return info.source_hash == twin.source_hash or info.source_path == twin.source_path != ""

@@ -11,7 +11,7 @@ from ragistry.config.problems import Problems
 from ragistry.config.yaml_file import YamlFile
 from ragistry.errors import ConfigError
 from ragistry.techniques.catalogue import BrokenPluginError, find_class
-from ragistry.techniques.entry import Entry
+from ragistry.techniques.entry import AUTO, DEFAULT_TECHNIQUE, WITH_WORDS, Entry
 from ragistry.techniques.shape import complaints, takes_everything, wanted_resources
 from ragistry.utils.suggest import did_you_mean
 
@@ -32,7 +32,8 @@ def check_entries(file: YamlFile, entries: dict[str, Entry], problems: Problems)
         _find(file, entry, checked, problems)
     for name in list(checked.classes):
         _check_config(file, entries[name], checked.classes[name], problems)
-    links = {name: _references(entries[name], checked.classes.get(name)) for name in entries}
+    named = {name: _references(entries[name], checked.classes.get(name)) for name in entries}
+    links = {name: [one for other in used for one in _meant(other, entries)] for name, used in named.items()}
     for name, used in links.items():
         _check_references(file, entries[name], used, entries, problems)
     for cycle in _cycles(links):
@@ -78,6 +79,12 @@ def _references(entry: Entry, cls: type[Any] | None) -> list[str]:
     named = [entry.base] if entry.base is not None else []
     more = getattr(cls, "references", None)
     return [*named, *entry.bases, *(more(entry.config) if callable(more) else [])]
+
+
+def _meant(name: str, entries: dict[str, Entry]) -> list[str]:
+    """What a name may stand for: ``auto`` for one of two, whichever can run."""
+    either = [one for one in (WITH_WORDS, DEFAULT_TECHNIQUE) if one in entries]
+    return either if name == AUTO and name not in entries and either else [name]
 
 
 def _check_references(

@@ -9,6 +9,11 @@ from ragistry.config.problems import Problems
 from ragistry.config.yaml_file import YamlFile
 
 RESERVED = ("use", "base", "bases")
+DEFAULT_TECHNIQUE = "naive"
+WITH_WORDS = "hybrid"
+AUTO = "auto"
+"""As ``default`` of a file or ``base`` of an entry, where nothing else is called that: `WITH_WORDS` where the store
+searches words, else `DEFAULT_TECHNIQUE`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,16 +11,11 @@ from ragistry.config.problems import Problems
 from ragistry.config.yaml_file import YamlFile, read_yaml
 from ragistry.errors import ConfigError, InvalidConfigError, UnknownTechniqueError
 from ragistry.techniques.check import Checked, check_entries
-from ragistry.techniques.entry import Entry, read_entries
+from ragistry.techniques.entry import AUTO, DEFAULT_TECHNIQUE, WITH_WORDS, Entry, read_entries
 from ragistry.techniques.registered import RegisteredTechnique, told_of
 from ragistry.techniques.shape import RESOURCES, SETTING, takes_everything, wanted_resources
 from ragistry.utils.forking import brief_rlock
 from ragistry.utils.suggest import did_you_mean
-
-DEFAULT_TECHNIQUE = "naive"
-AUTO = "auto"
-"""As ``default`` of a file: `WITH_WORDS` where the store searches words, else `DEFAULT_TECHNIQUE`."""
-WITH_WORDS = "hybrid"
 
 
 class TechniqueRegistry:
@@ -27,7 +23,7 @@ class TechniqueRegistry:
 
     ``resources`` gives what constructors ask for by parameter name (``store``, ``embedder``, …). It may be any
     mapping; an item is looked up when the first technique that wants it is built. ``searches_words``: whether its
-    store does, which ``default: auto`` goes by. ``one_place``: there is nothing to choose from, as over the store of a
+    store does, which ``auto`` goes by. ``one_place``: there is nothing to choose from, as over the store of a
     repository; a technique that chooses where to search then stands for what it stands on, wherever it is named.
     """
 
@@ -68,21 +64,25 @@ class TechniqueRegistry:
     @property
     def default(self) -> str:
         """The technique of a search that names none: the file's ``default``, else ``naive``, else its first."""
-        names = self.names()
-        named = self.file.data.get("default")
-        if named == AUTO and AUTO not in names:
-            named = WITH_WORDS if self.searches_words and WITH_WORDS in names else None
-        named = named or (DEFAULT_TECHNIQUE if DEFAULT_TECHNIQUE in names else None)
-        return str(named or next(iter(names), DEFAULT_TECHNIQUE))
+        named, names = self.file.data.get("default"), self.names()
+        meant = self._meant(DEFAULT_TECHNIQUE if named is None else str(named))
+        return meant if meant in names or named not in (None, AUTO) else next(iter(names), meant)
+
+    def _meant(self, name: str) -> str:
+        """The technique that a name stands for: ``auto`` is what can run here."""
+        if name != AUTO or AUTO in self.names():
+            return name
+        return WITH_WORDS if self.searches_words and WITH_WORDS in self.names() else DEFAULT_TECHNIQUE
 
     def names(self) -> list[str]:
         """Every technique that works, in the order of the file."""
         return list(self._checked.classes)
 
     def entry(self, name: str) -> Entry:
-        """How the technique is configured. Raises `UnknownTechniqueError`."""
+        """How the technique is configured, ``auto`` as what it means here. Raises `UnknownTechniqueError`."""
         self._known(name)
-        return self._checked.entries[name]
+        entry = self._checked.entries[name]
+        return entry if entry.base is None else replace(entry, base=self._meant(entry.base))
 
     def technique_class(self, name: str) -> type[Any]:
         """The class that the technique is made of. Raises `UnknownTechniqueError`."""
@@ -99,7 +99,7 @@ class TechniqueRegistry:
             name = self._searching(name)
         with self._lock:
             if name not in self._built:
-                self._built[name] = RegisteredTechnique(name, self._build(self._checked.entries[name]))
+                self._built[name] = RegisteredTechnique(name, self._build(self.entry(name)))
             return self._built[name]
 
     def _searching(self, name: str) -> str:

@@ -67,7 +67,11 @@ def _entry_schema(name: str) -> tuple[dict[str, Any], dict[str, Any]]:
     wanted = wanted_resources(cls)
     required = list(schema.get("required", []))
     if "base" in wanted:
-        properties["base"] = {"type": "string", "description": "the technique that this one stands on"}
+        properties["base"] = {
+            "type": "string",
+            "description": "the technique that this one stands on; "
+            "auto: hybrid where the store searches words, else naive",
+        }
         required += ["base"] if wanted["base"] else []
     if "bases" in wanted:
         properties["bases"] = {"type": "array", "items": {"type": "string"}, "minItems": 1}

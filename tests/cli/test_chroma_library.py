@@ -45,10 +45,22 @@ def test_the_packaged_default_is_a_technique_that_runs_there(served: Run) -> Non
 def test_doctor_names_the_techniques_that_cannot_run_there(served: Run) -> None:
     done = served("doctor", "--json")
     findings = {finding["name"]: finding for finding in done.json["findings"]}
-    assert findings["techniques"]["detail"] == "naive, mmr; by default naive (the store does not search words)"
-    failed = findings["bm25, hybrid, parent_document, sentence_window, routed"]
+    works = "naive, mmr, parent_document, sentence_window, routed; by default naive (the store does not search words)"
+    assert findings["techniques"]["detail"] == works
+    failed = findings["bm25, hybrid"]
     assert (done.code, failed["state"]) == (0, "warning")
     assert "does not search words" in failed["detail"]
+
+
+def test_what_stands_on_the_default_runs_there_and_a_query_is_routed(served: Run, tmp_path: Path) -> None:
+    (tmp_path / "soil.txt").write_text("Compost makes soil loose.", encoding="utf-8")
+    assert served("ingest", "soil.txt", "--collection", "garden", "--create", "Gardens").code == 0
+    for technique in ("parent_document", "sentence_window", "routed"):
+        found = served("search", "compost for soil", "--technique", technique, "--json")
+        assert found.code == 0, found.err
+        assert found.json["documents"][0]["metadata"]["source_file"] == "soil.txt"
+    route = served("route", "compost for soil", "--json")
+    assert (route.code, route.json["chosen"]) == (0, ["garden"]), route.err
 
 
 def test_a_default_of_ones_own_that_cannot_run_there_is_an_error_with_its_remedy(served: Run, tmp_path: Path) -> None:

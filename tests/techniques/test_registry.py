@@ -248,3 +248,30 @@ def test_choosing_techniques_that_lead_to_each_other_come_to_an_end(tmp_path: Pa
     registry.one_place = True
     with pytest.raises(ConfigError, match="'alone' needs a targets, and none is configured here"):
         registry.get("alone")
+
+
+def test_auto_as_a_base_is_what_the_store_can_do(tmp_path: Path) -> None:
+    text = """techniques:
+  naive: {use: "HERE:Echo"}
+  hybrid: {use: "HERE:Shout", base: naive}
+  loud: {use: "HERE:Shout", base: auto}
+"""
+    registry = load(tmp_path, text)
+    assert (registry.entry("loud").base, registry.entry("hybrid").base) == ("hybrid", "naive")
+    without = load(tmp_path, text)
+    without.searches_words = False
+    assert without.entry("loud").base == "naive"
+    assert [document.content for document in without.get("loud").retrieve("q")] == ["Q"]
+    assert (
+        load(tmp_path, text.replace("loud:", "auto:").replace("base: auto", "base: naive")).entry("auto").base
+        == "naive"
+    )
+
+
+@pytest.mark.parametrize(("text", "said"), [
+    ('techniques:\n  loud: {use: "HERE:Shout", base: auto}\n', "techniques.loud.base: no technique 'auto'"),
+    ('techniques:\n  hybrid: {use: "HERE:Shout", base: auto}\n', "stand on each other: hybrid -> hybrid"),
+])  # fmt: skip
+def test_auto_stands_for_a_technique_that_is_there_and_another(tmp_path: Path, text: str, said: str) -> None:
+    with pytest.raises(InvalidConfigError, match=said):
+        load(tmp_path, text)
