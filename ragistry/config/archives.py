@@ -19,6 +19,9 @@ CollectionName = Annotated[str, StringConstraints(pattern=r"^[a-zA-Z0-9][a-zA-Z0
 OptionalURL = Annotated[ServerURL | None, BeforeValidator(lambda url: None if url == "" else url)]
 """A form that is sent with an empty field has none, as an empty variable is one that is not set."""
 
+Text = Annotated[str, BeforeValidator(lambda text: "" if text is None else text)]
+"""What a form, or a key of YAML with nothing after it, leaves empty comes as null."""
+
 
 def _free(name: str) -> str:
     if name == NONE:
@@ -40,11 +43,11 @@ class RagArchiveConfig(BaseModel):
     embedding_model: Name = Field(description="the model that its vectors come from")
     chromadb_url: OptionalURL = Field(default=None, repr=False, description="address of its Chroma server")
     tei_url: OptionalURL = Field(default=None, repr=False, description="address of the server that embeds queries")
-    description: str = Field(default="", description="what is in it, for agents and routers")
+    description: Text = Field(default="", description="what is in it, for agents and routers")
     layer: Name | None = Field(default=None, description="the layer that is searched; `*`: every layer")
     tenant: Segment | None = Field(default=None, description="tenant of the Chroma server")
     database: Segment | None = Field(default=None, description="database of the Chroma server")
-    headers: dict[str, str] = Field(
+    headers: Annotated[dict[str, str], BeforeValidator(lambda headers: {} if headers is None else headers)] = Field(
         default_factory=dict, repr=False, description="sent with each request, to a proxy that asks for them"
     )
 
@@ -57,4 +60,9 @@ def distinct(archives: list[RagArchiveConfig]) -> list[RagArchiveConfig]:
     return archives
 
 
-Archives = Annotated[list[RagArchiveConfig], Field(max_length=MAX_ARCHIVES), AfterValidator(distinct)]
+Archives = Annotated[
+    list[RagArchiveConfig],
+    Field(max_length=MAX_ARCHIVES),
+    AfterValidator(distinct),
+    BeforeValidator(lambda archives: [] if archives is None else archives),
+]

@@ -13,7 +13,7 @@ from ragistry.config import yaml_edits
 from ragistry.config.files import NAME_RULE, CollectionEntry, DocumentsFile
 from ragistry.config.problems import Problems, explain
 from ragistry.config.replacing import remedy, replace_text, sweep
-from ragistry.config.settings import CONFIG_FOLDER, DEFAULTS
+from ragistry.config.settings import CONFIG_FOLDER, DEFAULTS, check_topic
 from ragistry.config.yaml_file import read_yaml
 from ragistry.errors import (
     CollectionAlreadyExistsError,
@@ -105,11 +105,13 @@ class CollectionsFile:
         return entry
 
     def update(self, name: str, *, description: str | None = None, display_name: str | None = None) -> CollectionEntry:
-        """Write another description or display name. Raises `CollectionNotFoundError`."""
-        wanted = {"description": description, "display_name": display_name}
-        fields = {key: value for key, value in wanted.items() if value is not None}
-        changed = _entry(**(self.entry(name).model_dump() | fields))
-        self._edit(lambda text: yaml_edits.with_fields(text, self._index(name), fields))
+        """Write another description or display name, "" for none. Raises `CollectionNotFoundError`."""
+        entry = self.entry(name)
+        wanted = {"description": (entry.description, description), "display_name": (entry.display_name, display_name)}
+        fields = {key: new or None for key, (old, new) in wanted.items() if new is not None and new != (old or "")}
+        changed = _entry(**(entry.model_dump() | fields))
+        if fields:
+            self._edit(lambda text: yaml_edits.with_fields(text, self._index(name), fields))
         return changed
 
     def begin_rename(self, name: str, new_name: str, before: Callable[[], object] = lambda: None) -> None:
@@ -139,6 +141,7 @@ class CollectionsFile:
         """Of a file that is right as a whole: a misspelt ``collections`` would be a library without any."""
         file, problems = read_yaml(self.path), Problems()
         entries: list[CollectionEntry] = []
+        check_topic(file, problems)
         try:
             entries = DocumentsFile.model_validate(file.data).collections
         except ValidationError as error:

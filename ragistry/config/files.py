@@ -16,7 +16,7 @@ from pydantic import (
 from pydantic_core import InitErrorDetails
 
 from ragistry.config.archive_settings import Seconds, Segment
-from ragistry.config.archives import Archives
+from ragistry.config.archives import Archives, Text
 from ragistry.utils.shown import shown
 
 
@@ -45,7 +45,7 @@ class CollectionEntry(Strict):
 
     name: str = Field(pattern=COLLECTION_NAME)
     display_name: str | None = None
-    description: str = ""
+    description: Text = ""
     formerly: str | None = Field(default=None, description="the name that its chunks still have, while it is renamed")
 
 
@@ -122,8 +122,3 @@ class VectorStoresFile(Strict):
 
     chromadb: ChromaSection = ChromaSection()
     archives: Archives = Field(default=[], description="collections of other Chroma servers, to route queries to")
-
-    @field_validator("archives", mode="before")
-    @classmethod
-    def _none_is_empty(cls, value: object) -> object:
-        return [] if value is None else value

@@ -113,7 +113,7 @@ def resolve(
     problems = Problems()
     files = {name: file for name in FILES if (file := _read(root / CONFIG_FOLDER / name, problems)) is not None}
     for name, file in files.items():
-        _check_topic(file, problems)
+        check_topic(file, problems)
         try:
             FILES[name].model_validate(file.data)
         except ValidationError as error:
@@ -150,7 +150,8 @@ def _remedy(name: str, known: list[str]) -> str:
     return f"set {'.'.join(keys)} in {CONFIG_FOLDER}/{file}"
 
 
-def _check_topic(file: YamlFile, problems: Problems) -> None:
+def check_topic(file: YamlFile, problems: Problems) -> None:
+    """Say of a key that documents.yaml once had what took its place."""
     if "topic" in file.data:
         topic = file.data.pop("topic")
         problems.add(

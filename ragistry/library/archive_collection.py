@@ -31,6 +31,8 @@ SCORES: dict[ScoreKind, Callable[[float], float]] = {
     "ip": lambda distance: 1.0 - distance,
 }
 """From the distance in each space of ChromaDB to a score that is higher where it is lower."""
+MOST = 300
+"""Rows that a server is asked for, where the nearest are copies of each other; more than this some refuse."""
 UNIT = 1e-3
 """By how much a length of 1 may be off, as it is where a model counts in 16 bits."""
 
@@ -84,6 +86,7 @@ class Archive:
     ) -> tuple[ScoreKind, list[Hit]]:
         """The space, and the ``top_k`` nearest passages of the archive's layer that meet ``where``, nearest first.
 
+        A text that is stored several times is there once, and in nobody's way; what has no text is not there.
         ``vector``: ``(d,)`` floats of unit length. ``with_cosines``: look at the vectors that were found, where only
         they tell the cosine. Raises `CollectionNotFoundError`, `EmbeddingMismatchError` (another dimension),
         `ChromaDBConnectionError`, `StoreError`.
@@ -133,9 +136,13 @@ class Archive:
         self, vector: Any, top_k: int, condition: dict[str, Any] | None, with_cosines: bool
     ) -> tuple[ScoreKind, list[Hit]]:
         rows, space, _ = self._open(len(vector))
+        wanted, ask = top_k, partial(_query, rows, vector, condition, with_cosines and space != "cosine")
         with translated(self.place):
-            found = _query(rows, vector, top_k, condition, with_vectors=with_cosines and space != "cosine")
-        return space, [self._hit(stored, space) for stored in found]
+            found = ask(wanted)
+            while len(told := _told(found)) < top_k and len(found) == wanted < MOST:
+                wanted = min(MOST, 4 * wanted)
+                found = ask(wanted)
+        return space, [self._hit(stored, space) for stored in told[:top_k]]
 
     def _hit(self, stored: Stored, space: ScoreKind) -> Hit:
         score = SCORES[space](stored.distance)
@@ -177,8 +184,17 @@ def _cosine(stored: Stored, space: ScoreKind) -> float | None:
     return 1.0 - (stored.distance / 2 if space == "l2" else stored.distance)
 
 
+def _told(found: list[Stored]) -> list[Stored]:
+    """Each text once, where it is nearest; rows without any say nothing."""
+    texts: dict[str, Stored] = {}
+    for stored in found:
+        if stored.row.text.strip():
+            texts.setdefault(stored.row.text, stored)
+    return list(texts.values())
+
+
 def _query(
-    rows: Collection, vector: Any, top_k: int, condition: dict[str, Any] | None, *, with_vectors: bool
+    rows: Collection, vector: Any, condition: dict[str, Any] | None, with_vectors: bool, top_k: int
 ) -> list[Stored]:
     """The nearest, nearest first; equal distances in the order of ids."""
     ask = partial(_ask, rows, vector, top_k, with_vectors)

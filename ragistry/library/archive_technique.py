@@ -52,7 +52,7 @@ class ArchiveTechnique:
         with stage("search", archive=self.name) as search:
             _, hits = self._asked(partial(self._archive.nearest, vector, limit, where))
             search.documents_out = len(hits)
-        return ranked(hit.document for hit in hits if hit.document.content.strip())
+        return ranked(hit.document for hit in hits)
 
     def count(self) -> int:
         """How many passages the collection has, of any layer. Raises `StoreError`."""

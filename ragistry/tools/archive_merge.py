@@ -28,12 +28,11 @@ def merged(found: Iterable[Found], top_k: int) -> list[Document]:
 
     Across models, and where vectors that are not of unit length keep a model's cosines unknown, by rank (reciprocal
     rank fusion). A text that was found several times is there once, at its best place: copies are no votes. A
-    document's id is that of its text; ``scores`` say by what it was ranked. Hits without text are left out.
+    document's id is that of its text; ``scores`` say by what it was ranked.
     """
     models: dict[Hashable, list[Found]] = {}
     for one in found:
-        told = [hit for hit in one.hits if hit.document.content.strip()]
-        models.setdefault(one.model, []).append(one._replace(hits=told))
+        models.setdefault(one.model, []).append(one)
     rankings = [ranking for of_model in models.values() for ranking in _rankings(of_model)]
     return rankings[0][:top_k] if len(rankings) == 1 else _by_best_rank(rankings)[:top_k]
 

@@ -37,7 +37,8 @@ def parse_arguments(arguments: Any, collections: Sequence[str]) -> SearchArgumen
         raise CallError(str(error)) from error
     if len(query) > QUERY_CHARACTERS:
         raise CallError(f"the query has {len(query):,} characters; {QUERY_CHARACTERS:,} are allowed, make it shorter")
-    collection, cursor = _text(given, "collection"), _text(given, "cursor")
+    # A model that has to fill in everything says "" where it means nothing; neither is ever called that.
+    collection, cursor = _text(given, "collection") or None, _text(given, "cursor") or None
     if collection is not None and collection not in collections:
         raise CallError(
             f"no collection {collection[:100]!r}{did_you_mean(collection[:100], collections)}; "

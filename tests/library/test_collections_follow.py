@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ragistry import Workspace, open_workspace
-from ragistry.errors import CollectionAlreadyExistsError, CollectionNotFoundError, StoreLockedError
+from ragistry.errors import CollectionAlreadyExistsError, CollectionNotFoundError, ConfigError, StoreLockedError
 from ragistry.library.service import DocumentService
 from ragistry.utils.ids import chunk_id
 
@@ -207,6 +207,32 @@ def test_a_former_name_that_is_defined_again_keeps_its_chunks(filled: Workspace)
 def test_a_description_edited_by_hand_is_seen_at_once(filled: Workspace) -> None:
     edit(filled, "Notes about everything", "Notes about tea")
     assert filled.library.list_collections()[0]["description"] == "Notes about tea"
+
+
+def test_what_is_not_changed_stays_as_its_owner_wrote_it(filled: Workspace) -> None:
+    library, path = filled.library, filled.library.collections.path
+    edit(filled, "name: econ\n", "name: econ\n    # for the course\n")
+    edit(filled, "description: Money", "description: >-\n      Money\n      and banks")
+    before = path.read_bytes()
+    library.update_description("econ", "Money and banks", display_name="")
+    assert path.read_bytes() == before
+    library.update_description("econ", "Money and banks", display_name="Economics")
+    assert path.read_bytes() == before.replace(b"and banks\n", b"and banks\n    display_name: Economics\n")
+    library.update_description("econ", "", display_name="")
+    row = next(row for row in library.list_collections() if row["name"] == "econ")
+    assert (row["description"], row["display_name"]) == ("", "econ")
+    assert "display_name" not in path.read_text(encoding="utf-8")
+
+
+def test_a_description_with_nothing_after_it_is_none(filled: Workspace) -> None:
+    edit(filled, "description: Money", "description:")
+    assert {row["name"]: row["description"] for row in filled.library.list_collections()}["econ"] == ""
+
+
+def test_a_topic_written_while_a_process_runs_is_told_what_took_its_place(filled: Workspace) -> None:
+    edit(filled, "collections:", "topic: Tea\ncollections:")
+    with pytest.raises(ConfigError, match="topic: 'Tea' is no longer used; describe each collection under"):
+        filled.library.list_collections()
 
 
 def test_a_file_that_cannot_be_written_keeps_the_chunks(filled: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:

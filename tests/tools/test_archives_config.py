@@ -105,6 +105,12 @@ def test_an_empty_address_is_one_that_is_not_set():
     assert (archive.chromadb_url, archive.tei_url) == (None, None)
 
 
+def test_what_is_null_is_what_is_not_there():
+    sent = {"archives": [{**ARCHIVE, "description": None, "headers": None, "layer": None}], "language": None}
+    assert extract_rag_config({"configurable": {"rag_config": sent}}) == extract_rag_config(configurable(ARCHIVE))
+    assert extract_rag_config({"configurable": {"rag_config": {"archives": None}}}) == ChromaRagConfig()
+
+
 def test_the_scheme_may_be_written_in_any_letters():
     assert RagArchiveConfig(**{**ARCHIVE, "chromadb_url": "HTTPS://Chroma/"}).chromadb_url == "https://Chroma"
 

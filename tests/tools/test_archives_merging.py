@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from ragistry.library.archive_technique import archive_technique
 from ragistry.testing.hashed import hashed_embedding
 from ragistry.testing.openai_server import OpenAIServer
 from ragistry.tools.archive_search import ArchiveSearch
@@ -90,3 +91,15 @@ def test_a_copy_has_its_best_rank(servers, other_model):
     best = next(d for d in found(servers, first, second).documents if d.content == EXACT)
     assert best.score == pytest.approx(1 / 61)
     assert best.metadata["archive"] == "First"
+
+
+def test_copies_in_an_archive_crowd_nothing_out(servers):
+    archive = servers.archive("Copied", [EXACT] * 30 + [" "] * 30 + [ALIKE, OTHER])
+    for top_k in (3, 5):
+        documents = found(servers, archive, top_k=top_k).documents
+        assert [document.content for document in documents] == [EXACT, ALIKE, OTHER]
+    routed = archive_technique(archive, servers.settings())
+    try:
+        assert [document.content for document in routed.retrieve(EXACT, top_k=2)] == [EXACT, ALIKE]
+    finally:
+        routed.close()

@@ -23,7 +23,13 @@ CALLS = JSON | st.fixed_dictionaries({}, optional={"query": JSON, "collection": 
 
 
 @pytest.mark.parametrize(
-    "given", [{"query": "tea", "collection": None, "cursor": None}, '{"query": "tea"}', b'{"query": "tea"}']
+    "given",
+    [
+        {"query": "tea", "collection": None, "cursor": None},
+        {"query": "tea", "collection": "", "cursor": ""},
+        '{"query": "tea"}',
+        b'{"query": "tea"}',
+    ],
 )
 def test_a_mapping_or_its_json_is_understood(given: Any) -> None:
     assert parse_arguments(given, []) == SearchArguments("tea")
@@ -44,7 +50,7 @@ def test_a_mapping_or_its_json_is_understood(given: Any) -> None:
         ({"query": "\ud800"}, "query has half of a character"),
         ({"qeury": "x"}, "unknown argument 'qeury'; did you mean 'query'"),
         ({"query": "x", "collection": 1}, "collection must be text, got 1"),
-        ({"query": "x", "collection": ""}, "no collection ''; there are 'tea'"),
+        ({"query": "x", "collection": "te"}, "no collection 'te'; did you mean 'tea'"),
         ({"query": "x", "cursor": "next"}, "'next' is not a cursor"),
         ({"query": "x", "cursor": "1.0.0123456789abcdeg"}, "is not a cursor"),
     ],
