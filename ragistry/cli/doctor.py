@@ -18,7 +18,8 @@ from ragistry.cli.collections import orphans
 from ragistry.cli.options import DebugOption, JsonOption, WorkspaceOption
 from ragistry.cli.output import console, print_json
 from ragistry.errors import RagistryError
-from ragistry.utils.wording import numbered
+from ragistry.utils.suggest import listed
+from ragistry.utils.wording import agreeing, numbered
 
 if TYPE_CHECKING:
     from ragistry.library.archive_technique import ArchiveTechnique
@@ -90,6 +91,7 @@ def _try_workspace(path: Path) -> list[Finding]:
             *_archives(opened),
             *_names(opened),
             *(_orphaned(opened) if store.state != "off" else ()),
+            *(_gone(opened) if store.state == "ok" else ()),
             _ollama(opened),
         ]
 
@@ -211,6 +213,24 @@ def _orphaned(opened: Workspace) -> list[Finding]:
         return [Finding("orphaned", "warning", f"{name!r}: {remedy}") for name, remedy in orphans(opened).items()]
     except RagistryError:
         return []
+
+
+def _gone(opened: Workspace) -> list[Finding]:
+    """The sources whose files are not there: what was moved may be in the library by its new name too."""
+    from ragistry.library.same_source import absence
+
+    found = [info for info in opened.store.sources() if info.source_path and absence(info.source_path)]
+    if not found:
+        return []
+    names = listed((f"{info.collection}: {info.source_file}" for info in found), 5)
+    return [
+        Finding(
+            "files",
+            "warning",
+            f"{numbered(len(found), '[source has a file that is|sources have files that are]')} not there now, and "
+            f"{agreeing(len(found), '[is|are]')} still searched: {names}; `ragistry sources delete` removes them",
+        )
+    ]
 
 
 def _ollama(opened: Workspace) -> Finding:

@@ -40,7 +40,7 @@ def search(
     refuse_together(context, "as_json", "full", "trace")  # JSON has all of both
     condition = None if where is None else _condition(where)
     with open_workspace(workspace, existing=True) as opened:
-        _check_no_repository(opened, collection)
+        _check_is_collection(opened, collection)
         result = opened.search(query, technique, collection, top_k, condition)
     if as_json:
         print_json(as_mapping(result))
@@ -70,8 +70,8 @@ def as_mapping(result: RetrievalResult) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _check_no_repository(opened: Workspace, collection: str | None) -> None:
-    """A name that no collection has, but a repository, is answered with how that is searched."""
+def _check_is_collection(opened: Workspace, collection: str | None) -> None:
+    """A name that no collection has, but a repository or an archive, is answered with how that is searched."""
     from ragistry.errors import CollectionNotFoundError
     from ragistry.library.contract_entries import names
 
@@ -81,6 +81,11 @@ def _check_no_repository(opened: Workspace, collection: str | None) -> None:
         raise CollectionNotFoundError(
             f"{collection!r} is a repository, no collection; search it with `ragistry repo search {collection} QUERY`, "
             "or everything with --technique routed"
+        )
+    if collection in (archive.name for archive in opened.settings.archives):
+        raise CollectionNotFoundError(
+            f"{collection!r} is an archive, no collection; search it with `--technique routed --where "
+            f'\'{{"collection": "{collection}"}}\'`, or everything with --technique routed'
         )
 
 

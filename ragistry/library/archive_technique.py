@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from ragistry.config.archive_settings import ArchiveSettings, archive_settings, clamped
 from ragistry.config.archives import RagArchiveConfig
-from ragistry.errors import ChromaDBConnectionError, ModelConnectionError
+from ragistry.errors import ChromaDBConnectionError, ModelConnectionError, ModelError
 from ragistry.library.archive_calls import LateError, in_time
 from ragistry.library.archive_clients import Clients
 from ragistry.library.archive_collection import Archive
@@ -68,6 +68,8 @@ class ArchiveTechnique:
             return in_time(lambda: self._embedder.embed([query], role="query")[0], seconds)
         except LateError as error:
             raise ModelConnectionError(f"{self.place}: its embedding service gave {error}") from error
+        except ModelError as error:
+            raise type(error)(f"{self.place}: {error}") from error
 
     def _asked(self, ask: Callable[[], Answer]) -> Answer:
         """What the server answers within the time of a query, in however many requests and pieces."""

@@ -16,10 +16,8 @@ from ragistry.library.ingest import Progress
 from ragistry.library.scope import being_renamed
 from ragistry.protocols import LocksWrites, MovesCollections, SourceStore, VectorLookup
 from ragistry.types import EmbeddedChunk, SourceInfo
+from ragistry.utils.suggest import listed
 from ragistry.utils.wording import agreeing
-
-NAMED = 5
-"""Sources that a message names at most."""
 
 
 def rename(
@@ -82,9 +80,8 @@ def _give_all(store: SourceStore, former: str, name: str, progress: Progress | N
     if others:
         raise StoreError(
             f"collections {former!r} and {name!r} both have {agreeing(len(others), '[a source|sources]')} called "
-            f"{', '.join(map(repr, others[:NAMED]))}{', …' if len(others) > NAMED else ''}; take `formerly: {former}` "
-            f"out of the entry of {name!r}, take {former!r} back with `ragistry collections add {former}`, and move or "
-            "delete one of each; nothing was changed"
+            f"{listed(others, 5)}; take `formerly: {former}` out of the entry of {name!r}, take {former!r} back with "
+            f"`ragistry collections add {former}`, and move or delete one of each; nothing was changed"
         )
     for info, twin in twins:
         keeps_twin = twin.source_hash and (not info.source_hash or twin.ingested_at >= info.ingested_at)

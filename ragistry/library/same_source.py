@@ -86,7 +86,7 @@ def taken(source: SourceFile | SourceText, collection: str, by: str) -> SourceEr
     is_now, wanted = (repr(path) if path else "a text" for path in (by, source.path))
     return SourceError(
         f"{source.source_file!r} in collection {collection!r} is {is_now}, not {wanted}; rename one of the two, ingest "
-        "the folder that holds both, use another collection, or delete what is there with `ragistry sources delete`"
+        "the folder that holds both, use another collection, or replace what is there (`--replace`)"
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 DEFAULT_TENANT = "default_tenant"
 DEFAULT_DATABASE = "default_database"
+_WITH_PORT = re.compile(r"(\[[^\]]+\]|[^:\[\]]+):(\d{1,5})")
 
 _opening = brief_lock()  # ChromaDB's table of open directories is not thread-safe
 
@@ -90,6 +92,8 @@ def connect(
 ) -> Connection:
     """Connect to a ChromaDB server; ``host`` may be a URL, which then says port and scheme, and whom to log in.
 
+    Without a scheme it may end in a port too.
+
     ``timeout``: seconds, for connecting and for each wait for an answer. Raises `ChromaDBConnectionError`,
     `DatabaseNotFoundError`.
     """
@@ -97,6 +101,8 @@ def connect(
         raise ConfigError(f"the time-out for ChromaDB must be above 0 seconds, got {timeout!r}")
     host, login = split_login(host)
     is_url = "://" in host
+    if with_port := None if is_url else _WITH_PORT.fullmatch(host):
+        host, port = with_port[1], int(with_port[2])
     bracketed = f"[{host}]" if ":" in host and not is_url and not host.startswith("[") else host
     place = f"ChromaDB at {host}" if is_url else f"ChromaDB at {'https' if ssl else 'http'}://{bracketed}:{port}"
     settings = _settings(

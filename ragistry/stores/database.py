@@ -34,6 +34,10 @@ ERASE_MS = 500
 """How long a deletion waits for readers that still see what it deleted."""
 
 
+class ReplacedError(StoreError):
+    """The store was removed, or another was put in its place, while it was open."""
+
+
 class Database:
     """Connections to ``store.db`` of a folder: as many as read at once, and one to write. Safe for threads and forks.
 
@@ -193,7 +197,7 @@ class Database:
         except OSError as error:
             raise StoreError(f"{str(self.path)!r} cannot be looked at: {error.strerror!r}; check the disk") from error
         if found != self._file:
-            raise StoreError(
+            raise ReplacedError(
                 f"the store at {str(self.path.parent)!r} was removed or replaced while it was open here; nothing more "
                 "is read from it or written to it: start this program again, or open the store again"
             )

@@ -13,6 +13,7 @@ import numpy as np
 from ragistry.errors import InvalidFilterError, StoreError, StoreLockedError
 from ragistry.stores import embedder_record as record
 from ragistry.stores import exact, groups, integrity, reembedding
+from ragistry.stores.database import ReplacedError
 from ragistry.stores.flushing import Flusher
 from ragistry.stores.group_reading import vectors_of_texts
 from ragistry.stores.indexes import Indexes
@@ -264,8 +265,8 @@ class LocalStore:
     def _flush_if_possible(self) -> None:
         try:
             self.flush()
-        except StoreLockedError:
-            pass  # whoever writes now does it
+        except (StoreLockedError, ReplacedError):
+            pass  # whoever writes now does it; of a store that is gone nobody has to
         except StoreError as error:
             log.warning("what was written is safe, but has still to be indexed, by whoever searches next: %s", error)
 

@@ -193,6 +193,9 @@ class SearchLibraryTool:
 
     def _nothing(self, collection: str | None) -> str:
         """Why nothing was found."""
+        if self.reach.limited and not self.reach.names():
+            _log.warning("%s is limited to %s, and nothing of that is there", NAME, listed(self.reach.allowed or ()))
+            return "No collection can be searched here: those that there were are gone. Tell the user; search no more."
         if self.reach.sources(collection):
             return "No passage matches. Try other words."
         if collection is not None:

@@ -166,6 +166,18 @@ def test_doctor_tells_what_works(ragistry: Run, monkeypatch: pytest.MonkeyPatch)
     assert "ollama serve" in ragistry("doctor").out
 
 
+def test_doctor_names_sources_whose_files_were_moved_away(ragistry: Run, tmp_path: Path) -> None:
+    (tmp_path / "g").mkdir()
+    for name in ("a.md", "b.md"):
+        (tmp_path / "g" / name).write_text(f"Of {name}.", encoding="utf-8")
+    assert ragistry("ingest", "g", "--collection", "notes", "--create", "Notes").code == 0
+    assert not [finding for finding in ragistry("doctor", "--json").json["findings"] if finding["name"] == "files"]
+    (tmp_path / "g" / "a.md").rename(tmp_path / "moved.md")
+    [finding] = [finding for finding in ragistry("doctor", "--json").json["findings"] if finding["name"] == "files"]
+    assert finding["state"] == "warning"
+    assert "1 source has a file that is not there now, and is still searched: 'notes: a.md'" in finding["detail"]
+
+
 def test_doctor_tells_what_does_not(ragistry: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OLLAMA_HOST", "127.0.0.1:9")
     monkeypatch.setenv("RAGISTRY_EMBED_MODEL", "nomic-embed-text")

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ragistry import open_workspace
-from ragistry.errors import InvalidConfigError
+from ragistry.errors import InvalidConfigError, ModelConnectionError
 from ragistry.testing.chroma_server import free_port
 from tests.cli.conftest import Done, ragistry  # noqa: F401, a fixture
 from tests.tools.archive_servers import HEATING, ROOF, ArchiveServers
@@ -91,6 +91,28 @@ def test_one_that_is_down_does_not_stop_the_others(root: Path, servers: ArchiveS
     done = ragistry("doctor", "--json")
     findings = {finding["name"]: finding["state"] for finding in done.json["findings"]}
     assert (done.code, findings["archive Gone"], findings["archive Cellar"]) == (1, "failed", "ok")
+
+
+def test_an_archive_whose_model_cannot_be_reached_is_named(root: Path, servers: ArchiveServers) -> None:
+    gone = servers.archive("Gone", HEATING).model_copy(update={"tei_url": f"http://127.0.0.1:{free_port()}"})
+    write(root, gone, router="all")
+    with (
+        open_workspace(root) as opened,
+        pytest.raises(ModelConnectionError, match="^archive 'Gone', .* cannot be reached"),
+    ):
+        opened.search(HEATING[1], technique="routed", where={"collection": "Gone"})
+
+
+def test_an_archive_is_named_by_a_condition_and_by_no_collection(ragistry: Run, root: Path) -> None:  # noqa: F811
+    file = root / "config" / "techniques.yaml"
+    file.write_text(file.read_text(encoding="utf-8").replace("evidence", "explicit"), encoding="utf-8")
+    said = ragistry("search", "gutter", "--technique", "routed").err
+    assert "one of 'tea', 'weather' as its `collection`, or 'Attic', 'Cellar' as where={'collection': NAME}" in said
+    said = ragistry("search", "gutter", "--collection", "Attic").err
+    assert said.startswith("error: 'Attic' is an archive, no collection; search it with `--technique routed --where '{")
+    words = said.partition("--where '")[2].partition("'")[0]
+    found = ragistry("search", "gutter", "--technique", "routed", "--where", words, "--json").json
+    assert {document["metadata"]["archive"] for document in found["documents"]} == {"Attic"}
 
 
 def test_what_is_sent_to_a_proxy_is_not_printed(ragistry: Run, tmp_path: Path) -> None:  # noqa: F811

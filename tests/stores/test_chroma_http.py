@@ -21,7 +21,7 @@ from ragistry.errors import (
     StoreError,
 )
 from ragistry.stores.chroma import ChromaStore
-from ragistry.testing.chroma_server import chroma_server, free_port
+from ragistry.testing.chroma_server import ChromaServer, chroma_server, free_port
 from ragistry.testing.stores.chunks import EAST, chunk
 from ragistry.types import EmbedderFingerprint
 
@@ -187,3 +187,11 @@ def test_two_that_opened_an_empty_collection_agree_on_its_embedder(served, serve
         served.use_embedder(EmbedderFingerprint("embedded", "minilm", "abc", 3))
         with pytest.raises(StoreError, match="minilm"):
             other.use_embedder(EmbedderFingerprint("ollama", "nomic-embed-text", "", 3))
+
+
+@pytest.mark.parametrize("form", ["{host}:{port}", "http://{host}:{port}"])
+def test_a_host_may_say_its_port(server: ChromaServer, form: str) -> None:
+    with closing(ChromaStore.connect(form.format(host=server.host, port=server.port), port=1)) as store:
+        assert store.count() >= 0
+    with pytest.raises(ChromaDBConnectionError, match=r"http://\[::1\]:"):
+        ChromaStore.connect(f"[::1]:{free_port()}", port=server.port)

@@ -74,3 +74,14 @@ def test_a_store_whose_folder_was_replaced_neither_answers_nor_writes(
         with closing(LocalStore(folder)) as store:
             check(store, truth_of(B, C) if change is replace else truth_of(A))
             assert store.verify() == []
+
+
+def test_of_a_store_that_is_gone_nothing_has_still_to_be_indexed(
+    quick_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    folder = quick_path / "local"
+    with closing(LocalStore(folder)) as store:
+        put(store, A)
+        shutil.rmtree(folder)
+    assert caplog.messages == []
+    assert not folder.exists()

@@ -18,9 +18,11 @@ class ExplicitRouter:
         """See `Router`. Raises `QueryError` unless the condition says which targets."""
         names = tuple(item.target.name for item in within)
         if where is None:
+            besides = [item.target.name for item in within if item.target.kind != "collection"]
             raise QueryError(
                 "no collection is named, and router 'explicit' does not choose; the search has to name one of "
-                f"{listed(names)} as its `collection`"
+                f"{listed([name for name in names if name not in besides])} as its `collection`"
+                + (f", or {listed(besides)} as where={{'collection': NAME}}" if besides else "")
             )
         return Route("explicit", "named", names, dict.fromkeys(names, 1.0))
 
