@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections import Counter
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from ragistry.config.archive_settings import ArchiveSettings, clamped
 from ragistry.errors import RagistryError
-from ragistry.library.archive_calls import concurrently
+from ragistry.library.archive_calls import Outcomes, concurrently, in_time
 from ragistry.library.archive_clients import Clients
 from ragistry.library.archive_collection import Archive
 from ragistry.library.archive_embeddings import query_embedder
@@ -25,6 +24,9 @@ if TYPE_CHECKING:
     from ragistry.protocols import Vectors
 
 log = logging.getLogger(__name__)
+
+SPARE = 1.0
+"""Seconds beyond the two times that are allowed, each of which is told apart where it is passed."""
 
 
 class Model(NamedTuple):
@@ -71,30 +73,36 @@ class ArchiveSearch:
         """
         check_query(query)
         limit = clamped(self.settings.top_k if top_k is None else top_k)
-        models = {archive: Model(archive.config.embedding_model, archive.tei_url) for archive in self.archives}
-        embedded = concurrently(
-            {model: partial(self._embed, model, query) for model in models.values()}, self.settings.embed_timeout
+        of_model: dict[Model, list[Archive]] = {}
+        for archive in self.archives:
+            of_model.setdefault(Model(archive.config.embedding_model, archive.tei_url), []).append(archive)
+        asked = concurrently(
+            {model: partial(self._ask, model, archives, query, limit) for model, archives in of_model.items()},
+            self.settings.embed_timeout + self.settings.query_timeout + SPARE,
         )
-        shared = {model for model, archives in Counter(models.values()).items() if archives > 1}
-        found = concurrently(
-            {
-                archive: partial(_found, archive, embedded.values[model], limit, with_cosines=model in shared)
-                for archive, model in models.items()
-                if model in embedded.values
-            },
-            self.settings.query_timeout,
-        )
-        errors = {
-            archive: embedded.errors.get(model) or found.errors[archive]
-            for archive, model in models.items()
-            if archive not in found.values
-        }
+        found: dict[Archive, Found] = {}
+        errors: dict[Archive, RagistryError] = {}
+        for model, archives in of_model.items():
+            if model in asked.values:
+                found |= asked.values[model].values
+                errors |= asked.values[model].errors
+            else:
+                errors |= dict.fromkeys(archives, asked.errors[model])
         for archive, error in errors.items():
             log.warning("%s was not searched: %s", archive.place, error)
         return ArchiveAnswer(
-            merged(found.values.values(), limit),
-            tuple(archive.name for archive in found.values),
-            tuple((archive.name, error) for archive, error in errors.items()),
+            merged([found[archive] for archive in self.archives if archive in found], limit),
+            tuple(archive.name for archive in self.archives if archive in found),
+            tuple((archive.name, errors[archive]) for archive in self.archives if archive in errors),
+        )
+
+    def _ask(self, model: Model, archives: list[Archive], query: str, limit: int) -> Outcomes[Archive, Found]:
+        """What the archives of one model find, or why not; a model that is slow holds up no others."""
+        embedded = in_time(partial(self._embed, model, query), self.settings.embed_timeout)
+        several = len(archives) > 1
+        return concurrently(
+            {archive: partial(_found, archive, embedded, limit, with_cosines=several) for archive in archives},
+            self.settings.query_timeout,
         )
 
     def close(self) -> None:

@@ -87,6 +87,22 @@ def test_an_embedding_service_that_hangs_is_given_up_and_another_serves(servers)
     assert "Not searched: Plans" in text
 
 
+def test_a_slow_model_holds_up_no_archive_of_another(servers):
+    up = servers.archive("Maintenance", HEATING)
+    with silent_port() as port:
+        nowhere = f"http://127.0.0.1:{port}"
+        config = ChromaRagConfig(archives=[
+            up.model_copy(update={"name": "Plans", "tei_url": nowhere}),
+            up.model_copy(update={"name": "Letters", "chromadb_url": nowhere}), up,
+        ])  # fmt: skip
+        search = ArchiveSearch(config, servers.settings(embed_timeout=4, query_timeout=4))
+        start = monotonic()
+        answer = search.search(QUERY)
+        assert monotonic() - start < 7  # one after the other would be 8
+    assert ([name for name, _ in answer.failed], answer.searched) == (["Plans", "Letters"], ("Maintenance",))
+    search.close()
+
+
 @pytest.mark.parametrize("place", [{"tenant": "nobody"}, {"database": "nothing"}])
 @pytest.mark.parametrize(
     ("language", "reason"),
