@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ragistry.cli.completion import collection_names
 from ragistry.cli.confirm import YesOption, confirm
 from ragistry.cli.options import DebugOption, JsonOption, WorkspaceOption
 from ragistry.cli.output import console, error_line, print_json, progress_bar
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 app = typer.Typer(invoke_without_command=True)
 
 COUNTS = ("source_count", "chunk_count")
-Name = Annotated[str, typer.Argument(help="Name of the collection.")]
+Name = Annotated[str, typer.Argument(autocompletion=collection_names, help="Name of the collection.")]
 Description = Annotated[
     str | None, typer.Option("--description", "-d", help="What is in it: people and models choose by this.")
 ]

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ragistry.cli.collections import print_collections
+from ragistry.cli.completion import collection_names
 from ragistry.cli.confirm import YesOption, confirm
 from ragistry.cli.flags import FlagsError, refuse_together, refuse_without
 from ragistry.cli.options import DebugOption, JsonOption, WorkspaceOption
@@ -29,7 +30,9 @@ if TYPE_CHECKING:
 def ingest(
     context: typer.Context,
     paths: Annotated[list[Path] | None, typer.Argument(help="Files and folders.", parser=given_path)] = None,
-    collection: Annotated[str | None, typer.Option("--collection", "-c", help="Name of the collection.")] = None,
+    collection: Annotated[
+        str | None, typer.Option("--collection", "-c", autocompletion=collection_names, help="Name of the collection.")
+    ] = None,
     create: Annotated[
         str | None, typer.Option("--create", metavar="DESCRIPTION", help="Make the collection, with a description.")
     ] = None,

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ragistry.cli.completion import collection_names, technique_names
 from ragistry.cli.flags import refuse_without
 from ragistry.cli.listening import PortOption, listening_socket, written
 from ragistry.cli.options import DebugOption, WorkspaceOption
@@ -23,9 +24,14 @@ if TYPE_CHECKING:
 def mcp(
     context: typer.Context,
     collection: Annotated[
-        list[str] | None, typer.Option("--collection", "-c", help="Serve this collection; repeat for more [all].")
+        list[str] | None,
+        typer.Option(
+            "--collection", "-c", autocompletion=collection_names, help="Serve this collection; repeat for more [all]."
+        ),
     ] = None,
-    technique: Annotated[str | None, typer.Option("--technique", "-t", help="A name of techniques.yaml.")] = None,
+    technique: Annotated[
+        str | None, typer.Option("--technique", "-t", autocompletion=technique_names, help="A name of techniques.yaml.")
+    ] = None,
     http: Annotated[bool, typer.Option("--http", help="Serve over HTTP, not to the process that starts this.")] = False,
     host: Annotated[str, typer.Option("--host", help="Address to listen on, with --http.")] = "127.0.0.1",
     port: PortOption = 8765,

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ragistry.cli.completion import technique_names
 from ragistry.cli.confirm import YesOption, confirm
 from ragistry.cli.options import DebugOption, JsonOption, WorkspaceOption
 from ragistry.cli.options import path as given_path
@@ -128,7 +129,9 @@ def _size(repositories: Repositories, name: str) -> str:
 def search(
     name: NameArgument,
     query: Annotated[str, typer.Argument(help="What to look for.")],
-    technique: Annotated[str | None, typer.Option("--technique", "-t", help="A name of techniques.yaml.")] = None,
+    technique: Annotated[
+        str | None, typer.Option("--technique", "-t", autocompletion=technique_names, help="A name of techniques.yaml.")
+    ] = None,
     top_k: Annotated[int | None, typer.Option("--top-k", "-k", help="How many passages, 1 to 1,000.")] = None,
     workspace: WorkspaceOption = Path(),
     as_json: JsonOption = False,

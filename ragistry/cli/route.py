@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ragistry.cli.completion import technique_names
 from ragistry.cli.options import DebugOption, JsonOption, WorkspaceOption
 from ragistry.cli.output import console, print_json
 from ragistry.cli.tables import Kind, print_table
@@ -23,7 +24,13 @@ if TYPE_CHECKING:
 def route(
     query: Annotated[str | None, typer.Argument(help="What somebody would look for.")] = None,
     technique: Annotated[
-        str | None, typer.Option("--technique", "-t", help="A name of techniques.yaml that uses collection_routed.")
+        str | None,
+        typer.Option(
+            "--technique",
+            "-t",
+            autocompletion=technique_names,
+            help="A name of techniques.yaml that uses collection_routed.",
+        ),
     ] = None,
     evaluate: Annotated[
         Path | None, typer.Option("--evaluate", help='Score the router on lines {"text": …, "collection": … or null}.')

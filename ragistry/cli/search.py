@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ragistry.cli.completion import collection_names, technique_names
 from ragistry.cli.flags import refuse_together
 from ragistry.cli.options import DebugOption, JsonOption, WorkspaceOption
 from ragistry.cli.output import console, error_line, print_json
 from ragistry.tools.quoting import one_line
+from ragistry.utils.limits import check_top_k
 from ragistry.utils.wording import numbered
 
 if TYPE_CHECKING:
@@ -24,8 +26,13 @@ EXCERPT = 400
 def search(
     context: typer.Context,
     query: Annotated[str, typer.Argument(help="What to look for.")],
-    technique: Annotated[str | None, typer.Option("--technique", "-t", help="A name of techniques.yaml.")] = None,
-    collection: Annotated[str | None, typer.Option("--collection", "-c", help="Search this collection only.")] = None,
+    technique: Annotated[
+        str | None, typer.Option("--technique", "-t", autocompletion=technique_names, help="A name of techniques.yaml.")
+    ] = None,
+    collection: Annotated[
+        str | None,
+        typer.Option("--collection", "-c", autocompletion=collection_names, help="Search this collection only."),
+    ] = None,
     top_k: Annotated[int | None, typer.Option("--top-k", "-k", help="How many passages, 1 to 1,000.")] = None,
     where: Annotated[str | None, typer.Option("--where", help='Condition on metadata, JSON: {"page": 3}.')] = None,
     full: Annotated[bool, typer.Option("--full", help="Print whole passages.")] = False,
@@ -39,6 +46,8 @@ def search(
 
     refuse_together(context, "as_json", "full", "trace")  # JSON has all of both
     condition = None if where is None else _condition(where)
+    if top_k is not None:
+        check_top_k(top_k, name="--top-k")
     with open_workspace(workspace, existing=True) as opened:
         _check_is_collection(opened, collection)
         result = opened.search(query, technique, collection, top_k, condition)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ragistry.cli.completion import collection_names
 from ragistry.cli.confirm import YesOption, confirm
 from ragistry.cli.flags import refuse_without
 from ragistry.cli.options import DebugOption, JsonOption, WorkspaceOption
@@ -32,7 +33,9 @@ def sources(context: typer.Context) -> None:
 
 @app.command("list")
 def list_(
-    collection: Annotated[str | None, typer.Option("--collection", "-c", help="Only those of this one.")] = None,
+    collection: Annotated[
+        str | None, typer.Option("--collection", "-c", autocompletion=collection_names, help="Only those of this one.")
+    ] = None,
     workspace: WorkspaceOption = Path(),
     as_json: JsonOption = False,
     debug: DebugOption = False,  # noqa: ARG001, read from the command line by `run`
@@ -48,8 +51,12 @@ def list_(
 def move(
     context: typer.Context,
     source: Source,
-    from_col: Annotated[str, typer.Option("--from", metavar="NAME", help="The collection that has it.")],
-    to_col: Annotated[str, typer.Option("--to", metavar="NAME", help="The collection that gets it.")],
+    from_col: Annotated[
+        str, typer.Option("--from", autocompletion=collection_names, metavar="NAME", help="The collection that has it.")
+    ],
+    to_col: Annotated[
+        str, typer.Option("--to", autocompletion=collection_names, metavar="NAME", help="The collection that gets it.")
+    ],
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Take the place of a source of that name, after asking.")
     ] = False,
@@ -79,7 +86,9 @@ def move(
 @app.command()
 def delete(
     source: Source,
-    collection: Annotated[str, typer.Option("--collection", "-c", help="The collection that has it.")],
+    collection: Annotated[
+        str, typer.Option("--collection", "-c", autocompletion=collection_names, help="The collection that has it.")
+    ],
     yes: YesOption = False,
     workspace: WorkspaceOption = Path(),
     as_json: JsonOption = False,

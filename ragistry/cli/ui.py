@@ -2,13 +2,27 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ragistry.cli.listening import PortOption, listening_socket, written
 from ragistry.cli.options import DebugOption, WorkspaceOption
+from ragistry.cli.output import error_line
+
+if TYPE_CHECKING:
+    from ragistry.web.jobs import Jobs
+
+
+def _names(names: list[str] | None) -> list[str]:
+    for name in names or []:
+        if not name or any(character in "/?#@" or character.isspace() for character in name):
+            raise typer.BadParameter(f"{name!r} is no name of a host; give it such as library.example.org")
+    return names or []
 
 
 def ui(
@@ -19,6 +33,12 @@ def ui(
     browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open a browser.")] = True,
     root: Annotated[
         list[Path] | None, typer.Option("--root", help="Folder that the page may take in from (default: home).")
+    ] = None,
+    name: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--name", help="A name that visitors call this page by through a proxy; repeat for more.", callback=_names
+        ),
     ] = None,
     workspace: WorkspaceOption = Path(),
     debug: DebugOption = False,  # noqa: ARG001, read from the command line by `run`
@@ -45,5 +65,26 @@ def ui(
 
             webbrowser.open(address)
 
+    # When the page has stopped, uvicorn sends the signal on, and by default that would end us with files left behind.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     with listening_socket(host, port) as listener:
-        serve(Site(open_workspace(workspace), roots), listener, host, ready=ready)
+        site = Site(open_workspace(workspace), roots)
+        try:
+            serve(site, listener, host, names=name or [], ready=ready, stopping=lambda: _tell_stopping(site.jobs))
+        finally:
+            _tell_stopped(site.jobs)
+
+
+def _tell_stopping(jobs: Jobs) -> None:
+    if jobs.open():
+        error_line("what is being taken in ends after its next batch; Ctrl+C again ends it at once", label="stopping")
+
+
+def _tell_stopped(jobs: Jobs) -> None:
+    """After the first signal, a second one ends even a call to a model; what was written is whole."""
+    for job in (*jobs.stopped(), *jobs.open()):
+        error_line(
+            f"{job.label!r} was not taken into {job.collection!r}, or only in part; add it again", label="stopped"
+        )
+    if jobs.open():
+        os._exit(130)

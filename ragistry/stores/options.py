@@ -24,7 +24,8 @@ def store_folder(folder: Any) -> Path:
         path = Path(os.path.realpath(name))
         longest, whole = max(len(part.encode()) for part in path.parts), len(str(path).encode())
     except UnicodeEncodeError as error:
-        raise ConfigError(f"the folder {shown(name)} has a name that is not UTF-8; rename it") from error
+        place = shown(os.path.realpath(name))
+        raise ConfigError(f"the folder {place} has a name that is not UTF-8 in its path; rename that") from error
     if longest > MAX_NAME or whole > MAX_PATH:
         raise ConfigError(
             f"the folder {shown(str(path))} has a path of {whole:,} bytes and a name of {longest:,} in it, the limits "
