@@ -7,6 +7,7 @@ and named, unless links are to be followed.
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -18,6 +19,7 @@ from ragistry.library.file_names import source_file
 from ragistry.library.own_files import configuration, may_hold_nothing_else, without_data
 from ragistry.library.report import Failure
 from ragistry.library.source import SourceFile
+from ragistry.library.unread import UNREAD_FORMATS, unread_warning
 from ragistry.types import SourceInfo
 from ragistry.utils.extract import SUPPORTED_FORMATS
 from ragistry.utils.wording import agreeing, numbered
@@ -51,12 +53,16 @@ def one_file(path: str | Path) -> SourceFile:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """The readable files of a folder; the folders below it that could not be listed; the links that lead out of it."""
+    """The readable files of a folder; the folders below it that could not be listed; the links that lead out of it.
+
+    ``unread``: how many files there are of each suffix of `UNREAD_FORMATS`.
+    """
 
     root: Path
     files: list[SourceFile] = field(default_factory=list)
     failed: list[Failure] = field(default_factory=list)
     links: list[Path] = field(default_factory=list)
+    unread: Counter[str] = field(default_factory=Counter)
 
     @property
     def complete(self) -> bool:
@@ -64,17 +70,21 @@ class Listing:
         return not self.failed
 
     def warnings(self) -> list[str]:
-        """What the folder's owner should know of links, in one line."""
-        if not self.links:
-            return []
+        """What the folder's owner should know of links, and of files that are not read: a line each."""
+        return [
+            *([self._links_warning()] if self.links else []),
+            *([unread_warning(self.root, self.unread)] if self.unread else []),
+        ]
+
+    def _links_warning(self) -> str:
         named = ", ".join(f"{str(link)!r} to {os.path.realpath(link)!r}" for link in self.links[:SHOWN])
         more = ", …" if len(self.links) > SHOWN else ""
         left_out = numbered(len(self.links), "of its links [leads out of it and was|lead out of it and were] left out")
-        return [
+        return (
             f"{str(self.root)!r}: {left_out} ({named}{more}); ingest what "
             f"{agreeing(len(self.links), '[it leads|they lead]')} to by itself, or all of it with "
             "`ragistry ingest --follow-links`"
-        ]
+        )
 
 
 def list_folder(folder: str | Path, *, follow_links: bool = False, config: Path | None = None) -> Listing:
@@ -114,7 +124,7 @@ def without_covered(
     paths = list({Path(path).absolute(): path for path in paths}.values())
     if config is not None:
         paths = [path for path in paths if not _is_own(path, config)] or paths
-    folders = [f"{os.path.realpath(path)}{os.sep}" for path in paths if Path(path).is_dir()]
+    folders = [_start(path) for path in paths if Path(path).is_dir()]
     inner = [path for path in paths if os.path.realpath(path).startswith(tuple(folders))]
     if not inner:
         return list(paths)
@@ -139,17 +149,40 @@ def _is_own(path: str | Path, config: Path) -> bool:
 
 
 def vanished(listing: Listing, stored: Iterable[SourceInfo], *, follow_links: bool = False) -> list[str]:
-    """The names of the sources that were taken in from a folder and are no longer among its files."""
-    present, root = {file.source_file for file in listing.files}, Path(os.path.realpath(listing.root))
+    """The names of the sources whose files were below a folder, whatever they were called, and are no longer there.
 
-    def was_at(name: str) -> str:
-        return os.path.realpath(root / name) if follow_links else str(root / name)
+    A file that is there stays a source, also where the folder does not bring it in: a hidden one, say, was asked for.
+    With ``follow_links`` the same goes for files that are reached by a link.
+    """
+    present, start = {file.source_file for file in listing.files}, _start(listing.root)
+
+    def was_here(info: SourceInfo) -> bool:
+        path = info.source_path
+        followed = follow_links and path != "" and path == os.path.realpath(listing.root / info.source_file)
+        return followed or path.startswith(start)
 
     return [
         info.source_file
         for info in stored
-        if info.source_file not in present and info.source_path and info.source_path == was_at(info.source_file)
+        if info.source_file not in present and was_here(info) and _is_gone(info.source_path)
     ]
+
+
+def _start(folder: str | Path) -> str:
+    """How the paths of all that is below a folder begin."""
+    real = os.path.realpath(folder)
+    return real if real.endswith(os.sep) else real + os.sep
+
+
+def _is_gone(path: str) -> bool:
+    """Whether nothing is there, not even a link; of what cannot be looked at, nobody knows."""
+    try:
+        os.lstat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return True
+    except (OSError, ValueError):
+        return False
+    return False
 
 
 def emptied(folder: str | Path, collection: str, gone: Sequence[str]) -> SourceError:
@@ -163,8 +196,7 @@ def emptied(folder: str | Path, collection: str, gone: Sequence[str]) -> SourceE
 
 def gone_from(path: str | Path, stored: Iterable[SourceInfo], error: SourceNotFoundError) -> SourceNotFoundError:
     """What is wrong with a path that leads nowhere, with the remedy for the sources of a folder that was there."""
-    root = os.path.realpath(path)
-    gone = [info.source_file for info in stored if info.source_path.startswith(root + os.sep)]
+    gone = [info.source_file for info in stored if info.source_path.startswith(_start(path))]
     if not gone:
         return error
     return SourceNotFoundError(
@@ -207,7 +239,10 @@ class _Walk:
             entered = sorted(without_data(folders, names))
             folders[:] = [name for name in entered if not name.startswith(".") and self._enters(here / name)]
             for name in names:
-                readable = not name.startswith(".") and Path(name).suffix.lower() in SUPPORTED_FORMATS
+                suffix = "" if name.startswith(".") else Path(name).suffix.lower()
+                if suffix in UNREAD_FORMATS and not name.startswith("~$"):  # as offices call a lock of theirs
+                    self.listing.unread[suffix] += 1
+                readable = suffix in SUPPORTED_FORMATS
                 if readable and not self._is_configuration(here / name) and self._takes(here / name):
                     yield here / name
 

@@ -25,8 +25,8 @@ class IngestReport:
     """Every source stands in one of the five lists, by its name in the collection.
 
     ``vanished``: in the collection, but no longer in the folder. ``warnings``: what its owner should know of sources
-    that were taken in, and of links that were not. ``chunks``: how many were written; ``embedded``: how many of them
-    the model saw.
+    that were taken in, and of links and files of other formats that were not. ``chunks``: how many were written;
+    ``embedded``: how many of them the model saw.
     """
 
     added: list[str] = field(default_factory=list)
@@ -43,5 +43,6 @@ class IngestReport:
         """Add what another ingest did."""
         for name in ("added", "updated", "skipped", "deleted", "failed", "vanished", "warnings"):
             getattr(self, name).extend(getattr(other, name))
+        self.vanished = list(dict.fromkeys(self.vanished))  # from one folder that lies in another, hidden, for both
         self.chunks += other.chunks
         self.embedded += other.embedded

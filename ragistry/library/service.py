@@ -84,12 +84,12 @@ class DocumentService:
     ) -> IngestReport:
         """Take in every readable file below a folder; a bad one is reported, and the rest goes on.
 
-        What is in the collection from this folder but no longer in it is reported as vanished, and removed with
+        Sources whose files were below this folder and are there no longer are reported as vanished, and removed with
         ``prune``; nothing is where a part of the folder cannot be listed. With ``prune``, a folder that holds no file
         to take in is refused where sources came from it: so looks one whose disk is not mounted. To remove them all
         the same, give `delete_sources` what an ingest without ``prune`` reports as vanished. Links that lead out of the
-        folder are left out with a warning, unless ``follow_links``. ``replace``: see `ingest_file`. Raises
-        `SourceError`, and `ModelError` where the model cannot be reached or refuses every text.
+        folder are left out with a warning, unless ``follow_links``; documents of other formats are counted in one.
+        ``replace``: see `ingest_file`. Raises `SourceError`, and `ModelError` where the model cannot be reached or refuses every text.
         """
         check_given(path=path, collection=collection, prune=prune, follow_links=follow_links, replace=replace)
         check_optional(progress=progress)

@@ -109,6 +109,35 @@ def test_what_vanished_is_named_and_goes_with_prune(ragistry: Run, tmp_path: Pat
     assert ragistry("ingest", folder, "--prune").code == 0, "nobody is asked where nothing is gone"
 
 
+def test_a_folder_below_that_was_ingested_by_itself_goes_with_prune(ragistry: Run, tmp_path: Path) -> None:
+    (tmp_path / "in" / "sub").mkdir(parents=True)
+    for name in ("tea.txt", "sub/rain.txt"):
+        (tmp_path / "in" / name).write_text(f"Text of {name}.", encoding="utf-8")
+    ragistry("ingest", "in/sub", "--collection", "notes")
+    (tmp_path / "in" / "sub" / "rain.txt").unlink()
+    assert ragistry("ingest", "in", "--prune", "--yes", "--json").json["deleted"] == ["rain.txt"]
+    (tmp_path / "in" / "sub").rmdir()
+    (tmp_path / "in" / "tea.txt").unlink()
+    (tmp_path / "in").rmdir()
+    assert "make the folder again, empty, and ingest it with `--prune`" in ragistry("ingest", "in").err
+    (tmp_path / "in").mkdir()
+    assert ragistry("ingest", "in", "--prune", "--yes", "--json").json["deleted"] == ["tea.txt"]
+    assert sources(ragistry) == []
+
+
+def test_files_that_are_not_read_are_counted(ragistry: Run, tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    for name in ("tea.txt", "a.docx", "b.docx", "c.html", "d.png"):
+        (tmp_path / "in" / name).write_text("Green tea.", encoding="utf-8")
+    done = ragistry("ingest", "in", "--collection", "notes")
+    assert done.code == 0
+    assert (
+        "warning: 'in': 3 of its files have a format that is not read and were left out (2 .docx, 1 .html)" in done.err
+    )
+    [warning] = ragistry("ingest", "in", "--json").json["warnings"]
+    assert "(2 .docx, 1 .html)" in warning
+
+
 def sources(ragistry: Run) -> list[str]:
     return [source["source_file"] for source in ragistry("sources", "list", "--json").json["sources"]]
 
