@@ -1,4 +1,4 @@
-"""Names of files that are not UTF-8, as older systems wrote them: the store keeps texts, and such a name is none."""
+"""Names and paths of files. The store keeps texts: a name that is not UTF-8, as older systems wrote them, is none."""
 
 from __future__ import annotations
 
@@ -38,3 +38,9 @@ def _is_utf8(name: str) -> bool:
 
 def _escaped(name: str) -> str:
     return os.fsencode(name).decode(errors="backslashreplace")
+
+
+def start_of(folder: str | Path) -> str:
+    """How the paths of all that is below a folder begin."""
+    real = os.path.realpath(folder)
+    return real if real.endswith(os.sep) else real + os.sep

@@ -8,19 +8,17 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from shlex import quote
 
 from ragistry.errors import SourceError, SourceNotFoundError
-from ragistry.library.file_names import source_file
+from ragistry.library.file_names import source_file, start_of
 from ragistry.library.own_files import configuration, may_hold_nothing_else, without_data
 from ragistry.library.report import Failure
 from ragistry.library.source import SourceFile
 from ragistry.library.unread import UNREAD_FORMATS, unread_warning
-from ragistry.types import SourceInfo
 from ragistry.utils.extract import SUPPORTED_FORMATS
 from ragistry.utils.wording import agreeing, numbered
 
@@ -124,7 +122,7 @@ def without_covered(
     paths = list({Path(path).absolute(): path for path in paths}.values())
     if config is not None:
         paths = [path for path in paths if not _is_own(path, config)] or paths
-    folders = [_start(path) for path in paths if Path(path).is_dir()]
+    folders = [start_of(path) for path in paths if Path(path).is_dir()]
     inner = [path for path in paths if os.path.realpath(path).startswith(tuple(folders))]
     if not inner:
         return list(paths)
@@ -146,69 +144,6 @@ def _is_own(path: str | Path, config: Path) -> bool:
         return False
     listing = list_folder(path, config=config)
     return not (listing.files or listing.failed or listing.links)
-
-
-def vanished(listing: Listing, stored: Iterable[SourceInfo], *, follow_links: bool = False) -> list[str]:
-    """The names of the sources whose files were below a folder, whatever they were called, and are no longer there.
-
-    A file that is there stays a source, also where the folder does not bring it in: a hidden one, say, was asked for.
-    With ``follow_links`` the same goes for files that are reached by a link.
-    """
-    present, start = {file.source_file for file in listing.files}, _start(listing.root)
-
-    def was_here(info: SourceInfo) -> bool:
-        path = info.source_path
-        followed = follow_links and path != "" and path == os.path.realpath(listing.root / info.source_file)
-        return followed or path.startswith(start)
-
-    return [
-        info.source_file
-        for info in stored
-        if info.source_file not in present and was_here(info) and _is_gone(info.source_path)
-    ]
-
-
-def _start(folder: str | Path) -> str:
-    """How the paths of all that is below a folder begin."""
-    real = os.path.realpath(folder)
-    return real if real.endswith(os.sep) else real + os.sep
-
-
-def _is_gone(path: str) -> bool:
-    """Whether nothing is there, not even a link; of what cannot be looked at, nobody knows."""
-    try:
-        os.lstat(path)
-    except (FileNotFoundError, NotADirectoryError):
-        return True
-    except (OSError, ValueError):
-        return False
-    return False
-
-
-def emptied(folder: str | Path, collection: str, gone: Sequence[str]) -> SourceError:
-    """Why nothing is removed for want of files in a folder that holds none at all."""
-    return SourceError(
-        f"{os.fspath(folder)!r} holds no file that can be taken in, and collection {collection!r} has {_named(gone)} "
-        "from it; nothing was deleted: put the files back (is its disk mounted?), or delete what came from it with "
-        f"`ragistry ingest {quote(os.fspath(folder))} -c {collection} --prune --yes`"
-    )
-
-
-def gone_from(path: str | Path, stored: Iterable[SourceInfo], error: SourceNotFoundError) -> SourceNotFoundError:
-    """What is wrong with a path that leads nowhere, with the remedy for the sources of a folder that was there."""
-    gone = [info.source_file for info in stored if info.source_path.startswith(_start(path))]
-    if not gone:
-        return error
-    return SourceNotFoundError(
-        f"{error}; {_named(gone)} came from it: to delete them, make the folder again, empty, and ingest it with "
-        "`--prune`"
-    )
-
-
-def _named(names: Sequence[str]) -> str:
-    """How many sources, and some of them."""
-    listed = ", ".join(map(repr, names[:SHOWN])) + (", …" if len(names) > SHOWN else "")
-    return f"{numbered(len(names), 'source[|s]')} ({listed})"
 
 
 def nothing_readable(folder: str | Path) -> SourceError:

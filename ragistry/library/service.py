@@ -13,20 +13,12 @@ from ragistry.errors import ConfigError, SourceError, SourceNotFoundError
 from ragistry.library import moving
 from ragistry.library.given import check_given, check_optional
 from ragistry.library.ingest import Ingest, IngestSource, Progress
-from ragistry.library.listing import (
-    check_path,
-    emptied,
-    gone_from,
-    list_folder,
-    nothing_readable,
-    one_file,
-    vanished,
-    without_covered,
-)
+from ragistry.library.listing import check_path, list_folder, nothing_readable, one_file, without_covered
 from ragistry.library.overview import collection_rows, source_row
 from ragistry.library.report import Failure, IngestReport
 from ragistry.library.scope import Scope
 from ragistry.library.source import Reading, SourceText
+from ragistry.library.vanished import emptied, gone_from, vanished
 from ragistry.protocols import Embedder, SourceStore
 from ragistry.techniques.registry import TechniqueRegistry
 from ragistry.trace import collect
@@ -89,7 +81,7 @@ class DocumentService:
         to take in is refused where sources came from it: so looks one whose disk is not mounted. To remove them all
         the same, give `delete_sources` what an ingest without ``prune`` reports as vanished. Links that lead out of the
         folder are left out with a warning, unless ``follow_links``; documents of other formats are counted in one.
-        ``replace``: see `ingest_file`. Raises `SourceError`, and `ModelError` where the model cannot be reached or refuses every text.
+        ``replace``: see `ingest_file`. Raises `SourceError`, and `ModelError` where no text could be embedded.
         """
         check_given(path=path, collection=collection, prune=prune, follow_links=follow_links, replace=replace)
         check_optional(progress=progress)
