@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import secrets
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import suppress
 
 import uvicorn
@@ -25,12 +26,12 @@ FAVICON = (
 )
 
 
-def application(site: Site, *, hosts: frozenset[str], token: str | None) -> FastAPI:
+def application(site: Site, *, hosts: frozenset[str], names: Collection[str], token: str | None) -> FastAPI:
     """Every page over ``site``; one a process, because NiceGUI keeps its routes for the whole process."""
     for page in PAGES:
         page.register(site)
     app = FastAPI(openapi_url=None)
-    app.add_middleware(Guard, hosts=hosts, token=token)
+    app.add_middleware(Guard, hosts=hosts, names=names, token=token)
     ui.run_with(
         app, title="Ragistry", favicon=FAVICON, dark=None, language="en-US", show_welcome_message=False,
         reconnect_timeout=RECONNECT, binding_refresh_interval=None,
@@ -38,23 +39,47 @@ def application(site: Site, *, hosts: frozenset[str], token: str | None) -> Fast
     return app
 
 
-def serve(site: Site, listener: socket.socket, host: str, *, ready: Callable[[str], None]) -> None:
+def serve(
+    site: Site,
+    listener: socket.socket,
+    host: str,
+    *,
+    names: Collection[str] = (),
+    ready: Callable[[str], None],
+    stopping: Callable[[], None],
+) -> None:
     """Serve until interrupted, on a ``listener`` that is bound to ``host``.
 
-    ``ready`` is called with what follows the port in the address to open: the token, where one is needed. On a loopback
-    address none is; on any other one is made for this run.
+    ``names``: what a proxy calls this page. ``ready`` is called with what follows the port in the address to open: the
+    token, where one is needed. On a loopback address without a proxy none is; else one is made for this run.
+    ``stopping`` is called as soon as that is asked for. Raises `KeyboardInterrupt` where it was by Ctrl-C.
     """
     loopback = host in LOOPBACK
-    token = None if loopback else secrets.token_urlsafe(24)
+    token = None if loopback and not names else secrets.token_urlsafe(24)
     hosts = LOOPBACK if loopback else frozenset({*LOOPBACK, host, socket.gethostname().lower(), *_addresses(host)})
     try:
-        app = application(site, hosts=hosts, token=token)
+        app = application(site, hosts=hosts, names=names, token=token)
         ready(f"?token={token}" if token else "")
         config = uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=3)
-        with suppress(KeyboardInterrupt):
-            uvicorn.Server(config).run(sockets=[listener])
+        _Server(config, site, stopping).run(sockets=[listener])
     finally:
         site.close()
+
+
+class _Server(uvicorn.Server):
+    """Ends what is being taken in while requests still have their time to end."""
+
+    def __init__(self, config: uvicorn.Config, site: Site, stopping: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._site = site
+        self._stopping = stopping
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._stopping()
+        self._site.jobs.stop()
+        # It would show a traceback for each request that is cut off, such as a file on its way.
+        logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)
+        await super().shutdown(sockets)
 
 
 def _addresses(host: str) -> set[str]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from urllib.parse import quote
 
 from nicegui import ui
 
+from ragistry.errors import ConfigError
+from ragistry.types import SourceInfo
 from ragistry.utils.wording import agreeing, numbered
 from ragistry.web.controls import button, icon_button
 from ragistry.web.dialogs import ask_fields, confirm
@@ -82,46 +84,87 @@ def _row(view: View, entry: Holding) -> Built[Holding]:
 
 
 async def _add(view: View) -> None:
-    given = await ask_fields(
+    def add(given: dict[str, str]) -> bool:
+        create = view.site.workspace.library.create_collection
+        create(given["Name"], given["Description"], given["Display name"] or None)
+        return True
+
+    await ask_fields(
         "Add collection",
         "Add",
         {"Name": "", "Display name": "", "Description": ""},
+        lambda given: _written(view, add, given),
         hint="The description says what is in it: routers and chat tools choose by it.",
     )
-    if given is not None:
-        add = view.site.workspace.library.create_collection
-        await attempt(add, given["Name"], given["Description"], given["Display name"] or None)
-        await view.following.refresh()
 
 
 async def _edit(view: View, entry: Holding) -> None:
-    shown = "" if entry.display_name == entry.name else entry.display_name
-    fields = {"Name": entry.name, "Display name": shown, "Description": entry.description}
-    given = await ask_fields(f"Edit {entry.display_name}", "Save", fields)
-    if given is None:
-        return
-    library = view.site.workspace.library
+    shown = {"Name": entry.name, "Display name": _own(entry.display_name, entry.name), "Description": entry.description}
 
-    def save() -> None:
-        if given["Name"] != entry.name:
-            library.rename_collection(entry.name, given["Name"])
-        library.update_description(given["Name"], given["Description"], display_name=given["Display name"])
+    def save(given: dict[str, str]) -> bool:
+        changed = {field: text for field, text in given.items() if text != shown[field]}
+        return _save(view.site, shown, changed)
 
-    await attempt(save)
+    title = f"Edit {entry.display_name}"
+    await ask_fields(title, "Save", shown.copy(), lambda given: _written(view, save, given))
+
+
+async def _written(view: View, write: Callable[[dict[str, str]], bool], given: dict[str, str]) -> bool:
+    done = await attempt(write, given)
     await view.following.refresh()
+    return bool(done)
+
+
+def _save(site: Site, shown: dict[str, str], changed: dict[str, str]) -> bool:
+    """Write what was changed in a form that had ``shown``; raises for what somebody else changed since."""
+    library, name = site.workspace.library, shown["Name"]
+    entry = library.collections.entry(name)
+    now = {"Display name": _own(entry.display_name or "", name), "Description": entry.description}
+    for label in now.keys() & changed.keys():
+        if now[label] != shown[label]:
+            shown[label] = now[label]
+            raise ConfigError(
+                f"somebody else has changed {label!r} of {name!r} to {now[label]!r} meanwhile; save again to write "
+                "yours over it"
+            )
+    if "Name" in changed:
+        if site.jobs.pending(name):
+            raise ConfigError(f"{name!r} is being filled just now; rename it when that is done")
+        library.rename_collection(name, changed["Name"])
+        shown["Name"] = name = changed["Name"]
+    if now.keys() & changed.keys():
+        library.update_description(name, changed.get("Description"), display_name=changed.get("Display name"))
+    return True
+
+
+def _own(display_name: str, name: str) -> str:
+    """The name to show, where it is another than the name."""
+    return "" if display_name == name else display_name
 
 
 async def _delete(view: View, entry: Holding) -> None:
-    library = view.site.workspace.library
+    told, since = entry.sources, ""
+    while await confirm(f"Delete {entry.display_name}?", since + _goes(view.site, entry.name, told), "Delete"):
+        more = await attempt(_deleted, view.site, entry.name, told)
+        if not more:
+            break
+        told, since = more, "It has other sources by now. "
+    await view.following.refresh()
 
-    def delete() -> None:
-        sources = library.sources(entry.name)
-        library.delete_collection(entry.name)
-        view.site.forget_uploads(sources)
 
-    sources, chunks = numbered(len(entry.sources), "[source|sources]"), numbered(entry.chunks, "[chunk|chunks]")
-    goes = f"{sources} with {chunks} {agreeing(len(entry.sources), '[goes|go]')} with it."
-    stay = "Files stay, but for those that were dropped here."
-    if await confirm(f"Delete {entry.display_name}?", f"{goes} {stay}", "Delete"):
-        await attempt(delete)
-        await view.following.refresh()
+def _goes(site: Site, name: str, sources: Sequence[SourceInfo]) -> str:
+    count, chunks = len(sources), sum(info.chunks for info in sources)
+    go = f"{numbered(count, '[source|sources]')} with {numbered(chunks, '[chunk|chunks]')}"
+    waiting = " What is on its way into it is not taken in." if site.jobs.pending(name) else ""
+    return f"{go} {agreeing(count, '[goes|go]')} with it. Files stay, but for those that were dropped here.{waiting}"
+
+
+def _deleted(site: Site, name: str, told: Sequence[SourceInfo]) -> tuple[SourceInfo, ...]:
+    """Delete the collection, unless it has other sources than the visitor was told: then give those."""
+    library = site.workspace.library
+    sources = library.sources(name)
+    if {info.source_file for info in sources} - {info.source_file for info in told}:
+        return tuple(sources)
+    library.delete_collection(name)
+    site.forget_uploads(sources)
+    return ()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 
@@ -33,23 +33,37 @@ async def confirm(title: str, consequence: str, verb: str) -> bool:
     return bool(await asked)
 
 
-async def ask_fields(title: str, verb: str, fields: Mapping[str, str], *, hint: str = "") -> dict[str, str] | None:
-    """One text a field, stripped; None where the dialog was left."""
+async def ask_fields(
+    title: str,
+    verb: str,
+    fields: Mapping[str, str],
+    work: Callable[[dict[str, str]], Awaitable[bool]],
+    *,
+    hint: str = "",
+) -> None:
+    """One text a field. ``work`` is given them, stripped; until it succeeds the dialog stays, with what was typed."""
+    busy = False
     with dialog(title) as asked:
         inputs = {name: ui.input(name, value=value).classes("w-full") for name, value in fields.items()}
         next(iter(inputs.values())).props("autofocus")
         if hint:
             ui.label(hint).classes("rg-dim")
 
-        def submit() -> None:
-            asked.submit({name: (field.value or "").strip() for name, field in inputs.items()})
+        async def submit() -> None:
+            nonlocal busy
+            if busy:  # Enter was pressed twice
+                return
+            busy = True
+            if await work({name: (field.value or "").strip() for name, field in inputs.items()}):
+                asked.submit(None)
+            busy = False
 
         for field in inputs.values():
             field.on("keydown.enter", submit)
         with ui.row().classes("rg-dialog-actions"):
             button("Cancel", asked.close)
             button(verb, submit, kind="main")
-    return await asked  # type: ignore[no-any-return]
+    await asked
 
 
 async def choose(title: str, options: Mapping[str, str]) -> str | None:

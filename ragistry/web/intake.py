@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path, PurePosixPath, PureWindowsPath
-from uuid import uuid4
 
 from nicegui import events, ui
 
@@ -86,7 +85,7 @@ async def _take_in(site: Site, collection: str, event: events.MultiUploadEventAr
     found = await attempt(site.workspace.library.sources, collection)
     if found is None:
         return
-    known = {info.source_file: info.source_path for info in found}
+    known = {info.source_file for info in found}
     kept: list[Path] = []
     for file in event.files:
         try:
@@ -100,10 +99,11 @@ async def _take_in(site: Site, collection: str, event: events.MultiUploadEventAr
         except SourceError as error:
             complain(str(error))
             continue
-        # In the place of what it replaces; else in a folder of its own, which it keeps wherever the source is moved.
-        earlier = known.get(name, "")
-        kept.append(Path(earlier) if site.is_upload(earlier) else site.uploads / uuid4().hex / name)
-        await file.save(kept[-1])
+        # Never over the file that it replaces, which the source stands on until this one is known to be readable.
+        try:
+            kept.append(await site.uploads.keep(name, file.save))
+        except OSError as error:
+            complain(f"{name!r} cannot be kept ({error.strerror or error}); make room on the disk of the workspace")
     if kept:
         label = kept[0].name if len(kept) == 1 else f"{len(kept)} files"
         site.jobs.add(collection, kept, label, replace=replace)

@@ -7,6 +7,7 @@ import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from copy import copy
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
@@ -16,12 +17,15 @@ from typing import Literal
 from ragistry.errors import RagistryError
 from ragistry.library.report import IngestReport
 from ragistry.library.service import DocumentService
+from ragistry.web.stoppable import stoppable
+from ragistry.web.uploads import Uploads
 
 State = Literal["waiting", "running", "done", "failed"]
 NICENESS = 10
 """Of the thread that takes in: beside it, a question gets nine tenths of a core."""
 KEPT = 20
 """Jobs that are remembered after they ended."""
+STOPPED = "the page was stopped; add the files again when it runs"
 
 
 class StoppedError(RagistryError):
@@ -70,8 +74,9 @@ class Job:
 class Jobs:
     """Takes in, one job at a time: the library has one writer."""
 
-    def __init__(self, library: Callable[[], DocumentService]) -> None:
+    def __init__(self, library: Callable[[], DocumentService], uploads: Uploads) -> None:
         self._library = library
+        self._uploads = uploads
         self._numbers = count(1)
         self._jobs: list[Job] = []
         self._lock = Lock()
@@ -102,23 +107,38 @@ class Jobs:
         with self._lock:
             self._jobs = [job for job in self._jobs if job.number != number or not job.ended]
 
-    def close(self) -> None:
-        """End the job that runs before its next source, and start no other; what is written by then is whole."""
+    def open(self) -> list[Job]:
+        """The jobs that have not ended, in their order."""
+        with self._lock:
+            return [job for job in self._jobs if not job.ended]
+
+    def stopped(self) -> list[Job]:
+        """Those that did not come to their end because the page was stopped."""
+        with self._lock:
+            return [job for job in self._jobs if job.error == STOPPED]
+
+    def stop(self) -> None:
+        """End the job that runs before its next source or batch of chunks, and start no other."""
         self._closing.set()
+
+    def close(self) -> None:
+        """Stop, and wait until the job that runs has ended; what is written by then is whole."""
+        self.stop()
         self._worker.shutdown(wait=True, cancel_futures=True)
+        for job in self.open():
+            self._run(job)  # which only says that it was stopped, and removes its files
+
+    def _check(self) -> None:
+        if self._closing.is_set():
+            raise StoppedError(STOPPED)
 
     def _run(self, job: Job) -> None:
-        job.state = "running"
-
-        def progress(name: str, done: int, total: int) -> None:
-            if self._closing.is_set():
-                raise StoppedError("the page was stopped; add the files again when it runs")
-            job.current, job.done, job.total = name, done, total
-
         try:
-            report = self._library().ingest_paths(
-                job.paths, job.collection, prune=job.prune, replace=job.replace, progress=progress
-            )
+            job.state = "running"
+            library = copy(self._library())
+            library.embedder = stoppable(library.embedder, self._check)
+            with self._uploads.swept(library.store, job.collection, job.paths):
+                report = self._take_in(job, library)
         except RagistryError as error:
             job.error, job.state = str(error), "failed"
         except Exception as error:  # noqa: BLE001, the page reports what nobody foresaw, and the next job still runs
@@ -128,6 +148,14 @@ class Jobs:
             job.summary, job.outcome = summary(report), _outcome(report)
             job.state = "done"
         job.current = ""
+
+    def _take_in(self, job: Job, library: DocumentService) -> IngestReport:
+        def progress(name: str, done: int, total: int) -> None:
+            self._check()
+            job.current, job.done, job.total = name, done, total
+
+        self._check()
+        return library.ingest_paths(job.paths, job.collection, prune=job.prune, replace=job.replace, progress=progress)
 
 
 def _outcome(report: IngestReport) -> dict[str, str]:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from nicegui import ui
 
 from ragistry.types import Document, RetrievalResult
-from ragistry.web.around import around
+from ragistry.web.around import Around, around
 from ragistry.web.controls import button, for_the_page
 from ragistry.web.dialogs import dialog
 from ragistry.web.passages import marked
@@ -75,8 +75,18 @@ def where_it_stands(document: Document) -> str:
     return f"{get('collection')} / {source}" + (f" ({said})" if said else "")
 
 
+def _around(site: Site, document: Document) -> Around:
+    """From the library, or from the repository that a routed search found it in."""
+    store, repository = site.workspace.store, document.metadata.get("repository")
+    if store.get([document.id]) or not isinstance(repository, str):
+        return around(store, document)
+    alone = Around("", document.content, "")
+    with site.workspace.repositories.collection(repository) as opened:
+        return opened.read(lambda store: around(store, document), alone)
+
+
 async def _open(site: Site, query: str, document: Document) -> None:
-    found = await attempt(around, site.workspace.store, document)
+    found = await attempt(_around, site, document)
     if found is None:
         return
     language = site.workspace.settings.language

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from urllib.parse import urlencode
 
 from nicegui import ui
 
+from ragistry.errors import UnknownTechniqueError
+from ragistry.techniques.registry import TechniqueRegistry
 from ragistry.types import RetrievalResult
 from ragistry.web.controls import button
 from ragistry.web.frame import empty, frame, heading
@@ -16,6 +19,8 @@ from ragistry.web.shared import Following
 from ragistry.web.site import PATIENCE, Site, attempt, complain
 
 NONE = ""
+MOST = 100
+"""Passages that can be asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,28 +37,55 @@ class Question:
         """Those that answer it, each once."""
         return list(dict.fromkeys(name for name in (self.technique, self.other) if name))
 
+    def address(self) -> str:
+        """What follows the path of the page's address where this is asked."""
+        given = {"q": self.query, "technique": self.technique, "compare": self.other}
+        given |= {"collection": ",".join(self.collections), "k": str(self.top_k)}
+        return "?" + urlencode({name: value for name, value in given.items() if value})
+
 
 def register(site: Site) -> None:
     """Serve the page; ``?q=…`` asks at once."""
 
     @ui.page("/search", response_timeout=PATIENCE)
-    async def search(q: str = "", technique: str = "", compare: str = "", collection: str = "", k: int = 0) -> None:
+    async def search(q: str = "", technique: str = "", compare: str = "", collection: str = "", k: str = "") -> None:
         registry = site.workspace.registry
         names = registry.names()
+        wrong = [*_unknown(registry, technique), *_unknown(registry, compare), *_no_limit(k)]
         first = Question(
             q,
             technique if technique in names else registry.default,
             compare if compare in names else NONE,
             [name for name in collection.split(",") if name],
-            min(max(k or site.workspace.settings.n_results, 1), 100),
+            int(k) if k and not _no_limit(k) else min(site.workspace.settings.n_results, MOST),
         )
         with frame("Search", "Search"):
             heading("Search")
             ask = await _search(site, first, names)
-        if q:
+        if q or wrong:
             await ui.context.client.connected()  # the page is shown first: the model may have to be loaded
             if not ui.context.client.is_deleted:
-                await ask()
+                for line in wrong:
+                    complain(line)
+                if not wrong:
+                    await ask()
+
+
+def _unknown(registry: TechniqueRegistry, name: str) -> list[str]:
+    """What is to be said of a technique in the address, such as one that was renamed since."""
+    try:
+        if name:
+            registry.entry(name)
+    except UnknownTechniqueError as error:
+        return [str(error)]
+    return []
+
+
+def _no_limit(k: str) -> list[str]:
+    """The same of the number of passages."""
+    if not k or (k.isascii() and k.isdecimal() and 1 <= int(k[:9]) <= MOST):
+        return []
+    return [f"k={k[:20]!r} in the address is not 1 to {MOST}; choose how many passages"]
 
 
 async def _search(site: Site, first: Question, names: list[str]) -> Callable[[], Awaitable[None]]:
@@ -65,9 +97,10 @@ async def _search(site: Site, first: Question, names: list[str]) -> Callable[[],
         if not question.query.strip():
             complain("type what to look for")
             return
-        if not 1 <= question.top_k <= 100:
-            complain(f"passages: {question.top_k!r} is not 1 to 100")
+        if not 1 <= question.top_k <= MOST:
+            complain(f"passages: {question.top_k!r} is not 1 to {MOST}")
             return
+        ui.navigate.history.replace(question.address())  # for a reload, the way back, and a bookmark
         asked = this = asked + 1
         busy.set_text("Searching…")
         found = await _answers(site, question)
@@ -109,7 +142,7 @@ def _form(
         chosen = {name: name for name in first.collections}
         collections = ui.select(chosen, value=first.collections, label="Collections (all)", multiple=True)
         collections.props("dense outlined use-chips")
-        top_k = ui.number("Passages", value=first.top_k, min=1, max=100, precision=0).props("dense outlined")
+        top_k = ui.number("Passages", value=first.top_k, min=1, max=MOST, precision=0).props("dense outlined")
 
     def read() -> Question:
         return Question(query.value or "", technique.value, other.value, list(collections.value), int(top_k.value or 0))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hmac
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, quote, urlencode, urlsplit
 
@@ -28,13 +28,18 @@ class Guard:
 
     ``hosts``: names by which the page may be called. Any other Host header is refused, so that a foreign name that is
     pointed at this address (DNS rebinding) reads nothing. What changes something, and every WebSocket, must come from
-    a page of the same host (the Origin header), so that a foreign page cannot act for its visitor. ``token``: without
-    it nothing is answered; it is taken from ``?token=`` once, and kept in a cookie that scripts cannot read.
+    a page of the same host (the Origin header), so that a foreign page cannot act for its visitor. ``names``: what
+    visitors call this page through a proxy, with the port where it is not that of http or https; the proxy may say
+    another Host to us. ``token``: without it nothing is answered; it is taken from ``?token=`` once, and kept in a
+    cookie that scripts cannot read.
     """
 
-    def __init__(self, app: ASGIApp, *, hosts: Iterable[str], token: str | None = None) -> None:
+    def __init__(
+        self, app: ASGIApp, *, hosts: Iterable[str], names: Collection[str] = (), token: str | None = None
+    ) -> None:
         self.app = app
-        self.hosts = frozenset(host.lower() for host in hosts)
+        self.hosts = frozenset(host.lower() for host in hosts) | {_name(name) for name in names}
+        self.origins = frozenset(name.lower() for name in names)
         self.token = token
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -48,7 +53,7 @@ class Guard:
             return
         if self.token is not None and not _same(_cookie(headers), self.token):
             if scope["type"] == "http" and _same(_asked(scope), self.token):
-                await _enter(scope, send, self.token)
+                await _enter(scope, send, cookie_name(headers.get("host", "")), self.token)
             else:
                 await _refuse(scope, send, 401, "open the address that `ragistry ui` printed: it holds the token")
             return
@@ -57,16 +62,23 @@ class Guard:
     def _refusal(self, scope: Scope, headers: dict[str, str]) -> tuple[int, str] | None:
         host = headers.get("host", "")
         if _name(host) not in self.hosts:
-            return 403, f"host {host!r} is not served here; start `ragistry ui` with --host"
+            return (
+                403,
+                f"host {host!r} is not served here; where it is a name of yours, give it to `ragistry ui --name`",
+            )
         origin = headers.get("origin")
         changes = scope["type"] == "websocket" or scope["method"] not in SAFE_METHODS
-        if changes and origin is not None and urlsplit(origin).netloc.lower() != host.lower():
+        if changes and origin is not None and not self._is_ours(origin, host):
             return 403, f"a page of {origin!r} may not use this one"
         if scope["type"] == "http" and scope["method"] not in SAFE_METHODS and not _is_small(headers):
             return 413, f"a request may have {BODY_MEGABYTES:,} MB at most; add fewer files at once"
         if changes and origin is None and headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
             return 403, "a page of another site may not use this one"
         return None
+
+    def _is_ours(self, origin: str, host: str) -> bool:
+        netloc = urlsplit(origin).netloc.lower()
+        return netloc == host.lower() or netloc in self.origins
 
 
 def _is_small(headers: dict[str, str]) -> bool:
@@ -84,10 +96,17 @@ def _same(given: str, token: str) -> bool:
     return hmac.compare_digest(given.encode(), token.encode())
 
 
+def cookie_name(host: str) -> str:
+    """Of the cookie that holds the token: cookies know no ports, and another page on this machine has its own."""
+    port = host.rpartition(":")[2]
+    return f"{COOKIE}_{port}" if port.isdecimal() else COOKIE
+
+
 def _cookie(headers: dict[str, str]) -> str:
     """Read by hand: the cookies of other programs on this machine come along, whatever they look like."""
+    wanted = cookie_name(headers.get("host", ""))
     pairs = (part.strip().partition("=") for part in headers.get("cookie", "").split(";"))
-    return next((value for name, _, value in pairs if name == COOKIE), "")
+    return next((value for name, _, value in pairs if name == wanted), "")
 
 
 def _asked(scope: Scope) -> str:
@@ -95,12 +114,15 @@ def _asked(scope: Scope) -> str:
     return parse_qs(query.decode("latin-1")).get("token", [""])[0]
 
 
-async def _enter(scope: Scope, send: Send, token: str) -> None:
-    """Keep the token in a cookie, and take it out of the address."""
+async def _enter(scope: Scope, send: Send, name: str, token: str) -> None:
+    """Keep the token in a cookie, and take it out of the address.
+
+    The cookie comes along when a link on another site leads here (Lax): what changes something asks for the origin.
+    """
     rest = {key: value for key, value in parse_qs(scope["query_string"].decode("latin-1")).items() if key != "token"}
     # One slash alone at its beginning: with two it would name a host.
     target = "/" + quote(scope["path"].lstrip("/")) + ("?" + urlencode(rest, doseq=True) if rest else "")
-    cookie = f"{COOKIE}={token}; Path=/; HttpOnly; SameSite=Strict"
+    cookie = f"{name}={token}; Path=/; HttpOnly; SameSite=Lax"
     headers = [(b"location", target.encode("latin-1")), (b"set-cookie", cookie.encode("latin-1"))]
     await send({"type": "http.response.start", "status": 303, "headers": headers})
     await send({"type": "http.response.body", "body": b""})

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ParamSpec, TypeVar
@@ -17,6 +16,7 @@ from ragistry.web.holdings import Holdings, holdings
 from ragistry.web.jobs import Jobs
 from ragistry.web.reports import Listed, reports
 from ragistry.web.shared import Shared
+from ragistry.web.uploads import Uploads
 from ragistry.workspace import Workspace
 
 P = ParamSpec("P")
@@ -36,20 +36,17 @@ class Site:
 
     workspace: Workspace
     roots: tuple[Path, ...]
+    uploads: Uploads = field(init=False)
     jobs: Jobs = field(init=False)
     holdings: Shared[Holdings] = field(init=False)
     listed: Shared[list[Listed]] = field(init=False)
 
     def __post_init__(self) -> None:
         self.roots = tuple(root.resolve() for root in self.roots)
-        self.jobs = Jobs(lambda: self.workspace.library)
+        self.uploads = Uploads(self.workspace.path_of(self.workspace.settings.data_dir) / "uploads")
+        self.jobs = Jobs(lambda: self.workspace.library, self.uploads)
         self.holdings = Shared(lambda: holdings(self.workspace.library))
         self.listed = Shared(lambda: reports(self.reports))
-
-    @property
-    def uploads(self) -> Path:
-        """Where files that were dropped on the page are kept."""
-        return self.workspace.path_of(self.workspace.settings.data_dir) / "uploads"
 
     @property
     def reports(self) -> Path:
@@ -73,15 +70,11 @@ class Site:
 
     def is_upload(self, path: str) -> bool:
         """Whether a source was dropped on the page, so that its file is ours to remove."""
-        return bool(path) and Path(path).is_relative_to(self.uploads.resolve())
+        return self.uploads.holds(path)
 
     def forget_uploads(self, sources: Iterable[SourceInfo]) -> None:
         """Remove the files of sources that are no more, where they were dropped on the page."""
-        for info in sources:
-            if self.is_upload(info.source_path):
-                Path(info.source_path).unlink(missing_ok=True)
-                with suppress(OSError):  # it holds another file
-                    Path(info.source_path).parent.rmdir()
+        self.uploads.forget(info.source_path for info in sources)
 
     def close(self) -> None:
         self.jobs.close()

@@ -129,21 +129,35 @@ def _row(view: View, name: str) -> Built[tuple[SourceInfo, bool]]:
 
 
 async def _move(view: View, name: str) -> None:
-    others = view.others
+    library, others, info = view.site.workspace.library, view.others, view.sources[name]
     target = await choose(f"Move {name} to…", others)
-    if target is not None:
-        moved = await attempt(view.site.workspace.library.move_source, name, view.collection, target)
-        if moved is not None:
-            ui.notify(f"{name}: {numbered(moved, '[chunk|chunks]')} moved to {others[target]}", type="positive")
-        await view.following.refresh()
+    there = None if target is None else await attempt(library.sources, target)
+    if target is None or there is None:
+        return
+    replaced = [twin for twin in there if twin.source_file == name]
+    # The file of one that is moved onto itself, as after a move that was interrupted, is still needed.
+    goes = [twin for twin in replaced if twin.source_path != info.source_path]
+    if replaced and not await confirm(
+        f"Replace {name} in {others[target]}?", _consequence(view, replaced[0], is_needed=not goes), "Replace"
+    ):
+        return
+    moved = await attempt(library.move_source, name, view.collection, target, overwrite=bool(replaced))
+    if moved is not None:
+        view.site.forget_uploads(goes)
+        ui.notify(f"{name}: {numbered(moved, '[chunk|chunks]')} moved to {others[target]}", type="positive")
+    await view.following.refresh()
 
 
 async def _delete(view: View, info: SourceInfo) -> None:
-    file = "So does the file that was dropped here." if view.site.is_upload(info.source_path) else "The file stays."
-    if await confirm(
-        f"Delete {info.source_file}?", f"{numbered(info.chunks, '[chunk goes|chunks go]')}. {file}", "Delete"
-    ):
+    if await confirm(f"Delete {info.source_file}?", _consequence(view, info), "Delete"):
         delete = view.site.workspace.library.delete_source
         if await attempt(delete, info.source_file, view.collection) is not None:
             view.site.forget_uploads([info])
         await view.following.refresh()
+
+
+def _consequence(view: View, info: SourceInfo, *, is_needed: bool = False) -> str:
+    """What goes with a source; ``is_needed``: its file is that of another source, too."""
+    file_goes = view.site.is_upload(info.source_path) and not is_needed
+    file = "So does the file that was dropped here." if file_goes else "The file stays."
+    return f"{numbered(info.chunks, '[chunk goes|chunks go]')}. {file}"

@@ -62,6 +62,13 @@ def test_a_port_that_is_none_is_named_with_the_range(ragistry: Run, port: str) -
     assert f"{port} is no port; choose one from 1 to 65535, or 0 for any that is free" in done.err
 
 
+@pytest.mark.parametrize("name", ["https://library.example.org", "", "a b", "me@host"])
+def test_a_name_that_no_host_has_is_refused(ragistry: Run, name: str) -> None:
+    done = ragistry("ui", "--name", name)
+    assert (done.code, len(done.err.splitlines())) == (2, 1)
+    assert f"{name!r} is no name of a host; give it such as library.example.org" in done.err
+
+
 def test_links_out_of_a_folder_are_followed_where_they_are_asked_for(ragistry: Run, tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     (tmp_path / "tea.txt").write_text("Tea from the hills.", encoding="utf-8")

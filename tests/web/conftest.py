@@ -106,7 +106,7 @@ def page(browser: Browser) -> Iterator[Page]:
 
 
 def _local(url: str) -> bool:
-    return url.startswith(("http://127.0.0.1", "ws://127.0.0.1", "data:", "blob:"))
+    return url.startswith(("http://127.0.0.", "ws://127.0.0.", "data:", "blob:"))
 
 
 @pytest.fixture

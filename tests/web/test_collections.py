@@ -85,6 +85,53 @@ def test_a_source_is_moved_and_deleted(page: Page, address: str, root: Path) -> 
         assert "ladybirds" not in workspace.library.list_sources()
 
 
+def test_a_source_takes_the_place_of_another_of_its_name_when_that_is_wanted(
+    page: Page, address: str, root: Path, tmp_path: Path
+) -> None:
+    for collection in ("from", "onto"):
+        add_collection(page, address, collection)
+        page.goto(f"{address}/collection/{collection}")
+        (tmp_path / "twin.md").write_text(f"The text of {collection}.\n")
+        upload(page, tmp_path / "twin.md")
+        expect(page.get_by_role("row", name="twin.md")).to_be_visible()
+    page.goto(f"{address}/collection/from")
+    kept = root / ".ragistry" / "uploads"
+    for answer, left in (("Cancel", ["The text of from.", "The text of onto."]), ("Replace", ["The text of from."])):
+        page.get_by_role("button", name="Move twin.md to another collection").click()
+        page.get_by_role("button", name="onto", exact=True).click()
+        asked = page.get_by_role("dialog", name="Replace twin.md in onto?")
+        expect(asked).to_contain_text("1 chunk goes. So does the file that was dropped here.")
+        asked.get_by_role("button", name=answer).click()
+        expect(page.get_by_role("dialog")).to_have_count(0)
+        if answer == "Replace":
+            expect(page.get_by_text("twin.md: 1 chunk moved to onto")).to_be_visible()
+        assert sorted(file.read_text().strip() for file in kept.glob("*/twin.md")) == left
+    expect(page.get_by_role("row", name="twin.md")).to_have_count(0)
+    with open_workspace(root) as workspace:
+        [found] = workspace.search("text", collection="onto").documents
+        assert (found.content, workspace.library.list_sources("from")) == ("The text of from.", [])
+
+
+def test_the_file_of_two_sources_stays_when_one_takes_the_place_of_the_other(
+    page: Page, address: str, root: Path
+) -> None:
+    file = root / ".ragistry" / "uploads" / "1f" / "shared.md"
+    file.parent.mkdir(parents=True)
+    file.write_text("A text of two collections.\n")
+    with open_workspace(root) as workspace:
+        for collection in ("one-half", "other-half"):
+            workspace.library.create_collection(collection)
+            workspace.library.ingest_file(file, collection)
+    page.goto(f"{address}/collection/one-half")
+    page.get_by_role("button", name="Move shared.md to another collection").click()
+    page.get_by_role("button", name="other-half", exact=True).click()
+    asked = page.get_by_role("dialog", name="Replace shared.md in other-half?")
+    expect(asked).to_contain_text("1 chunk goes. The file stays.")
+    asked.get_by_role("button", name="Replace").click()
+    expect(page.get_by_text("shared.md: 1 chunk moved to other-half")).to_be_visible()
+    assert file.exists()
+
+
 def test_files_are_dropped_on_the_page(page: Page, address: str) -> None:
     add_collection(page, address, "dropped")
     page.goto(f"{address}/collection/dropped")
@@ -226,7 +273,7 @@ def test_a_file_can_be_added_again(page: Page, address: str, tmp_path: Path) -> 
     page.goto(f"{address}/collection/again")
     (tmp_path / "same.md").write_text("The same.\n")
     page.get_by_text("Replace sources of the same name").click()
-    for said in ("1 added", "1 skipped"):
+    for said in ("1 added", "1 updated"):  # the same text, kept in another place
         upload(page, tmp_path / "same.md")
         expect(page.get_by_text(said)).to_be_visible()
 

@@ -9,6 +9,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from ragistry import open_workspace
+from tests.library.git_trees import commit
 from tests.web.conftest import served
 
 
@@ -88,6 +89,59 @@ def test_time_is_shown_by_stage(page: Page, address: str) -> None:
     page.goto(f"{address}/search?q=frost&technique=hybrid")
     page.get_by_text("Time by stage").click()
     expect(page.get_by_text("fuse")).to_be_visible()
+
+
+def test_what_is_asked_is_in_the_address_for_a_reload_and_the_way_back(page: Page, address: str) -> None:
+    page.goto(f"{address}/search")
+    page.get_by_label("What to look for").fill("when is the last frost?")
+    page.get_by_label("Passages").fill("3")
+    page.get_by_role("button", name="Search").click()
+    expect(page.get_by_role("article")).to_have_count(3)
+    expect(page).to_have_url(f"{address}/search?q=when+is+the+last+frost%3F&technique=hybrid&k=3")
+    page.reload()
+    expect(page.get_by_role("article")).to_have_count(3)
+    page.get_by_role("link", name="Techniques").click()
+    expect(page.get_by_role("heading", name="Techniques")).to_be_visible()
+    page.go_back()
+    expect(page.get_by_label("What to look for")).to_have_value("when is the last frost?")
+    expect(page.get_by_role("article")).to_have_count(3)
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ("technique=nope", "no technique 'nope'"),
+        ("compare=nope", "no technique 'nope'"),
+        ("k=abc", "k='abc' in the address is not 1 to 100"),
+        ("k=101", "k='101' in the address is not 1 to 100"),
+    ],
+)
+def test_an_address_that_asks_for_what_is_not_there_is_one_line(
+    page: Page, address: str, asked: str, said: str
+) -> None:
+    page.goto(f"{address}/search?q=frost&{asked}")
+    expect(page.get_by_text(said)).to_be_visible()
+    expect(page.get_by_label("What to look for")).to_have_value("frost")
+    expect(page.get_by_role("article")).to_have_count(0)
+    page.get_by_role("button", name="Search").click()
+    expect(page.get_by_role("article")).to_have_count(5)
+
+
+def test_a_passage_of_a_repository_opens_with_the_text_around_it_too(page: Page, tmp_path: Path) -> None:
+    folder = tmp_path / "widget"
+    folder.mkdir()
+    parts = [f"## Part {number}\n\n{f'The widget of kind {number} turns a wheel. ' * 30}\n" for number in range(4)]
+    commit(folder, {"install.md": "# Install\n\n" + "\n".join(parts)})
+    with open_workspace(tmp_path) as workspace:
+        workspace.repositories.add(folder)
+        workspace.library.create_collection("tea", "How tea is brewed")
+        workspace.library.ingest_text("Steep green tea in water of eighty degrees.", "green.txt", "tea")
+    with served(tmp_path) as address:
+        page.goto(f"{address}search?q=widget+of+kind+2&technique=routed")
+        page.get_by_role("article").first.get_by_role("button").click()
+        dialog = page.get_by_role("dialog")
+        expect(dialog.locator(".rg-here mark").first).to_be_visible()
+        expect(dialog.locator(".rg-context").first).to_contain_text("turns a wheel")
 
 
 def test_an_empty_question_says_what_to_do(page: Page, address: str) -> None:

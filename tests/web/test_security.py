@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from playwright.sync_api import Browser, Page, expect
 from starlette.applications import Starlette
 from starlette.responses import PlainTextResponse
 from starlette.routing import Route, WebSocketRoute
@@ -77,15 +78,15 @@ def test_the_token_is_kept_in_a_cookie_and_leaves_the_address() -> None:
     entered = window.get("/?q=frost&token=secret")
     assert (entered.status_code, entered.headers["location"]) == (303, "/?q=frost")
     assert "HttpOnly" in entered.headers["set-cookie"]
-    assert "SameSite=Strict" in entered.headers["set-cookie"]
+    assert "SameSite=Lax" in entered.headers["set-cookie"]
     assert window.get("/").text == "hello"
 
 
 @pytest.mark.parametrize("before", ["other/app=1; ", 'a@b="x; ', "not a cookie; ", ""])
 def test_cookies_of_other_programs_are_in_nobodys_way(before: str) -> None:
     """A browser sends the cookies of every port of a machine."""
-    assert client(token="secret").get("/", headers={"cookie": f"{before}ragistry_token=secret"}).text == "hello"
-    assert client(token="secret").get("/", headers={"cookie": f"{before}ragistry_token=wrong"}).status_code == 401
+    assert client(token="secret").get("/", headers={"cookie": f"{before}ragistry_token_8080=secret"}).text == "hello"
+    assert client(token="secret").get("/", headers={"cookie": f"{before}ragistry_token_8080=wrong"}).status_code == 401
 
 
 @pytest.mark.parametrize(
@@ -112,7 +113,51 @@ def test_any_other_address_than_loopback_needs_the_printed_token(root: Path) -> 
     with served(root, "--host", "127.0.0.2") as address:
         bare, token = address.split("?token=")
         assert httpx.get(bare, timeout=10).status_code == 401
-        assert httpx.get(bare, cookies={"ragistry_token": token}, timeout=10).status_code == 200
+        port = httpx.URL(bare).port
+        assert httpx.get(bare, cookies={f"ragistry_token_{port}": token}, timeout=10).status_code == 200
+
+
+def test_the_printed_address_opens_when_it_is_clicked_on_another_site(page: Page, root: Path) -> None:
+    with served(root, "--host", "127.0.0.2") as address:
+        link = f'<a href="{address}">the library</a>'
+        page.route("http://127.0.0.1:9/mail", lambda route: route.fulfill(body=link, content_type="text/html"))
+        page.goto("http://127.0.0.1:9/mail")
+        page.get_by_role("link").click()
+        expect(page.get_by_role("row", name="Handbook")).to_be_visible()
+        page.goto("http://127.0.0.1:9/mail")
+        page.get_by_role("link").click()
+        expect(page.get_by_role("row", name="Handbook")).to_be_visible()
+
+
+def test_two_pages_of_one_machine_each_keep_their_own_token(browser: Browser, root: Path, library: Path) -> None:
+    with (
+        served(root, "--host", "127.0.0.2") as one,
+        served(library, "--host", "127.0.0.2") as other,
+        browser.new_context() as context,
+    ):
+        window = context.new_page()
+        for address in (one, other):
+            assert window.goto(address).status == 200
+        assert window.goto(one.split("?")[0]).status == 200
+
+
+def named(base: str = "http://127.0.0.1:8080") -> TestClient:
+    app = Starlette(routes=[Route("/", hello, methods=["GET", "POST"]), WebSocketRoute("/ws", talk)])
+    return TestClient(Guard(app, hosts=LOOPBACK, names=["Library.example.org", "two.example:9101"]), base_url=base)
+
+
+@pytest.mark.parametrize("host", ["library.example.org", "LIBRARY.example.org:9101", "127.0.0.1:8080"])
+@pytest.mark.parametrize("origin", ["https://library.example.org", "http://two.example:9101"])
+def test_a_proxy_may_keep_the_host_or_say_its_own(host: str, origin: str) -> None:
+    headers = {"host": host, "origin": origin}
+    assert named().post("/", headers=headers).status_code == 200
+    with named().websocket_connect("/ws", headers=headers) as socket:
+        assert socket.receive_text() == "hello"
+
+
+@pytest.mark.parametrize("origin", ["https://library.example.org:8443", "https://evil.example", "http://two.example"])
+def test_another_port_of_a_name_is_another_page(origin: str) -> None:
+    assert named().post("/", headers={"origin": origin}).status_code == 403
 
 
 @pytest.mark.parametrize(

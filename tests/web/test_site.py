@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import errno
 import os
 import sys
 import threading
@@ -58,7 +60,7 @@ def test_a_folder_inside_is_found_from_the_workspace_too(site: Site, tmp_path: P
 
 
 def test_only_files_that_were_dropped_on_the_page_go_with_their_sources(site: Site, workspace: Workspace) -> None:
-    dropped, own = site.uploads / "1f" / "dropped.md", site.roots[0] / "own.md"
+    dropped, own = site.uploads.folder / "1f" / "dropped.md", site.roots[0] / "own.md"
     dropped.parent.mkdir(parents=True)
     for file in (dropped, own):
         file.write_text(f"The file {file.name}.")
@@ -68,7 +70,18 @@ def test_only_files_that_were_dropped_on_the_page_go_with_their_sources(site: Si
     site.forget_uploads([*workspace.library.sources(), workspace.library.source("own.md", "notes")])
     assert own.exists()
     assert not dropped.parent.exists()
-    assert site.uploads.exists()
+    assert site.uploads.folder.exists()
+
+
+def test_a_file_that_the_disk_has_no_room_for_leaves_nothing(site: Site) -> None:
+    async def save(place: Path) -> None:
+        place.parent.mkdir(parents=True)
+        place.write_bytes(b"The beginning")
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with pytest.raises(OSError, match="No space"):
+        asyncio.run(site.uploads.keep("large.md", save))
+    assert not list(site.uploads.folder.glob("*/"))
 
 
 def wait_for(job: Job, *states: str) -> None:
