@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
 from ragistry.config.collections import CollectionsFile
 from ragistry.config.folder import folder_of, missing
+from ragistry.config.keys import text_of
 from ragistry.config.problems import Problems
 from ragistry.config.settings import CONFIG_FOLDER, DEFAULTS, Resolved, is_there, resolve
 from ragistry.embedders.choose import choose_embedder, chunking_of, uses_ollama
@@ -204,7 +205,10 @@ class Workspace:
     def _make_embedder(self) -> Embedder:
         settings = self.settings
         try:
-            return choose_embedder(settings.embed_model, url=settings.embed_url, ollama_host=settings.ollama_host)
+            return choose_embedder(
+                settings.embed_model, url=settings.embed_url, api_key=text_of(settings.embed_api_key),
+                ollama_host=settings.ollama_host,
+            )  # fmt: skip
         except ConfigError as error:
             address = "ollama_host" if uses_ollama(settings.embed_model) else "embed_url"
             origin = self.origins["embed_model" if "embed_model" in str(error) else address]
@@ -233,7 +237,7 @@ class Workspace:
         from ragistry.stores.chroma import ChromaStore
 
         host, login = split_login(settings.chroma_host)
-        headers = {"x-chroma-token": settings.chroma_api_key} if settings.chroma_api_key else {}
+        headers = {"x-chroma-token": key} if (key := text_of(settings.chroma_api_key)) else {}
         return ChromaStore.connect(
             host,
             port=settings.chroma_port,
@@ -295,7 +299,7 @@ class Workspace:
             return None
         from ragistry.embedders.tei_reranker import TEIReranker
 
-        return TEIReranker(base_url=self.settings.rerank_url)
+        return TEIReranker(base_url=self.settings.rerank_url, api_key=text_of(self.settings.rerank_api_key))
 
     def _make_library(self) -> DocumentService:
         collections = CollectionsFile(self.root, self.target_names.check_free("collection"))

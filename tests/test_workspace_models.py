@@ -9,7 +9,7 @@ import pytest
 
 import ragistry
 from ragistry.embedders.tei_reranker import TEIReranker
-from ragistry.errors import ConfigError, InvalidConfigError, ModelConnectionError, ModelNotFoundError
+from ragistry.errors import ConfigError, InvalidConfigError, ModelConnectionError, ModelError, ModelNotFoundError
 from ragistry.ollama.generator import OllamaGenerator
 from ragistry.testing.ollama_server import OllamaServer
 from ragistry.testing.openai_server import OpenAIServer
@@ -126,3 +126,43 @@ def test_what_is_wrong_with_an_embedder_is_told_at_its_own_setting(
         monkeypatch.setenv("RAGISTRY_OLLAMA_HOST", variable)
     with pytest.raises(InvalidConfigError, match=told), ragistry.open_workspace(tmp_path) as workspace:
         workspace.embedder.embed(["text"])
+
+
+KEY = "sk-very-secret"
+
+
+def test_a_server_that_wants_a_key_gets_the_one_of_its_own(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    documents = root / "config" / "documents.yaml"
+    with OpenAIServer(api_key=KEY) as server, OpenAIServer(api_key=f"{KEY}-too") as ranking:
+        collections = documents.read_text(encoding="utf-8")
+        settings = f"embed_model: tei\nembed_url: {server.url}\nrerank_url: {ranking.url}\n"
+        documents.write_text(settings + collections, encoding="utf-8")
+        monkeypatch.setenv("RAGISTRY_EMBED_API_KEY", f"{KEY}\n")
+        with ragistry.open_workspace(root, rerank_api_key=f"{KEY}-too", data_dir="other") as workspace:
+            assert workspace.embedder.fingerprint.model == server.model
+            assert len(workspace.reranker.rerank("tea", ["green tea", "rain"])) == 2
+            assert workspace.origins["embed_api_key"] == "environment RAGISTRY_EMBED_API_KEY"
+            said = f"{workspace.settings!r} {workspace.settings.model_dump(mode='json')}"
+        with (
+            ragistry.open_workspace(root, rerank_api_key=f"{KEY}!", data_dir="other") as workspace,
+            pytest.raises(ModelError, match="answered 401.*; give it an API key that it takes") as refused,
+        ):
+            workspace.reranker.rerank("tea", ["green tea"])
+        assert KEY not in said + str(refused.value)
+
+
+def test_a_server_that_wants_a_key_is_not_said_to_be_silent(root: Path) -> None:
+    with OpenAIServer(api_key=KEY) as server:
+        for model in ("tei", f"openai:{server.model}"):
+            with (
+                ragistry.open_workspace(root, embed_model=model, embed_url=server.url, data_dir="other") as workspace,
+                pytest.raises(ModelError, match="answered 401: 'Unauthorized'; give it an API key that it takes"),
+            ):
+                workspace.embedder.embed(["tea"])
+
+
+@pytest.mark.parametrize("name", ["embed_api_key", "rerank_api_key", "chroma_api_key"])
+def test_a_key_that_cannot_be_sent_is_refused_without_being_shown(root: Path, name: str) -> None:
+    with pytest.raises(InvalidConfigError, match=f"argument: {name}: must be ASCII") as refused:
+        ragistry.open_workspace(root, **{name: f"{KEY}\nx"})
+    assert KEY not in str(refused.value)

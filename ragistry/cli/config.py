@@ -10,7 +10,6 @@ from ragistry.cli.output import print_json
 from ragistry.cli.tables import print_table
 from ragistry.utils.urls import public_url
 
-SECRET = ("chroma_api_key",)
 ADDRESS = ("_url", "_host")
 """Settings that may have a name and a password in them."""
 TECHNIQUE = "default technique"
@@ -22,18 +21,19 @@ def config(
     debug: DebugOption = False,  # noqa: ARG001, read from the command line by `run`
 ) -> None:
     """Print each setting with its value and where the value comes from; those of archives under their variables."""
+    from pydantic import SecretStr
+
     from ragistry.config.archive_settings import archive_environment
     from ragistry.workspace import open_workspace
 
     with open_workspace(workspace) as opened:
         values = opened.settings.model_dump(mode="json")
+        values |= {name: "set" for name, value in opened.settings if isinstance(value, SecretStr)}
         registry = opened.registry
         origins = opened.origins | {TECHNIQUE: registry.file.place(["default"])}
         values[TECHNIQUE] = registry.default
         reading = opened.reading
     used = {"chunk_size": reading.chunk_size, "chunk_overlap": reading.chunk_overlap}
-    for name in SECRET:
-        values[name] = "set" if values[name] else None
     values["archives"] = [archive["name"] for archive in values["archives"]]
     of_archives, archive_origins = archive_environment()
     values |= of_archives

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     ConfigDict,
     Field,
@@ -17,6 +18,8 @@ from pydantic_core import InitErrorDetails
 
 from ragistry.config.archive_settings import Seconds, Segment
 from ragistry.config.archives import Archives, Text
+from ragistry.config.numbers import Number, Whole, WholeOrNone
+from ragistry.utils.languages import canonical_language
 from ragistry.utils.shown import shown
 
 
@@ -28,8 +31,15 @@ def _one_complaint(value: Any, handler: ValidatorFunctionWrapHandler) -> Any:
         raise ValueError(f"write a number of characters, 1,000,000 at most, or auto; got {value!r}") from error
 
 
-Size = Annotated[Annotated[int, Field(ge=1, le=1_000_000)] | Literal["auto"], WrapValidator(_one_complaint)]
-Overlap = Annotated[Annotated[int, Field(ge=0, le=1_000_000)] | Literal["auto"], WrapValidator(_one_complaint)]
+def _known(language: str) -> str:
+    """As it is written, where it is known."""
+    canonical_language(language)
+    return language
+
+
+Size = Annotated[Annotated[Whole, Field(ge=1, le=1_000_000)] | Literal["auto"], WrapValidator(_one_complaint)]
+Overlap = Annotated[Annotated[Whole, Field(ge=0, le=1_000_000)] | Literal["auto"], WrapValidator(_one_complaint)]
+Language = Annotated[str, AfterValidator(_known)]
 COLLECTION_NAME = r"^[a-zA-Z0-9][a-zA-Z0-9._-]{0,62}$"
 NAME_RULE = "1 to 63 of letters, digits, '.', '_' and '-', beginning with a letter or digit"
 
@@ -52,11 +62,11 @@ class CollectionEntry(Strict):
 class ExtractionLimits(Strict):
     """What one file may cost before it is given up."""
 
-    seconds: float = Field(default=60, gt=0, description="time to read one file")
-    pages: int = Field(default=5_000, ge=1, description="pages of one PDF")
-    megabytes: int = Field(default=200, ge=1, description="size of one file")
-    characters: int = Field(default=50_000_000, ge=1, description="text of one PDF")
-    memory: int = Field(default=1_000_000_000, ge=1, description="bytes of memory to read a PDF")
+    seconds: Number = Field(default=60, gt=0, description="time to read one file")
+    pages: Whole = Field(default=5_000, ge=1, description="pages of one PDF")
+    megabytes: Whole = Field(default=200, ge=1, description="size of one file")
+    characters: Whole = Field(default=50_000_000, ge=1, description="text of one PDF")
+    memory: Whole = Field(default=1_000_000_000, ge=1, description="bytes of memory to read a PDF")
 
 
 TWICE = "collection {!r} stands here twice; rename one"
@@ -73,12 +83,12 @@ class DocumentsFile(Strict):
     chroma_path: str | None = Field(default=None, description="folder of the vector index")
     chunk_size: Size = Field(default="auto", description="characters of a chunk at most; auto: what the embedder takes")
     chunk_overlap: Overlap = Field(default="auto", description="characters that adjacent chunks share at most")
-    n_results: int = Field(default=5, ge=1, le=1_000, description="documents of a search where nobody says how many")
+    n_results: Whole = Field(default=5, ge=1, le=1_000, description="documents of a search where nobody says how many")
     embed_model: str = Field(default="minilm", description="minilm, a model of Ollama, tei, or openai:MODEL")
     embed_url: str | None = Field(default=None, description="address of a TEI or OpenAI-compatible server")
     generate_model: str | None = Field(default=None, description="a model of Ollama, for techniques that ask one")
     rerank_url: str | None = Field(default=None, description="address of a TEI server with a reranker")
-    language: str = Field(default="english", description="of the words of the documents; none: no stemming")
+    language: Language = Field(default="english", description="of the words of the documents; none: no stemming")
     pdf_engine: Literal["pypdfium2", "pypdf"] = "pypdfium2"
     limits: ExtractionLimits = ExtractionLimits()
     description: str | None = Field(default=None, description="text of the search tool, in place of the built-in one")
@@ -110,7 +120,7 @@ class ChromaSection(Strict):
     persist_directory: str | None = None
     collection_name: str | None = None
     host: str | None = None
-    port: int | None = Field(default=None, ge=1, le=65_535)
+    port: WholeOrNone = Field(default=None, ge=1, le=65_535)
     ssl: bool = False
     tenant: Segment | None = None
     database: Segment | None = None

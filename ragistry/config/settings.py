@@ -13,7 +13,9 @@ from pydantic import Field, ValidationError
 
 from ragistry.config.archive_settings import Seconds, Segment
 from ragistry.config.archives import Archives
-from ragistry.config.files import DocumentsFile, ExtractionLimits, Overlap, Size, Strict, VectorStoresFile
+from ragistry.config.files import DocumentsFile, ExtractionLimits, Language, Overlap, Size, Strict, VectorStoresFile
+from ragistry.config.keys import Key
+from ragistry.config.numbers import Whole
 from ragistry.config.problems import Problems, explain
 from ragistry.config.yaml_file import YamlFile, read_yaml
 from ragistry.errors import InvalidConfigError
@@ -32,21 +34,23 @@ class Settings(Strict):
     data_dir: str = Field(default=".ragistry", description="folder of everything that is stored")
     embed_model: str = Field(default="minilm", description="minilm, a model of Ollama, tei, or openai:MODEL")
     embed_url: str | None = Field(default=None, description="address of a TEI or OpenAI-compatible server")
+    embed_api_key: Key | None = Field(default=None, description="sent to that server as `Authorization: Bearer`")
     ollama_host: str | None = Field(default=None, description="address of Ollama")
     generate_model: str | None = Field(default=None, description="a model of Ollama, for techniques that ask one")
     rerank_url: str | None = Field(default=None, description="address of a TEI server with a reranker")
+    rerank_api_key: Key | None = Field(default=None, description="sent to that server as `Authorization: Bearer`")
     chunk_size: Size = "auto"
     chunk_overlap: Overlap = "auto"
-    n_results: int = Field(default=5, ge=1, le=1_000)
-    language: str = Field(default="english", description="of the words of the documents; none: no stemming")
+    n_results: Whole = Field(default=5, ge=1, le=1_000)
+    language: Language = Field(default="english", description="of the words of the documents; none: no stemming")
     pdf_engine: Literal["pypdfium2", "pypdf"] = "pypdfium2"
     limits: ExtractionLimits = ExtractionLimits()
     collection: str = "collective.documents"
     chroma_path: str | None = Field(default=None, description="folder of the vector index; default: data_dir/chroma")
     chroma_host: str | None = Field(default=None, description="a Chroma server, in place of the folder")
-    chroma_port: int = Field(default=8000, ge=1, le=65_535)
+    chroma_port: Whole = Field(default=8000, ge=1, le=65_535)
     chroma_ssl: bool = False
-    chroma_api_key: str | None = None
+    chroma_api_key: Key | None = None
     chroma_tenant: Segment = "default_tenant"
     chroma_database: Segment = "default_database"
     chroma_timeout: Seconds = 30
@@ -76,9 +80,11 @@ SOURCES: dict[str, Source] = {
     "data_dir": _own("data_dir"),
     "embed_model": _own("embed_model", (_DOCUMENTS, "embed_model")),
     "embed_url": _own("embed_url", (_DOCUMENTS, "embed_url"), also=("DOCPROC_TEI_EMBEDDINGS_URL",)),
+    "embed_api_key": _own("embed_api_key"),
     "ollama_host": _own("ollama_host", also=("OLLAMA_HOST",)),
     "generate_model": _own("generate_model", (_DOCUMENTS, "generate_model")),
     "rerank_url": _own("rerank_url", (_DOCUMENTS, "rerank_url")),
+    "rerank_api_key": _own("rerank_api_key"),
     "chunk_size": _own("chunk_size", (_DOCUMENTS, "chunk_size")),
     "chunk_overlap": _own("chunk_overlap", (_DOCUMENTS, "chunk_overlap")),
     "n_results": _own("n_results", (_DOCUMENTS, "n_results")),

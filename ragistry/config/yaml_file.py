@@ -12,6 +12,13 @@ from ragistry.errors import InvalidConfigError
 _UNFIT = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 """What the YAML library raises, besides its own errors, for a value that does not fit its tag or its form."""
 
+MOST = 200_000
+"""Values in a file, each alias counted as all that it stands for."""
+
+
+class TooManyValuesError(InvalidConfigError):
+    """The file says more than it can mean."""
+
 
 @dataclass(frozen=True, slots=True)
 class YamlFile:
@@ -29,7 +36,8 @@ class YamlFile:
             marks = getattr(node, "lc", None)
             if marks is None or marks.data is None or not _has(node, key):  # a tagged list has no marks
                 break
-            line = (marks.key(key) if isinstance(node, dict) else marks.item(key))[0]
+            if key in marks.data:  # of what a mapping has by a merge (<<) it has no mark
+                line = marks.data[key][0]
             node = node[key]
         return int(line) + 1
 
@@ -53,9 +61,13 @@ def read_yaml(path: Path) -> YamlFile:
     tree = _loaded(path, text)
     if tree is None:
         tree = {}
-    if not isinstance(tree, dict):
-        raise InvalidConfigError(f"{path}:1: must be a mapping of settings, got {plain(tree)!r}")
-    return YamlFile(path, plain(tree), tree)
+    try:
+        data = plain(tree)
+    except TooManyValuesError as error:
+        raise InvalidConfigError(f"{path}: {error}") from error
+    if not isinstance(data, dict):
+        raise InvalidConfigError(f"{path}:1: must be a mapping of settings, got {data!r}")
+    return YamlFile(path, data, tree)
 
 
 def _loaded(path: Path, text: str) -> Any:
@@ -104,12 +116,24 @@ def _fits(scalar: Any) -> bool:
 
 
 def plain(node: Any) -> Any:
-    """The value without what the YAML library keeps beside it."""
-    if isinstance(node, dict):
-        return {plain(key): plain(value) for key, value in node.items()}
-    if isinstance(node, list):
-        return [plain(item) for item in node]
-    for kind in (bool, int, float, str):
-        if isinstance(node, kind):
-            return kind(node)
-    return node if node is None else str(node)
+    """The value without what the YAML library keeps beside it.
+
+    Raises `TooManyValuesError` above `MOST` of them: a few lines of aliases may stand for more than memory holds.
+    """
+    values = 0
+
+    def of(node: Any) -> Any:
+        nonlocal values
+        values += 1
+        if values > MOST:
+            raise TooManyValuesError(f"it stands for more than {MOST:,} values; write out what its aliases (*) mean")
+        if isinstance(node, dict):
+            return {of(key): of(value) for key, value in node.items()}
+        if isinstance(node, list):
+            return [of(item) for item in node]
+        for kind in (bool, int, float, str):
+            if isinstance(node, kind):
+                return kind(node)
+        return node if node is None else str(node)
+
+    return of(node)

@@ -17,11 +17,13 @@ def uses_ollama(name: str) -> bool:
     return name not in EMBEDDED and name.partition(":")[0] not in SERVERS
 
 
-def choose_embedder(name: str, *, url: str | None = None, ollama_host: str | None = None) -> Embedder:
+def choose_embedder(
+    name: str, *, url: str | None = None, api_key: str | None = None, ollama_host: str | None = None
+) -> Embedder:
     """Make the embedder of a setting ``embed_model``; nothing is loaded or called yet.
 
     ``minilm`` is embedded; a known model's name or ``ollama:MODEL`` is Ollama's; ``tei``, ``tei:MODEL`` and
-    ``openai:MODEL`` are at ``url``. Raises `ConfigError` for anything else.
+    ``openai:MODEL`` are at ``url``, which is sent ``api_key``. Raises `ConfigError` for anything else.
     """
     provider, _, model = name.partition(":")
     if name in EMBEDDED:
@@ -29,7 +31,7 @@ def choose_embedder(name: str, *, url: str | None = None, ollama_host: str | Non
 
         return cached(MiniLMEmbedder())
     if provider in SERVERS:
-        return cached(_at_server(name, provider, model, url))
+        return cached(_at_server(name, provider, model, url, api_key))
     if (provider == "ollama" and model) or known_model(name) is not None:
         from ragistry.embedders.ollama import OllamaEmbedder
 
@@ -42,14 +44,14 @@ def choose_embedder(name: str, *, url: str | None = None, ollama_host: str | Non
     )
 
 
-def _at_server(name: str, provider: str, model: str, url: str | None) -> Embedder:
+def _at_server(name: str, provider: str, model: str, url: str | None, api_key: str | None) -> Embedder:
     from ragistry.embedders.openai_compatible import OpenAICompatibleEmbedder
 
     if not url:
         raise ConfigError(f"embed_model {name!r} needs the server's address; set embed_url: http://HOST:PORT")
     if provider == "openai" and not model:
         raise ConfigError("embed_model 'openai' needs a model; write openai:MODEL")
-    return OpenAICompatibleEmbedder(model or None, base_url=url)
+    return OpenAICompatibleEmbedder(model or None, base_url=url, api_key=api_key)
 
 
 def chunking_of(name: str) -> tuple[int, int]:

@@ -10,7 +10,7 @@ from typing import Any
 
 from ragistry.embedders.models import known_model
 from ragistry.errors import ModelError, ModelNotFoundError
-from ragistry.ollama.failures import RefusedError
+from ragistry.ollama.failures import NO_KEY, RefusedError
 from ragistry.ollama.http import JsonClient, Read
 
 NOT_IMPLEMENTED = 501
@@ -42,7 +42,7 @@ def ask_served(server: JsonClient, model: str | None) -> Served:
     """
     served = asked(server, "/info", served_by_tei, needed=model is None)
     if served is None:
-        windows = asked(server, "/v1/models", windows_of, needed=model is None) or {}
+        windows = asked(server, "/v1/models", windows_of, needed=model is None, last=True) or {}
         name = model or next(iter(windows), None)
         if name is None:
             raise ModelError(f"{server.server} does not tell which model it serves; name it")
@@ -71,12 +71,18 @@ def windows_of(models: Mapping[str, Any]) -> dict[str, int]:
     return {str(row["id"]): int(row.get("max_model_len") or 0) for row in models["data"]}
 
 
-def asked(server: JsonClient, path: str, read: Callable[[Any], Read], *, needed: bool = True) -> Read | None:
-    """The answer; None where the server knows no such path, or fails at it and the answer is not ``needed``."""
+def asked(
+    server: JsonClient, path: str, read: Callable[[Any], Read], *, needed: bool = True, last: bool = False
+) -> Read | None:
+    """The answer; None where the server knows no such path, or fails at it and the answer is not ``needed``.
+
+    ``last``: it cannot be had elsewhere, so that a server which wants an API key for it has failed too.
+    """
     try:
         return server.get(path, read)
     except RefusedError as error:
-        if needed and error.status >= 500 and error.status != NOT_IMPLEMENTED:
+        failed = error.status >= 500 and error.status != NOT_IMPLEMENTED
+        if needed and (failed or (last and error.status in NO_KEY)):
             raise
         _log.info("%s", error)
         return None

@@ -8,13 +8,15 @@ from typing import Any
 
 from ragistry.embedders.openai_compatible import open_server
 from ragistry.errors import ModelError
+from ragistry.ollama.failures import TooLongError
 from ragistry.trace import model_call
 
 
 class TEIReranker:
     """Ranks over ``/rerank``. A score is a probability, 0 to 1; a text past the model's window is judged by what fits.
 
-    ``batch_size``: texts in one request, 32 being what the server takes by default. ``timeout``, ``attempts``,
+    ``batch_size``: texts in one request, 32 being what the server takes by default; fewer where it takes no more, which
+    it tells by a refusal. ``timeout``, ``attempts``,
     ``backoff``: see `JsonClient`.
     """
 
@@ -33,8 +35,17 @@ class TEIReranker:
 
     def rerank(self, query: str, texts: Sequence[str]) -> list[float]:
         """See `ragistry.protocols.Reranker`."""
-        batches = (texts[start : start + self._batch_size] for start in range(0, len(texts), self._batch_size))
-        return [score for batch in batches for score in self._rerank(query, batch)]
+        scores: list[float] = []
+        size = self._batch_size
+        while len(scores) < len(texts):
+            batch = texts[len(scores) : len(scores) + size]
+            try:
+                scores += self._rerank(query, batch)
+            except TooLongError as error:
+                if len(batch) == 1:
+                    raise ModelError(f"{error}, for one text of {len(batch[0]):,} characters; shorten it") from error
+                size = len(batch) // 2
+        return scores
 
     def _rerank(self, query: str, texts: Sequence[str]) -> list[float]:
         body = {"query": query, "texts": list(texts), "truncate": True}

@@ -43,8 +43,8 @@ class AnswerFile:
             raise EvaluationError(f"{self.path} holds no answers of a comparison: {error}; delete that file") from error
         if head != self.head:
             raise EvaluationError(
-                f"{self.path} holds answers of another test set, configuration, code, model, depth or version of "
-                "Ragistry; give another folder, or delete that file"
+                f"{self.path} holds answers of another test set, configuration, code, model, kept data, depth or "
+                "version of Ragistry; give another folder, or delete that file"
             )
         if self.begin_anew:
             self.remove()

@@ -42,24 +42,28 @@ class Answer:
     degraded: list[str] = field(default_factory=list)
 
 
-def document_of(chunk: Document, known: Container[str]) -> str:
+def document_of(chunk: Document, known: Container[str], *, qualified: bool = True) -> str:
     """The document of the test set that a result belongs to, whose ids are ``known``.
 
-    Its ``collection`` and ``source_file`` name it (``notes/tea.md``), or ``source_file`` alone, or its own id.
+    Its ``collection`` and ``source_file`` name it (``notes/tea.md``), or ``source_file`` alone, or its own id; the
+    first of these that is known. Not ``qualified``: its ``source_file`` alone goes before both, since an id may begin
+    with the name of a collection and a slash, too.
     """
     source = str(chunk.metadata.get("source_file", chunk.id))
-    names = (f"{chunk.metadata.get('collection', '')}/{source}", source, chunk.id)
-    return next((name for name in names if name in known), source)
+    names = [f"{chunk.metadata.get('collection', '')}/{source}", source, chunk.id]
+    return next((name for name in (names if qualified else [source, *names]) if name in known), source)
 
 
-def ranking_of(name: str, chunks: Iterable[Document], known: Container[str]) -> dict[str, Document]:
+def ranking_of(
+    name: str, chunks: Iterable[Document], known: Container[str], *, qualified: bool = True
+) -> dict[str, Document]:
     """Documents in the order of their best chunk: each stands where the first of its chunks stands.
 
-    Raises `TechniqueError` for a score that is no finite number.
+    ``qualified``: see `document_of`. Raises `TechniqueError` for a score that is no finite number.
     """
     best: dict[str, Document] = {}
     for chunk in chunks:
-        document = document_of(chunk, known)
+        document = document_of(chunk, known, qualified=qualified)
         if not is_finite(chunk.score):
             raise TechniqueError(
                 f"technique {name!r} gave {document!r} the score {chunk.score!r}; it must be a finite number"

@@ -56,7 +56,7 @@ def ask(contender: Contender, query: str, asking: Asking) -> Answer:
                 asking.dataset.queries[query], top_k=None if contender.own_top_k else wanted
             )
             elapsed = (perf_counter() - start) * 1000
-        best = ranking_of(contender.name, chunks, asking.known)
+        best = ranking_of(contender.name, chunks, asking.known, qualified=contender.qualified)
         if asking.drop_query:
             best.pop(query, None)
         if len(best) >= asking.depth or len(chunks) < wanted or wanted == TOP_K_LIMIT or contender.own_top_k:

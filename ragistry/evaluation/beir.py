@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -80,7 +81,7 @@ def lines_of(path: Path) -> Iterator[tuple[str, str]]:
                     yield f"{path.name}:{number}", line.rstrip("\r\n")
     except FileNotFoundError as error:
         raise DatasetError(f"there is no file {str(path)!r}; give the path of one that exists") from error
-    except (OSError, EOFError, UnicodeDecodeError) as error:
+    except (OSError, EOFError, UnicodeDecodeError, zlib.error) as error:
         raise DatasetError(f"{str(path)!r} cannot be read: {error}; it must be UTF-8 text, plain or gzip") from error
 
 
@@ -102,7 +103,7 @@ class _Reading:
             try:
                 row = json.loads(line)
                 values = [row.get(key, "" if key == "title" else None) for key in keys]
-            except (ValueError, AttributeError):
+            except (ValueError, AttributeError, RecursionError):  # the last of a line that is nested too deep
                 self.problems.append(f"{place}: no JSON object: {line!r:.80}")
                 continue
             values = [str(value) if type(value) is int else value or "" for value in values]

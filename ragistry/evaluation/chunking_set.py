@@ -61,7 +61,7 @@ def read_chunking_set(folder: str | Path) -> ChunkingSet:
         rows = [json.loads(line) for line in lines if line.strip()]
         questions = [_question(row) for row in rows]
         texts = {path.name.partition(".md")[0]: _read(path) for path in sorted(root.glob("*.md*")) if _is_text(path)}
-    except (OSError, EOFError, zlib.error, ValueError, KeyError, TypeError) as error:
+    except (OSError, EOFError, zlib.error, ValueError, KeyError, TypeError, RecursionError) as error:
         raise DatasetError(
             f"{str(root)!r} is no set of texts and questions: {error!r}; see read_chunking_set"
         ) from error

@@ -67,10 +67,12 @@ def compare(
     randomisation or t.
 
     ``runs``: a folder that keeps answers and TREC runs; what it holds already of the same configuration is not asked
-    again (the same: its code, its configuration and all that it keeps; an object that keeps what has no plain value,
-    such as a store of its own, is asked anew, and the report says so). ``cache``: a folder that keeps vectors and
-    indexes (default: in the workspace's data). ``record``: a file that keeps every answer of a model, ``replay``: one
-    to take them from, so that no model is asked and each call is charged the time that it took.
+    again (the same: its code, its configuration and all that it keeps, such as words that it read from a file when it
+    was made; an object that keeps what has no plain value, such as a store of its own, is asked anew, and the report
+    says so). Not seen are other files that a technique reads when it is asked and, of an entry or a class, changes in
+    what has no plain value: give a new folder after those. ``cache``: a folder that keeps vectors and indexes (default:
+    in the workspace's data). ``record``: a file that keeps every answer of a model, ``replay``: one to take them from,
+    so that no model is asked and each call is charged the time that it took.
 
     A technique that raises, when it is made or asked, is left out, and `Comparison.failures` says why. Raises
     `EvaluationError` and `DatasetError` for what cannot be measured, before any work is done, `ConfigError`,
@@ -154,9 +156,9 @@ def _check_record(record: str | Path | None, runs: str | Path | None) -> None:
 def _depth(depth: int | None, measures: Sequence[Measure]) -> int:
     deepest = max((measure.cutoff or 1 for measure in measures), default=1)
     chosen = max(DEPTH, deepest) if depth is None else depth
-    if not deepest <= chosen <= TOP_K_LIMIT:
+    if type(chosen) is not int or not deepest <= chosen <= TOP_K_LIMIT:
         raise EvaluationError(
-            f"rankings of {chosen} documents do not do for the measures, which look at {deepest}; "
+            f"rankings of {chosen!r:.80} documents do not do for the measures, which look at {deepest}; "
             f"the depth is at least that and at most {TOP_K_LIMIT:,}"
         )
     return chosen

@@ -14,6 +14,7 @@ from ragistry.evaluation.grid import Variant
 from ragistry.evaluation.identity import Description
 from ragistry.evaluation.own_code import code_of
 from ragistry.evaluation.record import model_of
+from ragistry.techniques.catalogue import modules_beside
 from ragistry.techniques.check import Checked, check_entries
 from ragistry.techniques.entry import read_entries
 from ragistry.techniques.registry import TechniqueRegistry
@@ -71,7 +72,9 @@ def resolved(registry: TechniqueRegistry, name: str, models: Mapping[str, Any]) 
         found["base"] = {entry.base: resolved(registry, entry.base, models)}
     if entry.bases:
         found["bases"] = {base: resolved(registry, base, models) for base in entry.bases}
-    if nodes := {use: code_of(resolve_object(use)) for use in _nodes(entry.config)}:
+    with modules_beside(registry.file.path):
+        nodes = {use: code_of(resolve_object(use)) for use in _nodes(entry.config)}
+    if nodes:
         found["nodes"] = nodes
     references = getattr(cls, "references", None)  # a pipeline names its steps in its own configuration
     if callable(references):

@@ -32,6 +32,11 @@ class Contender:
         return 1.0 if self.index is None else max(1.0, self.index.cost.chunks / self.index.cost.documents)
 
     @property
+    def qualified(self) -> bool:
+        """Whether a document may have the name of its collection before its own; of an unknown store it may."""
+        return self.index is None or self.index.qualified
+
+    @property
     def unmade(self) -> Exception | None:
         """Why there is nothing to ask, where the technique could not be made."""
         inner = self.technique.technique

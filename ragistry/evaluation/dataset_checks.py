@@ -41,6 +41,14 @@ def faults(corpus: Sequence[Text], queries: Mapping[str, str], qrels: Qrels) -> 
             "write what is asked, or take [it|them] out",
         ),
         *_said(
+            "[document or query has|documents or queries have] half a surrogate pair, which no file and no model takes",
+            chain(
+                (one.id for one in corpus if _broken(one.id + one.whole)),
+                (q for q in queries if _broken(q + queries[q])),
+            ),
+            "decode [its|their] source with errors='replace'",
+        ),
+        *_said(
             "[id is empty or holds|ids are empty or hold] a tab or a line end",
             filter(_unwritable, chain(known, queries)),
             "give [it another id|them other ids]",
@@ -93,6 +101,15 @@ def _relevant(qrels: Qrels) -> set[str]:
 
 def _unwritable(name: str) -> bool:
     return not name or not {"\t", "\n", "\r"}.isdisjoint(name)
+
+
+def _broken(text: str) -> bool:
+    """Whether no file and no model can take a text in."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return True
+    return False
 
 
 def _uneven(grades: Mapping[str, object]) -> bool:

@@ -79,7 +79,7 @@ def source_id(metadata: Mapping[str, Any]) -> str:
 def _row(line: str) -> Any:
     try:
         return json.loads(line)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:  # the latter of a line that is nested too deep
         raise ValueError(f"no JSON object: {line!r:.80}; write {SHAPE}") from error
 
 
@@ -87,7 +87,8 @@ def _fields(row: Any, number: int) -> tuple[str, str, Mapping[str, int]]:
     if not isinstance(row, dict) or not isinstance(row.get("text"), str) or not row["text"].strip():
         raise ValueError(f"no query: {row!r:.80}; write {SHAPE}")
     sources = row.get("sources") or _one_source(row)
-    graded = sources if isinstance(sources, dict) else dict.fromkeys(sources, 1) if isinstance(sources, list) else None
+    listed = isinstance(sources, list) and all(isinstance(name, str) for name in sources)
+    graded = sources if isinstance(sources, dict) else dict.fromkeys(sources, 1) if listed else None
     if graded is None or any(type(grade) is not int for grade in graded.values()):
         raise ValueError(f"'sources' must be a list of names, or names with whole grades, got {sources!r:.80}")
     return str(row.get("_id", number)), row["text"], graded

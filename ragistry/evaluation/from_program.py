@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import inspect
+import json
 from collections.abc import Callable, Mapping
+from hashlib import sha256
 from types import FunctionType, MethodType
 from typing import Any
 
@@ -74,9 +76,10 @@ def described(
 ) -> tuple[dict[str, Any], str]:
     """The configuration of what a class or function made, and what it leaves open.
 
-    A class or function of a module, and what it was given, decide all that it makes. Of one that is made within
-    another function nobody knows what it took from there, nor of a method or an object that is called what it took
-    from its object: what it made has to tell.
+    A class or function of a module, what it was given, and the data that it read when it was called decide what it
+    makes: data is seen as far as what was made keeps it as plain values. Of one that is made within another function
+    nobody knows what it took from there, nor of a method or an object that is called what it took from its object:
+    what it made has to tell all.
     """
     if isinstance(made, Unmade):
         return {"use": name_of(given)}, ""
@@ -86,9 +89,19 @@ def described(
         found["made_by"] = {"use": name_of(given), "code": _code(given)}
     whole = not encloses(given) if isinstance(given, type) else isinstance(given, FunctionType) and is_named(given)
     certain = whole and _code(given) is not None
-    if certain:
-        found.pop("state", None)
     return {**found, "changes": dict(variant.changes)}, "" if certain else "; ".join(description.unknown)
+
+
+def kept_by(made: Technique, resources: Mapping[str, Any]) -> dict[str, str]:
+    """A hash of all plain values that an entry's technique keeps, what it stands on included.
+
+    Its entry and its code do not tell what it has read from a file of its own when it was made. A file that it reads
+    later, and what it keeps that has no plain value, is not seen.
+    """
+    if isinstance(made, Unmade):
+        return {}
+    found = json.dumps(Description(resources).of(made), sort_keys=True)
+    return {"keeps": sha256(found.encode()).hexdigest()}
 
 
 def _code(given: Any) -> str | None:

@@ -33,18 +33,31 @@ class Variant:
 
 
 def parse_grid(lines: Iterable[str]) -> dict[str, list[Any]]:
-    """``["hybrid.k=10,60"]`` as ``{"hybrid.k": [10, 60]}``; numbers and booleans as JSON writes them, else text."""
+    """``["hybrid.k=10,60"]`` as ``{"hybrid.k": [10, 60]}``; what is JSON, such as ``[1, 0]``, as that, else text."""
     grid: dict[str, list[Any]] = {}
     for line in lines:
-        key, equals, values = line.partition("=")
-        if not equals or not key.strip() or not all(value.strip() for value in values.split(",")):
+        key, equals, text = line.partition("=")
+        values = _split(text)
+        if not equals or not key.strip() or not all(values):
             raise EvaluationError(
                 f"a grid is written TECHNIQUE.PARAMETER=VALUE,VALUE, got {line!r}; try hybrid.k=10,60"
             )
         if key.strip() in grid:
             raise EvaluationError(f"the grid names {key.strip()!r} twice; write all its values after one =")
-        grid[key.strip()] = [_value(value.strip()) for value in values.split(",")]
+        grid[key.strip()] = [_value(value) for value in values]
     return grid
+
+
+def _split(text: str) -> list[str]:
+    """What stands between the commas, of which those within brackets separate nothing."""
+    found, depth = [""], 0
+    for character in text:
+        depth += (character in "[{") - (character in "]}")
+        if character == "," and depth <= 0:
+            found.append("")
+        else:
+            found[-1] += character
+    return [value.strip() for value in found]
 
 
 def _value(text: str) -> Any:

@@ -1,7 +1,8 @@
 """What an object is made of, as plain values, so that one can tell whether it is the same as another day.
 
-Its class and its code, its configuration, and all that it keeps beside it. What cannot be told is named: answers of
-such an object are never taken for those of another.
+Its class and its code, its configuration, and all that it keeps beside it, what it read from a file when it was made
+among that; of a file that it reads later nothing is known. What cannot be told is named: answers of such an object are
+never taken for those of another.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from ragistry.evaluation.own_code import code_of
 from ragistry.pipelines.pipeline import Pipeline
 from ragistry.protocols import Embedder, Generator, Reranker
 from ragistry.techniques.registered import RegisteredTechnique
+from ragistry.utils.own_modules import written
 
 LARGEST = 4_000
 """Characters of an attribute that is written out; of a larger one its hash is."""
@@ -70,6 +72,7 @@ class Description:
             kept = {name: self._written(value, f"{path}{name}") for name, value in _attributes(made)}
             found |= {"config": kept.pop("config")} if "config" in kept else {}
             found |= {"state": kept} if kept else {}
+            found |= _digest(made)
         self._inside.pop()
         return found
 
@@ -88,12 +91,14 @@ class Description:
 
     def plain(self, value: Any, path: str = "") -> Any:
         """Any value as JSON has it, the same in every process. ``path``: where it was found."""
+        if value is None or type(value) in (bool, int):  # first, for what keeps millions of them
+            return value
         if id(value) in self._given:
             return f"the {self._given[id(value)]} of the comparison"
         if isinstance(value, Enum):
             return self.plain(value.value, path)
-        if value is None or isinstance(value, bool | int):
-            return value
+        if isinstance(value, int):
+            return int(value)
         if isinstance(value, str):
             return STARS if SECRET.search(path) else LOGIN.sub("", value)
         if isinstance(value, float):
@@ -102,6 +107,8 @@ class Description:
             return value.hex()
         if isinstance(value, AS_TEXT):
             return str(value)
+        if isinstance(value, re.Pattern):
+            return {"pattern": self.plain(value.pattern, path), "flags": value.flags}
         return self._gathered(value, path) if _gathers(value) else self._part(value, path)
 
     def _gathered(self, value: Any, path: str) -> Any:
@@ -110,10 +117,10 @@ class Description:
             return self._unknown(value, path)
         self._inside.append(id(value))
         found: Any
-        if isinstance(value, BaseModel | Mapping):
-            found = {str(key): self.plain(item, f"{path}.{key}") for key, item in dict(value).items()}
-        elif isinstance(value, list | tuple):
+        if isinstance(value, list | tuple):
             found = [self.plain(item, f"{path}[{at}]") for at, item in enumerate(value)]
+        elif isinstance(value, BaseModel | Mapping):
+            found = {str(key): self.plain(item, f"{path}.{key}") for key, item in dict(value).items()}
         else:
             found = sorted((self.plain(item, f"{path}[]") for item in value), key=str)
         self._inside.pop()
@@ -126,6 +133,8 @@ class Description:
             return self._unknown(value, path) if code is None else {"use": name_of(value), "code": code}
         if _acts(value, "retrieve"):
             return self.of(value, f"{path}.")
+        if array := _array(value):
+            return array
         if fingerprint := _fingerprint(value):
             return {"model": fingerprint}
         if is_dataclass(value):
@@ -154,7 +163,8 @@ def settings_of(model: Any) -> dict[str, Any]:
     found = Description().of(model)
     named = {"model": str(model.model)} if hasattr(model, "model") else {}
     config = {"config": found["config"]} if "config" in found else {}
-    return {"use": found["use"], **config, **found.get("state", {}), **named}
+    digest = {"digest": found["digest"]} if "digest" in found else {}
+    return {"use": found["use"], **config, **found.get("state", {}), **named, **digest}
 
 
 def is_named(made: Any) -> bool:
@@ -170,9 +180,9 @@ def encloses(kind: type[Any]) -> bool:
 
 
 def name_of(made: Any) -> str:
-    """``module:Class``, of a class, a function or, for want of a name, of whatever it is."""
+    """``module:Class``, of a class, a function or, for want of a name, of whatever it is; as a file would name it."""
     named = made if hasattr(made, "__qualname__") else type(made)
-    return f"{named.__module__}:{named.__qualname__}"
+    return f"{written(named.__module__)}:{named.__qualname__}"
 
 
 def _acts(value: Any, *acts: str) -> bool:
@@ -181,11 +191,22 @@ def _acts(value: Any, *acts: str) -> bool:
 
 def _gathers(value: Any) -> bool:
     """Whether a value is no more than the values in it."""
+    if isinstance(value, list | tuple | set | frozenset):
+        return True
     if isinstance(value, BaseModel):
         return not _acts(value, *ACTS)
-    if isinstance(value, Mapping):
-        return all(isinstance(key, str) for key in value) or all(isinstance(key, int) for key in value)
-    return isinstance(value, list | tuple | set | frozenset)
+    return isinstance(value, Mapping) and (
+        all(isinstance(key, str) for key in value) or all(isinstance(key, int) for key in value)
+    )
+
+
+def _array(value: Any) -> dict[str, Any]:
+    """Of an array or a number of numpy its type, shape and bytes; empty of what is none, or holds other objects."""
+    import numpy as np
+
+    if not isinstance(value, np.ndarray | np.generic) or value.dtype.hasobject:
+        return {}
+    return {"array": [value.dtype.str, *value.shape], "sha256": sha256(value.tobytes()).hexdigest()}
 
 
 def _fingerprint(value: Any) -> dict[str, Any] | None:
@@ -214,6 +235,19 @@ def _server(value: Any) -> dict[str, str]:
     except ModelError:
         return {"at": value.base_url}
     return {"at": value.base_url, "model": served.model, "digest": served.digest}
+
+
+def _digest(made: Any) -> dict[str, str]:
+    """Of what asks Ollama for one model, the digest of that, where the server is there: a name may be pulled anew."""
+    from ragistry.ollama.client import OllamaClient
+
+    clients = [value for _, value in _attributes(made) if isinstance(value, OllamaClient)]
+    name = getattr(made, "model", None) if clients else None
+    try:
+        found = clients[0].digest(name) if isinstance(name, str) else ""
+    except ModelError:
+        found = ""
+    return {"digest": found} if found else {}
 
 
 def _attributes(made: Any) -> Iterator[tuple[str, Any]]:

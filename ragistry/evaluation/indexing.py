@@ -22,6 +22,7 @@ from ragistry.protocols import SourceStore
 from ragistry.stores.database_file import VERSION
 from ragistry.stores.local import LocalStore
 from ragistry.techniques.routing.target import library_targets
+from ragistry.types import Document
 from ragistry.utils.fingerprints import to_json
 from ragistry.workspace import Workspace
 
@@ -41,7 +42,8 @@ class DatasetIndex:
     """A corpus that can be searched.
 
     ``exact``: every search by vector compares every vector, at any size. ``contents``: a hash of what is searched,
-    where the test set and the chunking do not decide it.
+    where the test set and the chunking do not decide it. ``qualified``: a document's id is its collection, a slash and
+    its source, as in a library; else it is the source alone.
     """
 
     store: SourceStore
@@ -49,6 +51,7 @@ class DatasetIndex:
     language: str
     exact: bool = True
     contents: str = ""
+    qualified: bool = False
 
     @property
     def configuration(self) -> dict[str, str]:
@@ -58,11 +61,11 @@ class DatasetIndex:
 
     @cached_property
     def collection_of(self) -> dict[str, str]:
-        """Of each document, by its source and by collection and source, the collection that it is in."""
-        found: dict[str, str] = {}
-        for info in self.store.sources():
-            found[info.source_file] = found[f"{info.collection}/{info.source_file}"] = info.collection
-        return found
+        """Of each document, by its id in the test set, the collection that it is in."""
+        return {
+            f"{info.collection}/{info.source_file}" if self.qualified else info.source_file: info.collection
+            for info in self.store.sources()
+        }
 
 
 def open_index(
@@ -131,14 +134,21 @@ def library_index(dataset: Dataset, workspace: Workspace) -> DatasetIndex:
     chunking = f"library {reading.chunk_size}/{reading.chunk_overlap}"
     disk = bytes_below(folder) - sum(bytes_below(folder / other) for other in NOT_OF_THE_LIBRARY)
     cost = IndexCost(chunking, len(dataset.corpus), workspace.store.count(), 0, 0.0, 0, 0.0, disk)
-    return DatasetIndex(workspace.store, cost, workspace.settings.language, exact=False, contents=_contents(workspace))
+    language, contents = workspace.settings.language, _contents(workspace)
+    return DatasetIndex(workspace.store, cost, language, exact=False, contents=contents, qualified=True)
 
 
 def _contents(workspace: Workspace) -> str:
-    """SHA-256, hexadecimal, of every chunk, and of the names and descriptions that a query is routed by."""
-    chunks = sorted(sha256(json.dumps([one.id, one.content]).encode()).hexdigest() for one in workspace.store.scan())
+    """SHA-256, hexadecimal, of every chunk with its metadata, and of the names and descriptions that queries go by."""
+    chunks = sorted(map(_hash_of, workspace.store.scan()))
     targets = sorted((one.kind, one.name, one.description) for one in library_targets(workspace.library))
     return sha256(json.dumps([chunks, targets]).encode()).hexdigest()
+
+
+def _hash_of(chunk: Document) -> str:
+    """Its metadata counts, all of it: a technique may rank by its date, its tags, its title."""
+    told = json.dumps([chunk.id, chunk.content, chunk.metadata], sort_keys=True, default=str)
+    return sha256(told.encode()).hexdigest()
 
 
 def _name(dataset: Dataset, chunking: Chunking, vectors: KeptVectors, language: str) -> str:

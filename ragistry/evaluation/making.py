@@ -9,7 +9,15 @@ from typing import Any
 from ragistry.errors import ConfigError
 from ragistry.evaluation.configured import Varied, resolved, stands_on
 from ragistry.evaluation.contenders import Contender
-from ragistry.evaluation.from_program import NeedsIndexError, attempted, described, from_ready, is_ready, made_of
+from ragistry.evaluation.from_program import (
+    NeedsIndexError,
+    attempted,
+    described,
+    from_ready,
+    is_ready,
+    kept_by,
+    made_of,
+)
 from ragistry.evaluation.grid import Variant
 from ragistry.evaluation.indexing import DatasetIndex
 from ragistry.protocols import Technique
@@ -72,7 +80,7 @@ class Maker:
                 continue
             made = early[variant.name] if variant.name in early else self._made(variant, registry, resources)
             configuration, unknown = (
-                (resolved(registry, _entry(variant), self.models), "")  # a file says all of an entry
+                (resolved(registry, _entry(variant), self.models) | kept_by(made, resources), "")
                 if given is None
                 else described(given, made, variant, resources)
             )

@@ -11,6 +11,8 @@ from importlib.util import resolve_name
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from ragistry.utils.own_modules import written
+
 INSTALLED = {"site-packages", "dist-packages"}
 
 
@@ -27,8 +29,8 @@ def code_of(made: Any) -> str | None:
     for name in (own, *others):
         home = _home(name)
         if home is not None:
-            _read(home, name, found, follow=not home.installed or home.first == own.partition(".")[0])
-    if own not in found:
+            _read(home, written(name), found, follow=not home.installed or home.first == own.partition(".")[0])
+    if written(own) not in found:
         return None
     digest = sha256()
     for name in sorted(found):
@@ -56,8 +58,8 @@ def _imported_as(name: str) -> str:
 
 def _home(name: str) -> _Home | None:
     module = sys.modules["__main__"] if name == _imported_as("__main__") else sys.modules.get(name)
-    file, (first, *rest) = getattr(module, "__file__", None), name.split(".")
-    if file is None or first in sys.stdlib_module_names:
+    file, (first, *rest) = getattr(module, "__file__", None), written(name).split(".")
+    if file is None or name.partition(".")[0] in sys.stdlib_module_names:
         return None
     path = Path(file).resolve()
     above = len(rest) + (path.name == "__init__.py")

@@ -124,7 +124,7 @@ class RecordFile:
         for number, line in enumerate(data[:whole].splitlines(), 1):
             try:
                 self._take(json.loads(line))
-            except (ValueError, KeyError, TypeError) as error:
+            except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
                 raise EvaluationError(
                     f"{self.path.name}:{number}: no record: {line[:SHOWN]!r}; take the line out, or record again"
                 ) from error

@@ -1,6 +1,7 @@
 """TREC's files: topics, qrels (``query 0 document grade``) and runs (``query Q0 document rank score tag``).
 
-A field ends at a blank, so a blank in an id is written as ``%20`` and read back as a blank.
+A field ends at white space, some readers' at that of Unicode too; so in an id it is written as in an address, a blank
+as ``%20``, and read back as it was.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from math import isfinite
 from pathlib import Path
+from urllib.parse import quote, unquote
 
 from ragistry.errors import DatasetError
 from ragistry.evaluation.beir import lines_of, whole_grade, write_lines
@@ -18,7 +20,9 @@ from ragistry.utils.wording import numbered
 
 _TOPIC = re.compile(r"<top>(.*?)</top>", re.DOTALL)
 _NUMBER = re.compile(r"<num>\s*(?:Number:)?\s*([^\s<]+)")
-_TITLE = re.compile(r"<title>\s*(?:Topic:)?\s*(.*?)\s*(?=<|\Z)", re.DOTALL)
+_TITLE = re.compile(r"<title>\s*(?:Topic:)?\s*(.*?)\s*(?=</?[a-zA-Z]+>|\Z)", re.DOTALL)
+_REST = "|".join(quote(each)[1:] for each in "%" + "".join(filter(str.isspace, map(chr, range(0x3001)))))
+"""What follows the first % of the code of a % or of white space, the last of which in Unicode is U+3000."""
 _TAG = "ragistry"
 
 
@@ -129,7 +133,7 @@ def _read(path: str | Path, take: Callable[..., None], shape: str) -> None:
     problems = []
     for place, line in lines_of(Path(path)):
         try:
-            take(*map(_plain, line.split()))
+            take(*map(_plain, re.split("[ \t]+", line.strip(" \t"))))
         except TypeError:
             problems.append(f"{place}: {line!r:.80} is not {shape!r}")
         except ValueError as error:
@@ -138,8 +142,9 @@ def _read(path: str | Path, take: Callable[..., None], shape: str) -> None:
 
 
 def _escaped(name: str) -> str:
-    return re.sub("%(?=20|25)", "%25", name).replace(" ", "%20")
+    """White space as its codes, and a % where it would be read as the beginning of one."""
+    return re.sub(rf"\s|%(?={_REST})", lambda found: quote(found[0]), name)
 
 
 def _plain(field: str) -> str:
-    return re.sub("%(20|25)", lambda code: " " if code[1] == "20" else "%", field)
+    return re.sub(f"%(?:{_REST})", lambda code: unquote(code[0]), field)

@@ -19,14 +19,15 @@ _TOO_LONG = re.compile(
     r"context (length|size)|maximum context|input is too large|too long|must have less than|batch size", re.IGNORECASE
 )
 _EXCERPT = 200
+NO_KEY = (401, 403)
+"""Answers to who sends no API key, or a wrong one."""
 
 
 class RefusedError(ModelError):
     """The server answered with an HTTP error: its status, and the reason it gave."""
 
     def __init__(self, server: str, status: int, reason: str) -> None:
-        remedy = "; it is overloaded or broken: try again later, or look into its log" if _passing(status) else ""
-        super().__init__(f"{server} answered {status}: {reason!r}{remedy}")
+        super().__init__(f"{server} answered {status}: {reason!r}{_remedy(status)}")
         self.status = status
         self.reason = reason
 
@@ -85,6 +86,12 @@ def excerpt(text: str) -> str:
     """The beginning of ``text``, on one line."""
     line = " ".join(text.split())
     return line if len(line) <= _EXCERPT else f"{line[:_EXCERPT]}…"
+
+
+def _remedy(status: int) -> str:
+    if status in NO_KEY:
+        return "; give it an API key that it takes, or write a login into its address"
+    return "; it is overloaded or broken: try again later, or look into its log" if _passing(status) else ""
 
 
 def _too_long(status: int, reason: str) -> bool:

@@ -18,11 +18,12 @@ from pydantic import (
 )
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
+from ragistry.config.numbers import NumberOrNone, WholeOrNone
 from ragistry.config.problems import explain
 from ragistry.errors import ConfigError
 from ragistry.pipelines.graph import Outline, Problem, Transitions, check_graph
 from ragistry.pipelines.node import TechniqueNode
-from ragistry.pipelines.parts import declared_actions, node_class
+from ragistry.pipelines.parts import check_class, declared_actions, node_class
 from ragistry.types import TOP_K_LIMIT
 from ragistry.utils.where import normalise
 
@@ -47,7 +48,7 @@ class StepConfig(BaseModel):
     on: Annotated[dict[str, str] | str | None, WrapValidator(_transitions)] = Field(
         default=None, description="the next step, or END, by what the step returns; left out: END"
     )
-    top_k: int | None = Field(default=None, ge=1, le=TOP_K_LIMIT, description="asked of the technique, not the run's")
+    top_k: WholeOrNone = Field(default=None, ge=1, le=TOP_K_LIMIT, description="asked of the technique, not the run's")
     where: Annotated[dict[str, Any], AfterValidator(normalise)] | None = Field(
         default=None, description="a condition on metadata, beside the run's"
     )
@@ -70,8 +71,8 @@ class PipelineConfig(BaseModel):
 
     steps: dict[str, StepConfig] = Field(description="the steps by name")
     start: str | None = Field(default=None, description="the step that runs first; left out: the first one")
-    max_steps: int | None = Field(default=None, ge=1, description="how many steps a run may take; a loop needs it")
-    max_seconds: float | None = Field(
+    max_steps: WholeOrNone = Field(default=None, ge=1, description="how many steps a run may take; a loop needs it")
+    max_seconds: NumberOrNone = Field(
         default=None, gt=0, allow_inf_nan=False, description="how long a run may take, looked at before each step"
     )
 
@@ -100,7 +101,10 @@ def _check_outline(data: Any) -> Iterator[Problem]:
         actions: frozenset[str] | None = TechniqueNode.actions if "technique" in step else None
         if isinstance(step.get("node"), str):
             try:
-                actions = declared_actions(node_class(step["node"]))
+                cls = node_class(step["node"])
+                actions = declared_actions(cls)
+                for key, said in check_class(cls, step.get("with") or {}):
+                    yield Problem(("steps", name, key), said)
             except ConfigError as error:
                 yield Problem(("steps", name, "node"), str(error))
         outlines[str(name)] = Outline(actions, _readable(step.get("on")))

@@ -15,6 +15,7 @@ from ragistry.errors import PipelineError
 from ragistry.pipelines.access import Access
 from ragistry.pipelines.graph import END
 from ragistry.trace import stage
+from ragistry.types import Document
 from ragistry.utils.suggest import did_you_mean, listed
 
 
@@ -94,11 +95,15 @@ class PipelineFlow(Flow):  # type: ignore[misc] # untyped base
 
     def _count_documents(self, step: Step, shared: Mapping[str, Any]) -> int:
         documents = shared.get("documents")
+        kind = type(documents).__name__
         if isinstance(documents, list):
-            return len(documents)
+            strange = [type(one).__name__ for one in documents if not isinstance(one, Document)]
+            if not strange:
+                return len(documents)
+            kind = f"list with a {strange[0]}"
         raise PipelineError(
-            f"step {step.name!r} of pipeline {self.name!r} left a {type(documents).__name__!r} as shared "
-            "'documents'; leave a list of Document"
+            f"step {step.name!r} of pipeline {self.name!r} left a {kind!r} as shared 'documents'; "
+            "leave a list of Document"
         )
 
     def _next(self, step: Step, action: Any) -> str:

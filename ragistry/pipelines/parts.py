@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Set
+from collections.abc import Callable, Iterator, Mapping, Set
+from inspect import signature
 from typing import Any
 
-from pocketflow import AsyncNode, BaseNode, Flow
+from pocketflow import AsyncNode, BaseNode, Flow, Node
 
 from ragistry.errors import ConfigError, QueryError
 from ragistry.pipelines.node import TechniqueNode
@@ -37,6 +38,21 @@ def node_class(spec: str) -> type[BaseNode]:
     return found
 
 
+def check_class(cls: type[BaseNode], given: Any) -> Iterator[tuple[str, str]]:
+    """What can be told of a node before it is made: ``node`` or ``with``, and what is wrong with it."""
+    if declared_actions(cls) is None and cls.__init__ in (BaseNode.__init__, Node.__init__):  # nor does its __init__
+        yield "node", _silent(cls)
+    try:
+        if isinstance(given, Mapping) and all(isinstance(key, str) for key in given):
+            signature(cls).bind(**given)
+    except TypeError as error:
+        yield "with", f"{cls.__name__} cannot be made with {listed(given)}: {error}"
+
+
+def _silent(cls: type[BaseNode]) -> str:
+    return f"{cls.__name__} does not say what it returns; write in its class: actions = frozenset({{'default'}})"
+
+
 def check_part(part: Any, top_k: int | None, where: Where | None) -> Iterator[str]:
     """Everything that keeps ``part`` from being a step with these settings."""
     if isinstance(part, BaseNode):
@@ -58,7 +74,7 @@ def check_part(part: Any, top_k: int | None, where: Where | None) -> Iterator[st
 def _check_node(node: BaseNode) -> Iterator[str]:
     kind = type(node).__name__
     if actions_of(node) is None:
-        yield f"{kind} does not say what it returns; write in its class: actions = frozenset({{'default'}})"
+        yield _silent(type(node))
     if isinstance(node, AsyncNode):
         yield f"{kind} is asynchronous, and steps run one after the other in the caller's thread; make it a Node"
     elif isinstance(node, Flow):

@@ -7,6 +7,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from ragistry.config.numbers import Whole
 from ragistry.config.parse import parse_config
 from ragistry.errors import ConfigError
 from ragistry.protocols import TextSearch
@@ -25,7 +26,7 @@ class BM25Technique:
     class Config(BaseModel):
         model_config = ConfigDict(extra="forbid")
 
-        top_k: int = Field(default=5, ge=1, le=TOP_K_LIMIT, description="how many documents")
+        top_k: Whole = Field(default=5, ge=1, le=TOP_K_LIMIT, description="how many documents")
 
     def __init__(self, config: Mapping[str, Any], *, store: TextSearch) -> None:
         self.config = parse_config(self.Config, config, type(self).__name__)

@@ -5,12 +5,16 @@ The built-in techniques are entry points of this package: they come in by the sa
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
 from typing import Any
 
+from ragistry.config.settings import CONFIG_FOLDER
 from ragistry.errors import ConfigError
+from ragistry.utils.own_modules import modules_of
 from ragistry.utils.resolve import resolve_object
 from ragistry.utils.suggest import did_you_mean
 
@@ -44,6 +48,12 @@ def _owner(point: EntryPoint) -> str:
     return point.dist.name if point.dist else "?"
 
 
+def modules_beside(path: Path) -> AbstractContextManager[None]:
+    """A block in which the files of the workspace that a techniques.yaml belongs to go before other modules."""
+    folder = path.resolve().parent
+    return modules_of(folder.parent if folder.name == CONFIG_FOLDER else None)
+
+
 def find_class(use: str) -> type[Any]:
     """The class that ``use`` names.
 
@@ -59,7 +69,8 @@ def find_class(use: str) -> type[Any]:
             "or write 'module:Class'"
         )
     try:
-        return _a_class(use, resolve_object(offer.spec))
+        with modules_of(None):
+            return _a_class(use, resolve_object(offer.spec))
     except ConfigError as error:
         raise BrokenPluginError(f"plugin {offer.name!r} of {offer.distribution!r} is broken: {error}") from error
 

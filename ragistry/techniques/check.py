@@ -10,7 +10,7 @@ from pydantic import BaseModel, ValidationError
 from ragistry.config.problems import Problems
 from ragistry.config.yaml_file import YamlFile
 from ragistry.errors import ConfigError
-from ragistry.techniques.catalogue import BrokenPluginError, find_class
+from ragistry.techniques.catalogue import BrokenPluginError, find_class, modules_beside
 from ragistry.techniques.entry import AUTO, DEFAULT_TECHNIQUE, WITH_WORDS, Entry
 from ragistry.techniques.shape import complaints, takes_everything, wanted_resources
 from ragistry.utils.suggest import did_you_mean
@@ -28,10 +28,12 @@ class Checked:
 def check_entries(file: YamlFile, entries: dict[str, Entry], problems: Problems) -> Checked:
     """Find the class of every entry and check its configuration and what it stands on."""
     checked = Checked(entries)
-    for entry in entries.values():
-        _find(file, entry, checked, problems)
-    for name in list(checked.classes):
-        _check_config(file, entries[name], checked.classes[name], problems)
+    with modules_beside(file.path):
+        for entry in entries.values():
+            _find(file, entry, checked, problems)
+        for name in list(checked.classes):
+            _check_config(file, entries[name], checked.classes[name], problems)
+            _check_base(file, entries[name], checked.classes[name], problems)
     named = {name: _references(entries[name], checked.classes.get(name)) for name in entries}
     links = {name: [one for other in used for one in _meant(other, entries)] for name, used in named.items()}
     for name, used in links.items():
@@ -65,6 +67,14 @@ def _check_config(file: YamlFile, entry: Entry, cls: type[Any], problems: Proble
             model.model_validate(entry.config)
         except ValidationError as error:
             problems.add_validation(file, entry.keys, model, error)
+            return
+    disagreements = getattr(cls, "disagreements", None)
+    if callable(disagreements) and entry.bases:
+        for key, said in disagreements(entry.config, entry.bases).items():
+            problems.add(file, [*entry.keys, key], f"techniques.{entry.name}.{key}: {said}")
+
+
+def _check_base(file: YamlFile, entry: Entry, cls: type[Any], problems: Problems) -> None:
     wanted = wanted_resources(cls)
     for key, given in (("base", entry.base is not None), ("bases", bool(entry.bases))):
         if given and key not in wanted and not takes_everything(cls):

@@ -42,12 +42,15 @@ def read_entries(file: YamlFile, problems: Problems) -> dict[str, Entry]:
     if not isinstance(section, dict):
         problems.add(file, ["techniques"], f"techniques: must be a mapping of names, got {section!r}")
         return {}
-    entries = (_read(file, str(name), body, problems) for name, body in section.items())
+    entries = (_read(file, name, body, problems) for name, body in section.items())
     return {entry.name: entry for entry in entries if entry is not None}
 
 
-def _read(file: YamlFile, name: str, body: Any, problems: Problems) -> Entry | None:
+def _read(file: YamlFile, name: Any, body: Any, problems: Problems) -> Entry | None:
     keys: list[str | int] = ["techniques", name]
+    if not isinstance(name, str):
+        problems.add(file, keys, f"techniques.{name}: a name must be text, got {name!r}; write it in quotes")
+        return None
     body = {} if body is None else body
     if not isinstance(body, dict):
         problems.add(file, keys, f"techniques.{name}: must be a mapping such as {{use: naive}}, got {body!r}")

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
+from ragistry.config.numbers import Number, Whole
 from ragistry.config.parse import parse_config
 from ragistry.errors import InvalidConfigError
 from ragistry.protocols import Technique
@@ -31,11 +32,13 @@ class HybridTechnique:
     class Config(BaseModel):
         model_config = ConfigDict(extra="forbid")
 
-        top_k: int = Field(default=5, ge=1, le=TOP_K_LIMIT, description="how many documents")
+        top_k: Whole = Field(default=5, ge=1, le=TOP_K_LIMIT, description="how many documents")
         fusion: Literal["rrf", "min_max"] = Field(default="rrf", description="by rank, or by scores scaled to [0, 1]")
-        k: int = Field(default=60, ge=0, description="rrf: the larger, the less the first ranks count")
-        weights: list[float] | None = Field(default=None, description="one a base, 0 or more; left out: all the same")
-        fetch: int = Field(default=100, ge=1, le=TOP_K_LIMIT, description="candidates that each base is asked for")
+        k: Whole = Field(default=60, ge=0, description="rrf: the larger, the less the first ranks count")
+        weights: list[Number] | None = Field(
+            default=None, description="one a base, 0: not asked; left out: all the same"
+        )
+        fetch: Whole = Field(default=100, ge=1, le=TOP_K_LIMIT, description="candidates that each base is asked for")
 
         @field_validator("weights")
         @classmethod
@@ -47,27 +50,32 @@ class HybridTechnique:
     def __init__(self, config: Mapping[str, Any], *, bases: Sequence[Technique]) -> None:
         self.config = parse_config(self.Config, config, type(self).__name__)
         self.bases = bases
-        weights = self.config.weights
         if not bases:
             raise InvalidConfigError(f"{type(self).__name__}: bases: {bases!r} are none; give one technique or more")
-        if weights is not None and len(weights) != len(bases):
-            raise InvalidConfigError(
-                f"{type(self).__name__}: weights: {weights!r} are {len(weights)} for {len(bases)} bases; "
-                "give each base one"
-            )
+        for key, said in self.disagreements(config, bases).items():
+            raise InvalidConfigError(f"{type(self).__name__}: {key}: {said}")
+
+    @staticmethod
+    def disagreements(config: Mapping[str, Any], bases: Sequence[Any]) -> dict[str, str]:
+        """What of a configuration does not fit the bases, by key; read before the technique is made."""
+        weights = config.get("weights")
+        if weights is None or len(weights) == len(bases):
+            return {}
+        return {"weights": f"{weights!r} are {len(weights)} for {len(bases)} bases; give each base one"}
 
     def retrieve(self, query: str, *, top_k: int | None = None, where: Where | None = None) -> list[Document]:
         wanted = check_top_k(self.config.top_k if top_k is None else top_k)
         fetch = max(wanted, self.config.fetch)
-        rankings = [base.retrieve(query, top_k=fetch, where=where) for base in self.bases]
+        weights = self.config.weights or [1.0] * len(self.bases)
+        asked = [(base, weight) for base, weight in zip(self.bases, weights, strict=True) if weight]
+        rankings = [base.retrieve(query, top_k=fetch, where=where) for base, _ in asked]
         with stage("fuse", fusion=self.config.fusion) as this:
             this.documents_in = sum(map(len, rankings))
-            documents = self._fuse(under_present_names(rankings), wanted)
+            documents = self._fuse(under_present_names(rankings), [weight for _, weight in asked], wanted)
             this.documents_out = len(documents)
         return documents
 
-    def _fuse(self, rankings: Sequence[Ranking], wanted: int) -> list[Document]:
-        weights = self.config.weights
+    def _fuse(self, rankings: Sequence[Ranking], weights: Sequence[float], wanted: int) -> list[Document]:
         if self.config.fusion == "min_max":
             return min_max_fusion(rankings, weights=weights, top_k=wanted, stage="hybrid")
         return reciprocal_rank_fusion(rankings, k=self.config.k, weights=weights, top_k=wanted, stage="hybrid")

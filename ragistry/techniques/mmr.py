@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
 
+from ragistry.config.numbers import Number, Whole
 from ragistry.config.parse import parse_config
 from ragistry.errors import StoreError
 from ragistry.protocols import DocumentStore, Embedder, Technique, VectorLookup
@@ -41,9 +42,9 @@ class MMRTechnique:
     class Config(BaseModel):
         model_config = ConfigDict(extra="forbid", populate_by_name=True)
 
-        top_k: int = Field(default=5, ge=1, le=TOP_K_LIMIT, description="how many documents")
-        weight: float = Field(default=0.7, ge=0, le=1, alias="lambda", description="1: relevance alone, 0: novelty")
-        fetch: int = Field(default=30, ge=1, le=TOP_K_LIMIT, description="candidates that the base is asked for")
+        top_k: Whole = Field(default=5, ge=1, le=TOP_K_LIMIT, description="how many documents")
+        weight: Number = Field(default=0.7, ge=0, le=1, alias="lambda", description="1: relevance alone, 0: novelty")
+        fetch: Whole = Field(default=30, ge=1, le=TOP_K_LIMIT, description="candidates that the base is asked for")
 
     def __init__(self, config: Mapping[str, Any], *, base: Technique, store: VectorStore, embedder: Embedder) -> None:
         self.config = parse_config(self.Config, config, type(self).__name__)

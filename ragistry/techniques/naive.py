@@ -7,6 +7,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from ragistry.config.numbers import Number, Whole, WholeOrNone
 from ragistry.config.parse import parse_config
 from ragistry.errors import EmbeddingMismatchError
 from ragistry.protocols import DocumentStore, Embedder, EmbedderRecord
@@ -25,10 +26,10 @@ class NaiveRAGTechnique:
     class Config(BaseModel):
         model_config = ConfigDict(extra="forbid")
 
-        top_k: int = Field(default=5, ge=1, le=TOP_K_LIMIT, description="how many documents")
-        min_score: float = Field(default=0.0, ge=0.0, le=1.0, description="leave out what scores below")
+        top_k: Whole = Field(default=5, ge=1, le=TOP_K_LIMIT, description="how many documents")
+        min_score: Number = Field(default=0.0, ge=0.0, le=1.0, description="leave out what scores below")
         embedding_model: str | None = Field(default=None, description="the model that the store must be made with")
-        chunk_size: int | None = Field(default=None, ge=1, description="the chunk size that the store is made with")
+        chunk_size: WholeOrNone = Field(default=None, ge=1, description="the chunk size that the store is made with")
 
     def __init__(self, config: Mapping[str, Any], *, store: DocumentStore, embedder: Embedder) -> None:
         self.config = parse_config(self.Config, config, type(self).__name__)

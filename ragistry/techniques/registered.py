@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from math import isfinite
 from typing import Any
 
 from ragistry.errors import RagistryError, TechniqueError
@@ -30,7 +31,7 @@ class RegisteredTechnique:
     """A technique under its name: input checked, the stage recorded, and what it returns checked.
 
     ``where`` is also how access is limited, so a document that does not meet it never gets out, whatever the
-    technique did with the condition.
+    technique did with the condition. Nor do more than ``top_k``: what asks may have no room for more.
     """
 
     __slots__ = ("name", "technique")
@@ -54,6 +55,7 @@ class RegisteredTechnique:
         with stage(self.name) as this, told_of(self.name):
             documents = self.technique.retrieve(query, top_k=top_k, where=condition)
             self._check(documents, condition)
+            documents = documents[:top_k]
             this.documents_out = len(documents)
         return documents
 
@@ -63,6 +65,12 @@ class RegisteredTechnique:
                 f"technique {self.name!r} returned {type(documents).__name__} {str(documents)[:80]!r}; "
                 "retrieve must return a list of Document"
             )
+        strange = next((document for document in documents if not _is_finite(document.score)), None)
+        if strange is not None:
+            raise TechniqueError(
+                f"technique {self.name!r} gave document {strange.id!r} the score {strange.score!r}; "
+                "a score must be a finite number, by which documents are ordered"
+            )
         if condition is None:
             return
         for document in documents:
@@ -71,3 +79,10 @@ class RegisteredTechnique:
                     f"technique {self.name!r} ignored where={condition!r}: it returned {document.id!r}; "
                     "pass `where` on to the store or base"
                 )
+
+
+def _is_finite(score: Any) -> bool:
+    try:
+        return isfinite(score)
+    except (TypeError, ValueError, OverflowError):
+        return False

@@ -9,7 +9,8 @@ from typing import Any
 
 from ragistry.config.problems import Problems
 from ragistry.config.yaml_file import YamlFile, read_yaml
-from ragistry.errors import ConfigError, InvalidConfigError, UnknownTechniqueError
+from ragistry.errors import ConfigError, InvalidConfigError, PipelineError, UnknownTechniqueError
+from ragistry.techniques.catalogue import modules_beside
 from ragistry.techniques.check import Checked, check_entries
 from ragistry.techniques.entry import AUTO, DEFAULT_TECHNIQUE, WITH_WORDS, Entry, read_entries
 from ragistry.techniques.registered import RegisteredTechnique, told_of
@@ -50,13 +51,13 @@ class TechniqueRegistry:
         file, problems = read_yaml(path), Problems()
         checked = check_entries(file, read_entries(file, problems), problems)
         default, written = file.data.get("default"), file.data.get("techniques")
-        known = list(map(str, written)) if isinstance(written, dict) else []
+        known = list(written) if isinstance(written, dict) else []
         if default not in (None, AUTO, *known):
             problems.add(
                 file,
                 ["default"],
-                f"default: no technique {default!r}{did_you_mean(str(default), known)}; there are "
-                f"{', '.join(known) or 'none'}",
+                f"default: no technique {default!r}{did_you_mean(default, map(str, known))}; there are "
+                f"{', '.join(map(str, known)) or 'none'}",
             )
         problems.report()
         return cls(file, checked, {} if resources is None else resources)
@@ -142,9 +143,10 @@ class TechniqueRegistry:
                     f"here; {SETTING.get(name, 'configure one in the workspace')}, or pass resources={{{name!r}: …}}"
                 )
         try:
-            with told_of(entry.name):
+            with told_of(entry.name), modules_beside(self.file.path):
                 return cls(dict(entry.config), **given)
-        except ConfigError as error:
+        except (ConfigError, PipelineError) as error:
             if str(self.file.path) in str(error):
                 raise
-            raise ConfigError(f"{self.file.place(entry.keys)}: technique {entry.name!r}: {error}") from error
+            kind = PipelineError if isinstance(error, PipelineError) else ConfigError
+            raise kind(f"{self.file.place(entry.keys)}: technique {entry.name!r}: {error}") from error

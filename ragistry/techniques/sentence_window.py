@@ -7,6 +7,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from ragistry.config.numbers import Whole
 from ragistry.config.parse import parse_config
 from ragistry.protocols import DocumentStore, Technique
 from ragistry.techniques.neighbours import fetch_for, widened
@@ -26,8 +27,8 @@ class SentenceWindowTechnique:
     class Config(BaseModel):
         model_config = ConfigDict(extra="forbid")
 
-        top_k: int = Field(default=5, ge=1, le=TOP_K_LIMIT, description="how many documents")
-        window: int = Field(default=1, ge=0, le=100, description="chunks added on each side of a hit")
+        top_k: Whole = Field(default=5, ge=1, le=TOP_K_LIMIT, description="how many documents")
+        window: Whole = Field(default=1, ge=0, le=100, description="chunks added on each side of a hit")
 
     def __init__(self, config: Mapping[str, Any], *, base: Technique, store: DocumentStore) -> None:
         self.config = parse_config(self.Config, config, type(self).__name__)

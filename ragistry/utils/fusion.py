@@ -1,7 +1,8 @@
 """Several rankings of the same documents as one, without ever comparing scores of different kinds.
 
 By rank, or by scores that are first brought to one range within each ranking. Sums are exactly rounded, so a tie is a
-tie whatever the order of the rankings, and ids decide it. What is given is not changed.
+tie whatever the order of the rankings, and ids decide it. What only rankings of weight 0 have is left out. What is
+given is not changed.
 """
 
 from __future__ import annotations
@@ -77,11 +78,11 @@ def _scaled(documents: Mapping[str, Document]) -> dict[str, float]:
 
 
 def _sums(shares: Iterable[Mapping[str, float]], weights: Sequence[float] | None) -> dict[str, float]:
-    """What each document gets from all rankings together."""
+    """What each document gets from all rankings together; a ranking of weight 0 gives nothing, nor its documents."""
     parts: defaultdict[str, list[float]] = defaultdict(list)
     shares = list(shares)
     for share, weight in zip(shares, [1.0] * len(shares) if weights is None else weights, strict=True):
-        for identity, value in share.items():
+        for identity, value in share.items() if weight else ():
             parts[identity].append(weight * value)
     return {identity: fsum(part) for identity, part in parts.items()}
 

@@ -9,11 +9,12 @@ from types import ModuleType
 from typing import Any
 
 from ragistry.errors import ConfigError
+from ragistry.utils.own_modules import check_imported, importable, written
 from ragistry.utils.suggest import did_you_mean, listed
 
 
 def resolve_object(spec: str) -> Any:
-    """Import ``"package.module:attr"`` and return the attribute.
+    """Import ``"package.module:attr"`` and return the attribute; see `modules_of` for the files of a workspace.
 
     Raises `ConfigError`, and says which it was: not of that form, no such module, a module that needs another one
     that is not installed, a module that fails while it is imported (with the cause), or no such attribute.
@@ -36,10 +37,11 @@ def _split(spec: str) -> tuple[str, str]:
 
 
 def _import(spec: str, name: str) -> ModuleType:
+    full = importable(name)
     try:
-        return import_module(name)
+        module = import_module(full)
     except ModuleNotFoundError as error:
-        if error.name is not None and f"{name}.".startswith(f"{error.name}."):
+        if error.name is not None and f"{full}.".startswith(f"{error.name}."):
             raise ConfigError(f"cannot load {spec!r}: {_missing(error.name)}") from error
         raise ConfigError(
             f"cannot load {spec!r}: module {name!r} needs {error.name!r}, which is not installed; "
@@ -50,6 +52,8 @@ def _import(spec: str, name: str) -> ModuleType:
             f"cannot load {spec!r}: module {name!r} fails on import with {type(error).__name__}: {error}; "
             f"see it alone with: python -c 'import {name}'"
         ) from error
+    check_imported(module)
+    return module
 
 
 def _missing(name: str) -> str:
@@ -59,4 +63,4 @@ def _missing(name: str) -> str:
         return f"no module {name!r}; install its package, or put {name}.py on the Python path"
     siblings = [module.name for module in iter_modules(getattr(sys.modules.get(parent), "__path__", []))]
     suggestion = did_you_mean(last, siblings) or f"; its modules: {listed(siblings)}"
-    return f"package {parent!r} has no module {last!r}{suggestion}"
+    return f"package {written(parent)!r} has no module {last!r}{suggestion}"

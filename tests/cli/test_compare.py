@@ -99,6 +99,17 @@ def test_without_a_name_all_that_can_search_the_test_set_are_compared(ragistry: 
     assert "routed left out: it chooses between collections" in done.err
 
 
+def test_a_parameter_that_is_a_list_is_varied(ragistry: Callable, dataset: Path) -> None:
+    grid = ("--grid", "hybrid.weights=[1, 0],[1,2]")
+    done = ragistry("compare", "--dataset", dataset, "-t", "hybrid", *grid, "--json", "-", "--runs", "runs")
+    assert done.code == 0, done.err
+    configured = {name: one["configuration"]["config"] for name, one in done.json["techniques"].items()}
+    assert {name: config["weights"] for name, config in configured.items()} == {
+        "hybrid[weights=[1, 0]]": [1.0, 0.0],
+        "hybrid[weights=[1, 2]]": [1.0, 2.0],
+    }
+
+
 def test_a_library_is_compared_by_its_own_queries(ragistry: Callable, tmp_path: Path) -> None:
     (tmp_path / "tea.md").write_text("# Tea\n\nTea is steeped for two minutes.\n")
     (tmp_path / "bread.md").write_text("# Bread\n\nBread is baked for an hour.\n")

@@ -60,6 +60,8 @@ def test_no_command_prints_a_password(
     stores: dict[str, Any],
 ) -> None:
     write(tmp_path, documents, stores)
+    for variable in ("RAGISTRY_EMBED_API_KEY", "RAGISTRY_RERANK_API_KEY", "CHROMA_API_KEY"):
+        monkeypatch.setenv(variable, SECRET)
     for variable in ("OLLAMA_HOST", "DOCPROC_CHROMADB_URL", "DOCPROC_TEI_EMBEDDINGS_URL"):
         monkeypatch.setenv(variable, DOWN)
     commands = [["config"], ["config", "--json"], ["doctor"], ["doctor", "--json"], ["verify"]]

@@ -125,6 +125,55 @@ def test_a_collection_that_stands_there_twice_is_told_at_its_line(tmp_path: Path
     ]
 
 
+def test_a_mistake_that_is_merged_into_a_mapping_is_told_where_that_stands(tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        documents="n_results: 0\ncollections:\n- &first {name: a, descriptionn: foo}\n- {<<: *first, name: b}\n"
+        "- <<: *first\n",
+    )
+    with pytest.raises(InvalidConfigError) as caught:
+        resolve(tmp_path, environ={})
+    lines = [line.strip().removeprefix(str(tmp_path / "config")) for line in str(caught.value).split("\n")[1:]]
+    assert [line.partition(": unknown")[0].partition(": Input")[0] for line in lines] == [
+        "/documents.yaml:1: n_results",
+        "/documents.yaml:3: collections.0.descriptionn",
+        "/documents.yaml:4: collections.1.descriptionn",
+        "/documents.yaml:5: collections.2.descriptionn",
+    ]
+
+
+def test_an_unknown_language_is_told_with_all_else(tmp_path: Path) -> None:
+    write(tmp_path, documents="n_results: 0\nlanguage: deutsch\n")
+    with pytest.raises(InvalidConfigError, match=r"2 problems:(.|\n)*documents.yaml:2: language: no analysis for"):
+        resolve(tmp_path, environ={})
+    write(tmp_path, documents="language: DE\n")
+    assert resolve(tmp_path, environ={}).settings.language == "DE"
+    with pytest.raises(InvalidConfigError, match="environment RAGISTRY_LANGUAGE: language: no .* language 'klingon'"):
+        resolve(tmp_path, environ={"RAGISTRY_LANGUAGE": "klingon"})
+
+
+@pytest.mark.parametrize(
+    ("file", "text"),
+    [
+        ("documents", "chunk_size: true"),
+        ("documents", "chunk_overlap: false"),
+        ("documents", "n_results: true"),
+        ("documents", "limits: {pages: true}"),
+        ("documents", "limits: {seconds: yes, megabytes: true}"),
+        ("vector_stores", "chromadb: {port: true}"),
+    ],
+)
+def test_true_and_false_are_no_numbers(tmp_path: Path, file: str, text: str) -> None:
+    write(tmp_path, **{file: text})
+    with pytest.raises(InvalidConfigError, match=r"a number.*got (True|False)"):
+        resolve(tmp_path, environ={})
+
+
+def test_true_as_an_argument_is_no_number(tmp_path: Path) -> None:
+    with pytest.raises(InvalidConfigError, match="argument: n_results: must be a number, got True"):
+        resolve(tmp_path, {"n_results": True}, environ={})
+
+
 def test_a_bad_variable_is_named(tmp_path: Path) -> None:
     with pytest.raises(InvalidConfigError, match="environment RAGISTRY_N_RESULTS: n_results: .*'many'"):
         resolve(tmp_path, environ={"RAGISTRY_N_RESULTS": "many"})
@@ -199,3 +248,11 @@ def test_archives_are_told_by_their_variables() -> None:
     assert (values["RAG_DEFAULT_TOP_K"], origins["RAG_DEFAULT_TOP_K"]) == (20, "environment RAG_DEFAULT_TOP_K")
     assert values["DOCPROC_CHROMADB_URL"] == "http://c:1"
     assert (values["RAG_DEFAULT_LAYER"], origins["RAG_DEFAULT_LAYER"]) == ("chunk", "default")
+
+
+def test_aliases_that_multiply_are_refused_at_once(tmp_path: Path) -> None:
+    lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x]"]
+    lines += [f"a{n + 1}: &a{n + 1} [{', '.join([f'*a{n}'] * 9)}]" for n in range(12)]
+    (tmp_path / "documents.yaml").write_text("\n".join(lines), encoding="utf-8")
+    with pytest.raises(InvalidConfigError, match="documents.yaml: it stands for more than 200,000 values; write out"):
+        read_yaml(tmp_path / "documents.yaml")

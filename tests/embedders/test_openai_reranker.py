@@ -38,6 +38,21 @@ def test_many_texts_are_sent_a_batch_at_a_time(server: OpenAIServer, reranker: T
     assert max(len(body["texts"]) for body in server.asked("/rerank")) == 4
 
 
+def test_a_server_that_takes_fewer_texts_at_once_gets_fewer(server: OpenAIServer) -> None:
+    small = TEIReranker(base_url=server.url, backoff=0.001)
+    texts = [f"{text} {number}" for number in range(7) for text in TEXTS]
+    assert small.rerank("capital", texts) == [small.rerank("capital", [text])[0] for text in texts]
+    small.close()
+
+
+@pytest.mark.parametrize("status", [413, 422])
+def test_a_text_that_is_refused_alone_is_told_of(server: OpenAIServer, reranker: TEIReranker, status: int) -> None:
+    server.fail_next(status, times=9)
+    with pytest.raises(ModelError, match=f"answered {status}: .*, for one text of 20 characters; shorten it"):
+        reranker.rerank("capital", TEXTS)
+    assert [len(body["texts"]) for body in server.asked("/rerank")] == [3, 1]
+
+
 def test_no_texts_have_no_scores(server: OpenAIServer, reranker: TEIReranker) -> None:
     assert reranker.rerank("capital", []) == []
     assert server.requests == []

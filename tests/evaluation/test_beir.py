@@ -126,6 +126,13 @@ def test_every_problem_of_every_file_is_told_at_once(tmp_path: Path) -> None:
         assert said in message
 
 
+def test_a_line_that_is_nested_too_deep_is_told_as_any_other(tmp_path: Path) -> None:
+    deep = f'{{"_id": "d1", "text": "Tea.", "metadata": {"[" * 100_000}{"]" * 100_000}}}\n'
+    folder = files(tmp_path, deep, '{"_id": "q1", "text": "tea"}\n', "q1\td1\t1\n")
+    with pytest.raises(DatasetError, match=r"corpus.jsonl:1: no JSON object: "):
+        read_beir(folder)
+
+
 def test_a_long_list_of_problems_is_cut(tmp_path: Path) -> None:
     folder = files(tmp_path, "{}\n" * 500, '{"_id": "q1", "text": "tea"}', "q1\td1\t1\n")
     with pytest.raises(DatasetError) as caught:
@@ -143,6 +150,11 @@ def test_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:
     (folder / "corpus.jsonl").unlink()
     (folder / "corpus.jsonl.gz").write_bytes(gzip.compress(b'{"_id": "d1", "text": "Tea."}\n' * 999)[:-9])
     with pytest.raises(DatasetError, match=r"corpus.jsonl.gz' cannot be read"):
+        read_beir(folder)
+    whole = bytearray(gzip.compress(b'{"_id": "d1", "text": "Tea."}\n' * 999))
+    whole[10] ^= 0xFF  # the first byte behind gzip's head
+    (folder / "corpus.jsonl.gz").write_bytes(whole)
+    with pytest.raises(DatasetError, match=r"corpus.jsonl.gz' cannot be read: Error -3"):
         read_beir(folder)
 
 

@@ -164,7 +164,8 @@ def test_a_score_that_is_no_number_is_a_failure() -> None:
             return [Document("", {}, float("nan"), "d1")]
 
     result = compare({"strange": Strange(lambda _: 1)}, numbered(3))
-    assert "'strange' gave 'd1' the score nan" in result.failures["strange"].error
+    assert result.failures["strange"].error.startswith("TechniqueError: technique 'strange' gave ")
+    assert "'d1' the score nan; " in result.failures["strange"].error
 
 
 def test_a_stage_score_that_is_no_number_is_not_in_the_report() -> None:
@@ -421,6 +422,18 @@ def test_a_replay_that_misses_a_record_names_it(workspace: Workspace, tmp_path: 
         compare(["naive"], dataset, workspace=workspace, replay=tmp_path / "empty.jsonl")
 
 
+def test_the_name_of_a_test_set_decides_no_figure_even_where_ids_begin_with_it(
+    workspace: Workspace, tmp_path: Path
+) -> None:
+    texts = {"docs/README.md": "how to write a manual", "README.md": "an espresso machine", "other.md": "apple trees"}
+    corpus = [Text(name, "", text) for name, text in texts.items()]
+    for name in ("docs", "manuals"):
+        dataset = Dataset(name, corpus, {"q": "espresso machine"}, {"q": {"README.md": 1}})
+        result = compare(["bm25"], dataset, ["RR@10"], workspace=workspace, cache=tmp_path)
+        assert result.techniques["bm25"].measures["RR@10"].mean == 1.0
+        assert [document for document, _ in result.runs["bm25"]["q"]] == ["README.md"]
+
+
 class Judged(Answers):
     """A technique that asks a generator, or would."""
 
@@ -469,6 +482,7 @@ def test_a_corpus_of_any_size_is_searched_exactly(
         ({"baseline": "bm52"}, "the baseline 'bm52' is not compared; did you mean 'bm25'"),
         ({"measures": ["nDCG@200"], "depth": 50}, "rankings of 50 documents do not do .* look at 200"),
         ({"measures": ["nDCG@2000"]}, "at most 1,000"),
+        ({"depth": "500"}, "rankings of '500' documents do not do"),
         ({"measures": ["NDCG@10"]}, "'NDCG@10' is no measure; did you mean 'nDCG@10'?"),
         ({"techniques": []}, "no technique is named"),
         ({"test": "wilcoxon"}, "unknown test 'wilcoxon'; there are randomisation and t"),

@@ -11,7 +11,10 @@ from hypothesis import strategies as st
 from ragistry.errors import EvaluationError, TechniqueError
 from ragistry.evaluation.answer_file import AnswerFile
 from ragistry.evaluation.answers import Answer, document_of, ranking_of, stage_times
+from ragistry.evaluation.asking import Asking, ask
 from ragistry.evaluation.charges import CHARGED, charged
+from ragistry.evaluation.dataset import Dataset, Text
+from ragistry.evaluation.from_program import from_ready
 from ragistry.evaluation.run_files import answer_files
 from ragistry.types import Document, Stage
 
@@ -45,6 +48,23 @@ def test_a_result_belongs_to_the_document_that_its_metadata_or_id_names() -> Non
     assert document_of(chunk("unknown", 1), KNOWN) == "unknown"
 
 
+def test_where_sources_are_ids_the_name_of_a_collection_makes_no_other_document_of_one() -> None:
+    tea = chunk("tea.md", 1, collection="notes")
+    assert document_of(tea, KNOWN, qualified=False) == "tea.md"
+    assert document_of(tea, KNOWN - {"tea.md"}, qualified=False) == "notes/tea.md"
+    assert document_of(Document("", {}, 1, "b"), KNOWN, qualified=False) == "b"
+
+
+def test_what_searches_a_store_of_its_own_may_name_collection_and_source() -> None:
+    class Own:
+        def retrieve(self, query: str, **_: object) -> list[Document]:
+            return [chunk("tea.md", 1, collection="notes")]
+
+    corpus = [Text(name, "", name) for name in sorted(KNOWN)]
+    asking = Asking(Dataset("notes", corpus, {"q": "tea"}, {"q": {"notes/tea.md": 1}}), 10)
+    assert ask(from_ready("t", Own()), "q", asking).ranking == [("notes/tea.md", 1.0)]
+
+
 def test_each_stage_has_the_time_that_is_its_own() -> None:
     stages = [
         Stage("hybrid", 20.0),
@@ -73,7 +93,9 @@ def test_answers_are_read_back_as_they_were(tmp_path: Path) -> None:
     file.append(answers)
     file.append([])
     assert list(file.read().values()) == answers
-    with pytest.raises(EvaluationError, match="another test set, configuration, code, model, depth or version"):
+    with pytest.raises(
+        EvaluationError, match="another test set, configuration, code, model, kept data, depth or version"
+    ):
         AnswerFile(file.path, {"dataset": "y"}).read()
 
 

@@ -70,6 +70,16 @@ def test_every_fault_is_told_at_once() -> None:
     assert "a grade that is no whole number: 'q2'" in message
 
 
+def test_what_no_file_and_no_model_takes_is_named() -> None:
+    corpus = [*CORPUS, Text("d3", "", "half \ud800"), Text("d4", "\udfff", ""), Text("d\udfff", "", "")]
+    with pytest.raises(
+        DatasetError,
+        match=r"4 documents or queries have half a surrogate pair.*: 'd3', 'd4', 'd.udfff' and 1 more; dec",
+    ):
+        made(corpus, QUERIES | {"q3": "\ud83d"})
+    assert made([*CORPUS, Text("d3", "", "whole \U0001f375")]).problems == []
+
+
 def test_nothing_to_search_or_to_measure_is_a_fault() -> None:
     with pytest.raises(DatasetError, match="the corpus is empty"):
         made(corpus=[])
@@ -162,6 +172,9 @@ def test_every_wrong_line_of_a_file_of_queries_is_told(library: Path) -> None:
         {"_id": "1", "text": "d"},
         {"text": "e", "collection": "notes"},
         {"text": "f", "collection": "notes", "source_file": 7},
+        {"text": "g", "sources": [["tea.md"]]},
+        {"text": "h", "sources": [{"tea.md": 1}]},
+        {"text": "i", "sources": [7]},
     )
     with ragistry.open_workspace(library) as workspace, pytest.raises(DatasetError) as caught:
         read_library(workspace, asked)
@@ -173,11 +186,15 @@ def test_every_wrong_line_of_a_file_of_queries_is_told(library: Path) -> None:
     assert "queries.jsonl:5: the id '1' comes twice" in message
     assert "queries.jsonl:6: the collection 'notes' without a 'source_file'" in message
     assert "queries.jsonl:7: 'collection' and 'source_file' must be text" in message
+    assert "queries.jsonl:8: 'sources' must be a list of names, or names with whole grades, got [['tea.md']]" in message
+    assert "queries.jsonl:9: 'sources' must be a list of names" in message
+    assert "queries.jsonl:10: 'sources' must be a list of names" in message
 
 
 def test_a_file_of_queries_that_says_nothing_is_told_with_the_shape_of_a_line(library: Path) -> None:
     unanswered, path = queries_file(library, {"text": "nobody knows"}), library / "words.jsonl"
     path.write_text("how hot is the water\n", encoding="utf-8")
+    (library / "deep.jsonl").write_text(f"{'[' * 100_000}\n", encoding="utf-8")
     with ragistry.open_workspace(library) as workspace:
         with pytest.raises(DatasetError, match=r"queries.jsonl': no query names what answers it; write \{\"text\": "):
             read_library(workspace, unanswered)
@@ -185,6 +202,8 @@ def test_a_file_of_queries_that_says_nothing_is_told_with_the_shape_of_a_line(li
             DatasetError, match=r"words.jsonl:1: no JSON object: 'how hot is the water'; write \{\"text"
         ):
             read_library(workspace, path)
+        with pytest.raises(DatasetError, match=r"deep.jsonl:1: no JSON object"):
+            read_library(workspace, library / "deep.jsonl")
 
 
 def test_ir_datasets_is_asked_for_where_it_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,6 +19,14 @@ def test_values_are_numbers_booleans_or_text() -> None:
     }
 
 
+def test_a_comma_within_brackets_separates_no_values() -> None:
+    assert parse_grid(["hybrid.weights=[1, 0], [0,1],null", 'a.b={"x": [1,2], "y": 3},{}']) == {
+        "hybrid.weights": [[1, 0], [0, 1], None],
+        "a.b": [{"x": [1, 2], "y": 3}, {}],
+    }
+    assert parse_grid(["a.b=x],y", "a.c=[x"]) == {"a.b": ["x]", "y"], "a.c": ["[x"]}, "what is no JSON is text"
+
+
 @pytest.mark.parametrize("line", ["hybrid.k", "=1", "hybrid.k=", "hybrid.k=1,,2"])
 def test_a_malformed_grid_is_refused(line: str) -> None:
     with pytest.raises(EvaluationError, match="TECHNIQUE.PARAMETER=VALUE,VALUE"):

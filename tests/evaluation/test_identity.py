@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -14,6 +16,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 from pydantic import BaseModel, ConfigDict
 
@@ -26,6 +29,7 @@ from ragistry.ollama.generator import OllamaGenerator
 from ragistry.pipelines import PipelineBuilder
 from ragistry.techniques.mmr import MMRTechnique
 from ragistry.techniques.naive import NaiveRAGTechnique
+from ragistry.testing.ollama_server import OllamaServer
 from ragistry.testing.openai_server import OpenAIServer
 from ragistry.types import Document
 
@@ -263,6 +267,21 @@ def test_a_set_is_written_in_the_same_order_by_every_process() -> None:
     assert said == {"{'w': ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h']}\n"}
 
 
+@pytest.mark.parametrize(
+    "values",
+    [
+        (re.compile("tea"), re.compile("coffee"), re.compile("tea", re.IGNORECASE), re.compile(b"tea")),
+        (np.arange(4), np.arange(4) + 1, np.arange(4.0), np.arange(4).reshape(2, 2), np.float32(0.5), np.float32(0.6)),
+    ],
+)
+def test_patterns_and_arrays_are_told_by_what_they_hold(values: tuple[Any, ...]) -> None:
+    found = [described(Plain({}, kept=value)) for value in values]
+    assert {len(unknown) for _, unknown in found} == {0}
+    assert len({json.dumps(told) for told, _ in found}) == len(values)
+    assert described(Plain({}, kept=copy.deepcopy(values[0]))) == found[0]
+    assert described(Plain({}, kept=np.array([object()])))[1] == ["kept, a ndarray"]
+
+
 def test_a_list_that_contains_itself_is_not_known() -> None:
     ring: list[Any] = [1]
     ring.append(ring)
@@ -321,6 +340,21 @@ def test_another_model_behind_the_same_address_is_another() -> None:
     assert one["_server"]["at"] == other["_server"]["at"] == server.url
     assert settings_of(reranker)["_server"] == {"at": server.url}, "nobody is there any more"
     reranker.close()
+
+
+def test_a_model_that_was_pulled_anew_under_its_name_is_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    with OllamaServer() as server:
+        client = OllamaClient(server.url)
+        generator = OllamaGenerator("llama3.2", client)
+        one, kept = settings_of(generator), described(Plain({}, generator=generator))[0]
+        assert one == settings_of(generator)
+        assert one["digest"] == client.digest("llama3.2")
+        monkeypatch.setattr(server, "digest", lambda name: "f" * 64)
+        assert settings_of(generator) == one | {"digest": "f" * 64}
+        assert described(Plain({}, generator=generator))[0] != kept
+        assert settings_of(OllamaGenerator("absent", client)).keys() == one.keys() - {"digest"}
+    assert settings_of(generator).keys() == one.keys() - {"digest"}, "nobody is there any more"
+    client.close()
 
 
 @pytest.mark.parametrize("password", ["plain", "with@one", "with%40one"])

@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 from filelock import FileLock
 
+from ragistry import open_workspace
 from ragistry.errors import StoreLockedError
-from ragistry.evaluation import indexing
+from ragistry.evaluation import indexing, read_library
 from ragistry.evaluation.index_building import Chunking
 from ragistry.evaluation.vectors import KeptVectors, kept
 from tests.evaluation.small_sets import TOPICS, topics
@@ -32,6 +33,16 @@ def steps(vectors: KeptVectors, folder: Path) -> list[str]:
     assert index.store.count() == len(TOPICS)
     index.store.close()
     return said
+
+
+def test_a_document_is_in_the_collection_that_its_id_names_and_no_other(tmp_path: Path) -> None:
+    with open_workspace(tmp_path) as workspace:
+        for collection, source in (("a", "b/tea.md"), ("b", "tea.md")):
+            workspace.library.create_collection(collection)
+            workspace.library.ingest_text(f"Tea in {collection}.", source, collection)
+        (tmp_path / "queries.jsonl").write_text('{"text": "tea", "sources": ["a/b/tea.md"]}\n')
+        index = indexing.library_index(read_library(workspace, tmp_path / "queries.jsonl"), workspace)
+        assert index.collection_of == {"a/b/tea.md": "a", "b/tea.md": "b"}
 
 
 def test_an_index_is_made_once(vectors: KeptVectors, tmp_path: Path) -> None:

@@ -196,9 +196,10 @@ def test_a_file_that_is_no_recording_is_refused(file: Path) -> None:
     with pytest.raises(EvaluationError, match="no recording"):
         replaying(file)
     file.parent.mkdir()
-    file.write_text('{"part": "embedder"}\n', encoding="utf-8")
-    with pytest.raises(EvaluationError, match=r"models.jsonl:1: no record"):
-        replaying(file)
+    for line in ('{"part": "embedder"}', '"text"', "null", "[" * 100_000):
+        file.write_text(f"{line}\n", encoding="utf-8")
+        with pytest.raises(EvaluationError, match=r"models.jsonl:1: no record"):
+            replaying(file)
 
 
 def test_a_model_that_fails_leaves_no_record(file: Path) -> None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import sys
+from importlib import import_module
 from pathlib import Path
+from threading import Lock
 from types import SimpleNamespace
 from typing import Annotated, Any
 
@@ -236,6 +239,142 @@ def test_answers_over_the_library_are_refused_once_it_has_changed(tmp_path: Path
     with pytest.raises(EvaluationError, match="answers of another"):
         resumed("later")
     assert len(contents) == 1, "the documents are the same: what is searched is not"
+
+
+def test_answers_over_the_library_are_refused_once_what_is_known_of_a_source_has_changed(tmp_path: Path) -> None:
+    (tmp_path / "queries.jsonl").write_text('{"text": "green tea", "sources": ["tea.md"]}\n')
+    source = tmp_path / "texts" / "tea.md"
+    source.parent.mkdir()
+
+    def resumed(tag: str) -> int:
+        source.write_text(f"---\ntags: [{tag}]\n---\nGreen tea is steeped for two minutes.\n")
+        with open_workspace(tmp_path) as workspace:
+            if not workspace.library.list_collections():
+                workspace.library.create_collection("drinks", "About drinks")
+            workspace.library.ingest_folder(source.parent, "drinks")
+            dataset = read_library(workspace, tmp_path / "queries.jsonl")
+            options = {"workspace": workspace, "chunk_size": "library", "runs": tmp_path / "runs"}
+            return compare(["bm25"], dataset, ["RR@10"], **options).provenance["asking"]["resumed_answers"]
+
+    assert [resumed("new"), resumed("new")] == [0, 1]
+    with pytest.raises(EvaluationError, match="answers of another"):
+        resumed("old")
+
+
+READS = """
+import re
+from pathlib import Path
+
+import numpy as np
+
+class Reads:
+    def __init__(self, config=None):
+        self.words = READ(Path(__file__).with_name("words.txt").read_text())
+
+    def retrieve(self, query, **options):
+        return []
+
+def make():
+    return Reads()
+"""
+READING = """
+techniques:
+  entry: {use: 'MODULE:Reads'}
+  above: {use: mmr, base: entry}
+  step: {use: pipeline, steps: {only: {technique: entry}}}
+"""
+READERS = {"words": "str.split", "pattern": "re.compile", "array": "(lambda text: np.array([len(text)]))"}
+
+
+@pytest.mark.parametrize("read", READERS)
+@pytest.mark.parametrize("name", ["entry", "above", "step", "class", "function"])
+def test_answers_are_refused_once_a_file_has_changed_that_is_read_when_the_technique_is_made(
+    name: str, read: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = f"{name}_reads_{read}"
+    (tmp_path / "config").mkdir()
+    (tmp_path / "config" / "techniques.yaml").write_text(READING.replace("MODULE", module))
+    (tmp_path / f"{module}.py").write_text(READS.replace("READ(", f"{READERS[read]}("))
+    (tmp_path / "words.txt").touch()
+    monkeypatch.syspath_prepend(tmp_path)
+    given = {name: getattr(import_module(module), {"class": "Reads", "function": "make"}.get(name, ""), None)}
+
+    def resumed(text: str) -> int:
+        (tmp_path / "words.txt").write_text(text)
+        with open_workspace(tmp_path) as workspace:
+            options = {"workspace": workspace, "runs": tmp_path / "runs"}
+            asking = compare(given, topics(), ["RR@10"], **options).provenance["asking"]
+        assert asking["never_resumed"] == {}
+        return asking["resumed_answers"]
+
+    assert [resumed("tea"), resumed("tea")] == [0, 10]
+    with pytest.raises(EvaluationError, match="answers of another .* kept data"):
+        resumed("coffee")
+
+
+def test_the_code_of_a_workspace_is_its_own_where_another_one_has_modules_of_the_same_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def found(folder: str) -> dict[str, Any]:
+        with open_workspace(tmp_path / folder) as workspace:
+            options = {"dataset": topics(), "measures": ["RR@10"], "workspace": workspace}
+            options["runs"] = tmp_path / f"runs of {folder}"
+            return compare(["entry", "nodes"], **options).provenance
+
+    for folder in ("one", "other"):
+        (tmp_path / folder / "config").mkdir(parents=True)
+        (tmp_path / folder / "config" / "techniques.yaml").write_text(
+            "techniques:\n  entry: {use: 'same_name:Same'}\n"
+            "  nodes: {use: pipeline, steps: {a: {node: 'same_name:Node'}}}\n"
+        )
+        (tmp_path / folder / "same_name.py").write_text(SAME + f"# of {folder}\n")
+    one, other = found("one")["techniques"], found("other")["techniques"]
+    assert one["entry"]["code"] != other["entry"]["code"]
+    assert one["nodes"]["nodes"] != other["nodes"]["nodes"]
+    assert None not in (one["entry"]["code"], other["entry"]["code"])
+    assert found("other")["asking"]["resumed_answers"] == 20
+    for name in [name for name in sys.modules if name.rpartition(".")[2] == "same_name"]:
+        del sys.modules[name]
+    monkeypatch.setattr(sys, "path", [path for path in sys.path if path != str(tmp_path / "one")])
+    for folder in ("other", "one"):  # as in another process, which may open either first
+        assert found(folder)["asking"]["resumed_answers"] == 20
+    (tmp_path / "one" / "same_name.py").write_text(SAME + "# changed\n")
+    with pytest.raises(EvaluationError, match="answers of another"):
+        found("one")
+
+
+SAME = """
+from pocketflow import Node as Above
+
+class Same:
+    def __init__(self, config):
+        pass
+
+    def retrieve(self, query, **options):
+        return []
+
+class Node(Above):
+    actions = frozenset({"default"})
+
+    def post(self, shared, prepared, done):
+        return "default"
+"""
+
+
+class Locked(Configured):
+    """Keeps a lock, of which nothing is known and which decides nothing."""
+
+    def __init__(self, config: dict[str, Any]) -> None:
+        super().__init__({"first": "d-tea"} | config)
+        self.lock = Lock()
+
+
+def test_what_has_no_plain_value_keeps_no_entry_from_being_resumed(tmp_path: Path) -> None:
+    (tmp_path / "config").mkdir()
+    file = tmp_path / "config" / "techniques.yaml"
+    file.write_text("techniques: {locked: {use: 'tests.evaluation.test_resuming:Locked'}}\n")
+    options = {"dataset": topics(), "measures": ["RR@10"], "workspace": tmp_path, "runs": tmp_path / "runs"}
+    assert [compare(["locked"], **options).provenance["asking"]["resumed_answers"] for _ in range(2)] == [0, 10]
 
 
 def made(store: object) -> object:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from itertools import pairwise
 from pathlib import Path
 
@@ -21,7 +22,7 @@ from ragistry.evaluation.trec import (
     write_topics,
 )
 
-ids = st.text(st.sampled_from("ab %250"), min_size=1, max_size=6)
+ids = st.text(st.sampled_from("ab %2509CAE38\t\v\x1c\x85\xa0\u202f\u3000"), min_size=1, max_size=8)
 scores = st.one_of(st.sampled_from([0.0, -0.0, 1.0, 1e-30]), st.floats(-1e30, 1e30))
 
 
@@ -71,6 +72,25 @@ def test_qrels_are_written_and_read(tmp_path: Path) -> None:
     assert read_qrels(tmp_path / "qrels.gz") == qrels
     with (tmp_path / "qrels.txt").open() as stream:
         assert pytrec_eval.parse_qrel(stream)["q1"] == {"Geneva%20Durben": 2, "b": 0}
+
+
+def test_ids_with_white_space_of_any_kind_are_fields_to_every_reader(tmp_path: Path) -> None:
+    blanks = "".join(filter(str.isspace, map(chr, range(sys.maxunicode))))
+    qrels = {f"q{blank}": {f"a{blank}%{blank}b": 1} for blank in blanks if blank not in "\r\n"}
+    write_qrels(qrels, tmp_path / "qrels.txt")
+    assert read_qrels(tmp_path / "qrels.txt") == qrels
+    lines = (tmp_path / "qrels.txt").read_text(encoding="utf-8").split("\n")[:-1]
+    assert {len(line.split()) for line in lines} == {4}
+    (tmp_path / "other.txt").write_text("q1\t0  a\xa0b \t 1 \n", encoding="utf-8")
+    assert read_qrels(tmp_path / "other.txt") == {"q1": {"a\xa0b": 1}}, "as another program writes it"
+
+
+def test_a_title_ends_at_a_tag_and_not_at_a_sign(tmp_path: Path) -> None:
+    (tmp_path / "topics.txt").write_text(
+        "<top>\n<num> 1\n<title> values of x < 5 and y > 3\n<desc> d\n</top>\n"
+        "<top>\n<num> 2\n<title> a<b </title>\n</top>\n"
+    )
+    assert read_topics(tmp_path / "topics.txt") == {"1": "values of x < 5 and y > 3", "2": "a<b"}
 
 
 def test_topics_are_read_as_lines_and_as_blocks(tmp_path: Path) -> None:

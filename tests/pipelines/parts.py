@@ -95,5 +95,18 @@ class Visits(pocketflow.Node):
         return "done" if shared["visits"] >= self.enough else "again"
 
 
+class Silent(pocketflow.Node):
+    """Does not say what it returns."""
+
+
+class Limited(pocketflow.Node):
+    """Made without PocketFlow's own constructor, and only with a number."""
+
+    actions = frozenset({"default"})
+
+    def __init__(self, limit):
+        self.limit = limit + 1
+
+
 def texts(documents):
     return [document.content for document in documents]

@@ -184,9 +184,29 @@ class Shelf:
 
 
 def test_a_node_that_cannot_be_made_says_with_what():
-    step = {"node": f"{PARTS}:Rewrite", "with": {"nwe": "x"}}
-    with pytest.raises(ConfigError, match=r"Rewrite' cannot be made with \{'nwe': 'x'\}: .*'nwe'"):
+    step = {"node": f"{PARTS}:Limited", "with": {"limit": "x"}}
+    with pytest.raises(ConfigError, match=r"Limited' cannot be made with \{'limit': 'x'\}: .*concatenate"):
         PipelineTechnique({"steps": {"a": step}}, registry=Shelf())
+
+
+def test_what_a_node_does_not_take_or_lacks_is_told_when_the_file_is_loaded(tmp_path):
+    steps = f"      a: {{node: '{PARTS}:Rewrite', with: {{nwe: x}}, on: b}}\n"
+    steps += f"      b: {{node: '{PARTS}:Limited', on: c}}\n"
+    steps += f"      c: {{node: '{PARTS}:Silent'}}\n      d: {{node: '{PARTS}:Rewrite', with: [x]}}\n"
+    with pytest.raises(InvalidConfigError) as caught:
+        load(tmp_path, f"techniques:\n  p:\n    use: pipeline\n    steps:\n{steps}")
+    said = str(caught.value)
+    assert "techniques.yaml:5: techniques.p.steps.a.with: Rewrite cannot be made with 'nwe': got an unexpected" in said
+    assert "techniques.yaml:6: techniques.p.steps.b.with: Limited cannot be made with none: missing a required" in said
+    assert "techniques.yaml:7: techniques.p.steps.c.node: Silent does not say what it returns; write in its" in said
+    assert "techniques.yaml:8: techniques.p.steps.d.with: Input should be a valid dictionary" in said
+
+
+def test_what_is_wrong_with_a_node_that_was_made_has_its_file_and_line(tmp_path):
+    steps = f"{{a: {{node: '{PARTS}:Limited', with: {{limit: 1}}}}}}"
+    registry = load(tmp_path, f"techniques:\n  p: {{use: pipeline, steps: {steps}}}\n")
+    with pytest.raises(PipelineError, match=r"techniques.yaml:2: technique 'p': pipeline 'p' cannot .*:\n.*super"):
+        registry.get("p")
 
 
 def test_a_node_that_would_never_run_is_refused_when_it_is_made():

@@ -155,6 +155,14 @@ def test_a_node_that_changes_the_condition_in_place_lets_nothing_out_and_leaves_
     assert where == {"collection": "rocks"}
 
 
+@pytest.mark.parametrize("where", [None, {"collection": "rocks"}])
+@pytest.mark.parametrize(("left", "kind"), [(["text"], "str"), ([None], "NoneType")])
+def test_a_list_of_something_else_is_refused_with_the_step(left, kind, where):
+    pipeline = PipelineBuilder("odd").step("set", Set(documents=left)).build()
+    with pytest.raises(PipelineError, match=f"step 'set' of pipeline 'odd' left a 'list with a {kind}' as shared 'doc"):
+        pipeline.retrieve("granite", where=where)
+
+
 def test_documents_that_are_no_list_are_refused_with_the_step():
     pipeline = PipelineBuilder("odd").step("set", Set(documents=None)).build()
     with pytest.raises(PipelineError, match="step 'set' of pipeline 'odd' left a 'NoneType' as shared 'documents'"):

@@ -86,6 +86,14 @@ def test_by_rank_unless_the_configuration_says_otherwise() -> None:
     assert HybridTechnique({"weights": [1, 0]}, bases=bases()).retrieve("q")[0].id == "a"
 
 
+@pytest.mark.parametrize("fusion", ["rrf", "min_max"])
+def test_a_base_of_weight_0_is_not_asked(fusion: str) -> None:
+    words, vectors = bases()
+    technique = HybridTechnique({"weights": [0, 1], "fusion": fusion}, bases=[words, vectors])
+    assert [document.id for document in technique.retrieve("q")] == ["d", "b", "e"]
+    assert (words.asked, vectors.asked["query"]) == ({}, "q")
+
+
 def test_the_mean_of_scaled_scores_as_an_option() -> None:
     first, second, third = HybridTechnique({"fusion": "min_max"}, bases=bases()).retrieve("q", top_k=3)
     assert first.scores[-1].kind == "min_max"

@@ -42,10 +42,10 @@ def test_a_technique_of_a_user_is_a_class_and_one_entry(tmp_path: Path) -> None:
 def test_several_bases_and_the_configuration_without_the_reserved_keys(tmp_path: Path) -> None:
     registry = load(
         tmp_path,
-        'techniques:\n  one: {use: "HERE:Echo", color: red}\n  two: {use: "HERE:Fixed", texts: [x, y]}\n'
+        'techniques:\n  one: {use: "HERE:Echo", color: red}\n  two: {use: "HERE:Fixed", texts: [x]}\n'
         '  both: {use: "HERE:Joined", bases: [one, two]}\n',
     )
-    documents = registry.get("both").retrieve("q", top_k=1)
+    documents = registry.get("both").retrieve("q")
     assert [(document.content, document.metadata) for document in documents] == [
         ("q", {"color": "red"}),
         ("x", {"collection": "a"}),
@@ -120,6 +120,57 @@ def test_all_problems_are_told_at_once_with_their_lines(tmp_path: Path) -> None:
         assert any(f"techniques.yaml:{line}: " in part and said in part for part in message.splitlines()), said
 
 
+def test_a_mistake_in_what_is_merged_has_a_line_too(tmp_path: Path) -> None:
+    text = "techniques:\n  one: &all\n    use: naive\n    top_kk: 7\n  two: {<<: *all, top_k: 3}\n"
+    said = problems(tmp_path, text)
+    assert "techniques.yaml:4: techniques.one.top_kk: unknown setting 'top_kk'; did you mean 'top_k'" in said
+    assert "techniques.yaml:5: techniques.two.top_kk: unknown setting 'top_kk'; did you mean 'top_k'" in said
+
+
+@pytest.mark.parametrize(
+    ("body", "place"),
+    [
+        ("use: naive, top_k: true", "top_k"),
+        ("use: naive, min_score: true", "min_score"),
+        ("use: naive, chunk_size: true", "chunk_size"),
+        ("use: bm25, top_k: true", "top_k"),
+        ("use: hybrid, bases: [n], k: true", "k"),
+        ("use: hybrid, bases: [n], fetch: true", "fetch"),
+        ("use: hybrid, bases: [n], weights: [true]", "weights.0"),
+        ("use: mmr, base: n, fetch: true", "fetch"),
+        ("use: mmr, base: n, lambda: false", "lambda"),
+        ("use: parent_document, base: n, reach: true", "reach"),
+        ("use: sentence_window, base: n, window: true", "window"),
+        ("use: collection_routed, base: n, margin: true", "margin"),
+        ("use: collection_routed, base: n, sample: true", "sample"),
+        ("use: pipeline, max_steps: true, steps: {a: {technique: n}}", "max_steps"),
+        ("use: pipeline, max_seconds: true, steps: {a: {technique: n}}", "max_seconds"),
+        ("use: pipeline, steps: {a: {technique: n, top_k: true}}", "steps.a.top_k"),
+    ],
+)
+def test_true_is_no_number(tmp_path: Path, body: str, place: str) -> None:
+    text = f"techniques:\n  n: {{use: naive}}\n  t: {{{body}}}\n"
+    assert f"techniques.yaml:3: techniques.t.{place}: must be a number, got " in problems(tmp_path, text)
+
+
+@pytest.mark.parametrize("name", ["1", "1.5", "true", "null"])
+def test_a_name_that_is_no_text_is_told_and_loses_no_other(tmp_path: Path, name: str) -> None:
+    text = f"techniques:\n  {name}: {{use: naive}}\n  '{name}': {{use: bm25}}\ndefault: {name}\n"
+    said = problems(tmp_path, text)
+    assert "\n" not in said, "one problem"
+    assert "techniques.yaml:2: techniques." in said
+    assert "a name must be text, got" in said
+    quoted = f"techniques:\n  '{name}': {{use: bm25}}\ndefault: '{name}'\n"
+    assert load(tmp_path, quoted).default == name
+
+
+def test_weights_that_are_not_one_a_base_are_told_when_the_file_is_loaded(tmp_path: Path) -> None:
+    text = "techniques:\n  n: {use: naive}\n  h: {use: hybrid, bases: [n, n],\n    weights: [1]}\n"
+    assert problems(tmp_path, text).endswith(
+        "techniques.yaml:4: techniques.h.weights: [1] are 1 for 2 bases; give each base one"
+    )
+
+
 def test_the_default_must_exist(tmp_path: Path) -> None:
     message = problems(tmp_path, "default: nayve\ntechniques:\n  naive: {use: naive}\n")
     assert "techniques.yaml:1: default: no technique 'nayve'; did you mean 'naive'" in message
@@ -177,6 +228,22 @@ def test_a_technique_that_returns_something_else_is_stopped(tmp_path: Path) -> N
     technique = load(tmp_path, 'techniques: {t: {use: "HERE:Tuples"}}\n').get("t")
     with pytest.raises(TechniqueError, match="'t' returned list .*must return a list of Document"):
         technique.retrieve("q")
+
+
+@pytest.mark.parametrize("score", [float("nan"), float("-inf"), None, "0.5"])
+def test_a_score_that_is_no_finite_number_is_stopped(tmp_path: Path, score: object) -> None:
+    technique = load(tmp_path, 'techniques: {t: {use: "HERE:Scored"}}\n', store=score).get("t")
+    with pytest.raises(TechniqueError, match=f"'t' gave document 'd' the score {score!r}; .*finite number"):
+        technique.retrieve("q")
+
+
+def test_no_more_than_was_asked_for_get_out(tmp_path: Path) -> None:
+    text = 'techniques:\n  e: {use: "HERE:Fixed", texts: [a, b, c]}\n  j: {use: "HERE:Joined", bases: [e, e]}\n'
+    technique = load(tmp_path, text).get("j")
+    with collect() as trace:
+        assert [document.id for document in technique.retrieve("q", top_k=2)] == ["a", "b"]
+    assert trace.stages()[0].documents_out == 2
+    assert len(technique.retrieve("q")) == 6
 
 
 def test_nested_techniques_are_stages_of_the_trace(tmp_path: Path) -> None:

@@ -56,6 +56,7 @@ def test_what_the_registry_would_load_is_accepted(schema: Draft202012Validator, 
     [
         (entry("{use: naive, top_kk: 5}"), "'top_kk' was unexpected"),
         (entry("{use: naive, top_k: 0}"), "0 is less than the minimum of 1"),
+        (entry("{use: naive, chunk_size: 0}"), "0 is not valid under any of the given schemas"),
         (entry("{use: mmr}"), "'base' is a required property"),
         (entry("{use: nowhere}"), "'nowhere'"),
         (entry("{use: hybrid, bases: naive}"), "'naive' is not of type 'array'"),

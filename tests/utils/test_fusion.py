@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 from fractions import Fraction
 from itertools import permutations
 
@@ -144,9 +145,11 @@ def test_of_a_repetition_the_first_counts() -> None:
     assert [document.score for document in reciprocal_rank_fusion([[a, a, b]])] == [1 / 61, 1 / 62]
 
 
-def test_a_weight_of_0_leaves_the_order_to_the_others() -> None:
-    fused = reciprocal_rank_fusion(by_rank("abc", "cd"), weights=[0.0, 1.0])
-    assert [(document.id, document.score) for document in fused] == [("c", 1 / 61), ("d", 1 / 62), ("a", 0), ("b", 0)]
+@pytest.mark.parametrize("fuse", [reciprocal_rank_fusion, min_max_fusion])
+def test_a_ranking_of_weight_0_gives_no_documents(fuse: Callable[..., list[Document]]) -> None:
+    both, alone = fuse(by_rank("abc", "cd"), weights=[0.0, 1.0]), fuse(by_rank("cd"))
+    assert [(document.id, document.score) for document in both] == [(one.id, one.score) for one in alone]
+    assert fuse(by_rank("ab", ""), weights=[0.0, 1.0]) == [], "in the order of ids they would be a matter of chance"
 
 
 def test_equal_scores_of_a_ranking_are_all_its_best() -> None:

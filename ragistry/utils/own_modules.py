@@ -1,0 +1,91 @@
+"""The Python files of a workspace, told from modules of the same name that are found elsewhere.
+
+Python knows one module of a name. Where another workspace of this process, or an installed package, has the name
+already, the file of the folder in hand is imported below a package that is this folder's alone.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from hashlib import sha256
+from importlib.util import find_spec
+from pathlib import Path
+from types import FunctionType, ModuleType
+
+from ragistry.errors import ConfigError
+
+PREFIX = "_workspace_"
+"""How the packages of folders are called, before a digest of the folder."""
+
+_folder: ContextVar[Path | None] = ContextVar("folder whose files go before others", default=None)
+_known: set[Path] = set()
+
+
+@contextmanager
+def modules_of(folder: Path | None) -> Iterator[None]:
+    """In this block, and in this thread, files of ``folder`` go before all other modules; None: there are none."""
+    if folder is not None:
+        _known.add(folder)
+    token = _folder.set(folder)
+    try:
+        yield
+    finally:
+        _folder.reset(token)
+
+
+def importable(name: str) -> str:
+    """The name to import a module by: its own, or one below the package of the folder in hand."""
+    folder, first = _folder.get(), name.partition(".")[0]
+    own = _file(folder, first)
+    if folder is None or own is None or own == _found(first):
+        return name
+    return f"{_package(folder)}.{name}"
+
+
+def written(name: str) -> str:
+    """What `importable` was given, of what it returned."""
+    return name.partition(".")[2] if name.startswith(PREFIX) else name
+
+
+def check_imported(module: ModuleType) -> None:
+    """Raise `ConfigError` where a module of the folder in hand got from another workspace what lies beside it."""
+    folder = _folder.get()
+    if folder is None or folder not in Path(getattr(module, "__file__", None) or "").resolve().parents:
+        return
+    named = (value for value in vars(module).values() if isinstance(value, ModuleType | type | FunctionType))
+    names = {value.__name__ if isinstance(value, ModuleType) else value.__module__ for value in named}
+    for first in sorted({str(name).partition(".")[0] for name in names}):
+        own = _file(folder, first)
+        used = _found(first) if own else None
+        if used and own != used and not _known.isdisjoint(used.parents):
+            raise ConfigError(
+                f"{module.__file__} imports {first!r}, and got {str(used)!r} of another workspace; rename "
+                f"{str(own)!r}, for Python keeps one module of a name"
+            )
+
+
+def _file(folder: Path | None, first: str) -> Path | None:
+    """The file of a module, or of a package, in the folder."""
+    places = () if folder is None else (folder / f"{first}.py", folder / first / "__init__.py")
+    return next((place for place in places if place.is_file()), None)
+
+
+def _found(first: str) -> Path | None:
+    """The file that Python has, or would take, for a name."""
+    try:
+        spec = find_spec(first)
+    except (ImportError, ValueError):  # a module that was made by hand
+        return None
+    return Path(spec.origin).resolve() if spec is not None and spec.origin else None
+
+
+def _package(folder: Path) -> str:
+    """The name of a package whose modules are the files of the folder."""
+    name = f"{PREFIX}{sha256(str(folder).encode()).hexdigest()[:16]}"
+    package = ModuleType(name)
+    package.__path__ = [str(folder)]
+    sys.modules.setdefault(name, package)
+    return name
