@@ -86,7 +86,8 @@ def taken(source: SourceFile | SourceText, collection: str, by: str) -> SourceEr
     is_now, wanted = (repr(path) if path else "a text" for path in (by, source.path))
     return SourceError(
         f"{source.source_file!r} in collection {collection!r} is {is_now}, not {wanted}; rename one of the two, ingest "
-        "the folder that holds both, use another collection, or replace what is there (`--replace`)"
+        "the folder that holds both, use another collection, replace what is there (`--replace`), or delete it with "
+        "`ragistry sources delete`"
     )
 
 

@@ -24,7 +24,7 @@ def store_folder(folder: Any) -> Path:
         path = Path(os.path.realpath(name))
         longest, whole = max(len(part.encode()) for part in path.parts), len(str(path).encode())
     except UnicodeEncodeError as error:
-        place = shown(os.path.realpath(name))
+        place = shown(str(Path(name).absolute()))
         raise ConfigError(f"the folder {place} has a name that is not UTF-8 in its path; rename that") from error
     if longest > MAX_NAME or whole > MAX_PATH:
         raise ConfigError(

@@ -166,17 +166,18 @@ try:
             time.sleep(60)  # a worker that has nothing to do with the store
             os._exit(0)
         children.append(child)
-finally:
     stop.set()
     thread.join()
-put(store, version_of("last.md", 1))
-with collect() as trace:
-    found = store.search_text("source", 1_000)
-names = {document.metadata["source_file"] for document in found}
-print(names == {"a.md", "last.md"}, [stage.degraded for stage in trace.stages() if stage.degraded])
-for child in children:
-    os.kill(child, signal.SIGKILL)
-    os.waitpid(child, 0)
+    put(store, version_of("last.md", 1))
+    with collect() as trace:
+        found = store.search_text("source", 1_000)
+    names = {document.metadata["source_file"] for document in found}
+    print(names == {"a.md", "last.md"}, [stage.degraded for stage in trace.stages() if stage.degraded])
+finally:
+    stop.set()
+    for child in children:  # whatever happened: they keep our output open
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
 print(store.verify())
 """
 
