@@ -20,7 +20,7 @@ from ragistry.evaluation.from_program import (
 )
 from ragistry.evaluation.grid import Variant
 from ragistry.evaluation.indexing import DatasetIndex
-from ragistry.protocols import Technique
+from ragistry.protocols import Technique, TextSearch
 from ragistry.techniques.registered import RegisteredTechnique
 from ragistry.techniques.registry import TechniqueRegistry
 from ragistry.techniques.shape import wanted_resources
@@ -72,6 +72,7 @@ class Maker:
         """Every variant over an index. ``library``: that of the workspace, where it is what is searched."""
         resources = {"store": index.store, **self.models, **library}
         registry = self._registry(resources)
+        registry.searches_words = isinstance(index.store, TextSearch)
         found = []
         for variant in variants:
             given = self.given[variant.technique]

@@ -103,7 +103,8 @@ def _halves_of_one(info: SourceInfo, twin: SourceInfo) -> bool:
     """
     if info.source_hash and twin.source_hash:
         return info.source_hash == twin.source_hash or info.source_path == twin.source_path != ""
-    return (info.source, info.source_path) == (twin.source, twin.source_path)
+    is_same = (info.source, info.source_path) == (twin.source, twin.source_path)
+    return is_same and bool(info.source_hash or twin.source_hash)
 
 
 def move(store: SourceStore, info: SourceInfo, to_collection: str, *, overwrite: bool) -> int:

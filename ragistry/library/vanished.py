@@ -18,20 +18,32 @@ def vanished(listing: Listing, stored: Iterable[SourceInfo], *, follow_links: bo
     """The names of the sources whose files were below a folder, whatever they were called, and are no longer there.
 
     A file that is there stays a source, also where the folder does not bring it in: a hidden one, say, was asked for.
+    So does what came from a folder below that is hidden, or there and empty, as where its disk is not mounted.
     With ``follow_links`` the same goes for files that are reached by a link.
     """
     present, start = {file.source_file for file in listing.files}, start_of(listing.root)
 
     def was_here(info: SourceInfo) -> bool:
         path = info.source_path
-        followed = follow_links and path != "" and path == os.path.realpath(listing.root / info.source_file)
-        return followed or path.startswith(start)
+        if path and path in (start + info.source_file, follow_links and os.path.realpath(start + info.source_file)):
+            return True
+        hidden = f"{os.sep}." in path[len(start) - 1 :]
+        return path.startswith(start) and not hidden and not _may_come_back(path, Path(start))
 
     return [
         info.source_file
         for info in stored
         if info.source_file not in present and was_here(info) and _is_gone(info.source_path)
     ]
+
+
+def _may_come_back(path: str, root: Path) -> bool:
+    """Whether a file was in a folder below the root that is there and holds nothing, or cannot be looked into."""
+    try:
+        folder = next((parent for parent in Path(path).parents if parent.is_dir()), root)
+        return folder != root and next(folder.iterdir(), None) is None
+    except OSError:
+        return True
 
 
 def _is_gone(path: str) -> bool:
@@ -56,7 +68,8 @@ def emptied(folder: str | Path, collection: str, gone: Sequence[str]) -> SourceE
 
 def gone_from(path: str | Path, stored: Iterable[SourceInfo], error: SourceNotFoundError) -> SourceNotFoundError:
     """What is wrong with a path that leads nowhere, with the remedy for the sources of a folder that was there."""
-    gone = [info.source_file for info in stored if info.source_path.startswith(start_of(path))]
+    start = start_of(path)
+    gone = [info.source_file for info in stored if info.source_path.startswith(start)]
     if not gone:
         return error
     return SourceNotFoundError(

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 DEFAULT_TENANT = "default_tenant"
 DEFAULT_DATABASE = "default_database"
+LAST_PORT = 65_535
 _WITH_PORT = re.compile(r"(\[[^\]]+\]|[^:\[\]]+):(\d{1,5})")
 
 _opening = brief_lock()  # ChromaDB's table of open directories is not thread-safe
@@ -103,6 +104,8 @@ def connect(
     is_url = "://" in host
     if with_port := None if is_url else _WITH_PORT.fullmatch(host):
         host, port = with_port[1], int(with_port[2])
+    if not 1 <= port <= LAST_PORT:
+        raise ConfigError(f"the port of ChromaDB must be 1 to {LAST_PORT:,}, got {port!r} with the host {host!r}")
     bracketed = f"[{host}]" if ":" in host and not is_url and not host.startswith("[") else host
     place = f"ChromaDB at {host}" if is_url else f"ChromaDB at {'https' if ssl else 'http'}://{bracketed}:{port}"
     settings = _settings(

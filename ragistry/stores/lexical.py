@@ -81,8 +81,7 @@ class LexicalIndex:
         """
         with translated(self._folder):
             index = self._current()
-            wanted = any_of(index.schema, query_terms(query, self._language))
-            return best(index.searcher(), index.schema, wanted, top_k, allowed)
+            return best(index.searcher(), index.schema, query_terms(query, self._language), top_k, allowed)
 
     def keys(self) -> Keys:
         """Every key in the index, ascending."""

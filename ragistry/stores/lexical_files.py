@@ -7,7 +7,7 @@ import os
 import struct
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -22,6 +22,7 @@ from ragistry.utils.analysis import analysis_record
 META = "meta.json"
 MANAGED = ".managed.json"
 RECORD = "analysis.json"
+READING_LOCK = ".tantivy-meta.lock"
 
 _FOOTER_MAGIC = 1337
 
@@ -106,3 +107,19 @@ def _is_whole(path: Path) -> bool:
     except (struct.error, ValueError, LookupError, TypeError):
         return False
     return bool(magic == _FOOTER_MAGIC and crc == zlib.crc32(memoryview(data)[: -8 - length]))
+
+
+def _let_go() -> None:
+    """In a forked child: close what a thread of tantivy's had locked in the parent, which would be locked as long.
+
+    Whoever opens an index starts such a thread, which cannot be waited for. Where there is no /proc, nobody knows.
+    """
+    with suppress(OSError):
+        for opened in list(Path("/proc/self/fd").iterdir()):
+            with suppress(OSError):
+                if opened.readlink().name.startswith(READING_LOCK):
+                    os.close(int(opened.name))
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_let_go)

@@ -30,23 +30,25 @@ def any_of(schema: Schema, terms: Mapping[str, int]) -> Query:
 
 
 def best(
-    searcher: Searcher, schema: Schema, query: Query, top_k: int, allowed: Keys | None = None
+    searcher: Searcher, schema: Schema, terms: Mapping[str, int], top_k: int, allowed: Keys | None = None
 ) -> tuple[Keys, Scores]:
-    """The ``top_k`` best keys, and any more whose score equals the last of theirs, ordered by ``(-score, key)``.
+    """The ``top_k`` best keys for any of the terms, and whatever scores the same as the last, by ``(-score, key)``.
 
     ``allowed``: the keys that may be returned, ascending. Where these are many, more than ``top_k`` hits are fetched
     and the others thrown away, again and more of them until the best are certain; where few, tantivy looks them up.
     """
     fetch = top_k
+    query = whole = any_of(schema, terms)
     if allowed is not None:
         if not len(allowed):
             return _empty()
-        query, share = _narrowed(searcher, schema, query, allowed, top_k)
+        matches = sum([searcher.doc_freq(TERMS, term) for term in terms])
+        query, share = _narrowed(searcher, schema, whole, allowed, top_k, matches)
         fetch = int(OVERFETCH * top_k / share)
     fetch += SLACK
     while True:
         if allowed is not None and KEY_COST * len(allowed) <= fetch:
-            query, allowed, fetch = _filtered(query, _any(schema, KEY, allowed)), None, top_k + SLACK
+            query, allowed, fetch = _filtered(whole, _any(schema, KEY, allowed)), None, top_k + SLACK
         limit = min(fetch, searcher.num_docs + 1)
         keys, scores = fetched(searcher, query, limit)
         last = scores[-1] if len(scores) == limit else -np.inf
@@ -77,11 +79,16 @@ def _empty() -> tuple[Keys, Scores]:
     return np.empty(0, np.int64), np.empty(0, np.float32)
 
 
-def _narrowed(searcher: Searcher, schema: Schema, query: Query, allowed: Keys, top_k: int) -> tuple[Query, float]:
-    """The query within blocks in which the allowed keys lie, and the share of these which they are."""
+def _narrowed(
+    searcher: Searcher, schema: Schema, query: Query, allowed: Keys, top_k: int, matches: int
+) -> tuple[Query, float]:
+    """The query within blocks in which the allowed keys lie, and the share of these which they are.
+
+    ``matches``: how many rows the query has at most, which is all that can be thrown away.
+    """
     first, last = int(allowed[0]) // BLOCK_SIZE, int(allowed[-1]) // BLOCK_SIZE
     within = min((last - first + 1) * BLOCK_SIZE, searcher.num_docs)
-    limit = OVERFETCH * top_k * within / len(allowed) / BLOCK_COST
+    limit = min(OVERFETCH * top_k * within / len(allowed), matches) / BLOCK_COST
     if len(allowed) / BLOCK_SIZE < limit:  # else there are too many blocks, which need not be told apart
         blocks = allowed // BLOCK_SIZE
         blocks = blocks[np.diff(blocks, prepend=blocks[0] - 1) > 0]

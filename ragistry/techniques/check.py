@@ -34,8 +34,7 @@ def check_entries(file: YamlFile, entries: dict[str, Entry], problems: Problems)
         for name in list(checked.classes):
             _check_config(file, entries[name], checked.classes[name], problems)
             _check_base(file, entries[name], checked.classes[name], problems)
-    named = {name: _references(entries[name], checked.classes.get(name)) for name in entries}
-    links = {name: [one for other in used for one in _meant(other, entries)] for name, used in named.items()}
+    links = {name: _references(entries[name], checked.classes.get(name), entries) for name in entries}
     for name, used in links.items():
         _check_references(file, entries[name], used, entries, problems)
     for cycle in _cycles(links):
@@ -84,17 +83,13 @@ def _check_base(file: YamlFile, entry: Entry, cls: type[Any], problems: Problems
             problems.add(file, entry.keys, f"techniques.{entry.name}: {cls.__name__} needs {key}; write `{example}`")
 
 
-def _references(entry: Entry, cls: type[Any] | None) -> list[str]:
+def _references(entry: Entry, cls: type[Any] | None, entries: dict[str, Entry]) -> list[str]:
     """The techniques that an entry stands on; a class that names more in its own configuration says which."""
     named = [entry.base] if entry.base is not None else []
+    if named == [AUTO] and AUTO not in entries:  # for one of two, whichever can run
+        named = [one for one in (WITH_WORDS, DEFAULT_TECHNIQUE) if one in entries] or named
     more = getattr(cls, "references", None)
     return [*named, *entry.bases, *(more(entry.config) if callable(more) else [])]
-
-
-def _meant(name: str, entries: dict[str, Entry]) -> list[str]:
-    """What a name may stand for: ``auto`` for one of two, whichever can run."""
-    either = [one for one in (WITH_WORDS, DEFAULT_TECHNIQUE) if one in entries]
-    return either if name == AUTO and name not in entries and either else [name]
 
 
 def _check_references(

@@ -86,8 +86,8 @@ def test_a_link_to_a_file_vanishes_with_both(workspace: Workspace, folder: Path)
 def test_of_a_file_that_cannot_be_looked_at_nobody_says_that_it_vanished(
     workspace: Workspace, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    hidden = folder / ".drafts" / "hidden.txt"
-    write(hidden)
+    hidden = folder / "drafts" / "hidden.txt"
+    write(hidden, folder / "drafts" / "other.txt")
     workspace.library.ingest_file(hidden, "notes")
     hidden.unlink()
     lstat = os.lstat
@@ -127,3 +127,19 @@ def test_what_vanished_from_two_folders_of_which_one_lies_in_the_other_is_told_o
     workspace.library.ingest_folder(drafts, "notes")
     (drafts / "one.txt").unlink()
     assert workspace.library.ingest_paths([folder, drafts], "notes").vanished == ["one.txt"]
+
+
+def test_what_lay_on_a_disk_that_is_not_mounted_below_is_kept(workspace: Workspace, folder: Path) -> None:
+    (folder / "sub" / "rain.txt").unlink()  # and what is left is an empty mount point
+    report = workspace.library.ingest_folder(folder, "notes", prune=True)
+    assert (report.vanished, report.deleted) == ([], [])
+    assert workspace.library.list_sources("notes") == ["rain.txt", "tea.txt"]
+
+
+def test_what_a_hidden_folder_held_is_no_matter_of_the_one_above(workspace: Workspace, folder: Path) -> None:
+    dropped = folder / ".kept" / "one" / "paper.txt"
+    write(dropped)
+    workspace.library.ingest_file(dropped, "notes")
+    shutil.rmtree(dropped.parent)
+    workspace.library.ingest_folder(folder, "notes", prune=True)
+    assert "paper.txt" in workspace.library.list_sources("notes")

@@ -10,7 +10,7 @@ from ragistry import Workspace
 from ragistry.errors import CollectionAlreadyExistsError, StoreError, StoreLockedError
 from ragistry.stores import lock
 from ragistry.tools.search_library import SearchLibraryTool
-from ragistry.types import Where
+from ragistry.types import EmbeddedChunk, Where
 from ragistry.utils.ids import chunk_id
 from tests.library.locking import locked
 
@@ -149,3 +149,15 @@ def test_a_former_name_written_into_the_entry_of_another_takes_nothing_from_eith
     library.create_collection("notes")
     library.move_source("1.txt", "notes", "econ", overwrite=True)
     assert library.list_sources("notes") == ["0.txt", "2.txt"]
+
+
+def test_two_texts_of_which_nobody_knows_the_hash_are_both_kept(filled: Workspace) -> None:
+    for name in ("notes", "shelf"):
+        facts = {"source_file": "x.txt", "chunk_index": 0, "collection": name}
+        [vector] = filled.embedder.embed([f"Tea by the {name}."])
+        filled.store.add_documents([EmbeddedChunk(f"Tea by the {name}.", facts, vector)], ids=[f"x in {name}"])
+    path = filled.library.collections.path
+    path.write_text(path.read_text(encoding="utf-8").replace("name: notes", "name: shelf\n    formerly: notes"))
+    with pytest.raises(StoreError, match="both have a source called 'x.txt'"):
+        filled.library.ingest_text("Pepper", "pepper.txt", "econ")
+    assert filled.store.count({"source_file": "x.txt"}) == 2

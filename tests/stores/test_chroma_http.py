@@ -195,3 +195,5 @@ def test_a_host_may_say_its_port(server: ChromaServer, form: str) -> None:
         assert store.count() >= 0
     with pytest.raises(ChromaDBConnectionError, match=r"http://\[::1\]:"):
         ChromaStore.connect(f"[::1]:{free_port()}", port=server.port)
+    with pytest.raises(ConfigError, match="the port of ChromaDB must be 1 to 65,535, got 99999 with the host"):
+        ChromaStore.connect(f"{server.host}:99999")

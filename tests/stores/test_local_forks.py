@@ -185,3 +185,35 @@ print(store.verify())
 def test_a_child_takes_nothing_of_an_index_that_its_parent_was_writing(quick_path: Path) -> None:
     output = run(INDEXING, quick_path / "local").splitlines()
     assert [line for line in output if "fork" not in line] == ["True []", "[]"]
+
+
+READING = """
+import fcntl, os, signal, sys
+from contextlib import closing
+from tests.stores.local_stores import *
+path = sys.argv[1]
+with closing(LocalStore(path)) as store:
+    put(store, version_of("a.md", 1))
+    store.search_text("source")
+lock = f"{path}/lexical/.tantivy-meta.lock"
+held = open(lock, "w")  # as a thread of tantivy's does for a moment
+fcntl.flock(held, fcntl.LOCK_EX)
+told, tell = os.pipe()
+child = os.fork()
+if child == 0:
+    os.write(tell, b"!")
+    signal.pause()
+try:
+    os.read(told, 1)
+    held.close()
+    with open(lock, "w") as mine:
+        fcntl.flock(mine, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    print("had")
+finally:
+    os.kill(child, signal.SIGKILL)
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="tells what is open by /proc")
+def test_a_child_keeps_no_lock_that_a_thread_had_for_a_moment(quick_path: Path) -> None:
+    assert [line for line in run(READING, quick_path / "local").splitlines() if "fork" not in line] == ["had"]

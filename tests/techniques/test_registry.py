@@ -338,6 +338,8 @@ def test_auto_as_a_base_is_what_the_store_can_do(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("text", "said"), [
     ('techniques:\n  loud: {use: "HERE:Shout", base: auto}\n', "techniques.loud.base: no technique 'auto'"),
     ('techniques:\n  hybrid: {use: "HERE:Shout", base: auto}\n', "stand on each other: hybrid -> hybrid"),
+    ('techniques:\n  naive: {}\n  both: {use: "HERE:Joined", bases: [naive, auto]}\n', "bases: no technique 'auto'"),
+    ("techniques:\n  naive: {}\n  p: {use: pipeline, steps: {a: {technique: auto}}}\n", "p: no technique 'auto'"),
 ])  # fmt: skip
 def test_auto_stands_for_a_technique_that_is_there_and_another(tmp_path: Path, text: str, said: str) -> None:
     with pytest.raises(InvalidConfigError, match=said):
