@@ -32,6 +32,11 @@ class Contender:
         return 1.0 if self.index is None else max(1.0, self.index.cost.chunks / self.index.cost.documents)
 
     @property
+    def not_seen(self) -> str:
+        """What it keeps whose changes go unnoticed: it has no plain value, and its class or entry stands for it."""
+        return str(self.configuration.get("not_seen", ""))
+
+    @property
     def qualified(self) -> bool:
         """Whether a document may have the name of its collection before its own; of an unknown store it may."""
         return self.index is None or self.index.qualified

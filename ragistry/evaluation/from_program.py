@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from hashlib import sha256
 from types import FunctionType, MethodType
 from typing import Any
@@ -89,19 +89,43 @@ def described(
         found["made_by"] = {"use": name_of(given), "code": _code(given)}
     whole = not encloses(given) if isinstance(given, type) else isinstance(given, FunctionType) and is_named(given)
     certain = whole and _code(given) is not None
-    return {**found, "changes": dict(variant.changes)}, "" if certain else "; ".join(description.unknown)
+    found["changes"] = dict(variant.changes)
+    return (found | _not_seen(description), "") if certain else (found, "; ".join(description.unknown))
 
 
-def kept_by(made: Technique, resources: Mapping[str, Any]) -> dict[str, str]:
-    """A hash of all plain values that an entry's technique keeps, what it stands on included.
+def kept_by(made: Technique, resources: Mapping[str, Any]) -> dict[str, Any]:
+    """``keeps``: a hash of each plain value that an entry's technique keeps, what it stands on included, by path.
 
     Its entry and its code do not tell what it has read from a file of its own when it was made. A file that it reads
-    later, and what it keeps that has no plain value, is not seen.
+    later is not seen, nor is what it keeps that has no plain value: ``not_seen`` names that.
     """
     if isinstance(made, Unmade):
         return {}
-    found = json.dumps(Description(resources).of(made), sort_keys=True)
-    return {"keeps": sha256(found.encode()).hexdigest()}
+    description = Description(resources)
+    kept: dict[str, list[Any]] = {}
+    for path, value in _kept(description.of(made)):
+        kept.setdefault(path, []).append(value)  # two may have one path: 'code' is said of all, and may be kept, too
+    keeps = {
+        path: sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()[:32] for path, values in kept.items()
+    }
+    return {"keeps": keeps} | _not_seen(description)
+
+
+def _kept(found: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Any]]:
+    """What is said of an object, and of the objects that it keeps, each by its path."""
+    for name, value in found.items():
+        if name not in ("state", "steps") or not isinstance(value, dict):
+            yield f"{path}{name}", value
+            continue
+        for inside, kept in value.items():
+            if isinstance(kept, dict) and {"use", "code"} <= kept.keys():
+                yield from _kept(kept, f"{path}{inside}.")
+            else:
+                yield f"{path}{inside}", kept
+
+
+def _not_seen(description: Description) -> dict[str, str]:
+    return {"not_seen": "; ".join(description.unknown)} if description.unknown else {}
 
 
 def _code(given: Any) -> str | None:

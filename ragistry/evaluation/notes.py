@@ -56,6 +56,11 @@ def _kept(comparison: Comparison) -> Iterator[str]:
             f"{name} is never resumed: nothing tells whether it is the same as before ({reason}); keep what decides "
             "its rankings as plain values, such as a `config`, in a class of a module."
         )
+    for name, what in asking["not_seen"].items():
+        yield (
+            f"{name} is resumed whether or not this has changed, which has no plain value: {what}; give a new folder "
+            "for runs where it decides rankings."
+        )
 
 
 def _of(name: str, result: TechniqueResult, queries: int) -> Iterator[str]:

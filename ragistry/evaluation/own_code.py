@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import ast
 import sys
-from collections.abc import Iterator
-from functools import lru_cache
 from hashlib import sha256
-from importlib.util import resolve_name
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from ragistry.utils.imports import imported
 from ragistry.utils.own_modules import written
 
 INSTALLED = {"site-packages", "dist-packages"}
@@ -77,7 +74,7 @@ def _read(home: _Home, name: str, found: dict[str, bytes], *, follow: bool) -> N
             continue
         found[name] = path.read_bytes()
         package = name if path.name == "__init__.py" else name.rpartition(".")[0]
-        for choices in _imported(found[name], package) if follow else ():
+        for choices in imported(found[name], package) if follow else ():
             waiting += [choice for choice in choices if _file(home, choice)][:1]
 
 
@@ -86,24 +83,3 @@ def _file(home: _Home, name: str) -> Path | None:
         return None
     path = home.folder.joinpath(*name.split("."))
     return next((file for file in (path.with_name(f"{path.name}.py"), path / "__init__.py") if file.is_file()), None)
-
-
-@lru_cache(maxsize=2_000)
-def _imported(source: bytes, package: str) -> tuple[tuple[str, ...], ...]:
-    """See `_imports`; nothing of a file that is no Python."""
-    try:
-        return tuple(_imports(ast.parse(source), package))
-    except (SyntaxError, ValueError):
-        return ()
-
-
-def _imports(tree: ast.AST, package: str) -> Iterator[tuple[str, ...]]:
-    """What is imported: of each, the names of the module that it may be, the likelier first."""
-    for node in ast.iter_child_nodes(tree):
-        if isinstance(node, ast.Import):
-            yield from ((alias.name,) for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and (package or not node.level):
-            origin = resolve_name("." * node.level + (node.module or ""), package) if node.level else str(node.module)
-            yield from ((f"{origin}.{alias.name}", origin) for alias in node.names)
-        elif not (isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)):
-            yield from _imports(node, package)

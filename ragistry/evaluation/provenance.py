@@ -70,6 +70,7 @@ def provenance(
             "ranking": "a document stands where the first of its chunks stands",
             "resumed_answers": resumed,
             "never_resumed": {one.name: one.unknown for one in contenders if one.unknown and keeping},
+            "not_seen": {one.name: one.not_seen for one in contenders if one.not_seen and keeping},
             "answers_written_every": BATCH,
         },
         "statistics": {

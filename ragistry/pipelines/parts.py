@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Set
-from inspect import signature
+from inspect import getattr_static, isroutine, signature
 from typing import Any
 
 from pocketflow import AsyncNode, BaseNode, Flow, Node
@@ -40,13 +40,20 @@ def node_class(spec: str) -> type[BaseNode]:
 
 def check_class(cls: type[BaseNode], given: Any) -> Iterator[tuple[str, str]]:
     """What can be told of a node before it is made: ``node`` or ``with``, and what is wrong with it."""
-    if declared_actions(cls) is None and cls.__init__ in (BaseNode.__init__, Node.__init__):  # nor does its __init__
+    silent = declared_actions(cls) is None and not _computes_actions(cls)
+    if silent and cls.__init__ in (BaseNode.__init__, Node.__init__):  # nor does its __init__
         yield "node", _silent(cls)
     try:
         if isinstance(given, Mapping) and all(isinstance(key, str) for key in given):
             signature(cls).bind(**given)
     except TypeError as error:
         yield "with", f"{cls.__name__} cannot be made with {listed(given)}: {error}"
+
+
+def _computes_actions(cls: type[BaseNode]) -> bool:
+    """Whether ``actions`` is a property, which tells them of a node that is made."""
+    found = getattr_static(cls, "actions", None)
+    return hasattr(type(found), "__get__") and not isroutine(found)
 
 
 def _silent(cls: type[BaseNode]) -> str:

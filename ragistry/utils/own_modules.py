@@ -13,9 +13,10 @@ from contextvars import ContextVar
 from hashlib import sha256
 from importlib.util import find_spec
 from pathlib import Path
-from types import FunctionType, ModuleType
+from types import ModuleType
 
 from ragistry.errors import ConfigError
+from ragistry.utils.imports import imported
 
 PREFIX = "_workspace_"
 """How the packages of folders are called, before a digest of the folder."""
@@ -51,26 +52,45 @@ def written(name: str) -> str:
 
 
 def check_imported(module: ModuleType) -> None:
-    """Raise `ConfigError` where a module of the folder in hand got from another workspace what lies beside it."""
+    """Raise `ConfigError` where a module of the folder in hand gets from another workspace what lies beside it.
+
+    Its import statements tell, and those of the files of the folder that it imports, and so on.
+    """
     folder = _folder.get()
     if folder is None or folder not in Path(getattr(module, "__file__", None) or "").resolve().parents:
         return
-    named = (value for value in vars(module).values() if isinstance(value, ModuleType | type | FunctionType))
-    names = {value.__name__ if isinstance(value, ModuleType) else value.__module__ for value in named}
-    for first in sorted({str(name).partition(".")[0] for name in names}):
-        own = _file(folder, first)
-        used = _found(first) if own else None
-        if used and own != used and not _known.isdisjoint(used.parents):
-            raise ConfigError(
-                f"{module.__file__} imports {first!r}, and got {str(used)!r} of another workspace; rename "
-                f"{str(own)!r}, for Python keeps one module of a name"
-            )
+    waiting, seen = [module.__name__], set()
+    while waiting:
+        name = waiting.pop()
+        path = _file(folder, written(name))
+        if name in seen or path is None:
+            continue
+        seen.add(name)
+        package = name if path.name == "__init__.py" else name.rpartition(".")[0]
+        names = {choice for choices in imported(path.read_bytes(), package) for choice in choices}
+        waiting += [package, *(one for one in sorted(names) if _is_own(folder, one, path))]
 
 
-def _file(folder: Path | None, first: str) -> Path | None:
-    """The file of a module, or of a package, in the folder."""
-    places = () if folder is None else (folder / f"{first}.py", folder / first / "__init__.py")
-    return next((place for place in places if place.is_file()), None)
+def _is_own(folder: Path, name: str, path: Path) -> bool:
+    """Whether what the file at ``path`` imports is one of the folder, too; `ConfigError` where it should be."""
+    first = name.partition(".")[0]
+    own = _file(folder, first)
+    used = _found(first) if own else None
+    if used and own != used and used in {_file(known, first) for known in _known}:
+        raise ConfigError(
+            f"{path} imports {first!r}, and gets {str(used)!r} of another workspace; rename "
+            f"{str(own)!r}, for Python keeps one module of a name"
+        )
+    return name.startswith(PREFIX) or (own is not None and own == used)
+
+
+def _file(folder: Path | None, name: str) -> Path | None:
+    """The file of a module, or of a package, in the folder; none of Ragistry itself, of which there is one."""
+    first, *rest = name.split(".")
+    if folder is None or first in ("", "ragistry"):
+        return None
+    place = folder.joinpath(first, *rest)
+    return next((file for file in (place.with_name(f"{place.name}.py"), place / "__init__.py") if file.is_file()), None)
 
 
 def _found(first: str) -> Path | None:

@@ -308,7 +308,7 @@ def test_answers_are_refused_once_a_file_has_changed_that_is_read_when_the_techn
         return asking["resumed_answers"]
 
     assert [resumed("tea"), resumed("tea")] == [0, 10]
-    with pytest.raises(EvaluationError, match="answers of another .* kept data"):
+    with pytest.raises(EvaluationError, match=r"answers of another .* kept data, .*'technique\.\w+\..*words' is not"):
         resumed("coffee")
 
 
@@ -374,7 +374,33 @@ def test_what_has_no_plain_value_keeps_no_entry_from_being_resumed(tmp_path: Pat
     file = tmp_path / "config" / "techniques.yaml"
     file.write_text("techniques: {locked: {use: 'tests.evaluation.test_resuming:Locked'}}\n")
     options = {"dataset": topics(), "measures": ["RR@10"], "workspace": tmp_path, "runs": tmp_path / "runs"}
-    assert [compare(["locked"], **options).provenance["asking"]["resumed_answers"] for _ in range(2)] == [0, 10]
+    found = [compare(techniques, **options) for techniques in (["locked"], ["locked"], {"class": Locked})]
+    assert [one.provenance["asking"]["resumed_answers"] for one in found] == [0, 10, 0]
+    for one, name in zip(found, ("locked", "locked", "class"), strict=True):
+        assert f"{name} is resumed whether or not this has changed, which has no plain value: lock, a lock;" in "".join(
+            notes(one)
+        )
+    silent = compare(["locked"], **options | {"runs": None})
+    assert not notes(silent), "what is kept nowhere is not resumed"
+
+
+def test_data_named_as_what_is_said_of_an_object_is_seen_too(tmp_path: Path) -> None:
+    (tmp_path / "config").mkdir()
+    file = tmp_path / "config" / "techniques.yaml"
+    file.write_text("techniques: {coded: {use: 'coded_words:Coded'}}\n")
+    module = tmp_path / "coded_words.py"
+    module.write_text(
+        "from pathlib import Path\nclass Kept:\n    def retrieve(self, query, **options): return []\n"
+        "class Coded(Kept):\n    def __init__(self, config):\n        self.part = Kept()\n"
+        "        self.part.code = Path(__file__).with_name('words.txt').read_text()\n"
+        "        self.table = {'use': 1, 'code': 2, 'state': self.part.code}\n"
+    )
+    options = {"dataset": topics(), "measures": ["RR@10"], "workspace": tmp_path, "runs": tmp_path / "runs"}
+    (tmp_path / "words.txt").write_text("tea")
+    assert [compare(["coded"], **options).provenance["asking"]["resumed_answers"] for _ in range(2)] == [0, 10]
+    (tmp_path / "words.txt").write_text("coffee")
+    with pytest.raises(EvaluationError, match=r"'technique.keeps.part.code', 'technique.keeps.table.state' are not"):
+        compare(["coded"], **options)
 
 
 def made(store: object) -> object:

@@ -3,9 +3,11 @@
 from pathlib import Path
 
 import pytest
+from pocketflow import Node
 from pydantic import ValidationError
 
 from ragistry.errors import ConfigError, InvalidConfigError, PipelineError, TechniqueError
+from ragistry.pipelines.parts import actions_of
 from ragistry.pipelines.technique import PipelineTechnique
 from ragistry.techniques.registry import TechniqueRegistry
 from tests.pipelines.parts import texts
@@ -225,3 +227,26 @@ def test_the_schema_describes_every_setting():
     fields = schema["properties"] | schema["$defs"]["StepConfig"]["properties"]
     assert fields.keys() >= {"steps", "start", "max_steps", "max_seconds", "technique", "node", "with", "on", "top_k"}
     assert all("description" in field for field in fields.values())
+
+
+class ByProperty(Node):
+    """Its actions stand on the node that is made."""
+
+    @property
+    def actions(self):
+        return frozenset({"default"})
+
+
+class ByMethod(Node):
+    """What stands there is no set of names."""
+
+    def actions(self):
+        return frozenset({"default"})
+
+
+def test_a_node_may_tell_its_actions_by_a_property(tmp_path):
+    yaml = "techniques: {only: {use: pipeline, steps: {a: {node: '%s:%s'}}}}\n"
+    pipeline = load(tmp_path, yaml % (__name__, "ByProperty")).get("only").technique.pipeline
+    assert actions_of(pipeline.flow.steps["a"].node) == {"default"}
+    with pytest.raises(InvalidConfigError, match="ByMethod does not say what it returns"):
+        load(tmp_path, yaml % (__name__, "ByMethod"))

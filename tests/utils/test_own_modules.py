@@ -76,6 +76,57 @@ def test_what_lies_beside_it_is_never_taken_from_another_workspace(folders: tupl
         write(folder, "shelf_words.py", f"def at(): return {folder.name!r}\n")
         write(folder, "shelf_search.py", "from shelf_words import at\nclass Mine:\n    at = staticmethod(at)\n")
     assert loaded(folders[0], "shelf_search:Mine").at() == folders[0].name
-    with pytest.raises(ConfigError, match=r"imports 'shelf_words', and got '.*' of another workspace; rename") as told:
+    with pytest.raises(ConfigError, match=r"imports 'shelf_words', and gets '.*' of another workspace; rename") as told:
         loaded(folders[1], "shelf_search:Mine")
     assert all(str(folder / "shelf_words.py") in str(told.value) for folder in folders)
+
+
+CONSTANTS = {
+    "a module": {"shelf_search.py": "from shelf_words import AT\n", "shelf_words.py": "AT = 'HERE'\n"},
+    "a module of a package": {
+        "shelf_search.py": "from shelf_words.parts import AT\n",
+        "shelf_words/__init__.py": "",
+        "shelf_words/parts.py": "AT = 'HERE'\n",
+    },
+    "its own package": {
+        "shelf_search/__init__.py": "",
+        "shelf_search/parts.py": "AT = 'HERE'\n",
+        "shelf_search/mine.py": "from shelf_search.parts import AT\n",
+    },
+    "a module that a module imports": {
+        "shelf_search.py": "from shelf_HERE import AT\n",
+        "shelf_HERE.py": "from shelf_words import AT\n",
+        "shelf_words.py": "AT = 'HERE'\n",
+    },
+    "the package around it": {
+        "shelf_HERE/__init__.py": "from shelf_words import AT\n",
+        "shelf_HERE/search.py": "from . import AT\n",
+        "shelf_words.py": "AT = 'HERE'\n",
+    },
+}
+ASKED = {"its own package": "shelf_search.mine", "the package around it": "shelf_HERE.search"}
+
+
+@pytest.mark.parametrize("beside", CONSTANTS)
+def test_no_constant_is_taken_from_another_workspace(folders: tuple[Path, Path], beside: str) -> None:
+    for folder in folders:
+        for name, text in CONSTANTS[beside].items():
+            write(folder, name.replace("HERE", folder.name), text.replace("HERE", folder.name))
+    names = [f"{ASKED.get(beside, 'shelf_search')}:AT".replace("HERE", folder.name) for folder in folders]
+    assert loaded(folders[0], names[0]) == folders[0].name
+    with pytest.raises(ConfigError, match="of another workspace; rename"):
+        loaded(folders[1], names[1])
+
+
+def test_a_package_of_ragistry_in_a_folder_is_no_second_ragistry(tmp_path: Path) -> None:
+    write(tmp_path, "ragistry/__init__.py", "")
+    write(tmp_path, "ragistry/errors.py", "class ConfigError(Exception): pass\n")
+    assert loaded(tmp_path.resolve(), "ragistry.errors:ConfigError") is ConfigError
+
+
+def test_an_import_from_above_all_packages_that_its_file_expects_to_fail_does_no_harm(tmp_path: Path) -> None:
+    text = "try:\n    from .. import above\nexcept ImportError:\n    above = None\n"
+    write(tmp_path, "shelf_above/__init__.py", text)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(tmp_path)
+        assert loaded(tmp_path.resolve(), "shelf_above:above") is None
