@@ -54,9 +54,11 @@ async def ask_fields(
             if busy:  # Enter was pressed twice
                 return
             busy = True
-            if await work({name: (field.value or "").strip() for name, field in inputs.items()}):
-                asked.submit(None)
-            busy = False
+            try:
+                if await work({name: (field.value or "").strip() for name, field in inputs.items()}):
+                    asked.submit(None)
+            finally:
+                busy = False
 
         for field in inputs.values():
             field.on("keydown.enter", submit)

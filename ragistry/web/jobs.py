@@ -15,8 +15,9 @@ from threading import Event, Lock
 from typing import Literal
 
 from ragistry.errors import RagistryError
-from ragistry.library.report import IngestReport
+from ragistry.library.report import Failure, IngestReport
 from ragistry.library.service import DocumentService
+from ragistry.web.blank import blank_replacements, refusal
 from ragistry.web.stoppable import stoppable
 from ragistry.web.uploads import Uploads
 
@@ -90,7 +91,10 @@ class Jobs:
             ended = [known for known in self._jobs if known.ended]
             forgotten = {known.number for known in ended[: max(0, len(ended) - KEPT)]}
             self._jobs = [known for known in self._jobs if known.number not in forgotten] + [job]
-        self._worker.submit(self._run, job)
+        try:
+            self._worker.submit(self._run, job)
+        except RuntimeError:  # closed: a file may arrive in the last moment
+            self._drop(job)
         return job
 
     def of(self, collection: str) -> list[Job]:
@@ -126,7 +130,12 @@ class Jobs:
         self.stop()
         self._worker.shutdown(wait=True, cancel_futures=True)
         for job in self.open():
-            self._run(job)  # which only says that it was stopped, and removes its files
+            self._drop(job)
+
+    def _drop(self, job: Job) -> None:
+        """Say that it was stopped before it began, and remove its files."""
+        self._uploads.forget(job.paths)
+        job.error, job.state = STOPPED, "failed"
 
     def _check(self) -> None:
         if self._closing.is_set():
@@ -155,7 +164,12 @@ class Jobs:
             job.current, job.done, job.total = name, done, total
 
         self._check()
-        return library.ingest_paths(job.paths, job.collection, prune=job.prune, replace=job.replace, progress=progress)
+        blank = blank_replacements(job.paths, job.collection, library) if job.replace else []
+        paths = [path for path in job.paths if path not in blank]
+        job.paths = paths + blank
+        report = library.ingest_paths(paths, job.collection, prune=job.prune, replace=job.replace, progress=progress)
+        report.failed.extend(Failure(str(path), refusal(path)) for path in blank)
+        return report
 
 
 def _outcome(report: IngestReport) -> dict[str, str]:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from nicegui import ui
 
+from ragistry.errors import CollectionNotFoundError
 from ragistry.types import Document, RetrievalResult
 from ragistry.web.around import Around, around
 from ragistry.web.controls import button, for_the_page
@@ -75,18 +76,21 @@ def where_it_stands(document: Document) -> str:
     return f"{get('collection')} / {source}" + (f" ({said})" if said else "")
 
 
-def _around(site: Site, document: Document) -> Around:
+def surroundings(site: Site, document: Document) -> Around:
     """From the library, or from the repository that a routed search found it in."""
     store, repository = site.workspace.store, document.metadata.get("repository")
     if store.get([document.id]) or not isinstance(repository, str):
         return around(store, document)
     alone = Around("", document.content, "")
-    with site.workspace.repositories.collection(repository) as opened:
-        return opened.read(lambda store: around(store, document), alone)
+    try:
+        with site.workspace.repositories.collection(repository) as opened:
+            return opened.read(lambda store: around(store, document), alone)
+    except CollectionNotFoundError:  # an archive may tell of a repository that is not here
+        return alone
 
 
 async def _open(site: Site, query: str, document: Document) -> None:
-    found = await attempt(_around, site, document)
+    found = await attempt(surroundings, site, document)
     if found is None:
         return
     language = site.workspace.settings.language

@@ -73,8 +73,12 @@ class Site:
         return self.uploads.holds(path)
 
     def forget_uploads(self, sources: Iterable[SourceInfo]) -> None:
-        """Remove the files of sources that are no more, where they were dropped on the page."""
-        self.uploads.forget(info.source_path for info in sources)
+        """Remove the files of sources that are no more, where they were dropped on the page.
+
+        Not where a source stands on the file all the same: another window may have moved it before the visitor said
+        yes.
+        """
+        self.uploads.forget_unneeded(self.workspace.library.store, (info.source_path for info in sources))
 
     def close(self) -> None:
         self.jobs.close()

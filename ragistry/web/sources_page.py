@@ -19,7 +19,7 @@ from ragistry.web.intake import intake
 from ragistry.web.job_list import job_list
 from ragistry.web.keyed import Built, Keyed
 from ragistry.web.shared import Following
-from ragistry.web.site import PATIENCE, Site, attempt
+from ragistry.web.site import PATIENCE, Site, attempt, in_thread
 from ragistry.web.tables import PAGE, cell, last_page, pager, row, table, text_cell
 
 COLUMNS = ("Source", "Chunks", "Ingested", "Move to…", "Actions")
@@ -143,7 +143,7 @@ async def _move(view: View, name: str) -> None:
         return
     moved = await attempt(library.move_source, name, view.collection, target, overwrite=bool(replaced))
     if moved is not None:
-        view.site.forget_uploads(goes)
+        await in_thread(view.site.forget_uploads, goes)
         ui.notify(f"{name}: {numbered(moved, '[chunk|chunks]')} moved to {others[target]}", type="positive")
     await view.following.refresh()
 
@@ -152,7 +152,7 @@ async def _delete(view: View, info: SourceInfo) -> None:
     if await confirm(f"Delete {info.source_file}?", _consequence(view, info), "Delete"):
         delete = view.site.workspace.library.delete_source
         if await attempt(delete, info.source_file, view.collection) is not None:
-            view.site.forget_uploads([info])
+            await in_thread(view.site.forget_uploads, [info])
         await view.following.refresh()
 
 

@@ -16,7 +16,7 @@ class Uploads:
     """The files below ``folder``."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder = folder
+        self.folder = folder.resolve()
 
     def place(self, name: str) -> Path:
         """Where a new file of this name is to be kept, beside whatever has the name already."""
@@ -34,7 +34,7 @@ class Uploads:
 
     def holds(self, path: str | Path) -> bool:
         """Whether a file was dropped on the page, so that it is ours to remove."""
-        return bool(path) and Path(path).is_relative_to(self.folder.resolve())
+        return bool(path) and Path(path).is_relative_to(self.folder)
 
     def forget(self, paths: Iterable[str | Path]) -> None:
         """Remove those of the files that are ours."""
@@ -42,6 +42,12 @@ class Uploads:
             with suppress(OSError):  # what cannot be removed is in nobody's way; a folder may hold another file
                 Path(path).unlink(missing_ok=True)
                 Path(path).parent.rmdir()
+
+    def forget_unneeded(self, store: SourceStore, paths: Iterable[str]) -> None:
+        """Remove those of the files that are ours and that no source of any collection stands on."""
+        left = _sources(store)
+        if left is not None:
+            self.forget(set(paths) - {info.source_path for info in left})
 
     @contextmanager
     def swept(self, store: SourceStore, collection: str, brought: Collection[Path]) -> Iterator[None]:
@@ -55,10 +61,7 @@ class Uploads:
         try:
             yield
         finally:
-            left = _sources(store)
-            if left is not None:
-                needed = {info.source_path for info in left}
-                self.forget({*earlier, *(str(path.resolve()) for path in brought)} - needed)
+            self.forget_unneeded(store, {*earlier, *(str(path.resolve()) for path in brought)})
 
 
 def _sources(store: SourceStore, collection: str | None = None) -> list[SourceInfo] | None:

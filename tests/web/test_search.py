@@ -9,6 +9,9 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from ragistry import open_workspace
+from ragistry.types import Document
+from ragistry.web.results import surroundings
+from ragistry.web.site import Site
 from tests.library.git_trees import commit
 from tests.web.conftest import served
 
@@ -142,6 +145,13 @@ def test_a_passage_of_a_repository_opens_with_the_text_around_it_too(page: Page,
         dialog = page.get_by_role("dialog")
         expect(dialog.locator(".rg-here mark").first).to_be_visible()
         expect(dialog.locator(".rg-context").first).to_contain_text("turns a wheel")
+
+
+def test_a_passage_of_an_archive_opens_where_its_repository_is_not_here(tmp_path: Path) -> None:
+    told = {"archive": "old", "collection": "old", "repository": "elsewhere", "source_file": "a.md", "chunk_index": 0}
+    with open_workspace(tmp_path) as workspace:
+        found = surroundings(Site(workspace, (tmp_path,)), Document("A passage.", told, 1.0, "abc"))
+    assert found == ("", "A passage.", "")
 
 
 def test_an_empty_question_says_what_to_do(page: Page, address: str) -> None:

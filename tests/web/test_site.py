@@ -66,22 +66,37 @@ def test_only_files_that_were_dropped_on_the_page_go_with_their_sources(site: Si
         file.write_text(f"The file {file.name}.")
         workspace.library.ingest_file(file, "notes")
     workspace.library.create_collection("moved")
+    known = workspace.library.sources("notes")
     workspace.library.move_source("dropped.md", "notes", "moved")
-    site.forget_uploads([*workspace.library.sources(), workspace.library.source("own.md", "notes")])
+    site.forget_uploads(known)
+    assert dropped.exists()  # a source stands on it, if not the one that the visitor was shown
+    workspace.library.delete_source("dropped.md", "moved")
+    workspace.library.delete_source("own.md", "notes")
+    site.forget_uploads(known)
     assert own.exists()
     assert not dropped.parent.exists()
     assert site.uploads.folder.exists()
 
 
-def test_a_file_that_the_disk_has_no_room_for_leaves_nothing(site: Site) -> None:
+@pytest.mark.parametrize("root", ["workspace", "link"])
+def test_a_file_that_the_disk_has_no_room_for_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, root: str
+) -> None:
+    (tmp_path / "workspace").mkdir()
+    (tmp_path / "link").symlink_to("workspace")
+    monkeypatch.chdir(tmp_path)
+
     async def save(place: Path) -> None:
         place.parent.mkdir(parents=True)
         place.write_bytes(b"The beginning")
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    with pytest.raises(OSError, match="No space"):
-        asyncio.run(site.uploads.keep("large.md", save))
-    assert not list(site.uploads.folder.glob("*/"))
+    with open_workspace(Path(root)) as workspace:
+        site = Site(workspace, (tmp_path,))
+        with pytest.raises(OSError, match="No space"):
+            asyncio.run(site.uploads.keep("large.md", save))
+        site.close()
+    assert not list((tmp_path / "workspace" / ".ragistry" / "uploads").glob("*/"))
 
 
 def wait_for(job: Job, *states: str) -> None:

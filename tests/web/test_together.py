@@ -86,6 +86,34 @@ def test_what_came_in_since_the_question_is_not_deleted_unasked(page: Page, addr
         expect(page.get_by_role("row", name="growing")).to_have_count(0)
 
 
+def test_a_file_stays_with_the_source_that_another_window_moved_away(
+    page: Page, address: str, root: Path, tmp_path: Path
+) -> None:
+    for collection in ("first", "second", "third"):
+        add_collection(page, address, collection)
+    for collection in ("first", "second"):
+        (tmp_path / "twin.md").write_text(f"The text of {collection}.\n")
+        page.goto(f"{address}/collection/{collection}")
+        upload(page, tmp_path / "twin.md")
+        expect(page.get_by_role("row", name="twin.md")).to_be_visible()
+    with open_workspace(root) as workspace:
+        library = workspace.library
+        page.goto(f"{address}/collection/first")
+        page.get_by_role("button", name="Move twin.md to another collection").click()
+        page.get_by_role("button", name="second", exact=True).click()
+        library.move_source("twin.md", "second", "third")
+        page.get_by_role("button", name="Replace", exact=True).click()
+        expect(page.get_by_text("twin.md: 1 chunk moved to second")).to_be_visible()
+        assert Path(library.source("twin.md", "third").source_path).read_text() == "The text of second.\n"
+        page.goto(f"{address}/collection/third")
+        page.get_by_role("button", name="Delete twin.md").click()
+        library.move_source("twin.md", "third", "first")
+        library.ingest_text("Another text of this name.", "twin.md", "third")
+        page.get_by_role("button", name="Delete", exact=True).click()
+        expect(page.get_by_role("row", name="twin.md")).to_have_count(0)
+        assert Path(library.source("twin.md", "first").source_path).read_text() == "The text of second.\n"
+
+
 def test_what_is_on_its_way_is_named_before_its_collection_goes(
     page: Page, address: str, root: Path, tmp_path: Path
 ) -> None:

@@ -73,6 +73,19 @@ def test_a_file_that_cannot_be_read_leaves_the_one_that_it_should_replace(
         assert Path(workspace.library.source("doc.pdf", "replaced").source_path).read_bytes() == good
 
 
+@pytest.mark.parametrize("blank", [b"", b" \n\n", b"---\ntitle: None\n---\n"])
+def test_a_file_without_text_replaces_nothing(site: Site, workspace: Workspace, tmp_path: Path, blank: bytes) -> None:
+    drop(site, ("a.md", b"The first."), ("b.md", b"Beside it."))
+    job = drop(site, ("a.md", blank), ("b.md", b"Instead of it."), ("new.md", blank), replace=True)
+    assert job.summary == "1 updated, 1 skipped, 1 failed"
+    assert job.outcome == {"a.md": "failed", "b.md": "updated", "new.md": "skipped"}
+    assert "'a.md' has no text, and the source of its name stays; delete that if it is to go" in job.failures
+    assert kept(tmp_path) == {"a.md": b"The first.", "b.md": b"Instead of it."}
+    assert drop(site, ("a.md", blank), replace=True).summary == "1 failed"
+    assert Path(workspace.library.source("a.md", "notes").source_path).read_bytes() == b"The first."
+    assert [document.content for document in workspace.library.search("first", "notes", 1).documents] == ["The first."]
+
+
 def test_what_was_replaced_goes_and_what_replaces_it_stays(site: Site, workspace: Workspace, tmp_path: Path) -> None:
     drop(site, ("a.md", b"The first."), ("b.md", b"Beside it."))
     assert drop(site, ("a.md", b"The second."), replace=True).summary == "1 updated"
@@ -126,4 +139,13 @@ def test_what_waits_when_the_page_stops_is_not_kept_and_said_to_be_out(site: Sit
     waiting = site.jobs.add("notes", [place], "waiting.md")
     site.jobs.close()
     assert site.jobs.stopped() == [running, waiting]
+    assert kept(tmp_path) == {}
+
+
+def test_a_file_that_arrives_when_the_page_has_stopped_is_not_kept_and_said_to_be_out(
+    site: Site, tmp_path: Path
+) -> None:
+    site.jobs.close()
+    job = drop(site, ("late.md", b"Too late."))
+    assert (job.state, site.jobs.stopped(), site.jobs.open()) == ("failed", [job], [])
     assert kept(tmp_path) == {}
