@@ -42,8 +42,7 @@ def best(
     if allowed is not None:
         if not len(allowed):
             return _empty()
-        matches = sum([searcher.doc_freq(TERMS, term) for term in terms])
-        query, share = _narrowed(searcher, schema, whole, allowed, top_k, matches)
+        query, share = _narrowed(searcher, schema, terms, whole, allowed, top_k)
         fetch = int(OVERFETCH * top_k / share)
     fetch += SLACK
     while True:
@@ -80,19 +79,17 @@ def _empty() -> tuple[Keys, Scores]:
 
 
 def _narrowed(
-    searcher: Searcher, schema: Schema, query: Query, allowed: Keys, top_k: int, matches: int
+    searcher: Searcher, schema: Schema, terms: Mapping[str, int], query: Query, allowed: Keys, top_k: int
 ) -> tuple[Query, float]:
-    """The query within blocks in which the allowed keys lie, and the share of these which they are.
-
-    ``matches``: how many rows the query has at most, which is all that can be thrown away.
-    """
+    """The query for these terms within blocks in which the allowed keys lie, and the share of these which they are."""
     first, last = int(allowed[0]) // BLOCK_SIZE, int(allowed[-1]) // BLOCK_SIZE
     within = min((last - first + 1) * BLOCK_SIZE, searcher.num_docs)
-    limit = min(OVERFETCH * top_k * within / len(allowed), matches) / BLOCK_COST
+    limit = OVERFETCH * top_k * within / len(allowed) / BLOCK_COST
     if len(allowed) / BLOCK_SIZE < limit:  # else there are too many blocks, which need not be told apart
         blocks = allowed // BLOCK_SIZE
         blocks = blocks[np.diff(blocks, prepend=blocks[0] - 1) > 0]
-        if len(blocks) < min(limit, last - first + 1):
+        matches = sum([searcher.doc_freq(TERMS, term) for term in terms])  # no more than that can be thrown away
+        if len(blocks) < min(limit, matches / BLOCK_COST, last - first + 1):
             some = _any(schema, BLOCK, blocks)
             return _filtered(query, some), min(1.0, len(allowed) / (len(blocks) * BLOCK_SIZE))
     if within < searcher.num_docs / 2:
