@@ -50,7 +50,11 @@ def _find(file: YamlFile, entry: Entry, checked: Checked, problems: Problems) ->
         checked.broken[entry.name] = str(error)
         return
     except ConfigError as error:
-        problems.add(file, [*entry.keys, "use"], f"techniques.{entry.name}.use: {error}")
+        if "use" in (file.data["techniques"][entry.name] or {}):
+            problems.add(file, [*entry.keys, "use"], f"techniques.{entry.name}.use: {error}")
+        else:  # its own name stands for it
+            meant = next((f", or write 'use' for {key!r}" for key in entry.config if did_you_mean(key, ["use"])), "")
+            problems.add(file, entry.keys, f"techniques.{entry.name}: says no `use`: {error}{meant}")
         return
     wrong = complaints(cls)
     for complaint in wrong:

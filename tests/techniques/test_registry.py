@@ -344,3 +344,13 @@ def test_auto_as_a_base_is_what_the_store_can_do(tmp_path: Path) -> None:
 def test_auto_stands_for_a_technique_that_is_there_and_another(tmp_path: Path, text: str, said: str) -> None:
     with pytest.raises(InvalidConfigError, match=said):
         load(tmp_path, text)
+
+
+@pytest.mark.parametrize(("body", "said"), [
+    ("{usee: bm25}", "or write 'module:Class', or write 'use' for 'usee'"), ("{top_k: 3}", "or write 'module:Class'"),
+    ("", "or write 'module:Class'"),
+])  # fmt: skip
+def test_an_entry_without_use_is_told_so(tmp_path: Path, body: str, said: str) -> None:
+    told = problems(tmp_path, f"techniques:\n  n: {{use: naive}}\n  fast: {body}\n")
+    assert "techniques.yaml:3: techniques.fast: says no `use`: unknown technique 'fast'; there are " in told
+    assert told.endswith(said)
