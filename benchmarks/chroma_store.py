@@ -20,8 +20,9 @@ from typing import Any
 import chromadb
 import numpy as np
 
-from ragistry.stores.chroma import BATCH_SIZE, ChromaStore
-from ragistry.stores.chroma_collection import INDEX
+from ragistry.stores.chroma import ChromaStore
+from ragistry.stores.chroma.client import INDEX
+from ragistry.stores.chroma.store import BATCH_SIZE
 from ragistry.types import EmbeddedChunk
 
 DIMENSION, CLUSTERS = 384, 200

@@ -1,11 +1,11 @@
-"""Kills writers at random moments and looks at what is left: `ragistry ingest`, and a store that uses ChromaDB.
+"""Kills a process that writes to a `LocalStore` at random moments, and looks at what is left.
 
-    python -m benchmarks.kill [--kills 100 | --quick] [--number 1234]
+    python -m benchmarks.kill [--kills 200 | --quick] [--seed 1234]
 
-A source has two versions at any time, what was last acknowledged and what is being written; each chunk says which it
-belongs to. After each kill a fresh process must find every source wholly in one of them, nothing that was
-acknowledged lost, every chunk by its own vector and by its words, and the files sound. The number decides where the
-kills fall; it is printed, so that a run can be made again.
+The process writes, replaces, moves, renames, deletes, embeds again and repairs, and says what it begins and what is
+done. After each kill a fresh process must find every source in the version that was acknowledged last or, of the one
+operation that was under way, in its old or new state: whole, each chunk by its own vector and by its words, and the
+files sound. The seed decides where the kills fall.
 """
 
 from __future__ import annotations
@@ -13,128 +13,195 @@ from __future__ import annotations
 import argparse
 import json
 import random
-import signal
 import subprocess
 import sys
 import tempfile
 import time
 from collections import Counter
-from dataclasses import dataclass, field
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from benchmarks.kill_writers import ROOT, Ingest, Server
+import numpy as np
 
-Writer = Ingest | Server
+from ragistry.stores.local import LocalStore
+from ragistry.types import EmbeddedChunk, EmbedderFingerprint
 
-
-@dataclass
-class Tally:
-    """What was seen of one kind of writer."""
-
-    name: str
-    kills: int = 0
-    writing: int = 0
-    lost: int = 0
-    torn: int = 0
-    chunks: int = 0
-    rank_one: int = 0
-    words: int = 0
-    unsound: int = 0
-    rebuilt: Counter[str] = field(default_factory=Counter)
-
-    def row(self) -> str:
-        rebuilt = ", ".join(f"{name} {times}" for name, times in sorted(self.rebuilt.items())) or "none"
-        return (
-            f"| {self.name} | {self.kills} | {self.writing} | {self.lost} | {self.torn} | {self.words} | "
-            f"{100 * self.rank_one / max(self.chunks, 1):.2f} % of {self.chunks:,} | {self.unsound} | {rebuilt} |"
-        )
+ROOT = Path(__file__).resolve().parents[1]
+DIMENSION, CHUNKS, FILES = 24, 12, 25
+COLLECTIONS = ("a", "b", "c")
+State = dict[str, Any]
+"""``sources``: version by ``collection/file``; ``model``: of the embedder."""
 
 
-def looked(writer: Writer) -> dict[str, Any]:
-    command = [sys.executable, "-m", "benchmarks.kill_left", str(writer.store), json.dumps(writer.exclusive)]
-    ended = subprocess.run(command, cwd=ROOT, text=True, capture_output=True, timeout=600, check=False)
-    if ended.returncode:
-        raise RuntimeError(f"the store cannot be read after a kill (code {ended.returncode}): {ended.stderr[-2_000:]}")
-    result: dict[str, Any] = json.loads(ended.stdout)
-    return result
+class Embedder:
+    """A direction for each text and model."""
+
+    def __init__(self, model: str) -> None:
+        self.fingerprint = EmbedderFingerprint("made", model, "", DIMENSION)
+
+    def embed(self, texts: list[str], *, role: str = "document") -> Any:  # noqa: ARG002
+        rows = [np.random.default_rng(random.Random(self.fingerprint.model + text).randrange(2**32)) for text in texts]
+        vectors = np.array([row.normal(size=DIMENSION) for row in rows], dtype=np.float32)
+        return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
 
 
-def judge(
-    writer: Writer, tally: Tally, old: dict[str, int], new: dict[str, int], acknowledged: dict[str, int]
-) -> dict[str, int]:
-    """Count what is wrong, and return the version of each source that is there now."""
-    left = looked(writer)
-    present: dict[str, int] = {}
-    for source in writer.sources:
-        tokens = left["seen"].get(writer.file_of.format(source), [])
-        versions = {int(token.rsplit("v", 1)[1]) for token in tokens}
-        allowed = {acknowledged.get(source, old.get(source)), new.get(source)}
-        if not tokens and None in allowed:
-            continue
-        if not versions & allowed:
-            tally.lost += 1
-        elif len(versions) != 1 or {len(tokens), left["whole"].get(writer.file_of.format(source))} != {writer.chunks}:
-            tally.torn += 1
-        present[source] = max(versions, default=0)
-    written = sum(present.get(source) == new[source] != old.get(source) for source in new)
-    tally.writing += left["pending"] or 0 < written < sum(new[source] != old.get(source) for source in new)
-    tally.chunks += left["chunks"]
-    tally.rank_one += left["rank_one"]
-    tally.words += left["words"]
-    tally.unsound += bool(left["problems"])
-    tally.rebuilt.update(left["rebuilt"])
-    return present
+def chunks_of(collection: str, file: str, version: int, model: str) -> list[EmbeddedChunk]:
+    """The chunks of one version of a source; the first word of each is in no other version."""
+    texts = [f"{file}v{version} part{index}" for index in range(CHUNKS)]
+    origin = {"collection": collection, "source_file": file, "source": file, "source_hash": str(version)}
+    return [
+        EmbeddedChunk(text, {**origin, "chunk_index": index}, vector)
+        for index, (text, vector) in enumerate(zip(texts, Embedder(model).embed(texts), strict=True))
+    ]
 
 
-def run(writer: Writer, kills: int, rng: random.Random) -> Tally:
-    """Let a writer change half of its sources again and again; at a random moment of each run, kill it."""
-    tally = Tally(writer.name)
-    version = 1
-    present = dict.fromkeys(writer.sources, version)
-    began = time.monotonic()
-    process = writer.start(present)
-    process.communicate()
-    duration = time.monotonic() - began
-    if process.returncode:
-        raise RuntimeError(f"{writer.name} ended with code {process.returncode}")
-    while tally.kills < kills:
+def operations(state: State, rng: random.Random) -> Any:
+    """Random operations, without end: what to say, what to do, and the state after it."""
+    version = max(state["sources"].values(), default=0)
+    while True:
         version += 1
-        changed = rng.sample(writer.sources, len(writer.sources) // 2)
-        wanted = present | dict.fromkeys(changed, version)
-        began = time.monotonic()
-        process = writer.start(wanted)
-        try:
-            output, _ = process.communicate(timeout=rng.uniform(0.05, 1.05) * duration)
-            duration = 0.7 * duration + 0.3 * (time.monotonic() - began)
-        except subprocess.TimeoutExpired:
-            process.send_signal(signal.SIGKILL)
-            output, _ = process.communicate()
-            tally.kills += 1
-        present = judge(writer, tally, present, wanted, writer.acknowledged(output or "", wanted))
-        if sys.stderr.isatty():
-            print(f"\r{writer.name}: {tally.kills} of {kills}", end="", file=sys.stderr)
-    return tally
+        name = rng.choice(("put", "put", "put", "replace", "delete", "move", "rename", "reembed", "repair", "flush"))
+        sources: dict[str, int] = dict(state["sources"])
+        model = state["model"]
+        there = rng.choice(sorted(sources)) if sources else ""
+        collection, _, file = there.partition("/")
+        target = rng.choice(COLLECTIONS)
+        if name == "put":
+            collection, file = target, f"file{rng.randrange(FILES)}"
+            there = f"{collection}/{file}"
+        if not there and name not in ("reembed", "repair", "flush"):
+            continue
+        if name in ("put", "replace"):
+            sources[there] = version
+        elif name == "delete":
+            del sources[there]
+        elif name == "move":
+            if f"{target}/{file}" in sources:
+                continue
+            sources[f"{target}/{file}"] = sources.pop(there)
+        elif name == "rename":
+            if target == collection or any(key.startswith(f"{target}/") for key in sources):
+                continue
+            sources = {
+                f"{target}/{key.partition('/')[2]}" if key.startswith(f"{collection}/") else key: value
+                for key, value in sources.items()
+            }
+        elif name == "reembed":
+            model = "one" if model == "other" else "other"
+        after = {"sources": sources, "model": model}
+        yield (name, collection, file, target, version), after
+        state = after
+
+
+def work(folder: str, state: State, seed: str) -> None:
+    """Do random operations and say each, until killed."""
+    rng = random.Random(seed)
+    store = LocalStore(folder, lock_timeout=30)
+    print("ready", flush=True)
+    for (name, collection, file, target, version), after in operations(state, rng):
+        print(json.dumps([name, after]), flush=True)
+        if name in ("put", "replace"):
+            store.use_embedder(Embedder(after["model"]).fingerprint)
+            store.replace_source(collection, file, chunks_of(collection, file, version, after["model"]))
+        elif name == "delete":
+            store.delete(where={"$and": [{"collection": collection}, {"source_file": file}]})
+        elif name == "move":
+            store.move_source(file, collection, target)
+        elif name == "rename":
+            store.move_collection(collection, target)
+        elif name == "reembed":
+            store.reembed(Embedder(after["model"]))
+        elif name == "repair":
+            Path(folder, rng.choice(("words", "vectors")), "stamp.json").unlink(missing_ok=True)
+            store.repair()
+        else:
+            store.flush()
+        print("done", flush=True)
+
+
+def look(folder: str) -> dict[str, Any]:
+    """What a fresh process finds."""
+    with closing(LocalStore(folder, lock_timeout=30)) as store:
+        recorded = store.embedder()
+        model = recorded.model if recorded else "one"
+        sources, torn, unfound = {}, [], []
+        for info in store.sources():
+            where = {"$and": [{"collection": info.collection}, {"source_file": info.source_file}]}
+            documents = list(store.scan(where))
+            versions = {document.content.split()[0] for document in documents}
+            if len(documents) != CHUNKS or len(versions) != 1 or not info.source_hash:
+                torn.append(info.source_file)
+                continue
+            version = int(info.source_hash)
+            sources[f"{info.collection}/{info.source_file}"] = version
+            ids = sorted(document.id for document in documents)
+            words = store.search_text(versions.pop(), 1000, where={"collection": info.collection})
+            expected = chunks_of(info.collection, info.source_file, version, model)
+            nearest = [store.search(chunk.embedding, 1)[0].content for chunk in expected]
+            if sorted(d.id for d in words) != ids or nearest != [chunk.text for chunk in expected]:
+                unfound.append(info.source_file)
+        return {
+            "sources": sources, "model": model, "torn": torn, "unfound": unfound, "problems": store.verify(),
+            "chunks": store.count(),
+        }  # fmt: skip
+
+
+def in_process(*arguments: str, **options: Any) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "benchmarks.kill", *arguments], cwd=ROOT, text=True, stdout=subprocess.PIPE, **options
+    )
+
+
+def kill_once(folder: Path, state: State, rng: random.Random, tally: Counter[str]) -> State:
+    """Let a process work, kill it, compare what is left with what was acknowledged; returns the state now."""
+    process = in_process("work", str(folder), json.dumps(state), str(rng.random()))
+    assert process.stdout is not None
+    process.stdout.readline()
+    time.sleep(rng.uniform(0.0, 1.2))
+    process.kill()
+    lines = process.stdout.read().splitlines()
+    process.wait()
+    if lines and not lines[-1].endswith(("]", "done")):
+        lines.pop()  # half a line
+    begun = [json.loads(line) for line in lines if line != "done"]
+    done = lines.count("done")
+    acknowledged = begun[done - 1][1] if done else state
+    possible = [acknowledged, *([begun[done][1]] if len(begun) > done else [])]
+    tally[f"during {begun[done][0]}" if len(begun) > done else "between operations"] += 1
+    seen = in_process("look", str(folder))
+    found = json.loads(seen.communicate()[0])
+    now = {key: found[key] for key in ("sources", "model")}
+    tally["kills"] += 1
+    tally["operations"] += done
+    tally["lost or torn"] += now not in possible or bool(found["torn"])
+    tally["not found"] += len(found["unfound"])
+    tally["unsound"] += bool(found["problems"])
+    if now not in possible or found["torn"] or found["unfound"] or found["problems"]:
+        print(f"WRONG: {begun[done:] and begun[done][0]} {found['torn']} {found['unfound']} {found['problems']}")
+    return now
 
 
 def main() -> None:
+    if sys.argv[1:2] == ["work"]:
+        work(sys.argv[2], json.loads(sys.argv[3]), sys.argv[4])
+        return
+    if sys.argv[1:2] == ["look"]:
+        print(json.dumps(look(sys.argv[2])))
+        return
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--kills", type=int, default=100, help="of each writer (default 100)")
-    parser.add_argument("--quick", action="store_true", help="10 kills of each")
-    parser.add_argument("--number", type=int, default=random.randrange(10_000), help="decides where the kills fall")
+    parser.add_argument("--kills", type=int, default=200)
+    parser.add_argument("--quick", action="store_true", help="15 kills")
+    parser.add_argument("--seed", type=int, default=random.randrange(10_000), help="decides where the kills fall")
     options = parser.parse_args()
-    kills = 10 if options.quick else options.kills
-    print(f"number {options.number}, {kills} kills of each\n")
-    columns = (
-        "writer", "kills", "of these while it wrote", "lost", "torn", "words not found",
-        "found by its own vector at rank 1", "unsound after opening", "indexes made again",
-    )  # fmt: skip
-    print(f"| {' | '.join(columns)} |\n|---|{'--:|' * (len(columns) - 2)}---|")
+    rng, tally, state = random.Random(options.seed), Counter[str](), {"sources": {}, "model": "one"}
     with tempfile.TemporaryDirectory() as folder:
-        for kind in (Ingest, Server):
-            writer = kind(Path(folder) / kind.__name__)
-            print(run(writer, kills, random.Random(f"{options.number} {kind.__name__}")).row(), flush=True)
-    print("\nasked for: nothing lost, nothing torn, at least 99.9 % at rank 1, sound after opening")
+        for _ in range(15 if options.quick else options.kills):
+            state = kill_once(Path(folder) / "store", state, rng, tally)
+    print(f"seed {options.seed}\n\n| what | times |\n|---|--:|")
+    for name, times in sorted(tally.items()):
+        print(f"| {name} | {times} |")
+    print("\nasked for: nothing lost or torn, everything found by vector and by words, sound files")
 
 
 if __name__ == "__main__":

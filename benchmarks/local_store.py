@@ -1,7 +1,7 @@
 """`LocalStore` beside ChromaDB by itself: ``python -m benchmarks.local_store [--quick] [--sizes N …] [--keep DIR]``.
 
 Both sides hold the same chunks and are asked the same in turn within one run; a figure is the median of the rounds.
-``--keep`` builds into a folder once and uses it again. ``--plot`` draws query time against size and selectivity.
+``--keep`` builds into a folder once and uses it again. `scale` measures how the store grows.
 """
 
 from __future__ import annotations
@@ -13,9 +13,8 @@ from pathlib import Path
 
 from benchmarks.local_store_build import Built, Cost, build, raw_collection
 from benchmarks.local_store_data import Truth, query_vectors
-from benchmarks.local_store_plot import QUICK_SIZES, SIZES, plot
 from benchmarks.local_store_process import memory_rows, reingest_row, search_command_row
-from benchmarks.local_store_queries import FILTERS, filtered_rows, list_rows, unfiltered_rows
+from benchmarks.local_store_queries import FILTERS, arbitrary_rows, filtered_rows, list_rows, unfiltered_rows
 from benchmarks.local_store_row import Row, print_table, share
 from benchmarks.local_store_words import hybrid_row, words_rows
 
@@ -28,16 +27,12 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="4,000 chunks and few rounds: about a minute")
     parser.add_argument("--sizes", type=int, nargs="+", help="numbers of chunks")
     parser.add_argument("--keep", type=Path, help="folder for what is built, to be used again by the next run")
-    parser.add_argument("--plot", type=Path, help="draw into this PNG file (needs matplotlib) in place of the table")
     options = parser.parse_args()
     rounds = 11 if options.quick else 51
     sizes = options.sizes or ([4_000] if options.quick else [WORDS_SIZE, MEMORY_SIZE])
     with tempfile.TemporaryDirectory() as name:
         temporary = Path(name)
         folder = options.keep or temporary
-        if options.plot:
-            plot(options.plot, folder, sorted(options.sizes or (QUICK_SIZES if options.quick else SIZES)))
-            return
         rows = [row for size in sizes for row in rows_of(build(folder, size), rounds, temporary)]
         rows += [reingest_row(temporary), search_command_row(temporary, 1_000 if options.quick else 10_000)]
         if MEMORY_SIZE in sizes:
@@ -54,7 +49,7 @@ def rows_of(built: Built, rounds: int, temporary: Path) -> list[Row]:
         rows += unfiltered_rows(built, raw, queries, truth)
         for name in FILTERS:
             rows += filtered_rows(built, raw, queries, truth, name)
-        rows += list_rows(built, raw, rounds)
+        rows += [*arbitrary_rows(built, raw, queries), *list_rows(built, raw, rounds)]
     if built.chunks <= WORDS_SIZE:
         rows += [*words_rows(built, rounds, temporary), hybrid_row(built, rounds)]
     return rows

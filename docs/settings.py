@@ -9,15 +9,18 @@ from pydantic import BaseModel
 from docs.markdown import code, table
 from ragistry.config.archive_settings import ArchiveSettings
 from ragistry.config.archives import RagArchiveConfig
-from ragistry.config.files import ChromaSection, CollectionEntry, DocumentsFile, ExtractionLimits
+from ragistry.config.files import CollectionEntry, DocumentsFile, ExtractionLimits
 from ragistry.config.settings import SOURCES, Settings
+from ragistry.stores.chroma import ChromaStore
+from ragistry.stores.local import LocalStore
 
 MODELS: dict[str, type[BaseModel]] = {
     "RagArchiveConfig": RagArchiveConfig,
-    "ChromaSection": ChromaSection,
+    "ChromaStore": ChromaStore.Config,
     "CollectionEntry": CollectionEntry,
     "DocumentsFile": DocumentsFile,
     "ExtractionLimits": ExtractionLimits,
+    "LocalStore": LocalStore.Config,
 }
 
 
@@ -74,27 +77,20 @@ def _default(field: Any) -> str:
 WORDS = {
     "chroma_api_key": "sent to the Chroma server as `x-chroma-token`",
     "chroma_database": "database of the Chroma server",
-    "chroma_port": "its port",
-    "chroma_ssl": "whether the server is asked over HTTPS",
+    "chroma_port": "port of the server",
+    "chroma_ssl": "whether to use HTTPS",
     "chroma_tenant": "tenant of the Chroma server",
     "chroma_timeout": "seconds for one call to the server",
     "chunk_overlap": "characters that adjacent chunks share at most",
     "chunk_size": "characters of a chunk at most; auto: what the embedder takes in",
     "collection": "name of the Chroma collection that holds the library",
-    "collection_name": "name of the Chroma collection that holds the library",
     "collections": "the collections, in the order in which they are listed",
-    "database": "database of the server",
     "description": "what is in it: people, routers and models choose by this",
     "display_name": "the name to show",
-    "host": "a Chroma server, in place of the folder",
     "limits": "what one file may cost before it is given up",
-    "n_results": "documents of a search where neither the caller nor the technique says how many",
+    "n_results": "default number of results",
     "name": "1 to 63 letters, digits, `.`, `_` and `-`",
     "pdf_engine": "pypdfium2 or pypdf",
-    "persist_directory": "folder of the vector index",
-    "port": "its port",
-    "ssl": "whether the server is asked over HTTPS",
-    "tenant": "tenant of the server",
 }
 """Of what has no description of its own in the code."""
 

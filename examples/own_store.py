@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from contextlib import nullcontext
 from dataclasses import replace
 
 import numpy as np
@@ -13,6 +14,7 @@ from ragistry.errors import (
     InvalidFilterError,
     InvalidLimitError,
     StoreError,
+    UnsupportedError,
 )
 from ragistry.types import Document, SourceInfo, StageScore
 from ragistry.utils.chunk_checks import check_chunks, check_source
@@ -26,20 +28,22 @@ from ragistry.utils.where import matches, normalise
 class DictStore:
     """For a few thousand chunks of one process. ``rows``: id → (text, metadata, vector of unit length)."""
 
+    abilities = frozenset()  # it can do nothing beyond storing and dense search
+
     def __init__(self):
         self.clear_collection()
         self.closed = False
 
     def clear_collection(self):
         self.rows, self.whole = {}, {}
-        self.embedder = self.dimension = None
+        self.recorded = self.dimension = None
 
     def close(self):
         self.closed = True
 
     def add_documents(self, chunks, *, ids=None):
         self._check_open()
-        checked = check_chunks(chunks, ids, dimension=self.dimension)  # every fault is told before the first write
+        checked = check_chunks(chunks, ids, dimension=self.dimension)  # reports every fault before the first write
         for identity, *row in zip(checked.ids, checked.texts, checked.metadatas, checked.vectors, strict=True):
             self.rows[identity] = tuple(row)
             self.dimension = len(row[2])
@@ -81,15 +85,15 @@ class DictStore:
             del self.rows[identity]
         return len(chosen)
 
-    def check_embedder(self, fingerprint):
-        if self.embedder is not None:
-            check_same_embedder(self.embedder, fingerprint)
-        if self.dimension not in (None, fingerprint.dimension):
-            raise EmbeddingMismatchError(f"the store has {self.dimension} numbers a vector; clear it first")
+    def embedder(self):
+        return self.recorded
 
     def use_embedder(self, fingerprint):
-        self.check_embedder(fingerprint)
-        self.embedder, self.dimension = self.embedder or fingerprint, fingerprint.dimension
+        if self.recorded is not None:
+            check_same_embedder(self.recorded, fingerprint)
+        if self.dimension not in (None, fingerprint.dimension):
+            raise EmbeddingMismatchError(f"the store has {self.dimension} numbers a vector; clear it first")
+        self.recorded, self.dimension = self.recorded or fingerprint, fingerprint.dimension
 
     def replace_source(self, collection, source_file, chunks):
         check_source(collection, source_file, chunks)
@@ -110,6 +114,18 @@ class DictStore:
         self.whole[to_collection, source_file] = self.whole.pop((from_collection, source_file), -1)
         return len(ids)
 
+    def move_collection(self, from_collection, to_collection):
+        names = [info.source_file for info in self.sources(from_collection)]
+        taken = {info.source_file for info in self.sources(to_collection)}.intersection(names)
+        if taken and from_collection != to_collection:
+            raise DuplicateChunkIDError(f"{to_collection!r} has a source {min(taken)!r}; delete one of the two")
+        return sum(self.move_source(name, from_collection, to_collection) for name in names)
+
+    def known_vectors(self, collection, source_file, texts):
+        ids = self._ids({"collection": collection, "source_file": source_file})
+        known = {text: vector for text, _, vector in map(self.rows.get, ids)}
+        return {text: known[text] for text in texts if text in known}
+
     def sources(self, collection=None):
         metadatas = [metadata for _, metadata, _ in self.rows.values() if "source_file" in metadata]
         keys = {(m["collection"], m["source_file"]) for m in metadatas if collection in (None, m["collection"])}
@@ -122,10 +138,21 @@ class DictStore:
         info = SourceInfo(collection, source_file, len(ids), metadata["source"])
         if first not in self.rows:
             return info
-        # A hash says that the source is here as a whole; without it, it is taken in again.
+        # The hash says that the source is complete; without it, the next ingest takes the source in again.
         source_hash = metadata["source_hash"] if self.whole.get((collection, source_file)) == len(ids) else ""
         path = metadata.get("source_path", "")
         return replace(info, source_hash=source_hash, ingested_at=metadata["ingested_at"], source_path=path)
+
+    def writing(self):
+        return nullcontext()
+
+    def flush(self):
+        pass
+
+    def _unsupported(self, *_, **__):
+        raise UnsupportedError("DictStore only searches vectors; use the local store for anything more")
+
+    search_text = reembed = verify = repair = _unsupported
 
     def _ids(self, where):
         condition = None if where is None else normalise(where)

@@ -22,7 +22,8 @@
     │   ├── DuplicateChunkIDError
     │   ├── EmbeddingMismatchError
     │   ├── StoreLockedError
-    │   └── StoreCorruptError
+    │   ├── StoreCorruptError
+    │   └── UnsupportedError
     ├── QueryError (ValueError)
     │   ├── EmptyQueryError
     │   ├── InvalidLimitError
@@ -134,6 +135,10 @@ class StoreLockedError(StoreError):
 
 class StoreCorruptError(StoreError):
     """The files of the store are damaged."""
+
+
+class UnsupportedError(StoreError):
+    """This engine cannot do what was asked; the message names one that can."""
 
 
 class QueryError(RagistryError, ValueError):

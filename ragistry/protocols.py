@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
-from ragistry.types import Document, EmbeddedChunk, EmbedderFingerprint, Role, SourceInfo, Where
+from ragistry.types import Document, EmbeddedChunk, EmbedderFingerprint, Progress, Repair, Role, SourceInfo, Where
 
 if TYPE_CHECKING:
     import numpy as np
@@ -129,93 +129,96 @@ class DocumentStore(Protocol):
 
 
 @runtime_checkable
-class EmbedderRecord(Protocol):
-    """A store that remembers which embedder its vectors come from."""
+class LibraryStore(DocumentStore, Protocol):
+    """A store that a library can stand on: it knows the source of each chunk and the embedder of its vectors.
 
-    def use_embedder(self, fingerprint: EmbedderFingerprint) -> None:
-        """Record the embedder before its vectors are added; else as `check_embedder`."""
+    What an engine cannot do raises `UnsupportedError`, and its name is missing in ``abilities``.
+    """
+
+    @property
+    def abilities(self) -> frozenset[str]:
+        """What works beyond storing and dense search: any of ``"text"`` (`search_text`), ``"repair"`` (`verify` and
+        `repair`), ``"reembed"``.
+        """
         ...
-
-    def check_embedder(self, fingerprint: EmbedderFingerprint) -> None:
-        """Raise `EmbeddingMismatchError` where the vectors come from another embedder; writes nothing."""
-        ...
-
-
-@runtime_checkable
-class VectorLookup(Protocol):
-    """A store that gives its vectors back."""
-
-    def vectors(self, ids: Sequence[str]) -> Vectors:
-        """``(n, d)`` float32 in the order of ``ids``; raises `StoreError` for an id that is not stored."""
-        ...
-
-
-@runtime_checkable
-class VectorsByText(Protocol):
-    """A store that knows what it has a vector for, so that no text is embedded twice."""
-
-    def vectors_of_texts(self, texts: Sequence[str]) -> dict[str, Vectors]:
-        """Of each text that is stored, wherever that is, the vector ``(d,)``."""
-        ...
-
-
-@runtime_checkable
-class TextSearch(Protocol):
-    """A store that also searches words."""
-
-    def search_text(self, query: str, top_k: int = 10, *, where: Where | None = None) -> list[Document]:
-        """The best chunks by BM25, ordered by ``(-score, id)``; as current as the store itself."""
-        ...
-
-
-@runtime_checkable
-class GathersWrites(Protocol):
-    """A store that may keep what was written from its indexes for a while; what is searched there is never wrong."""
-
-    def flush(self) -> None:
-        """Let every index hear of everything that was written, so that other processes find it at once."""
-        ...
-
-
-@runtime_checkable
-class SourceStore(DocumentStore, Protocol):
-    """A store that a library can stand on: it knows which source each chunk belongs to."""
 
     def replace_source(self, collection: str, source_file: str, chunks: Sequence[EmbeddedChunk]) -> None:
-        """Put ``chunks`` in the place of all that is stored of this source; no chunks: remove it.
+        """Replace everything that is stored of this source by ``chunks``; with no chunks, remove it.
 
         The metadata of every chunk carry ``collection``, ``source_file``, ``chunk_index`` (0, 1, …) and
-        ``source_hash``.
+        ``source_hash``. After an error the old version is still there, whole.
         """
         ...
 
     def move_source(self, source_file: str, from_collection: str, to_collection: str) -> int:
-        """Give the source's chunks to another collection, vectors kept, and return how many there are."""
+        """Move the source to another collection, keep its vectors, and return its number of chunks.
+
+        Raises `DuplicateChunkIDError` if that collection has a source of this name.
+        """
+        ...
+
+    def move_collection(self, from_collection: str, to_collection: str) -> int:
+        """Move every source of a collection and return the number of chunks; a repeated call completes it.
+
+        Raises `DuplicateChunkIDError` if the other collection has a source of the same name as one of these.
+        """
         ...
 
     def sources(self, collection: str | None = None) -> list[SourceInfo]:
         """Every source, or those of one collection, ordered by collection and name."""
         ...
 
-
-@runtime_checkable
-class LocksWrites(Protocol):
-    """A store that lets one write at a time."""
-
-    def writing(self) -> AbstractContextManager[None]:
-        """The right to write, for a block of several writes by one thread; raises `StoreLockedError` at its start."""
+    def vectors(self, ids: Sequence[str]) -> Vectors:
+        """``(n, d)`` float32 in the order of ``ids``; raises `StoreError` for an id that is not stored."""
         ...
 
+    def known_vectors(self, collection: str, source_file: str, texts: Sequence[str]) -> dict[str, Vectors]:
+        """Vectors ``(d,)`` by text, for those of ``texts`` that need not be embedded again.
 
-@runtime_checkable
-class MovesCollections(Protocol):
-    """A store that gives all of a collection to another in one step."""
-
-    def move_collection(self, from_collection: str, to_collection: str) -> int:
-        """Move every source of a collection, all or none, and return how many chunks they have; vectors are kept.
-
-        Raises `DuplicateChunkIDError` where the other collection has a source of one of their names.
+        At least the texts of the stored version of this source are known; some engines know those of every source.
         """
+        ...
+
+    def embedder(self) -> EmbedderFingerprint | None:
+        """The embedder that the vectors come from; None if nobody has recorded one."""
+        ...
+
+    def use_embedder(self, fingerprint: EmbedderFingerprint) -> None:
+        """Record the embedder before its first vectors are added.
+
+        Raises `EmbeddingMismatchError` if the vectors come from another embedder.
+        """
+        ...
+
+    def search_text(self, query: str, top_k: int = 10, *, where: Where | None = None) -> list[Document]:
+        """The best chunks by BM25, ordered by ``(-score, id)``. Needs the ability ``"text"``."""
+        ...
+
+    def writing(self) -> AbstractContextManager[None]:
+        """Hold the right to write during a block of several writes; raises `StoreLockedError` at its start.
+
+        A store with many writers gives it to everyone.
+        """
+        ...
+
+    def flush(self) -> None:
+        """Bring derived indexes up to date now, so that the next search does not have to."""
+        ...
+
+    def reembed(self, embedder: Embedder, progress: Progress | None = None) -> int:
+        """Embed every chunk that has no vector of this embedder, switch to the new vectors, return how many were made.
+
+        The old vectors serve searches until all new ones exist; an interrupted run continues where it stopped. Needs
+        the ability ``"reembed"``. Raises `ModelError`.
+        """
+        ...
+
+    def verify(self) -> list[str]:
+        """Read every file and return what is wrong, one line each. Needs the ability ``"repair"``."""
+        ...
+
+    def repair(self) -> Repair:
+        """Rebuild broken indexes and copy every readable row out of a damaged file. Needs the ability ``"repair"``."""
         ...
 
 

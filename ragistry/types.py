@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
@@ -11,11 +11,14 @@ ScoreKind = Literal["cosine", "l2", "ip", "bm25", "rrf", "min_max", "mmr", "cros
 Where = Mapping[str, Any]
 """A condition on metadata: ``{"page": 3}``, ``{"page": {"$gte": 3}}``, ``{"$and": [...]}``; see `utils.where`."""
 
+Progress = Callable[[str, int, int], None]
+"""Called with what is being done, how many steps of it are done, and how many there are."""
+
 TOP_K_LIMIT = 1_000
 """The largest ``top_k`` of a workspace's search; the smallest is 1."""
 
 
-@dataclass(frozen=True, slots=True, init=False)
+@dataclass(frozen=True, slots=True)
 class StageScore:
     """What one stage of a retrieval gave a document. Values of different kinds are never compared."""
 
@@ -23,13 +26,8 @@ class StageScore:
     kind: ScoreKind
     value: float
 
-    def __init__(self, stage: str, kind: ScoreKind, value: float) -> None:
-        _set_stage(self, stage)
-        _set_kind(self, kind)
-        _set_value(self, value)
 
-
-@dataclass(frozen=True, slots=True, init=False)
+@dataclass(frozen=True, slots=True)
 class Document:
     """One result of a retrieval.
 
@@ -41,27 +39,6 @@ class Document:
     score: float
     id: str = ""
     scores: tuple[StageScore, ...] = ()
-
-    def __init__(
-        self,
-        content: str,
-        metadata: dict[str, Any],
-        score: float,
-        id: str = "",
-        scores: tuple[StageScore, ...] = (),
-    ) -> None:
-        _set_content(self, content)
-        _set_metadata(self, metadata)
-        _set_score(self, score)
-        _set_id(self, id)
-        _set_scores(self, scores)
-
-
-# Every result is one of each, and so set, they are made in half the time that the dataclass's own way takes.
-_set_stage, _set_kind, _set_value = (getattr(StageScore, name).__set__ for name in StageScore.__slots__)
-_set_content, _set_metadata, _set_score, _set_id, _set_scores = (
-    getattr(Document, name).__set__ for name in Document.__slots__
-)
 
 
 class Chunk(NamedTuple):
@@ -110,6 +87,21 @@ class SourceInfo:
     source_hash: str = ""
     ingested_at: float = 0.0
     source_path: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Repair:
+    """What a repair did.
+
+    ``rebuilt``: the broken files that were made anew, with the reason. ``lost``: what could not be read any more, one
+    line each. ``again``: the sources to ingest again, as (collection, source_file). ``kept``: the damaged file, kept
+    beside the new one; empty if the database was sound.
+    """
+
+    rebuilt: tuple[str, ...] = ()
+    lost: tuple[str, ...] = ()
+    again: tuple[tuple[str, str], ...] = ()
+    kept: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from threading import RLock
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
@@ -13,18 +14,18 @@ from ragistry.config.folder import folder_of, missing
 from ragistry.config.keys import text_of
 from ragistry.config.problems import Problems
 from ragistry.config.settings import CONFIG_FOLDER, DEFAULTS, Resolved, is_there, resolve
+from ragistry.config.store import store_entry
 from ragistry.embedders.choose import choose_embedder, chunking_of, uses_ollama
-from ragistry.errors import ConfigError, InvalidConfigError, RagistryError, SourceNotFoundError, StoreError
+from ragistry.errors import ConfigError, InvalidConfigError, SourceNotFoundError, StoreError
 from ragistry.library.service import DocumentService
 from ragistry.library.source import Reading
-from ragistry.protocols import Embedder, Generator, Reranker, SourceStore, TextSearch
+from ragistry.protocols import Embedder, Generator, LibraryStore, Reranker
+from ragistry.stores.registry import StoreChoice, choose_store, open_store
 from ragistry.techniques.agreement import check_agreement
 from ragistry.techniques.registered import RegisteredTechnique
 from ragistry.techniques.registry import TechniqueRegistry
 from ragistry.types import RetrievalResult, Where
 from ragistry.utils.extracted import ExtractLimits
-from ragistry.utils.forking import brief_rlock
-from ragistry.utils.urls import split_login
 
 if TYPE_CHECKING:
     from ragistry.library.archive_targets import ArchiveTargets
@@ -40,10 +41,9 @@ def open_workspace(
 ) -> Workspace:
     """The workspace in a folder; where the folder has no ``config``, packaged defaults serve.
 
-    ``exclusive``: keep the right to write as long as the workspace is open, as a server does; libraries of more
-    than 200,000 chunks are then searched faster. ``existing``: for who only reads, refuse a folder that has neither
-    configuration nor data, in which a library would else begin. ``settings`` go before the environment and the files
-    (`ragistry.config.settings.Settings` names them).
+    ``exclusive``: keep the right to write as long as the workspace is open, as a server does. ``existing``: to read
+    only, refuse a folder that has neither configuration nor data, where a library would otherwise begin. ``settings``
+    override the environment and the files (`ragistry.config.settings.Settings` names them).
     Raises `InvalidConfigError` with every problem of the files, `SourceNotFoundError` where there is no folder, or no
     ``existing`` workspace in it, and `ConfigError` where it cannot be looked at.
     """
@@ -57,13 +57,14 @@ def open_workspace(
     problems, resources = Problems(), _Resources()
     with problems.gather():
         resolved = resolve(root, settings)
+        store = choose_store(store_entry(root, resolved))
     with problems.gather():
         registry = TechniqueRegistry.load(_techniques_file(root), resources)
     problems.report()
     if existing and (said := missing(root, resolved.settings)):
         raise SourceNotFoundError(said)
-    registry.searches_words = resolved.settings.chroma_host is None
-    workspace = resources.workspace = Workspace(root, resolved, registry, exclusive=exclusive)
+    registry.searches_words = "text" in store.abilities
+    workspace = resources.workspace = Workspace(root, resolved, registry, store, exclusive=exclusive)
     try:
         # Made now, so that what is wrong with the configuration is told when the workspace is opened.
         workspace.embedder  # noqa: B018
@@ -92,14 +93,23 @@ class Workspace:
     ``registry``: the techniques of ``config/techniques.yaml``.
     """
 
-    def __init__(self, root: Path, resolved: Resolved, registry: TechniqueRegistry, *, exclusive: bool = False) -> None:
+    def __init__(
+        self,
+        root: Path,
+        resolved: Resolved,
+        registry: TechniqueRegistry,
+        store: StoreChoice,
+        *,
+        exclusive: bool = False,
+    ) -> None:
         self.root = root
         self.registry = registry
         self.exclusive = exclusive
+        self._store_choice = store
         self.settings = resolved.settings
         self.origins = resolved.origins
         self._parts: dict[str, Any] = {}
-        self._lock = brief_rlock()
+        self._lock = RLock()
         self._closed = False
 
     @property
@@ -108,7 +118,7 @@ class Workspace:
         return self._part("embedder", self._make_embedder)
 
     @property
-    def store(self) -> SourceStore:
+    def store(self) -> LibraryStore:
         """Where chunks and vectors are kept."""
         return self._part("store", self._open_store)
 
@@ -214,38 +224,13 @@ class Workspace:
             origin = self.origins["embed_model" if "embed_model" in str(error) else address]
             raise InvalidConfigError(f"{origin}: {error}") from error
 
-    def _open_store(self) -> SourceStore:
+    def _open_store(self) -> LibraryStore:
         settings = self.settings
-        if settings.chroma_host is None:
-            from ragistry.stores.local import LocalStore
-
-            folder = self.path_of(settings.data_dir)
-            try:
-                return LocalStore(
-                    folder,
-                    exclusive=self.exclusive,
-                    language=settings.language,
-                    vector_folder=self.path_of(settings.chroma_path) if settings.chroma_path else None,
-                )
-            except RagistryError:
-                raise
-            except OSError as error:
-                raise StoreError(
-                    f"the store in {str(folder)!r} cannot be opened: {error.strerror or error}; make the folder "
-                    f"readable and writable, or name another in data_dir ({self.origins['data_dir']})"
-                ) from error
-        from ragistry.stores.chroma import ChromaStore
-
-        host, login = split_login(settings.chroma_host)
-        headers = {"x-chroma-token": key} if (key := text_of(settings.chroma_api_key)) else {}
-        return ChromaStore.connect(
-            host,
-            port=settings.chroma_port,
-            ssl=settings.chroma_ssl,
-            headers=headers | ({"Authorization": login.header} if login else {}),
-            tenant=settings.chroma_tenant,
-            database=settings.chroma_database,
-            timeout=settings.chroma_timeout,
+        return open_store(
+            self._store_choice,
+            self.path_of(settings.data_dir),
+            language=settings.language,
+            exclusive=self.exclusive,
             collection=settings.collection,
         )
 
@@ -273,7 +258,7 @@ class Workspace:
 
         return ArchiveTargets(self.settings.archives)
 
-    def technique_over(self, store: SourceStore, name: str | None = None) -> RegisteredTechnique:
+    def technique_over(self, store: LibraryStore, name: str | None = None) -> RegisteredTechnique:
         """A technique of techniques.yaml over another store, such as that of a repository.
 
         ``name`` None: the default technique. One that only chooses where to search is left out, also below another:
@@ -282,7 +267,7 @@ class Workspace:
         resources = {part: getattr(self, part) for part in ("embedder", "generator", "reranker")} | {"store": store}
         known = {part: value for part, value in resources.items() if value is not None}
         registry = TechniqueRegistry.load(self.registry.file.path, known)
-        registry.searches_words = isinstance(store, TextSearch)
+        registry.searches_words = "text" in store.abilities
         registry.one_place = True
         return registry.get(registry.default if name is None else name)
 

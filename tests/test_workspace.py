@@ -169,7 +169,7 @@ def test_an_overlap_that_is_too_large_is_told_with_its_place(tmp_path: Path) -> 
 def test_a_data_folder_that_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / ".ragistry").write_text("a file", encoding="utf-8")
     workspace = ragistry.open_workspace(tmp_path)
-    with pytest.raises(StoreError, match="cannot make a store in .*choose a folder"):
+    with pytest.raises(StoreError, match="cannot be opened: .*; make the folder readable"):
         _ = workspace.store
 
 

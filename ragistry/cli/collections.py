@@ -10,7 +10,7 @@ import typer
 from ragistry.cli.completion import collection_names
 from ragistry.cli.confirm import YesOption, confirm
 from ragistry.cli.options import DebugOption, JsonOption, WorkspaceOption
-from ragistry.cli.output import console, error_line, print_json, progress_bar
+from ragistry.cli.output import console, error_line, print_json
 from ragistry.cli.tables import print_table
 from ragistry.utils.wording import numbered
 
@@ -76,8 +76,8 @@ def rename(
     """Change the name by which a collection is called; what is shown is changed by `describe --display-name`."""
     from ragistry.workspace import open_workspace
 
-    with open_workspace(workspace, existing=True) as opened, progress_bar(not as_json) as progress:
-        chunks = opened.library.rename_collection(name, new_name, progress=progress)
+    with open_workspace(workspace, existing=True) as opened:
+        chunks = opened.library.rename_collection(name, new_name)
     if as_json:
         print_json({"name": new_name, "formerly": name, "chunks": chunks})
     else:

@@ -23,6 +23,7 @@ from ragistry.utils.wording import agreeing, numbered
 
 if TYPE_CHECKING:
     from ragistry.library.archive_technique import ArchiveTechnique
+    from ragistry.protocols import LibraryStore
     from ragistry.workspace import Workspace
 
 PACKAGES = ("chromadb", "onnxruntime", "tokenizers", "numpy", "pocketflow", "pypdfium2", "pydantic")
@@ -123,12 +124,12 @@ def _store(opened: Workspace, *, with_model: bool) -> Finding:
 
 
 def _count(opened: Workspace, *, with_model: bool) -> str:
-    """``with_model``: check that the store's vectors are the model's too; a model that is down is told already."""
-    from ragistry.protocols import EmbedderRecord
+    """``with_model``: also check that the vectors come from this model."""
+    from ragistry.utils.fingerprints import check_embedder
 
     store = opened.store
-    if with_model and isinstance(store, EmbedderRecord):
-        store.check_embedder(opened.embedder.fingerprint)
+    if with_model:
+        check_embedder(store, opened.embedder.fingerprint)
     sources = store.sources()
     return f"{numbered(len(sources), 'source[|s]')}, {numbered(sum(info.chunks for info in sources), 'chunk[|s]')}"
 
@@ -170,11 +171,11 @@ def _repositories(opened: Workspace, *, with_model: bool) -> list[Finding]:
 
 
 def _chunks_of(opened: Workspace, name: str, with_model: bool) -> str:
-    from ragistry.stores.local import LocalStore
+    from ragistry.utils.fingerprints import check_embedder
 
-    def count(store: LocalStore) -> int:
+    def count(store: LibraryStore) -> int:
         if with_model:
-            store.check_embedder(opened.embedder.fingerprint)
+            check_embedder(store, opened.embedder.fingerprint)
         return store.count()
 
     with opened.repositories.collection(name) as collection:

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import shlex
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ragistry.cli.options import DebugOption, JsonOption, WorkspaceOption
 from ragistry.cli.output import console, error_line, print_json, progress_bar
-from ragistry.utils.urls import public_url
+from ragistry.errors import StoreError
 from ragistry.utils.wording import numbered
 
 if TYPE_CHECKING:
-    from ragistry.stores.local import LocalStore
-    from ragistry.workspace import Workspace
+    from ragistry.protocols import LibraryStore
+    from ragistry.types import Repair
 
 
 def verify(
@@ -22,31 +25,51 @@ def verify(
     as_json: JsonOption = False,
     debug: DebugOption = False,  # noqa: ARG001, read from the command line by `run`
 ) -> None:
-    """Read every file of the store and say what is wrong. Exit code 1 where something is.
-
-    Where another process is writing, or the folder cannot be written, only the database is read; a warning says so.
-    """
+    """Read every file of the store and say what is wrong. Exit code 1 if something is."""
     from ragistry.workspace import open_workspace
 
     with open_workspace(workspace, existing=True) as opened:
-        found = _local(opened).verify()
-    _tell(found, "problems", "all is well", as_json)
-    if found:
-        error_line("`ragistry repair` makes what can be made again", label="note")
+        problems = opened.store.verify()
+    if as_json:
+        print_json({"problems": problems})
+    else:
+        _print(problems or ["all is well"])
+    if problems:
+        error_line("`ragistry repair` rebuilds indexes and saves what can be read", label="note")
         raise typer.Exit(1)
 
 
 def repair(
+    discard: Annotated[
+        bool, typer.Option("--discard", help="Only remove the damaged files that earlier repairs kept.")
+    ] = False,
     workspace: WorkspaceOption = Path(),
     as_json: JsonOption = False,
     debug: DebugOption = False,  # noqa: ARG001, read from the command line by `run`
 ) -> None:
-    """Make again every index that is broken, and say what has to be ingested again."""
+    """Rebuild broken indexes, and copy every readable row out of a damaged database.
+
+    The damaged database is kept beside the new one. Exit code 1 if anything was lost.
+    """
     from ragistry.workspace import open_workspace
 
     with open_workspace(workspace, existing=True) as opened:
-        found = _local(opened).repair()
-    _tell(found, "repaired", "nothing was broken", as_json)
+        if discard:
+            _discard(opened.store, as_json)
+            return
+        paths = _paths(opened.store)
+        done = opened.store.repair()
+        again = _again(done, paths | _paths(opened.store))
+    if as_json:
+        sources = [{"collection": collection, "source_file": name} for collection, name in done.again]
+        print_json({"rebuilt": done.rebuilt, "lost": done.lost, "again": sources, "kept": done.kept})
+    else:
+        lines = [*(f"rebuilt: {line}" for line in done.rebuilt), *(f"lost: {line}" for line in done.lost), *again]
+        if done.kept:
+            lines.append(f"kept: {done.kept}; it may hold deleted text; `ragistry repair --discard` removes it")
+        _print(lines or ["nothing was broken"])
+    if done.lost:
+        raise typer.Exit(1)
 
 
 def reembed(
@@ -56,40 +79,47 @@ def reembed(
 ) -> None:
     """Embed every chunk with the embedder that is configured now; the old vectors serve until all is done.
 
-    An attempt that was interrupted is gone on with.
+    An interrupted run continues where it stopped.
     """
-    from ragistry.library.reembed import reembed as run
     from ragistry.workspace import open_workspace
 
     with open_workspace(workspace, existing=True) as opened:
-        store: Any = _local(opened, "set `collection` in documents.yaml to another name and ingest again")
         with progress_bar(not as_json) as progress:
-            groups = run(store, opened.embedder, progress)
+            chunks = opened.store.reembed(opened.embedder, progress)
         model = opened.embedder.fingerprint.model
     if as_json:
-        print_json({"sources": groups, "model": model})
+        print_json({"chunks": chunks, "model": model})
     else:
-        console().print(f"{numbered(groups, 'source[|s]')} embedded with {model}")
+        console().print(f"{numbered(chunks, 'chunk[|s]')} embedded with {model}")
 
 
-def _local(opened: Workspace, instead: str = "use the server's own tools") -> LocalStore:
-    from ragistry.errors import StoreError
-    from ragistry.stores.local import LocalStore
-
-    store = opened.store
-    if not isinstance(store, LocalStore):
-        raise StoreError(
-            f"the library lies on the Chroma server {public_url(opened.settings.chroma_host or '')!r}, which keeps its "
-            f"own files; {instead}, or take out chroma_host ({opened.origins['chroma_host']}) for the local store"
-        )
-    return store
-
-
-def _tell(found: list[str], name: str, well: str, as_json: bool) -> None:
+def _discard(store: LibraryStore, as_json: bool) -> None:
+    discard: Callable[[], list[str]] = getattr(store, "discard_kept", list)  # only a store that repairs has it
+    removed = discard()
     if as_json:
-        print_json({name: found})
-        return
-    for line in found:
+        print_json({"discarded": removed})
+    else:
+        _print([f"removed: {path}" for path in removed] or ["there is no damaged file to remove"])
+
+
+def _paths(store: LibraryStore) -> dict[tuple[str, str], str]:
+    """The path of the file of each source, as far as it can be read."""
+    with suppress(StoreError):
+        return {(info.collection, info.source_file): info.source_path for info in store.sources()}
+    return {}
+
+
+def _again(done: Repair, paths: Mapping[tuple[str, str], str]) -> list[str]:
+    """How to ingest again each source that lost something."""
+    lines = []
+    for collection, name in done.again:
+        path = paths.get((collection, name), name)
+        command = f"`{shlex.join(['ragistry', 'ingest', path, '--collection', collection])}`"
+        how = command if path else "it was given as a text, not as a file"
+        lines.append(f"ingest again: {name!r} of collection {collection!r}: {how}")
+    return lines
+
+
+def _print(lines: list[str]) -> None:
+    for line in lines:
         console().print(line)
-    if not found:
-        console().print(well)

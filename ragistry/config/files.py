@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import (
     AfterValidator,
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     Field,
     ValidationError,
@@ -18,7 +19,7 @@ from pydantic_core import InitErrorDetails
 
 from ragistry.config.archive_settings import Seconds, Segment
 from ragistry.config.archives import Archives, Text
-from ragistry.config.numbers import Number, Whole, WholeOrNone
+from ragistry.config.numbers import Number, Whole
 from ragistry.utils.languages import canonical_language
 from ragistry.utils.shown import shown
 
@@ -45,7 +46,7 @@ NAME_RULE = "1 to 63 of letters, digits, '.', '_' and '-', beginning with a lett
 
 
 class Strict(BaseModel):
-    """A setting that nobody knows is a mistake, not something to ignore."""
+    """An unknown setting is an error."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -80,10 +81,10 @@ class DocumentsFile(Strict):
     """config/documents.yaml: the library, its collections, and how documents are cut and embedded."""
 
     collection: str | None = Field(default=None, description="name of the Chroma collection that holds the library")
-    chroma_path: str | None = Field(default=None, description="folder of the vector index")
+    chroma_path: str | None = Field(default=None, description="folder of a ChromaDB database that holds the library")
     chunk_size: Size = Field(default="auto", description="characters of a chunk at most; auto: what the embedder takes")
     chunk_overlap: Overlap = Field(default="auto", description="characters that adjacent chunks share at most")
-    n_results: Whole = Field(default=5, ge=1, le=1_000, description="documents of a search where nobody says how many")
+    n_results: Whole = Field(default=5, ge=1, le=1_000, description="default number of results")
     embed_model: str = Field(default="minilm", description="minilm, a model of Ollama, tei, or openai:MODEL")
     embed_url: str | None = Field(default=None, description="address of a TEI or OpenAI-compatible server")
     generate_model: str | None = Field(default=None, description="a model of Ollama, for techniques that ask one")
@@ -114,21 +115,45 @@ class DocumentsFile(Strict):
         return value
 
 
-class ChromaSection(Strict):
-    """Where ChromaDB keeps the vectors: a folder, or a server where ``host`` is set."""
+class ChromaServer(Strict):
+    """A ChromaDB server, if ``host`` is set."""
 
-    persist_directory: str | None = None
-    collection_name: str | None = None
-    host: str | None = None
-    port: WholeOrNone = Field(default=None, ge=1, le=65_535)
-    ssl: bool = False
-    tenant: Segment | None = None
-    database: Segment | None = None
-    timeout: Seconds = Field(default=30, description="seconds for one call to a server")
+    host: str | None = Field(default=None, description="a ChromaDB server: a name, an address or a URL")
+    port: Whole = Field(default=8000, ge=1, le=65_535, description="port of the server")
+    ssl: bool = Field(default=False, description="whether to use HTTPS")
+    tenant: Segment = Field(default="default_tenant", description="tenant on the server")
+    database: Segment = Field(default="default_database", description="database on the server")
+    timeout: Seconds = Field(default=30, description="seconds for one call to the server")
+
+
+class ChromaSection(ChromaServer):
+    """The older form of ``store: {use: chroma, …}``: a folder or, if ``host`` is set, a server."""
+
+    persist_directory: str | None = Field(default=None, description="folder of a ChromaDB database")
+    collection_name: str | None = Field(
+        default=None, description="name of the Chroma collection that holds the library"
+    )
+
+
+class StoreSection(BaseModel):
+    """Which store holds the library; the other keys belong to that store."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+
+    use: str = Field(description="local, chroma, the name of an installed store, or module:Class")
+
+
+def _as_mapping(store: Any) -> Any:
+    if store is not None and not isinstance(store, dict):
+        raise ValueError(f"must be a mapping such as {{use: local}}, got {shown(store)}")
+    return store
 
 
 class VectorStoresFile(Strict):
     """config/vector_stores.yaml."""
 
+    store: Annotated[StoreSection | None, BeforeValidator(_as_mapping)] = Field(
+        default=None, description="which store holds the library, and its settings"
+    )
     chromadb: ChromaSection = ChromaSection()
     archives: Archives = Field(default=[], description="collections of other Chroma servers, to route queries to")

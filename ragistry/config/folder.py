@@ -1,4 +1,4 @@
-"""Whether a folder is a workspace yet, and where one is if this is none."""
+"""Whether a folder is a workspace already, and where the nearest one is if not."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 import shlex
 from pathlib import Path
 
-from ragistry.config.settings import CONFIG_FOLDER, FILES, Settings
+from ragistry.config.settings import CONFIG_FOLDER, FILES, LOCAL, Settings
 from ragistry.errors import ConfigError
 
 CONFIGURATION = (*FILES, "techniques.yaml")
@@ -21,12 +21,12 @@ def folder_of(root: Path, folder: str) -> Path:
 
 
 def missing(root: Path, settings: Settings) -> str:
-    """Why a folder is no workspace, and what to do; empty where it has configuration or data, or a server has them.
+    """Why a folder is not a workspace, and what to do; empty if it has configuration or data, or names another store.
 
-    A library may begin in any folder; this is for who only wants to read one.
+    A library may begin in any folder; this is for commands that only read one.
     """
     data = folder_of(root, settings.data_dir)
-    if settings.chroma_host is not None or os.access(data, os.F_OK) or _is_configured(root):
+    if settings.store != LOCAL or os.access(data, os.F_OK) or _is_configured(root):
         return ""
     said = f"no workspace in {str(root)!r}, neither configuration nor data"
     above = next(filter(_is_configured, root.resolve().parents), None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -19,11 +19,15 @@ from ragistry.config.numbers import Whole
 from ragistry.config.problems import Problems, explain
 from ragistry.config.yaml_file import YamlFile, read_yaml
 from ragistry.errors import InvalidConfigError
+from ragistry.utils.shown import shown
 from ragistry.utils.suggest import did_you_mean
+from ragistry.utils.urls import public_url
 
 log = logging.getLogger(__name__)
 
 CONFIG_FOLDER = "config"
+LOCAL, CHROMA = "local", "chroma"
+"""The stores that a setting can mean without ``store:``."""
 DEFAULTS = Path(__file__).parent / "defaults"
 FILES: dict[str, type[Strict]] = {"documents.yaml": DocumentsFile, "vector_stores.yaml": VectorStoresFile}
 
@@ -45,9 +49,16 @@ class Settings(Strict):
     language: Language = Field(default="english", description="of the words of the documents; none: no stemming")
     pdf_engine: Literal["pypdfium2", "pypdf"] = "pypdfium2"
     limits: ExtractionLimits = ExtractionLimits()
-    collection: str = "collective.documents"
-    chroma_path: str | None = Field(default=None, description="folder of the vector index; default: data_dir/chroma")
-    chroma_host: str | None = Field(default=None, description="a Chroma server, in place of the folder")
+    store: str = Field(default=LOCAL, description="local, chroma, the name of an installed store, or module:Class")
+    collection: str = Field(
+        default="collective.documents", description="name of the Chroma collection that holds the library"
+    )
+    chroma_path: str | None = Field(
+        default=None, min_length=1, description="folder of a ChromaDB database; default for chroma: data_dir/chroma"
+    )
+    chroma_host: str | None = Field(
+        default=None, min_length=1, description="a ChromaDB server: a name, an address or a URL"
+    )
     chroma_port: Whole = Field(default=8000, ge=1, le=65_535)
     chroma_ssl: bool = False
     chroma_api_key: Key | None = None
@@ -75,8 +86,10 @@ def _own(name: str, *keys: tuple[str, ...], also: tuple[str, ...] = ()) -> Sourc
 
 
 _DOCUMENTS = "documents.yaml"
+_STORE = ("vector_stores.yaml", "store")
 _CHROMA = ("vector_stores.yaml", "chromadb")
 SOURCES: dict[str, Source] = {
+    "store": _own("store", (*_STORE, "use")),  # first: it decides whose the other keys of that section are
     "data_dir": _own("data_dir"),
     "embed_model": _own("embed_model", (_DOCUMENTS, "embed_model")),
     "embed_url": _own("embed_url", (_DOCUMENTS, "embed_url"), also=("DOCPROC_TEI_EMBEDDINGS_URL",)),
@@ -92,24 +105,33 @@ SOURCES: dict[str, Source] = {
     "pdf_engine": _own("pdf_engine", (_DOCUMENTS, "pdf_engine")),
     "limits": Source((), ((_DOCUMENTS, "limits"),)),
     "collection": _own("collection", (_DOCUMENTS, "collection"), (*_CHROMA, "collection_name")),
-    "chroma_path": _own("chroma_path", (_DOCUMENTS, "chroma_path"), (*_CHROMA, "persist_directory")),
-    "chroma_host": _own("chroma_host", (*_CHROMA, "host"), also=("CHROMA_HOST",)),
-    "chroma_port": _own("chroma_port", (*_CHROMA, "port"), also=("CHROMA_PORT",)),
-    "chroma_ssl": _own("chroma_ssl", (*_CHROMA, "ssl")),
+    "chroma_path": _own(
+        "chroma_path",
+        (_DOCUMENTS, "chroma_path"),
+        (*_STORE, "path"),
+        (*_STORE, "persist_directory"),
+        (*_CHROMA, "persist_directory"),
+    ),
+    "chroma_host": _own("chroma_host", (*_STORE, "host"), (*_CHROMA, "host"), also=("CHROMA_HOST",)),
+    "chroma_port": _own("chroma_port", (*_STORE, "port"), (*_CHROMA, "port"), also=("CHROMA_PORT",)),
+    "chroma_ssl": _own("chroma_ssl", (*_STORE, "ssl"), (*_CHROMA, "ssl")),
     "chroma_api_key": _own("chroma_api_key", also=("CHROMA_API_KEY",)),
-    "chroma_tenant": _own("chroma_tenant", (*_CHROMA, "tenant"), also=("CHROMA_TENANT",)),
-    "chroma_database": _own("chroma_database", (*_CHROMA, "database"), also=("CHROMA_DATABASE",)),
-    "chroma_timeout": _own("chroma_timeout", (*_CHROMA, "timeout")),
+    "chroma_tenant": _own("chroma_tenant", (*_STORE, "tenant"), (*_CHROMA, "tenant"), also=("CHROMA_TENANT",)),
+    "chroma_database": _own(
+        "chroma_database", (*_STORE, "database"), (*_CHROMA, "database"), also=("CHROMA_DATABASE",)
+    ),
+    "chroma_timeout": _own("chroma_timeout", (*_STORE, "timeout"), (*_CHROMA, "timeout")),
     "archives": Source((), (("vector_stores.yaml", "archives"),)),
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
-    """The settings, and for each the place that decided it."""
+    """The settings, the place that decided each, and the files that were read, by name."""
 
     settings: Settings
     origins: dict[str, str]
+    files: dict[str, YamlFile]
 
 
 def resolve(
@@ -124,12 +146,11 @@ def resolve(
             FILES[name].model_validate(file.data)
         except ValidationError as error:
             problems.add_validation(file, [], FILES[name], error)
-    _check_agreement(files, problems)
-    problems.report()
     environ = os.environ if environ is None else environ
+    found = _found(files, arguments or {}, environ, problems)
+    problems.report()
     for said in unknown_variables(environ):
         log.warning("%s", said)
-    found = _found(files, arguments or {}, environ)
     try:
         settings = Settings.model_validate({name: value for name, (value, _) in found.items()})
     except ValidationError as error:
@@ -138,7 +159,7 @@ def resolve(
             origin = found[name][1] if name in found else "argument"
             problems.lines.append(f"{origin}: {name}: {explain(item, Settings)}")
     problems.report()
-    return Resolved(settings, {name: found[name][1] if name in found else "default" for name in SOURCES})
+    return Resolved(settings, {name: found[name][1] if name in found else "default" for name in SOURCES}, files)
 
 
 def unknown_variables(environ: Mapping[str, str]) -> list[str]:
@@ -183,23 +204,45 @@ def is_there(path: Path) -> bool:
 
 
 def _found(
-    files: Mapping[str, YamlFile], arguments: Mapping[str, Any], environ: Mapping[str, str]
+    files: Mapping[str, YamlFile], arguments: Mapping[str, Any], environ: Mapping[str, str], problems: Problems
 ) -> dict[str, tuple[Any, str]]:
+    """What is set, and where. Two files may set the same thing, but not to different values."""
     found = {name: (value, "argument") for name, value in arguments.items() if value is not None}
     for name, source in SOURCES.items():
+        places = list(_places(name, files, found))
+        for file, keys, value in places[1:]:
+            first, first_keys, other = places[0]
+            if str(value) != str(other):
+                problems.add(
+                    file, keys, f"{keys[-1]}: {_shown(name, value)}, but {first.place(first_keys)} says "
+                    f"{_shown(name, other)} ({name}); keep one of the two",
+                )  # fmt: skip
         if name in found:
             continue
-        for variable in source.variables:
-            if environ.get(variable, "").strip():
-                found[name] = (environ[variable], f"environment {variable}")
-                break
-        else:
-            for file, *keys in source.keys:
-                value = _value(files[file], keys) if file in files else None
-                if value is not None:
-                    found[name] = (value, files[file].place(keys))
-                    break
+        variable = next((variable for variable in source.variables if environ.get(variable, "").strip()), None)
+        if variable is not None:
+            found[name] = (environ[variable], f"environment {variable}")
+        elif places:
+            file, keys, value = places[0]
+            found[name] = (value, file.place(keys))
+    _choose_store(found, problems)
     return found
+
+
+def _places(
+    name: str, files: Mapping[str, YamlFile], found: Mapping[str, tuple[Any, str]]
+) -> Iterator[tuple[YamlFile, list[str], Any]]:
+    """Where the files set something. The other keys of ``store:`` are ours only if the store is, and stays, chroma."""
+    for file, *keys in SOURCES[name].keys:
+        if file not in files:
+            continue
+        if (file, *keys[:-1]) == _STORE and keys[-1] != "use":
+            chosen = found.get("store", ("",))[0]
+            if not _value(files[file], ["store", "use"]) == chosen == CHROMA:
+                continue
+        value = _value(files[file], keys)
+        if value is not None:
+            yield files[file], keys, value
 
 
 def _value(file: YamlFile, keys: list[str]) -> Any:
@@ -209,17 +252,25 @@ def _value(file: YamlFile, keys: list[str]) -> Any:
     return node
 
 
-def _check_agreement(files: Mapping[str, YamlFile], problems: Problems) -> None:
-    """Two files may set the same thing, but not to different values."""
-    for name, source in SOURCES.items():
-        said = [
-            (files[file], keys, value)
-            for file, *keys in source.keys
-            if file in files and (value := _value(files[file], keys)) is not None
-        ]
-        if len(said) > 1 and len({str(value) for _, _, value in said}) > 1:
-            (first, first_keys, one), (second, second_keys, other) = said[0], said[1]
-            problems.add(
-                second, second_keys, f"{second_keys[-1]}: {other!r}, but {first.place(first_keys)} says {one!r}"
-                f" ({name}); keep one of the two",
-            )  # fmt: skip
+def _choose_store(found: dict[str, tuple[Any, str]], problems: Problems) -> None:
+    """A folder or a host of ChromaDB selects its store where ``store:`` does not, and must not contradict it."""
+    selecting = [(name, *found[name]) for name in ("chroma_path", "chroma_host") if name in found]
+    if len(selecting) == 2:
+        (_, path, path_place), (_, host, host_place) = selecting
+        problems.lines.append(
+            f"{host_place}: chroma_host: {_shown('chroma_host', host)}, but {path_place} says chroma_path {path!r}; "
+            "a ChromaDB is a folder or a server, so remove one of the two"
+        )
+    if "store" not in found and selecting:
+        found["store"] = (CHROMA, selecting[0][2])
+    use, origin = found.get("store", (LOCAL, "default"))
+    for name, value, place in selecting:
+        if use != CHROMA:
+            problems.lines.append(
+                f"{place}: {name}: {_shown(name, value)} selects the store 'chroma', but {origin} says {use!r} "
+                "(store); remove one of the two"
+            )
+
+
+def _shown(name: str, value: Any) -> str:
+    return shown(public_url(value) if name.endswith(("_host", "_url")) and isinstance(value, str) else value)

@@ -10,6 +10,7 @@ import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Lock
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -21,7 +22,6 @@ from ragistry.embedders.weights import WEIGHTS_SHA256, read_weights
 from ragistry.embedders.wordpiece import Tokens, count_tokens, load_tokenizer, tokenize
 from ragistry.errors import ConfigError
 from ragistry.types import EmbedderFingerprint, Role
-from ragistry.utils.forking import brief_lock
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -51,7 +51,7 @@ class MiniLMEmbedder:
             raise ConfigError(f"threads must be 1 or more, got {threads!r}; leave it out for one a core")
         self._threads = threads or _cores()
         self._weights_path = None if weights_path is None else Path(weights_path)
-        self._lock = brief_lock()
+        self._lock = Lock()
         self._tokenizer: BertWordPieceTokenizer | None = None
         self._session: Session | None = None
 

@@ -47,7 +47,7 @@ class OllamaEmbedder:
     def fingerprint(self) -> EmbedderFingerprint:
         """Asked of the server once; raises `ModelError`."""
         # Not `cached_property`: that of Python 3.11 has one lock for all objects of the class, which would be held
-        # while a server hangs, and for ever in a child that is forked meanwhile.
+        # while a server hangs.
         if self._fingerprint is None:
             self._fingerprint = self._asked_fingerprint()
         return self._fingerprint

@@ -13,7 +13,7 @@ from ragistry.evaluation.beir import read_beir
 from ragistry.evaluation.dataset import Dataset
 from ragistry.evaluation.figures import TESTS, Test
 from ragistry.evaluation.grid import Grid, Variant, parse_chunking, variants
-from ragistry.evaluation.index_building import Chunking, Progress
+from ragistry.evaluation.index_building import Chunking
 from ragistry.evaluation.measures import Measure, parse_measures
 from ragistry.evaluation.paths import check_outputs
 from ragistry.evaluation.preparing import Kept, prepare
@@ -22,7 +22,7 @@ from ragistry.evaluation.result import Comparison
 from ragistry.evaluation.run_files import answer_files, write_runs
 from ragistry.evaluation.running import run
 from ragistry.evaluation.summary import summarised
-from ragistry.types import TOP_K_LIMIT
+from ragistry.types import TOP_K_LIMIT, Progress
 from ragistry.utils.suggest import did_you_mean
 from ragistry.workspace import Workspace
 

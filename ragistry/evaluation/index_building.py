@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -13,12 +13,9 @@ from time import perf_counter
 from ragistry.evaluation.dataset import Dataset, Text
 from ragistry.evaluation.vectors import TEXTS_AT_ONCE, KeptVectors
 from ragistry.library.source import Reading, chunks_of
-from ragistry.stores.local import LocalStore
-from ragistry.types import Chunk, EmbeddedChunk
+from ragistry.stores.registry import open_local
+from ragistry.types import Chunk, EmbeddedChunk, Progress
 from ragistry.utils.extracted import Extracted
-
-Progress = Callable[[str, int, int], None]
-"""Called with what is being done, how much of it is done, and how much there is."""
 
 WRITTEN_AT_ONCE = 1_000
 CARD = "index.json"
@@ -75,7 +72,7 @@ def build(
     with _without_warnings():  # how many chunks were cut stands in the cost
         rows = list(_embedded(chunks, vectors, progress))
     start = perf_counter()
-    store = LocalStore(home, language=language)
+    store = open_local(home, language=language)
     try:
         store.use_embedder(vectors.fingerprint)
         for first in range(0, len(rows), WRITTEN_AT_ONCE):

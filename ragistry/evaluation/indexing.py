@@ -13,16 +13,15 @@ from hashlib import sha256
 from pathlib import Path
 from tempfile import mkdtemp
 
-from ragistry.errors import StoreCorruptError
+from ragistry.errors import StoreError, StoreLockedError
 from ragistry.evaluation.dataset import Dataset
-from ragistry.evaluation.index_building import CARD, Chunking, IndexCost, Progress, build, bytes_below
+from ragistry.evaluation.index_building import CARD, Chunking, IndexCost, build, bytes_below
 from ragistry.evaluation.run_files import file_name
 from ragistry.evaluation.vectors import KeptVectors
-from ragistry.protocols import SourceStore
-from ragistry.stores.database_file import VERSION
-from ragistry.stores.local import LocalStore
+from ragistry.protocols import LibraryStore
+from ragistry.stores.registry import open_local
 from ragistry.techniques.routing.target import library_targets
-from ragistry.types import Document
+from ragistry.types import Document, Progress
 from ragistry.utils.fingerprints import to_json
 from ragistry.workspace import Workspace
 
@@ -33,8 +32,8 @@ FOLDER = "evaluation"
 """Where vectors and indexes are kept in the data of a workspace."""
 NOT_OF_THE_LIBRARY = (FOLDER, "repositories")
 """What else is kept there, beside the library's own store."""
-_LAYOUT = 1
-"""Of what a chunk carries: another number, and every index is made anew, as it is for another version of the store."""
+_LAYOUT = 2
+"""Changes when chunks carry other metadata; every index is then built anew."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +45,7 @@ class DatasetIndex:
     its source, as in a library; else it is the source alone.
     """
 
-    store: SourceStore
+    store: LibraryStore
     cost: IndexCost
     language: str
     exact: bool = True
@@ -80,7 +79,7 @@ def open_index(
     """The index of a corpus, made below ``folder`` unless it is there.
 
     It gets its name when it is whole: an attempt that was interrupted leaves nothing but vectors, which are kept. One
-    that is damaged is made anew. Searches are exact at any size. Raises `ModelError`, `StoreError`.
+    that cannot be opened is built anew. Searches are exact at any size. Raises `ModelError`, `StoreError`.
     """
     home = folder / _name(dataset, chunking, vectors, language)
     cost = _cost_of(home)
@@ -98,17 +97,19 @@ def open_index(
     return DatasetIndex(_opened(home, language), cost, language)
 
 
-def _opened(home: Path, language: str) -> LocalStore:
-    return LocalStore(home, exact_below=sys.maxsize, language=language, lock_timeout=LOCK_SECONDS)
+def _opened(home: Path, language: str) -> LibraryStore:
+    return open_local(home, exact_below=sys.maxsize, language=language, lock_timeout=LOCK_SECONDS)
 
 
 def _is_whole(home: Path, cost: IndexCost, language: str) -> bool:
     """Whether the store has every chunk, as it was written; some 0.4 s for 5,000."""
     try:
-        # With the right to write the indexes are verified too, and whoever is at them is waited for.
+        # Waits for a process that is building or verifying it.
         with closing(_opened(home, language)) as store, store.writing():
             return store.count() == cost.chunks and not store.verify()
-    except StoreCorruptError:
+    except StoreLockedError:
+        raise
+    except StoreError:  # damaged, or made by another version of the program
         return False
 
 
@@ -152,7 +153,7 @@ def _hash_of(chunk: Document) -> str:
 
 
 def _name(dataset: Dataset, chunking: Chunking, vectors: KeptVectors, language: str) -> str:
-    digest = sha256(json.dumps([_LAYOUT, VERSION, str(chunking), language, dataset.name]).encode())
+    digest = sha256(json.dumps([_LAYOUT, str(chunking), language, dataset.name]).encode())
     digest.update(to_json(vectors.fingerprint).encode())
     for document in dataset.corpus:
         digest.update(json.dumps(document).encode())

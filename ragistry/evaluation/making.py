@@ -20,14 +20,14 @@ from ragistry.evaluation.from_program import (
 )
 from ragistry.evaluation.grid import Variant
 from ragistry.evaluation.indexing import DatasetIndex
-from ragistry.protocols import Technique, TextSearch
+from ragistry.protocols import Technique
 from ragistry.techniques.registered import RegisteredTechnique
 from ragistry.techniques.registry import TechniqueRegistry
 from ragistry.techniques.shape import wanted_resources
 
 
 class NotIndexed(Mapping[str, Any]):
-    """What techniques can be made of before the corpus is indexed: models, and a store that nobody may have yet."""
+    """What techniques can be made of before the corpus is indexed: models, and a store that cannot be used yet."""
 
     def __init__(self, models: Mapping[str, Any]) -> None:
         self._models = models
@@ -72,7 +72,7 @@ class Maker:
         """Every variant over an index. ``library``: that of the workspace, where it is what is searched."""
         resources = {"store": index.store, **self.models, **library}
         registry = self._registry(resources)
-        registry.searches_words = isinstance(index.store, TextSearch)
+        registry.searches_words = "text" in index.store.abilities
         found = []
         for variant in variants:
             given = self.given[variant.technique]

@@ -16,12 +16,13 @@ from ragistry.evaluation.contenders import Contender, Unmade
 from ragistry.evaluation.dataset import Dataset
 from ragistry.evaluation.from_program import from_ready, is_ready
 from ragistry.evaluation.grid import Variant
-from ragistry.evaluation.index_building import Chunking, Progress
+from ragistry.evaluation.index_building import Chunking
 from ragistry.evaluation.indexing import FOLDER, library_index, open_index
 from ragistry.evaluation.making import Maker
 from ragistry.evaluation.record import recording, replaying
 from ragistry.evaluation.vectors import KeptVectors, kept
 from ragistry.techniques.registered import RegisteredTechnique
+from ragistry.types import Progress
 from ragistry.workspace import Workspace, open_workspace
 
 MODELS = ("embedder", "generator", "reranker")

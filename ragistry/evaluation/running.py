@@ -11,7 +11,7 @@ from ragistry.evaluation.answer_file import AnswerFile
 from ragistry.evaluation.answers import Answer
 from ragistry.evaluation.asking import Asking, ask
 from ragistry.evaluation.contenders import Contender
-from ragistry.evaluation.index_building import Progress
+from ragistry.types import Progress
 from ragistry.utils.wording import numbered
 
 BATCH = 20

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, field
 from threading import Lock
 from typing import NamedTuple
@@ -10,8 +9,7 @@ from typing import NamedTuple
 from ragistry.config.archive_settings import ArchiveSettings
 from ragistry.config.archives import RagArchiveConfig
 from ragistry.errors import ChromaDBConnectionError, CollectionNotFoundError, DatabaseNotFoundError
-from ragistry.stores.chroma_client import Connection, connect
-from ragistry.utils.forking import brief_lock
+from ragistry.stores.chroma.client import Connection, connect
 from ragistry.utils.urls import split_login
 
 
@@ -37,7 +35,7 @@ def place_of(archive: RagArchiveConfig, settings: ArchiveSettings) -> Place:
 
 @dataclass(slots=True)
 class _Kept:
-    lock: Lock = field(default_factory=brief_lock)
+    lock: Lock = field(default_factory=Lock)
     connection: Connection | None = None
 
 
@@ -46,8 +44,8 @@ class Clients:
 
     def __init__(self, timeout: float) -> None:
         self._timeout = timeout
-        self._lock = brief_lock()
-        self._kept: dict[tuple[int, Place], _Kept] = {}  # by process: a fork shares what is connected
+        self._lock = Lock()
+        self._kept: dict[Place, _Kept] = {}
 
     def connection(self, place: Place) -> Connection:
         """The one client of a place; it survives a restart of the server.
@@ -55,7 +53,7 @@ class Clients:
         Raises `ChromaDBConnectionError`, `DatabaseNotFoundError`.
         """
         with self._lock:
-            kept = self._kept.setdefault((os.getpid(), place), _Kept())
+            kept = self._kept.setdefault(place, _Kept())
         if not kept.lock.acquire(timeout=self._timeout):
             raise ChromaDBConnectionError(f"ChromaDB at {place.url} does not answer; check that the server runs")
         try:
@@ -69,8 +67,8 @@ class Clients:
         """Close every client; none of them can be used afterwards."""
         with self._lock:
             kept, self._kept = self._kept, {}
-        for (process, _), one in kept.items():
-            if one.connection is not None and process == os.getpid():
+        for one in kept.values():
+            if one.connection is not None:
                 one.connection.close()
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping
 from functools import partial
 from math import hypot
@@ -12,9 +11,9 @@ from ragistry.config.archive_settings import EVERY_LAYER, ArchiveSettings
 from ragistry.config.archives import RagArchiveConfig
 from ragistry.errors import CollectionNotFoundError, EmbeddingMismatchError
 from ragistry.library.archive_clients import Clients, place_of
-from ragistry.stores.chroma_errors import translated
-from ragistry.stores.chroma_records import PAGE, Row, batched, matching_ids
-from ragistry.stores.chroma_where import native
+from ragistry.stores.chroma.errors import translated
+from ragistry.stores.chroma.rows import PAGE, Row, batched, matching_ids
+from ragistry.stores.chroma.where import native
 from ragistry.types import Document, ScoreKind, StageScore, Where
 from ragistry.utils.where import normalise
 
@@ -58,11 +57,10 @@ class Stored(NamedTuple):
 
 
 class Opened(NamedTuple):
-    """A collection that was found, its space, and the process that found it: a fork shares its connection."""
+    """A collection that was found, and its space."""
 
     rows: Collection
     space: ScoreKind
-    process: int
 
 
 class Archive:
@@ -135,7 +133,7 @@ class Archive:
     def _nearest(
         self, vector: Any, top_k: int, condition: dict[str, Any] | None, with_cosines: bool
     ) -> tuple[ScoreKind, list[Hit]]:
-        rows, space, _ = self._open(len(vector))
+        rows, space = self._open(len(vector))
         wanted, ask = top_k, partial(_query, rows, vector, condition, with_cosines and space != "cosine")
         with translated(self.place):
             found = ask(wanted)
@@ -152,14 +150,14 @@ class Archive:
 
     def _open(self, dimension: int | None) -> Opened:
         opened = self._opened
-        if opened is None or opened.process != os.getpid():  # two threads may both open it, to the same end
+        if opened is None:  # two threads may both open it, to the same end
             client = self._clients.connection(self._database).client
             with translated(self.place):
                 rows = client.get_collection(self.config.collection_name, embedding_function=None)
             if dimension is None:  # nothing is compared, so that the next to search still has to check
-                return Opened(rows, _space(rows), os.getpid())
+                return Opened(rows, _space(rows))
             self._check_dimension(rows, dimension)
-            opened = self._opened = Opened(rows, _space(rows), os.getpid())
+            opened = self._opened = Opened(rows, _space(rows))
         return opened
 
     def _check_dimension(self, rows: Collection, dimension: int) -> None:

@@ -16,6 +16,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from time import perf_counter
@@ -36,7 +37,14 @@ from ragistry.library.contract_chunks import (
     once,
     with_content,
 )
-from ragistry.library.contract_collection import Collection, Rebuild, check_collection, not_found
+from ragistry.library.contract_collection import (
+    Collection,
+    Rebuild,
+    check_collection,
+    check_there,
+    not_found,
+    version_of,
+)
 from ragistry.library.contract_embedding import embedded, query_vector, retried
 from ragistry.library.contract_entries import (
     Entry,
@@ -49,11 +57,11 @@ from ragistry.library.contract_entries import (
     read_entry,
 )
 from ragistry.library.contract_types import CollectionInfo, DocumentChunk, RetrievalMatch, RetrievalResult
-from ragistry.library.contract_versions import count_chunks, state_of_version
-from ragistry.protocols import Embedder
-from ragistry.stores.local import LocalStore
+from ragistry.protocols import Embedder, LibraryStore
+from ragistry.stores.registry import open_local
 from ragistry.trace import collect, stage
 from ragistry.types import Document, EmbeddedChunk, Where
+from ragistry.utils.fingerprints import check_embedder
 from ragistry.utils.limits import check_query, check_top_k
 from ragistry.utils.shown import shown
 from ragistry.utils.where import normalise
@@ -109,7 +117,7 @@ def create_collection(
             )
         rebuild = None
         if entry is not None and _count(root, entry) > 0:
-            rebuild = Rebuild(given, entry.folder, state_of_version(root / entry.folder))
+            rebuild = Rebuild(given, entry.folder, version_of(root / entry.folder))
         else:
             put_entry(root, Entry(repository_name, "", given))
     return Collection(root, repository_name, embedder, rebuild=rebuild)
@@ -157,7 +165,7 @@ def _write(
     given: Mapping[str, DocumentChunk],
     on_duplicate: OnDuplicate,
 ) -> int:
-    """Write what is still not stored: while its vectors were made, somebody may have been faster."""
+    """Write what is still not stored: another writer may have been faster while the vectors were made."""
     with collection.writing() as store:
         left = [chunk.chunk_id for chunk in not_stored(store, [given[id] for id in chunks], on_duplicate)]
         if not left:
@@ -191,8 +199,8 @@ def search_chunks(
         with stage("embed"):
             vector = query_vector(query, collection.embedder)
 
-        def search(store: LocalStore) -> list[Document]:
-            store.check_embedder(collection.embedder.fingerprint)
+        def search(store: LibraryStore) -> list[Document]:
+            check_embedder(store, collection.embedder.fingerprint)
             return store.search(vector, limit, where=condition)
 
         with stage("search") as this:
@@ -248,7 +256,8 @@ def _count(root: Path, entry: Entry) -> int:
     if not entry.folder:
         return 0
     try:
-        return count_chunks(root / entry.folder)
+        with closing(open_local(check_there(root / entry.folder))) as store:
+            return store.count()
     except StoreError as error:  # its files may be on their way out
         present = read_entry(root, entry.name)
         if present is None:

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import shutil
 import weakref
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Lock
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from ragistry.errors import CollectionNotFoundError, ConfigError, StoreError
+from filelock import FileLock
+
+from ragistry.errors import CollectionNotFoundError, ConfigError, StoreCorruptError, StoreError
 from ragistry.library.contract_embedding import default_embedder
-from ragistry.library.contract_entries import Entry, entries, locked, new_folder, put_entry, read_entry
-from ragistry.library.contract_opened import Opened
-from ragistry.library.contract_versions import state_of_version
-from ragistry.protocols import Embedder
-from ragistry.stores.local import LocalStore
+from ragistry.library.contract_entries import MAKING, Entry, entries, locked, new_folder, put_entry, read_entry
+from ragistry.protocols import Embedder, LibraryStore
+from ragistry.stores.registry import local_exists, open_local
 from ragistry.utils.shown import shown
 from ragistry.utils.suggest import did_you_mean
 
@@ -36,12 +38,72 @@ class Rebuild:
     folder: str = ""
 
 
+def check_there(folder: Path) -> Path:
+    """The folder itself; raises `StoreCorruptError` if it holds no store, because opening it would make one."""
+    if not local_exists(folder):
+        raise StoreCorruptError(f"the store {str(folder)!r} is gone; index again, or put it back from a backup")
+    return folder
+
+
+def version_of(folder: Path) -> int:
+    """A number that grows with every write to the store in a folder."""
+    with closing(open_local(check_there(folder))) as store:
+        return store.version()
+
+
+class Opened:
+    """The one store that a collection has open, and the name of its folder."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.folder = ""
+        self._store: LibraryStore | None = None
+        self._making: FileLock | None = None
+        self._guard = Lock()
+
+    def store(self, folder: str) -> LibraryStore:
+        with self._guard:
+            if self._store is None or self.folder != folder:
+                self._close()
+                self._store, self.folder = open_local(check_there(self.root / folder)), folder
+            return self._store
+
+    def present(self, folder: str) -> LibraryStore | None:
+        """The store, if it is the one in this folder."""
+        with self._guard:
+            return self._store if self.folder == folder else None
+
+    def make(self, folder: Path) -> LibraryStore:
+        """A new store. While it is open, others do not remove it as one that a killed process left behind."""
+        with self._guard:
+            self._close()
+            folder.mkdir()
+            self._making = FileLock(folder / MAKING, thread_local=False)
+            self._making.acquire()
+            self._store, self.folder = open_local(folder), folder.name
+            return self._store
+
+    def close(self) -> None:
+        with self._guard:
+            self._close()
+
+    def _close(self) -> None:
+        store, making, name = self._store, self._making, self.folder
+        self._store, self._making, self.folder = None, None, ""
+        if store is not None:
+            store.close()
+            if name and not local_exists(self.root / name):  # deleted meanwhile: remove what closing wrote
+                shutil.rmtree(self.root / name, ignore_errors=True)
+        if making is not None:
+            making.release()
+
+
 class Collection:
     """What `create_collection` and `get_collection` return. Safe for threads; lets go of its files when collected.
 
     A collection in hand follows what is on record: when another process puts a new version in the place of the old,
     the next call sees the new one. One that rebuilds what is there already is different: it holds a version that
-    nobody else sees until its first `add_chunks` is done; in a ``with`` block, until the block ends without an error.
+    others do not see until its first `add_chunks` is done; in a ``with`` block, until the block ends without an error.
     Where the chunks that it is to replace are no longer those that it began with, `StoreError` says so; they stay.
     """
 
@@ -78,7 +140,7 @@ class Collection:
         """How many chunks there are."""
         return self.read(lambda store: store.count(), 0)
 
-    def read(self, use: Callable[[LocalStore], Answer], empty: Answer) -> Answer:
+    def read(self, use: Callable[[LibraryStore], Answer], empty: Answer) -> Answer:
         """What ``use`` makes of the store; ``empty`` where there has been no chunk. Raises `CollectionNotFoundError`.
 
         Where the version is replaced while it is read, the new one is.
@@ -97,18 +159,18 @@ class Collection:
                 if folder == self._folder():
                     return answer
 
-    def at(self, folder: str) -> LocalStore | None:
+    def at(self, folder: str) -> LibraryStore | None:
         """The store of a version that was just read from the record, which is not read again where it is open.
 
         None where there has been no chunk; of a version that is open no more, the one that took its place. Raises as
         `read` does.
         """
-        present: LocalStore | None = None
+        present: LibraryStore | None = None
         return self._opened.present(folder) or self.read(lambda store: store, present)
 
     @contextmanager
-    def writing(self) -> Iterator[LocalStore]:
-        """The store, to be written to by nobody else meanwhile; a first version is seen when this is done."""
+    def writing(self) -> Iterator[LibraryStore]:
+        """The store, with the right to write it; others see a first version when the block ends."""
         with locked(self.root, self.name):
             if self._rebuild is not None:
                 with self._rebuilding(self._rebuild) as store:
@@ -120,28 +182,25 @@ class Collection:
                     yield store
 
     @contextmanager
-    def _first(self) -> Iterator[LocalStore]:
+    def _first(self) -> Iterator[LibraryStore]:
         """The first version; on record as soon as it has been written to, so that others add to it and not beside."""
         folder = new_folder(self.root, self.name)
-        store = LocalStore(folder, exclusive=True)
-        try:
+        with closing(open_local(folder)) as store:
             yield store
-        finally:
-            store.close()  # whole on the disk before anybody is told
         put_entry(self.root, Entry(self.name, folder.name, self._entry().metadata))
 
     @contextmanager
-    def _rebuilding(self, rebuild: Rebuild) -> Iterator[LocalStore]:
+    def _rebuilding(self, rebuild: Rebuild) -> Iterator[LibraryStore]:
         """The version that is made; in a block it stays as it is when a write fails, else the next begins again."""
         try:
             if rebuild.folder:
                 store = self._opened.store(rebuild.folder)
             else:
                 store = self._opened.make(new_folder(self.root, self.name))
-            rebuild.folder = folder = store.folder.name
+            rebuild.folder = self._opened.folder
             yield store
             if not self._in_block:
-                self._publish(rebuild, folder)
+                self._publish(rebuild, rebuild.folder)
         except BaseException:
             if not self._in_block:
                 self.close()
@@ -180,12 +239,12 @@ class Collection:
     def _publish(self, rebuild: Rebuild, folder: str) -> None:
         """Put the version that was made in the place of the one on record. Call it `locked`."""
         present = self._entry().folder
-        if present != rebuild.replaced or state_of_version(self.root / present) != rebuild.state:
+        if present != rebuild.replaced or version_of(self.root / present) != rebuild.state:
             raise StoreError(
                 f"collection {self.name!r} was written by another while it was made again; what is there stays, and "
                 "what was to take its place is gone; begin again with create_collection"
             )
-        self._opened.close()  # whole on the disk before anybody is told
+        self._opened.close()
         put_entry(self.root, Entry(self.name, folder, rebuild.metadata))
         self._rebuild = None  # last, so that who reads meanwhile has the new version, by one name or the other
 

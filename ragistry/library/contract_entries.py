@@ -1,7 +1,7 @@
 """Which collections a folder holds: for each a small file that names the folder of its store and its metadata.
 
 ``NAME.json`` is the truth. The stores lie beside it in folders ``NAME@…``; one is made, filled, and only then named in
-the file, which is replaced as a whole. So whoever reads sees the old version or the new one, and what a killed process
+the file, which is replaced as a whole. So a reader sees the old version or the new one, and what a killed process
 left behind is never seen, and removed when the collection is next written.
 """
 
@@ -11,7 +11,6 @@ import json
 import os
 import re
 import shutil
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
@@ -23,7 +22,7 @@ from filelock import FileLock, Timeout
 
 from ragistry.config.replacing import remedy
 from ragistry.errors import ChromaDBConnectionError, InvalidCollectionNameError, StoreCorruptError
-from ragistry.stores.lock import hold, release, users
+from ragistry.stores.lock import WriterLock
 from ragistry.utils.shown import shown
 
 NAME_RULE = "small letters, digits and '-', 1 to 63 of them"
@@ -31,10 +30,8 @@ LOCK_SECONDS = 2.0
 """How long a second writer of one collection waits for the first."""
 
 _NAME = re.compile(r"[a-z0-9-]{1,63}")
-_turns: dict[Path, threading.RLock] = {}
-"""The lock of a collection is shared by one process's threads, which therefore take turns."""
-if hasattr(os, "register_at_fork"):  # in the child, a turn that another thread had would never end
-    os.register_at_fork(after_in_child=_turns.clear)
+MAKING = "making.lock"
+"""A lock file in a version's folder that a process holds until that version is on record."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +103,7 @@ def entries(root: Path) -> list[Entry]:
 
 
 def put_entry(root: Path, entry: Entry) -> None:
-    """Put an entry in the place of what was on record; then remove versions that nobody needs. Call it `locked`.
+    """Put an entry in the place of what was on record; then remove versions that are not needed. Call it `locked`.
 
     A power cut leaves the old entry or the new one; of a new name without chunks, the name or nothing.
     """
@@ -135,19 +132,12 @@ def drop_entry(root: Path, name: str) -> None:
 
 @contextmanager
 def locked(root: Path, name: str, wait: float = LOCK_SECONDS) -> Iterator[None]:
-    """The right to write a collection; raises `StoreLockedError` that names who has it after ``wait`` seconds."""
+    """Hold the right to write a collection; after ``wait`` seconds raise `StoreLockedError` that names the holder."""
     _make(root)
     with reached(root):
-        path = root.resolve() / check_name(name)
-    turn = _turns.setdefault(path, threading.RLock())
-    is_within = turn._is_owned()  # type: ignore[attr-defined]  # as `threading.Condition` asks it
-    with turn:
-        others = users(path) if is_within else 0  # from without: what Ctrl-C left behind earlier is given back now
-        try:
-            hold(path, wait, keep=False)
-            yield
-        finally:  # also where Ctrl-C came before it was known whether the lock is held
-            release(path, to=others)
+        path = root.resolve() / f"{check_name(name)}.lock"
+    with WriterLock(path, f"collection {name!r} in {str(root)!r}", wait=wait).writing():
+        yield
 
 
 def _make(root: Path) -> None:
@@ -191,7 +181,7 @@ def _settle(root: Path) -> None:
 
 
 def _sweep(root: Path, entry: Entry) -> None:
-    """Remove every version but the one on record and those that a process is making, and entries never put in place."""
+    """Remove every version except the one on record and those being made, and entries that were never put in place."""
     for path in root.glob(f".{entry.name}.*"):
         if re.fullmatch(r"\.[0-9a-f]{32}", path.suffix):
             path.unlink(missing_ok=True)
@@ -201,10 +191,10 @@ def _sweep(root: Path, entry: Entry) -> None:
 
 
 def _being_made(folder: Path) -> bool:
-    lock = FileLock(folder / "store.lock")
+    if not (folder / MAKING).exists():
+        return False
     try:
-        lock.acquire(timeout=0)
+        with FileLock(folder / MAKING, timeout=0):
+            return False
     except (Timeout, OSError):
         return True
-    lock.release()
-    return False

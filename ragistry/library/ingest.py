@@ -22,12 +22,9 @@ from ragistry.library.refusals import explained
 from ragistry.library.report import Failure, IngestReport
 from ragistry.library.same_source import check_same_source, earlier_names, has_place_of, is_same_file, taken
 from ragistry.library.source import Reading, SourceFile, SourceText, chunks_of
-from ragistry.protocols import Embedder, EmbedderRecord, GathersWrites, SourceStore, VectorLookup, VectorsByText
-from ragistry.types import Chunk, EmbeddedChunk, SourceInfo
+from ragistry.protocols import Embedder, LibraryStore
+from ragistry.types import Chunk, EmbeddedChunk, Progress, SourceInfo
 from ragistry.utils.wording import agreeing, numbered
-
-Progress = Callable[[str, int, int], None]
-"""Called with the source that comes next, how many are done, and how many there are."""
 
 CHUNKS_AT_ONCE = 256
 """Chunks of small sources are embedded together, so that the model's batches are full."""
@@ -59,7 +56,7 @@ class Ingest:
 
     def __init__(
         self,
-        store: SourceStore,
+        store: LibraryStore,
         embedder: Embedder,
         reading: Reading,
         collection: str,
@@ -84,8 +81,7 @@ class Ingest:
 
         Raises `ModelError` and `StoreError` where nothing more could succeed; sources written so far are whole.
         """
-        if isinstance(self.store, EmbedderRecord):
-            self.store.use_embedder(self.embedder.fingerprint)
+        self.store.use_embedder(self.embedder.fingerprint)
         stored = {info.source_file: info for info in self.store.sources(self.collection)}
         self._earlier = earlier_names(sources, stored.values())
         if self.replace:
@@ -93,7 +89,7 @@ class Ingest:
         for group in _grouped(self._prepare_all(sources, stored, progress)):
             self._write(group)
         self._drop_earlier_names()
-        if isinstance(self.store, GathersWrites) and (self.report.added or self.report.updated):
+        if self.report.added or self.report.updated:
             self.store.flush()
         if progress is not None:
             progress("", len(sources), len(sources))
@@ -149,20 +145,10 @@ class Ingest:
             )
             if source.path:
                 chunk.metadata["source_path"] = os.path.realpath(source.path)
-        return Prepared(source, chunks, info is None, self._known(chunks, info or self._earlier.get(source.path)))
-
-    def _known(self, chunks: list[Chunk], info: SourceInfo | None) -> dict[str, Any]:
-        """Text to vector of what is stored already, so that unchanged text is not embedded again."""
-        if isinstance(self.store, VectorsByText):
-            return dict(self.store.vectors_of_texts([chunk.text for chunk in chunks]))
-        if info is None or not isinstance(self.store, VectorLookup):
-            return {}
-        condition = {"$and": [{"collection": self.collection}, {"source_file": info.source_file}]}
-        documents = list(self.store.scan(condition))
-        if not documents:
-            return {}
-        vectors = self.store.vectors([document.id for document in documents])
-        return {document.content: vector for document, vector in zip(documents, vectors, strict=True)}
+        stored = info or self._earlier.get(source.path)
+        name = source.source_file if stored is None else stored.source_file
+        known = self.store.known_vectors(self.collection, name, [chunk.text for chunk in chunks])
+        return Prepared(source, chunks, info is None, dict(known))
 
     def _write(self, group: list[Prepared]) -> None:
         try:
@@ -181,7 +167,7 @@ class Ingest:
             self._write_kept(prepared)
 
     def _write_kept(self, prepared: Prepared) -> None:
-        """Write where the collection is there before and after; else nothing new stays, which nobody would find."""
+        """Write if the collection exists before and after; otherwise leave nothing new, which no search would find."""
         is_written = False
         try:
             with self.kept():

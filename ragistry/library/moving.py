@@ -1,9 +1,8 @@
-"""Chunks that change their collection. No model is called: the embeddings stay.
+"""Move chunks to another collection. No model is called: the vectors stay.
 
-A rename is written to documents.yaml first, with the old name beside the new one; then the chunks follow, all in one
-step where the store can do that, else a source at a time; then the old name goes. Both names are searched in between,
-so that whatever ends the process, nothing is lost: whoever writes next completes it. Where another process has the
-right to write, nothing is begun.
+A rename first writes the new name to documents.yaml, with the old one as ``formerly``; then the chunks follow; then
+``formerly`` goes. Searches use both names in between, so nothing is lost if the process ends: the next write completes
+the rename. If another process holds the right to write, nothing is begun.
 """
 
 from __future__ import annotations
@@ -12,20 +11,17 @@ from contextlib import ExitStack, suppress
 
 from ragistry.config.collections import CollectionsFile
 from ragistry.errors import CollectionAlreadyExistsError, CollectionNotFoundError, SourceError, StoreError
-from ragistry.library.ingest import Progress
 from ragistry.library.scope import being_renamed
-from ragistry.protocols import LocksWrites, MovesCollections, SourceStore, VectorLookup
+from ragistry.protocols import LibraryStore
 from ragistry.types import EmbeddedChunk, SourceInfo
 from ragistry.utils.suggest import listed
 from ragistry.utils.wording import agreeing
 
 
-def rename(
-    collections: CollectionsFile, store: SourceStore, name: str, new_name: str, progress: Progress | None = None
-) -> int:
-    """Give a collection another name, or complete what did so, and return how many chunks followed."""
+def rename(collections: CollectionsFile, store: LibraryStore, name: str, new_name: str) -> int:
+    """Rename a collection, or finish a rename that was interrupted, and return how many chunks followed."""
     begun = _is_begun(collections, name, new_name)
-    moved = complete_renames(collections, store, progress)
+    moved = complete_renames(collections, store)
     if begun:
         return moved
     if store.count({"collection": new_name}) and new_name not in [entry.name for entry in collections.entries()]:
@@ -34,19 +30,14 @@ def rename(
             f"name, or remove them with `ragistry collections delete {new_name}`"
         )
     with ExitStack() as held:
-
-        def lock() -> None:  # after the file's lock, as whoever writes to a collection takes the two
-            if isinstance(store, LocksWrites):
-                held.enter_context(store.writing())
-
-        collections.begin_rename(name, new_name, lock)
+        # The store's lock is taken after the file's, as every write to a collection takes the two.
+        collections.begin_rename(name, new_name, lambda: held.enter_context(store.writing()))
         try:
-            moved = _give_all(store, name, new_name, progress)
+            moved = _give_all(store, name, new_name)
         except StoreError as error:
             raise type(error)(
-                f"{name!r} is called {new_name!r} in {collections.path} from now on, but not all of its chunks could "
-                f"be given that name yet ({error}); it is searched whole, and the same rename, or whatever is written "
-                "next, completes it"
+                f"renamed {name!r} to {new_name!r} in {collections.path}, but some chunks still carry the old name "
+                f"({error}); searches find all of them, and the same rename, or the next write, finishes it"
             ) from error
     _end(collections, new_name)
     return moved
@@ -57,23 +48,23 @@ def _is_begun(collections: CollectionsFile, name: str, new_name: str) -> bool:
     return name not in names and names.get(new_name) == name
 
 
-def complete_renames(collections: CollectionsFile, store: SourceStore, progress: Progress | None = None) -> int:
-    """Complete every rename that was begun, here or by a process that has ended; return how many chunks followed."""
+def complete_renames(collections: CollectionsFile, store: LibraryStore) -> int:
+    """Finish every rename that was interrupted, and return how many chunks followed."""
     moved = 0
     for entry in being_renamed(collections):
         former = str(entry.formerly)
         if former not in [other.name for other in collections.entries()]:
-            moved += _give_all(store, former, entry.name, progress)
+            moved += _give_all(store, former, entry.name)
         _end(collections, entry.name)
     return moved
 
 
 def _end(collections: CollectionsFile, name: str) -> None:
-    with suppress(CollectionNotFoundError):  # whoever completed it too has gone on
+    with suppress(CollectionNotFoundError):  # another process finished it too
         collections.end_rename(name)
 
 
-def _give_all(store: SourceStore, former: str, name: str, progress: Progress | None) -> int:
+def _give_all(store: LibraryStore, former: str, name: str) -> int:
     there = {info.source_file: info for info in store.sources(name)}
     twins = [(info, there[info.source_file]) for info in store.sources(former) if info.source_file in there]
     others = [info.source_file for info, twin in twins if not _halves_of_one(info, twin)]
@@ -86,14 +77,7 @@ def _give_all(store: SourceStore, former: str, name: str, progress: Progress | N
     for info, twin in twins:
         keeps_twin = twin.source_hash and (not info.source_hash or twin.ingested_at >= info.ingested_at)
         store.replace_source(former if keeps_twin else name, info.source_file, [])
-    if isinstance(store, MovesCollections):
-        return store.move_collection(former, name)
-    sources, moved = store.sources(former), 0
-    for done, info in enumerate(sources):
-        if progress is not None:
-            progress(info.source_file, done, len(sources))
-        moved += store.move_source(info.source_file, former, name)
-    return moved
+    return store.move_collection(former, name)
 
 
 def _halves_of_one(info: SourceInfo, twin: SourceInfo) -> bool:
@@ -107,7 +91,7 @@ def _halves_of_one(info: SourceInfo, twin: SourceInfo) -> bool:
     return is_same and bool(info.source_hash or twin.source_hash)
 
 
-def move(store: SourceStore, info: SourceInfo, to_collection: str, *, overwrite: bool) -> int:
+def move(store: LibraryStore, info: SourceInfo, to_collection: str, *, overwrite: bool) -> int:
     """Give a source to another collection, and return how many chunks it has.
 
     Raises `SourceError` where that collection has it, or has a source of this name that is not to be overwritten.
@@ -126,11 +110,8 @@ def move(store: SourceStore, info: SourceInfo, to_collection: str, *, overwrite:
     return _overwrite(store, info, to_collection)
 
 
-def _overwrite(store: SourceStore, info: SourceInfo, to_collection: str) -> int:
-    """In the place of the source of that name, which is searched until this one stands there whole."""
-    if not isinstance(store, VectorLookup):
-        store.replace_source(to_collection, info.source_file, [])
-        return store.move_source(info.source_file, info.collection, to_collection)
+def _overwrite(store: LibraryStore, info: SourceInfo, to_collection: str) -> int:
+    """Replace the source of that name, then remove this one where it was: no search sees neither of them."""
     documents = sorted(
         store.scan({"$and": [{"collection": info.collection}, {"source_file": info.source_file}]}),
         key=lambda document: int(document.metadata["chunk_index"]),

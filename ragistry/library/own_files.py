@@ -13,9 +13,9 @@ _CONFIGURATION = tuple(
     for name in ("documents", "techniques", "vector_stores")
     for file in (f"{name}.yaml", f"schemas/{name}.schema.json")
 )
-_STORE = {"store.db", "store.version"}
-"""Both: others may well call a file of theirs by the first of these names."""
-_BESIDE_A_STORE = {"chroma", "evaluation", "lexical", "repositories"}
+_STORE = {"store.db", "lock"}
+"""Both: a file of the first name may well be someone else's."""
+_BESIDE_A_STORE = {"chroma", "evaluation", "repositories", "vectors", "words"}
 
 
 def configuration(folder: Path) -> frozenset[str]:
@@ -27,7 +27,7 @@ def without_data(folders: list[str], files: list[str]) -> list[str]:
     """The folders in one whose ``files`` these are, but for those of a store there; what its owner has there stays."""
     if not _STORE.issubset(files):
         return folders
-    return [name for name in folders if name.partition(".")[0] not in _BESIDE_A_STORE]  # "lexical.new" too
+    return [name for name in folders if name.partition(".")[0] not in _BESIDE_A_STORE]  # "words.new" too
 
 
 def may_hold_nothing_else(folder: str | Path, config: Path) -> bool:

@@ -13,7 +13,7 @@ import os
 import re
 import shutil
 from collections.abc import Callable, Mapping
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -29,7 +29,7 @@ from ragistry.errors import (
 )
 from ragistry.library.contract import CollectionInfo, delete_collection, get_collection, list_collections
 from ragistry.library.contract_chunks import now
-from ragistry.library.contract_collection import Collection
+from ragistry.library.contract_collection import Collection, check_there
 from ragistry.library.contract_entries import (
     NAME_RULE,
     Entry,
@@ -40,15 +40,16 @@ from ragistry.library.contract_entries import (
     put_entry,
     read_entry,
 )
-from ragistry.library.contract_versions import copy_store
-from ragistry.library.ingest import Ingest, Progress
+from ragistry.library.ingest import Ingest
 from ragistry.library.listing import check_not_empty
 from ragistry.library.report import IngestReport
 from ragistry.library.repository_git import Blob, Commit, content, head, markdown_files, unchanged
 from ragistry.library.repository_page import Page, read_page
 from ragistry.library.source import Reading
-from ragistry.protocols import Embedder
-from ragistry.stores.local import LocalStore
+from ragistry.protocols import Embedder, LibraryStore
+from ragistry.stores.registry import open_local
+from ragistry.types import Progress
+from ragistry.utils.fingerprints import check_embedder
 from ragistry.utils.suggest import did_you_mean, listed
 
 _FRONT_PAGE = re.compile(r"(?:_index|index|readme)\.(?:md|markdown)", re.IGNORECASE)
@@ -178,13 +179,14 @@ class Repositories:
         report.info = CollectionInfo(entry.name, totals["total_chunks"], entry.metadata)
         return report
 
-    def _beginning(self, entry: Entry, folder: Path) -> LocalStore:
-        """The store to work on: a copy of the present one, or an empty one where that was made by another model."""
+    def _beginning(self, entry: Entry, folder: Path) -> LibraryStore:
+        """The store to work on: a copy of the present one, or an empty one if that was made by another model."""
         if entry.folder:
-            copy_store(self.root / entry.folder, folder)
-        store = LocalStore(folder, exclusive=True)
+            with closing(open_local(check_there(self.root / entry.folder))) as present:
+                present.copy_to(folder)
+        store = open_local(folder, exclusive=True)
         try:
-            store.check_embedder(self.embedder.fingerprint)
+            check_embedder(store, self.embedder.fingerprint)
         except EmbeddingMismatchError:
             store.clear_collection()
         except BaseException:
@@ -193,7 +195,7 @@ class Repositories:
         return store
 
     def _fill(
-        self, store: LocalStore, name: str, commit: Commit, blobs: list[Blob], progress: Progress | None
+        self, store: LibraryStore, name: str, commit: Commit, blobs: list[Blob], progress: Progress | None
     ) -> RepositoryReport:
         earlier = {info.source_file: info.source_hash for info in store.sources(name)}
         processed_at = now()

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from threading import Lock
 from time import perf_counter
 
 from ragistry.library.contract_chunks import without_json
 from ragistry.library.contract_collection import Collection
-from ragistry.protocols import SourceStore, Technique
+from ragistry.protocols import LibraryStore, Technique
 from ragistry.trace import collect
 from ragistry.types import Document, RetrievalResult, Where
-from ragistry.utils.forking import brief_lock
 
-Build = Callable[[SourceStore], Technique]
+Build = Callable[[LibraryStore], Technique]
 """Makes a technique over a store, such as one of a `TechniqueRegistry` that is given it."""
 
 
@@ -22,8 +22,8 @@ class RepositoryTechnique:
     def __init__(self, collection: Collection, build: Build) -> None:
         self.collection = collection
         self._build = build
-        self._over: tuple[SourceStore, Technique] | None = None
-        self._lock = brief_lock()
+        self._over: tuple[LibraryStore, Technique] | None = None
+        self._lock = Lock()
 
     def retrieve(self, query: str, *, top_k: int | None = None, where: Where | None = None) -> list[Document]:
         """As every technique; nothing where the repository has no chunks. Raises `CollectionNotFoundError` too."""
@@ -33,7 +33,7 @@ class RepositoryTechnique:
         )
         return list(map(without_json, found))
 
-    def _technique(self, store: SourceStore) -> Technique:
+    def _technique(self, store: LibraryStore) -> Technique:
         with self._lock:
             if self._over is None or self._over[0] is not store:
                 self._over = store, self._build(store)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from ragistry.config.collections import CollectionsFile, Version
 from ragistry.config.files import CollectionEntry
-from ragistry.protocols import SourceStore
+from ragistry.protocols import LibraryStore
 from ragistry.types import Document, SourceInfo, Where
 from ragistry.utils.where import normalise
 
@@ -26,7 +26,7 @@ class Scope:
     A collection that is being renamed has its chunks under two names, its own and that in ``formerly``.
     """
 
-    def __init__(self, collections: CollectionsFile, store: SourceStore) -> None:
+    def __init__(self, collections: CollectionsFile, store: LibraryStore) -> None:
         self.collections = collections
         self.store = store
         self._orphans: _Orphans | None = None

@@ -12,18 +12,17 @@ from ragistry.config.collections import CollectionsFile
 from ragistry.errors import ConfigError, SourceError, SourceNotFoundError
 from ragistry.library import moving
 from ragistry.library.given import check_given, check_optional
-from ragistry.library.ingest import Ingest, IngestSource, Progress
+from ragistry.library.ingest import Ingest, IngestSource
 from ragistry.library.listing import check_path, list_folder, nothing_readable, one_file, without_covered
 from ragistry.library.overview import collection_rows, source_row
 from ragistry.library.report import Failure, IngestReport
 from ragistry.library.scope import Scope
 from ragistry.library.source import Reading, SourceText
 from ragistry.library.vanished import emptied, gone_from, vanished
-from ragistry.protocols import Embedder, SourceStore
+from ragistry.protocols import Embedder, LibraryStore
 from ragistry.techniques.registry import TechniqueRegistry
 from ragistry.trace import collect
-from ragistry.types import RetrievalResult, SourceInfo, Where
-from ragistry.utils.limits import check_query, check_top_k
+from ragistry.types import Progress, RetrievalResult, SourceInfo, Where
 from ragistry.utils.suggest import did_you_mean
 from ragistry.utils.where import normalise
 
@@ -34,7 +33,7 @@ class DocumentService:
     def __init__(
         self,
         collections: CollectionsFile,
-        store: SourceStore,
+        store: LibraryStore,
         embedder: Embedder,
         registry: TechniqueRegistry,
         reading: Reading,
@@ -177,15 +176,12 @@ class DocumentService:
 
         Raises `QueryError`, `UnknownTechniqueError`, `CollectionNotFoundError`, `ModelError`, `StoreError`.
         """
-        check_given(query=query)
-        check_query(query)
         check_optional(collection=collection, technique=technique)
-        top_k = None if n is None else check_top_k(n, name="n")
         condition = self._condition(collection, where)
         chosen = self.registry.get(technique or self.registry.default)
         start = perf_counter()
         with collect() as trace:
-            found = chosen.retrieve(query, top_k=self._top_k(chosen.name, top_k), where=condition)
+            found = chosen.retrieve(query, top_k=self._top_k(chosen.name, n), where=condition)
             documents = self.scope.named(found)
         elapsed = (perf_counter() - start) * 1000
         return RetrievalResult(query, documents, len(documents), elapsed, trace.stages())
@@ -198,9 +194,8 @@ class DocumentService:
 
     def _condition(self, collection: str | None, where: Where | None) -> Where | None:
         scope = self.scope.of_all() if collection is None else self.scope.of(collection)
-        parts = [] if scope is None else [normalise(scope)]
-        parts += [] if where is None else [self.scope.meant(where)]
-        return normalise({"$and": parts}) if parts else None
+        meant = None if where is None else self.scope.meant(where)
+        return meant if scope is None else normalise(scope if meant is None else {"$and": [scope, meant]})
 
     def list_sources(self, collection: str | None = None) -> list[str]:
         """The names of the sources, each once, in order."""
@@ -248,16 +243,15 @@ class DocumentService:
         self._complete_renames()
         self.collections.add(name, description, display_name)
 
-    def rename_collection(self, name: str, new_name: str, *, progress: Progress | None = None) -> int:
-        """Change the name by which a collection is called, and return how many chunks followed. No model is called.
+    def rename_collection(self, name: str, new_name: str) -> int:
+        """Rename a collection and return how many chunks followed. No model is called.
 
-        It is searched by its new name at once, and whole at any time; what interrupts the rename leaves it to whoever
-        writes next. Where another process has the right to write to the store, nothing is begun. Raises
+        Searches find all of it at any time; an interrupted rename is finished by the next write. If another process
+        holds the right to write, nothing is begun. Raises
         `CollectionNotFoundError`, `CollectionAlreadyExistsError`, `InvalidCollectionNameError`, `StoreError`.
         """
         check_given(name=name, new_name=new_name)
-        check_optional(progress=progress)
-        return moving.rename(self.collections, self.store, name, new_name, progress)
+        return moving.rename(self.collections, self.store, name, new_name)
 
     def update_description(self, name: str, description: str | None = None, *, display_name: str | None = None) -> None:
         """Write another description, by which people and models choose, or another name to show, or both.

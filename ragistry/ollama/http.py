@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ipaddress
 import json
-import os
 from collections.abc import Callable, Generator, Mapping
 from functools import cache, partial
 from ssl import SSLContext
@@ -53,8 +52,7 @@ class JsonClient:
             attempts=attempts, timeout=None, wait_initial=backoff, wait_jitter=backoff, wait_max=longest_wait
         ).on(partial(worth_retrying, longest_wait=longest_wait))
         try:
-            self._connect = partial(
-                httpx.Client,
+            self._http = httpx.Client(
                 base_url=self.base_url,
                 auth=login,
                 timeout=httpx.Timeout(timeout, connect=min(timeout, CONNECT_TIMEOUT)),
@@ -63,18 +61,10 @@ class JsonClient:
                 verify=_certificates(),
                 trust_env=not _on_this_machine(self.base_url),  # a proxy cannot reach this machine's own loopback
             )
-            self._client, self._owner = self._connect(), os.getpid()
         except httpx.InvalidURL as error:
             raise ConfigError(
                 f"the address of {server} is malformed: {self.base_url!r} ({error}); write http://HOST:PORT"
             ) from error
-
-    @property
-    def _http(self) -> httpx.Client:
-        """The connections of this process: a forked child would read its parent's answers on those that it inherits."""
-        if self._owner != os.getpid():
-            self._client, self._owner = self._connect(), os.getpid()
-        return self._client
 
     def get(self, path: str, read: Callable[[Any], Read]) -> Read:
         """What ``read`` makes of the answer to GET. Raises `ModelError`, also for an answer that it cannot read."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from typing import Any
 
 from ragistry.errors import PipelineError
 from ragistry.types import Where
-from ragistry.utils.where import matches, normalise
+from ragistry.utils.where import Condition, matches, normalise
 
 
 class Access:
@@ -15,7 +16,7 @@ class Access:
     def __init__(self, shared: dict[str, Any]) -> None:
         where = shared.get("where")
         self.required = None if where is None else normalise(where)
-        self.current = shared["where"] = None if where is None else normalise(where)
+        self.current = shared["where"] = self._copy(self.required)
 
     def uphold(self, giver: str, shared: dict[str, Any]) -> None:
         """Join the condition to a ``where`` that a step has changed, and check the documents that it left.
@@ -25,14 +26,18 @@ class Access:
         if self.required is None:
             return
         if shared.get("where") is not self.current:
-            # A copy, so that a node that changes the mapping in place cannot change what is required.
-            self.current = shared["where"] = normalise(both(self.required, shared.get("where")))
+            self.current = shared["where"] = self._copy(normalise(both(self.required, shared.get("where"))))
         for document in shared["documents"]:
             if not matches(self.required, document.metadata):
                 raise PipelineError(
                     f"{giver} gave document {document.id!r}, which does not meet where {self.required!r}; "
                     "a technique and a node must hold to the shared 'where'"
                 )
+
+    @staticmethod
+    def _copy(condition: Condition | None) -> dict[str, Any] | None:
+        """A plain mapping for the steps, which may change it in place without changing what is required."""
+        return None if condition is None else deepcopy(dict(condition))
 
 
 def both(first: Where, second: Where | None) -> Where:

@@ -1,7 +1,6 @@
-"""One process at a time on a directory, and who it is.
+"""The right to write to a folder: one process at a time has it, and the threads of that process take turns.
 
-The lock is a file next to the directory; the operating system lets it go when its holder ends, however it ends.
-Several stores of one process on one directory share it.
+The lock is a file in the folder; the operating system frees it when its holder ends, however that happens.
 """
 
 from __future__ import annotations
@@ -12,146 +11,104 @@ import shlex
 import socket
 import sys
 import threading
-from contextlib import suppress
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
-from time import monotonic, sleep
 
 from filelock import FileLock, Timeout
 
 from ragistry.errors import StoreError, StoreLockedError
-from ragistry.stores.interrupts import uninterrupted
+
+REMEDY = "end that process, or wait until it is done"
 
 
 @dataclass(slots=True)
-class _Hold:
+class _Shared:
+    """What every `WriterLock` of this process on one file shares."""
+
     lock: FileLock
-    pid: int
-    keep: bool
-    users: int = 1
+    turn: threading.RLock = field(default_factory=threading.RLock)
+    guard: threading.Lock = field(default_factory=threading.Lock)
+    holders: int = 0
 
 
-_holds: dict[Path, _Hold] = {}
-_guard = threading.Lock()
-_of_parent: list[FileLock] = []
-POLL = 0.05
-"""Seconds between two attempts to take a lock that another process has."""
+_shared: dict[tuple[int, Path], _Shared] = {}
 
 
-SERVER = "end that process, or wait until it is done, or let both use one ChromaDB server (`chroma run`)"
+class WriterLock:
+    """The lock file ``path`` of something that messages call ``place``.
 
-
-def hold(directory: Path, wait: float, *, store: Path | None = None, remedy: str = SERVER, keep: bool = True) -> None:
-    """Take the lock of a directory (its real path), waiting at most ``wait`` seconds.
-
-    ``store``: what errors call it, if not by the directory; ``remedy``: what they say to do about another holder.
-    ``keep``: it is not let go for a long time, which `is_kept` tells others, and has something open with it that a
-    forked child cannot use.
-    Raises `StoreLockedError` that names the holder, and `StoreError` in a child of a process that has it open.
+    ``wait``: seconds to wait for another process before `StoreLockedError`, which names that process.
     """
-    with _guard:
-        held = _holds.get(directory)
-        if held is None:
-            _acquire(directory, wait, str(store or directory), remedy, keep)
-            return
-        if held.pid != os.getpid():
-            raise StoreError(
-                f"the store at {str(store or directory)!r} was opened by process {held.pid} before it forked this one, "
-                "where it would hang; start the process with the 'spawn' method, or open the store after the fork"
-            )
-        held.users += 1
 
+    def __init__(self, path: Path, place: str, *, wait: float = 2.0, remedy: str = REMEDY) -> None:
+        self.path, self.place, self.wait, self.remedy = path, place, wait, remedy
+        self._pid = os.getpid()
+        # By process id: a forked child must not believe that it holds what its parent holds.
+        self._state = _shared.setdefault((os.getpid(), path), _Shared(FileLock(path, thread_local=False)))
 
-def users(directory: Path) -> int:
-    """How many in this process have the lock."""
-    held = _holds.get(directory)
-    return held.users if held is not None and held.pid == os.getpid() else 0
-
-
-def release(directory: Path, *, to: int | None = None) -> None:
-    """Give the lock back; the last user of the process lets others in.
-
-    ``to``: so many users are left, if there are more: for one who may or may not have got it when it was interrupted.
-    """
-    with _guard:
-        held = _holds.get(directory)
-        if held is None or held.pid != os.getpid():
-            return
-        held.users = held.users - 1 if to is None else min(held.users, to)
-        if held.users == 0:
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """A block in which no other process and no other thread writes; blocks of one thread may be nested."""
+        with self._state.turn:
+            self.hold()
             try:
-                with suppress(OSError):
-                    _holder_file(directory).unlink(missing_ok=True)
+                yield
             finally:
-                uninterrupted(lambda: _give_back(directory, held.lock))
+                self.release()
 
+    @property
+    def is_inherited(self) -> bool:
+        """Whether this process was forked from the one that made the lock; then it cannot be used."""
+        return self._pid != os.getpid()
 
-def _renew() -> None:
-    """In a forked child no thread is left that would let go of what it had when its process forked."""
-    global _guard
-    _guard = threading.Lock()
-    passing = [directory for directory, held in _holds.items() if not held.keep]
-    # Not forgotten: what is collected may let go of the parent's lock.
-    _of_parent.extend(_holds.pop(directory).lock for directory in passing)
+    def check_process(self) -> None:
+        """Raise `StoreError` in a forked child."""
+        if self.is_inherited:
+            raise StoreError(
+                f"{self.place} was opened by process {self._pid}, which forked this one; "
+                "open it again in this process, or start processes with the 'spawn' method"
+            )
 
+    def hold(self) -> None:
+        """Keep other processes out until `release`. Raises `StoreLockedError`, `StoreError`."""
+        self.check_process()
+        with self._state.guard:
+            if self._state.holders == 0:
+                self._acquire()
+            self._state.holders += 1
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_renew)
+    def release(self) -> None:
+        """Undo one `hold`; the last one of the process lets others in."""
+        with self._state.guard:
+            self._state.holders -= 1
+            if self._state.holders == 0:
+                with suppress(OSError):
+                    self._note.unlink(missing_ok=True)
+                self._state.lock.release()
 
+    def _acquire(self) -> None:
+        try:
+            self._state.lock.acquire(timeout=self.wait, poll_interval=0.02)
+        except Timeout as error:
+            raise StoreLockedError(f"{self.place} is being written by {self._holder()}; {self.remedy}") from error
+        except OSError as error:
+            raise StoreError(
+                f"{self.place} cannot be locked for writing: {error.strerror!r}; nothing was changed; "
+                "make room on the disk, or make the folder writable"
+            ) from error
+        holder = {"pid": os.getpid(), "host": socket.gethostname(), "command": shlex.join(sys.argv)[:200]}
+        with suppress(OSError):  # a full disk takes no note, but it takes the lock
+            self._note.write_text(json.dumps(holder), encoding="utf-8")
 
-def _acquire(directory: Path, wait: float, name: str, remedy: str, keep: bool) -> None:
-    until = monotonic() + wait
-    try:
-        lock = uninterrupted(lambda: FileLock(_beside(directory, ".lock"), thread_local=False))
-        while not uninterrupted(lambda: _is_got(directory, lock, keep)):
-            if monotonic() >= until:
-                raise StoreLockedError(f"the store at {name!r} is in use by {_holder(directory)}; {remedy}")
-            sleep(POLL)
-    except OSError as error:
-        raise StoreError(
-            f"the store at {name!r} cannot be locked for writing: {error.strerror!r}; nothing was changed; "
-            "make room on the disk, or make the folder writable"
-        ) from error
-    holder = {"pid": os.getpid(), "host": socket.gethostname(), "command": shlex.join(sys.argv)[:200], "keep": keep}
-    with suppress(OSError):  # on a full disk there is no note, but there is a lock
-        _holder_file(directory).write_text(json.dumps(holder), encoding="utf-8")
+    @property
+    def _note(self) -> Path:
+        return self.path.with_name(f"{self.path.name}.holder")
 
-
-def _is_got(directory: Path, lock: FileLock, keep: bool) -> bool:
-    try:
-        lock.acquire(timeout=0)
-    except Timeout:
-        return False
-    _holds[directory] = _Hold(lock, os.getpid(), keep)
-    return True
-
-
-def _give_back(directory: Path, lock: FileLock) -> None:
-    try:
-        lock.release()
-    finally:
-        _holds.pop(directory, None)
-
-
-def is_kept(directory: Path) -> bool:
-    """Whether somebody who holds the lock will not let it go soon."""
-    try:
-        return bool(json.loads(_holder_file(directory).read_text(encoding="utf-8"))["keep"])
-    except (OSError, ValueError, LookupError, TypeError):
-        return False
-
-
-def _holder(directory: Path) -> str:
-    try:
-        holder = json.loads(_holder_file(directory).read_text(encoding="utf-8"))
-        return f"process {holder['pid']} on {holder['host']!r} ({holder['command']!r})"
-    except (OSError, ValueError, LookupError, TypeError):
-        return "another process (which has not said its name)"
-
-
-def _holder_file(directory: Path) -> Path:
-    return _beside(directory, ".holder")
-
-
-def _beside(directory: Path, suffix: str) -> Path:
-    return directory.with_name(directory.name + suffix)
+    def _holder(self) -> str:
+        try:
+            holder = json.loads(self._note.read_text(encoding="utf-8"))
+            return f"process {holder['pid']} on {holder['host']!r} ({holder['command']!r})"
+        except (OSError, ValueError, LookupError, TypeError):
+            return "another process"

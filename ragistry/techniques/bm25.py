@@ -10,10 +10,9 @@ from pydantic import BaseModel, ConfigDict, Field
 from ragistry.config.numbers import Whole
 from ragistry.config.parse import parse_config
 from ragistry.errors import ConfigError
-from ragistry.protocols import TextSearch
+from ragistry.protocols import LibraryStore
 from ragistry.trace import stage
 from ragistry.types import TOP_K_LIMIT, Document, Where
-from ragistry.utils.limits import check_query
 
 
 class BM25Technique:
@@ -28,18 +27,16 @@ class BM25Technique:
 
         top_k: Whole = Field(default=5, ge=1, le=TOP_K_LIMIT, description="how many documents")
 
-    def __init__(self, config: Mapping[str, Any], *, store: TextSearch) -> None:
+    def __init__(self, config: Mapping[str, Any], *, store: LibraryStore) -> None:
         self.config = parse_config(self.Config, config, type(self).__name__)
-        if not isinstance(store, TextSearch):
+        if "text" not in getattr(store, "abilities", ()):
             raise ConfigError(
-                f"{type(self).__name__}: the store {type(store).__name__!r} does not search words (search_text); "
-                "use 'naive', as the default and as a base, or the local store: `ragistry config` shows where "
-                "chroma_host is set"
+                f"{type(self).__name__}: the store {type(store).__name__!r} does not search words; use 'naive', as "
+                "the default and as a base, or set `store: {use: local}` in vector_stores.yaml"
             )
         self.store = store
 
     def retrieve(self, query: str, *, top_k: int | None = None, where: Where | None = None) -> list[Document]:
-        check_query(query)
         with stage("search") as search:
             documents = self.store.search_text(query, self.config.top_k if top_k is None else top_k, where=where)
             search.documents_out = len(documents)

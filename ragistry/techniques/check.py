@@ -10,9 +10,10 @@ from pydantic import BaseModel, ValidationError
 from ragistry.config.problems import Problems
 from ragistry.config.yaml_file import YamlFile
 from ragistry.errors import ConfigError
-from ragistry.techniques.catalogue import BrokenPluginError, find_class, modules_beside
+from ragistry.techniques.catalogue import find_class, modules_beside
 from ragistry.techniques.entry import AUTO, DEFAULT_TECHNIQUE, WITH_WORDS, Entry
 from ragistry.techniques.shape import complaints, takes_everything, wanted_resources
+from ragistry.utils.plugins import BrokenPluginError
 from ragistry.utils.suggest import did_you_mean
 
 

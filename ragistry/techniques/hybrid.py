@@ -16,7 +16,6 @@ from ragistry.protocols import Technique
 from ragistry.trace import stage
 from ragistry.types import TOP_K_LIMIT, Document, Where
 from ragistry.utils.fusion import Ranking, min_max_fusion, reciprocal_rank_fusion
-from ragistry.utils.limits import check_top_k
 
 
 class HybridTechnique:
@@ -64,7 +63,7 @@ class HybridTechnique:
         return {"weights": f"{weights!r} are {len(weights)} for {len(bases)} bases; give each base one"}
 
     def retrieve(self, query: str, *, top_k: int | None = None, where: Where | None = None) -> list[Document]:
-        wanted = check_top_k(self.config.top_k if top_k is None else top_k)
+        wanted = self.config.top_k if top_k is None else top_k
         fetch = max(wanted, self.config.fetch)
         weights = self.config.weights or [1.0] * len(self.bases)
         asked = [(base, weight) for base, weight in zip(self.bases, weights, strict=True) if weight]

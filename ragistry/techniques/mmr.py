@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,18 +13,13 @@ from pydantic import BaseModel, ConfigDict, Field
 from ragistry.config.numbers import Number, Whole
 from ragistry.config.parse import parse_config
 from ragistry.errors import StoreError
-from ragistry.protocols import DocumentStore, Embedder, Technique, VectorLookup
+from ragistry.protocols import Embedder, LibraryStore, Technique
 from ragistry.trace import stage
 from ragistry.types import TOP_K_LIMIT, Document, StageScore, Where
-from ragistry.utils.limits import check_top_k
 
 Vectors = NDArray[np.float32]
 AGAIN = 3
 """How often a store is asked again for vectors, where a chunk that it just had was deleted in between."""
-
-
-class VectorStore(DocumentStore, VectorLookup, Protocol):
-    """A store that gives its vectors back, and says which chunks it has."""
 
 
 class MMRTechnique:
@@ -46,14 +41,14 @@ class MMRTechnique:
         weight: Number = Field(default=0.7, ge=0, le=1, alias="lambda", description="1: relevance alone, 0: novelty")
         fetch: Whole = Field(default=30, ge=1, le=TOP_K_LIMIT, description="candidates that the base is asked for")
 
-    def __init__(self, config: Mapping[str, Any], *, base: Technique, store: VectorStore, embedder: Embedder) -> None:
+    def __init__(self, config: Mapping[str, Any], *, base: Technique, store: LibraryStore, embedder: Embedder) -> None:
         self.config = parse_config(self.Config, config, type(self).__name__)
         self.base = base
         self.store = store
         self.embedder = embedder
 
     def retrieve(self, query: str, *, top_k: int | None = None, where: Where | None = None) -> list[Document]:
-        wanted = check_top_k(self.config.top_k if top_k is None else top_k)
+        wanted = self.config.top_k if top_k is None else top_k
         candidates = self.base.retrieve(query, top_k=max(wanted, self.config.fetch), where=where)
         if not candidates:
             return []

@@ -10,11 +10,11 @@ from pydantic import BaseModel, ConfigDict, Field
 from ragistry.config.numbers import Number, Whole, WholeOrNone
 from ragistry.config.parse import parse_config
 from ragistry.errors import EmbeddingMismatchError
-from ragistry.protocols import DocumentStore, Embedder, EmbedderRecord
+from ragistry.protocols import DocumentStore, Embedder, LibraryStore
 from ragistry.techniques.agreement import model_name
 from ragistry.trace import stage
 from ragistry.types import TOP_K_LIMIT, Document, Where
-from ragistry.utils.limits import check_query
+from ragistry.utils.fingerprints import check_embedder
 
 
 class NaiveRAGTechnique:
@@ -35,9 +35,9 @@ class NaiveRAGTechnique:
         self.config = parse_config(self.Config, config, type(self).__name__)
         self.store = store
         self.embedder = embedder
+        self._recorded = store if isinstance(store, LibraryStore) else None
 
     def retrieve(self, query: str, *, top_k: int | None = None, where: Where | None = None) -> list[Document]:
-        check_query(query)
         with stage("embed"):
             self._check_embedder()
             vector = self.embedder.embed([query], role="query")[0]
@@ -55,5 +55,5 @@ class NaiveRAGTechnique:
                 f"embedding_model is {wanted!r}, but the embedder here is {fingerprint.model!r}; "
                 f"set embed_model: {wanted} in documents.yaml and ingest again, or take embedding_model out"
             )
-        if isinstance(self.store, EmbedderRecord):
-            self.store.check_embedder(fingerprint)
+        if self._recorded is not None:
+            check_embedder(self._recorded, fingerprint)

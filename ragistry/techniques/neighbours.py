@@ -94,7 +94,7 @@ def _around(
 def _run(
     hit: Document, place: Place, known: Mapping[Place | None, Document], taken: Container[Place | None], reach: int
 ) -> tuple[list[Document], int]:
-    """The consecutive chunks around a hit that nobody has taken, and the position of the hit among them."""
+    """The consecutive chunks around a hit that are not taken yet, and the position of the hit among them."""
     version = hit.metadata.get("source_hash")
 
     def side(step: int) -> list[Document]:

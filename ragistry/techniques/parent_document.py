@@ -13,7 +13,6 @@ from ragistry.protocols import DocumentStore, Technique
 from ragistry.techniques.neighbours import fetch_for, widened
 from ragistry.types import TOP_K_LIMIT, Document, Where
 from ragistry.utils.joined import joined_text
-from ragistry.utils.limits import check_top_k
 
 
 class ParentDocumentTechnique:
@@ -38,7 +37,7 @@ class ParentDocumentTechnique:
         self.store = store
 
     def retrieve(self, query: str, *, top_k: int | None = None, where: Where | None = None) -> list[Document]:
-        wanted = check_top_k(self.config.top_k if top_k is None else top_k)
+        wanted = self.config.top_k if top_k is None else top_k
         hits = self.base.retrieve(query, top_k=fetch_for(wanted), where=where)
         return widened(self.store, hits, reach=self.config.reach, top_k=wanted, where=where, choose=self._part)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from threading import RLock
 from typing import Any
 
 from ragistry.config.problems import Problems
@@ -15,7 +16,6 @@ from ragistry.techniques.check import Checked, check_entries
 from ragistry.techniques.entry import AUTO, DEFAULT_TECHNIQUE, WITH_WORDS, Entry, read_entries
 from ragistry.techniques.registered import RegisteredTechnique, told_of
 from ragistry.techniques.shape import RESOURCES, SETTING, takes_everything, wanted_resources
-from ragistry.utils.forking import brief_rlock
 from ragistry.utils.suggest import did_you_mean
 
 
@@ -36,7 +36,7 @@ class TechniqueRegistry:
         self._checked = checked
         self._resources = resources
         self._built: dict[str, RegisteredTechnique] = {}
-        self._lock = brief_rlock()
+        self._lock = RLock()
 
     @classmethod
     def load(cls, path: str | Path, resources: Mapping[str, Any] | None = None) -> TechniqueRegistry:

@@ -19,6 +19,7 @@ import pytest
 
 from ragistry.errors import QueryError
 from ragistry.protocols import Technique
+from ragistry.techniques.registered import RegisteredTechnique
 from ragistry.types import Document, ranked
 from ragistry.utils.where import matches, normalise
 
@@ -77,17 +78,17 @@ class TechniqueConformance:
     @pytest.mark.parametrize("query", ["", "  \n\t"])
     def test_refuses_an_empty_query(self, technique: Technique, query: str) -> None:
         with pytest.raises(QueryError):
-            technique.retrieve(query)
+            RegisteredTechnique("tested", technique).retrieve(query)
 
     @pytest.mark.parametrize("top_k", [0, -1, 10_000])
     def test_refuses_a_bad_limit(self, technique: Technique, top_k: int) -> None:
         with pytest.raises(QueryError):
-            technique.retrieve(self.query, top_k=top_k)
+            RegisteredTechnique("tested", technique).retrieve(self.query, top_k=top_k)
 
     @pytest.mark.parametrize("where", [{}, {"page": {"$around": 3}}, {"$and": []}])
     def test_refuses_a_malformed_condition(self, technique: Technique, where: Mapping[str, Any]) -> None:
         with pytest.raises(QueryError):
-            technique.retrieve(self.query, where=where)
+            RegisteredTechnique("tested", technique).retrieve(self.query, where=where)
 
     @pytest.mark.parametrize(
         "query", ["x" * 20_000, "日本語 العربية 🙂", "\x00 null", "'; DROP TABLE chunks; --", "AND OR ("]

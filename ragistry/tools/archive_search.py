@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass
 from functools import partial
+from threading import Lock
 from typing import TYPE_CHECKING, NamedTuple
 
 from ragistry.config.archive_settings import ArchiveSettings, clamped
@@ -16,7 +17,6 @@ from ragistry.library.archive_embeddings import query_embedder
 from ragistry.tools.archive_config import ChromaRagConfig
 from ragistry.tools.archive_merge import Found, merged
 from ragistry.types import Document, EmbedderFingerprint
-from ragistry.utils.forking import brief_lock
 from ragistry.utils.limits import check_query
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class ArchiveSearch:
         self.clients = Clients(settings.query_timeout)
         self.archives = [Archive(archive, settings, self.clients) for archive in config.archives]
         self._embedders: dict[Model, OpenAICompatibleEmbedder] = {}
-        self._lock = brief_lock()
+        self._lock = Lock()
 
     def search(self, query: str, top_k: int | None = None) -> ArchiveAnswer:
         """The best ``top_k`` passages of all archives, clamped to 1 to 20; None: as many as the environment says.

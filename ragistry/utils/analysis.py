@@ -21,12 +21,12 @@ from collections import Counter
 from collections.abc import Mapping
 from functools import cache, lru_cache
 from itertools import chain
+from threading import Lock
 from types import MappingProxyType
 from typing import Any
 
 import Stemmer
 
-from ragistry.utils.forking import brief_lock
 from ragistry.utils.languages import canonical_language, stemmer_name
 
 VERSION = 2
@@ -131,7 +131,7 @@ class _Analyser(dict[str, tuple[str, ...]]):
         algorithm = stemmer_name(language)
         self._stem = Stemmer.Stemmer(algorithm, 0).stemWord if algorithm else str
         self._old: dict[str, tuple[str, ...]] = {}
-        self._lock = brief_lock()  # a stemmer serves one thread at a time
+        self._lock = Lock()  # a stemmer serves one thread at a time
 
     def __missing__(self, token: str) -> tuple[str, ...]:
         with self._lock:

@@ -33,6 +33,11 @@ class CheckedChunks:
     metadatas: list[dict[str, Any]]
     vectors: Vectors
 
+    def picked(self, rows: Sequence[int]) -> CheckedChunks:
+        """Some of the chunks."""
+        ids, texts, metadatas = ([column[row] for row in rows] for column in (self.ids, self.texts, self.metadatas))
+        return CheckedChunks(ids, texts, metadatas, self.vectors[rows])  # type: ignore[arg-type]
+
 
 def check_chunks(
     chunks: Sequence[EmbeddedChunk], ids: Sequence[str] | None = None, *, dimension: int | None = None

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, fields
+from typing import TYPE_CHECKING
 
 from ragistry.errors import EmbeddingMismatchError, StoreCorruptError
 from ragistry.types import EmbedderFingerprint
+
+if TYPE_CHECKING:
+    from ragistry.protocols import LibraryStore
 
 UNKNOWN = ("", 0)
 
@@ -36,6 +40,16 @@ def check_same_embedder(
             f"the vectors in the store come from {recorded.provider} {recorded.model!r} ({was}), the embedder is "
             f"{given.provider} {given.model!r} ({now}); set embed_model in documents.yaml to the one that the store "
             f"was filled with, or {instead}"
+        )
+
+
+def check_embedder(store: LibraryStore, fingerprint: EmbedderFingerprint) -> None:
+    """Raise `EmbeddingMismatchError` if the vectors of the store come from another embedder."""
+    recorded = store.embedder()
+    if recorded is not None:
+        anew = "ingest again into another collection of the store (`collection` in documents.yaml)"
+        check_same_embedder(
+            recorded, fingerprint, instead="run `ragistry reembed`" if "reembed" in store.abilities else anew
         )
 
 

@@ -11,8 +11,10 @@ from ragistry.utils.shown import shown
 
 
 def check_query(query: Any) -> str:
-    """The query itself; raises `EmptyQueryError` where it has nothing to search for, `QueryError` for broken text."""
-    if not isinstance(query, str) or not query.strip():
+    """The query itself; raises `EmptyQueryError` if there is nothing to search for, `QueryError` for broken text."""
+    if not isinstance(query, str):
+        raise EmptyQueryError(f"query must be text, got {shown(query)}; give at least one word")
+    if not query.strip():
         raise EmptyQueryError(f"the query is empty: {shown(query)}; give at least one word")
     try:
         query.encode()

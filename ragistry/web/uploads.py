@@ -8,7 +8,7 @@ from pathlib import Path
 from uuid import uuid4
 
 from ragistry.errors import RagistryError
-from ragistry.protocols import SourceStore
+from ragistry.protocols import LibraryStore
 from ragistry.types import SourceInfo
 
 
@@ -43,14 +43,14 @@ class Uploads:
                 Path(path).unlink(missing_ok=True)
                 Path(path).parent.rmdir()
 
-    def forget_unneeded(self, store: SourceStore, paths: Iterable[str]) -> None:
+    def forget_unneeded(self, store: LibraryStore, paths: Iterable[str]) -> None:
         """Remove those of the files that are ours and that no source of any collection stands on."""
         left = _sources(store)
         if left is not None:
             self.forget(set(paths) - {info.source_path for info in left})
 
     @contextmanager
-    def swept(self, store: SourceStore, collection: str, brought: Collection[Path]) -> Iterator[None]:
+    def swept(self, store: LibraryStore, collection: str, brought: Collection[Path]) -> Iterator[None]:
         """Around what takes ``brought`` into a collection: of these files, and of those of the sources whose names they
         take, the ones that no source stands on afterwards are removed: they were replaced, or could not be taken in.
 
@@ -64,7 +64,7 @@ class Uploads:
             self.forget_unneeded(store, {*earlier, *(str(path.resolve()) for path in brought)})
 
 
-def _sources(store: SourceStore, collection: str | None = None) -> list[SourceInfo] | None:
+def _sources(store: LibraryStore, collection: str | None = None) -> list[SourceInfo] | None:
     """Those of every collection, also of one that is defined no more; None where the store cannot tell."""
     with suppress(RagistryError):
         return list(store.sources(collection))

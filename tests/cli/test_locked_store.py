@@ -27,7 +27,7 @@ def test_an_ingest_leaves_no_collection_that_was_made_for_it(busy: Run, tmp_path
     done = busy("ingest", "tea.txt", "-c", "new", "--create", "Something new")
     assert done.code == 1
     assert done.err.count("error: ") == 1
-    assert "is in use by process" in done.err
+    assert "is being written by process" in done.err
     after = (tmp_path / "config" / "documents.yaml").read_bytes()
     assert b"new" not in after
     assert [row["name"] for row in busy("collections", "list", "--json").json["collections"]] == ["brewing"]
@@ -37,7 +37,7 @@ def test_an_ingest_leaves_no_collection_that_was_made_for_it(busy: Run, tmp_path
 def test_a_rename_changes_nothing(busy: Run, tmp_path: Path) -> None:
     before = (tmp_path / "config" / "documents.yaml").read_bytes()
     done = busy("collections", "rename", "brewing", "pouring")
-    assert (done.code, "is in use by process" in done.err) == (1, True)
+    assert (done.code, "is being written by process" in done.err) == (1, True)
     assert (tmp_path / "config" / "documents.yaml").read_bytes() == before
     assert busy("search", "tea", "-c", "brewing").code == 0
 
@@ -46,6 +46,6 @@ def test_an_empty_collection_is_deleted(busy: Run) -> None:
     assert busy("collections", "add", "empty").code == 0
     assert busy("collections", "delete", "empty", "--yes").code == 0
     done = busy("collections", "delete", "brewing", "--yes")
-    assert (done.code, "is in use by process" in done.err) == (1, True)
+    assert (done.code, "is being written by process" in done.err) == (1, True)
     names = [row["name"] for row in busy("collections", "list", "--json").json["collections"]]
     assert names == ["brewing"]

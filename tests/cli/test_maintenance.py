@@ -28,16 +28,39 @@ def test_a_sound_store_is_said_to_be_so(filled: Run) -> None:
 
 
 def test_a_damaged_index_is_found_and_made_again(filled: Run, tmp_path: Path) -> None:
-    segment = next(path for path in (tmp_path / ".ragistry" / "lexical").iterdir() if path.suffix == ".idx")
+    segment = next(path for path in (tmp_path / ".ragistry" / "words").iterdir() if path.suffix == ".idx")
     segment.write_bytes(bytes(byte ^ 0x5A for byte in segment.read_bytes()))
     found = filled("verify")
     assert found.code == 1
-    assert "lexical" in found.out
+    assert "words" in found.out
     assert "`ragistry repair`" in found.err
     repaired = filled("repair", "--json")
-    assert len(repaired.json["repaired"]) == 1
+    assert (repaired.code, len(repaired.json["rebuilt"]), repaired.json["lost"]) == (0, 1, [])
     assert filled("verify").code == 0
     assert filled("search", "tea", "--technique", "bm25", "--json").json["total_results"] == 1
+
+
+def test_a_damaged_database_is_salvaged_and_what_was_lost_is_named(filled: Run, tmp_path: Path) -> None:
+    for name in range(40):
+        (tmp_path / f"{name}.txt").write_text(f"Oolong number {name} is steeped. " * 40, encoding="utf-8")
+    assert filled("ingest", *(f"{name}.txt" for name in range(40)), "--collection", "notes").code == 0
+    database = tmp_path / ".ragistry" / "store.db"
+    content = bytearray(database.read_bytes())
+    page = content.index(b"Oolong number 20 is") // 8192 * 8192
+    content[page : page + 8192] = b"\xa5" * 8192
+    database.write_bytes(content)
+    assert filled("verify").code == 1
+    repaired = filled("repair")
+    assert repaired.code == 1
+    assert "lost: " in repaired.out
+    assert "20.txt --collection notes`" in repaired.out
+    [kept] = tmp_path.glob(".ragistry/store.db.damaged-*")
+    assert f"kept: {kept}" in repaired.out
+    assert filled("ingest", "20.txt", "--collection", "notes").code == 0
+    assert filled("verify").code == 0
+    assert filled("repair", "--discard").out == f"removed: {kept.name}\n"
+    assert not kept.exists()
+    assert filled("repair", "--discard").out == "there is no damaged file to remove\n"
 
 
 def test_a_damaged_truth_is_said_plainly(filled: Run, tmp_path: Path) -> None:
@@ -57,7 +80,7 @@ def test_another_model_is_refused_until_reembed(filled: Run, monkeypatch: pytest
         assert refused.code == 1
         assert "all-MiniLM-L6-v2" in refused.err
         assert "`ragistry reembed`" in refused.err
-        assert filled("reembed", "--json").json == {"sources": 1, "model": "nomic-embed-text"}
+        assert filled("reembed", "--json").json == {"chunks": 1, "model": "nomic-embed-text"}
         assert filled("search", "tea", "--technique", "naive", "--json").json["total_results"] == 1
     monkeypatch.delenv("RAGISTRY_EMBED_MODEL")
     assert "nomic-embed-text" in filled("search", "tea", "--technique", "naive").err

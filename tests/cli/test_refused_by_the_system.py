@@ -74,7 +74,7 @@ def test_folders_that_cannot_be_read_are_named(tmp_path: Path) -> None:
     assert plainly("ingest", "n", "-c", "c", cwd=tmp_path).code == 0
     expected = {
         "n": (["ingest", "n/s.md", "-c", "c"], "'n/s.md'"),
-        ".ragistry": (["search", "x"], "the store in '.ragistry' cannot be opened: Permission denied; make the folder"),
+        ".ragistry": (["search", "x"], ".ragistry' cannot be opened: Permission denied; make the folder"),
         "config": (["search", "x"], "config/documents.yaml: cannot be read: Permission denied; make its folder"),
     }
     for folder, (words, said) in expected.items():
@@ -100,7 +100,7 @@ def test_a_library_raises_errors_of_ours_for_what_cannot_be_read(
 ) -> None:
     with open_workspace(tmp_path) as opened:
         monkeypatch.setattr("ragistry.stores.local.LocalStore.__init__", _refused)
-        with pytest.raises(StoreError, match=r"cannot be opened: Permission denied; .* data_dir \(default\)"):
+        with pytest.raises(StoreError, match="cannot be opened: Permission denied; .* data_dir"):
             opened.store  # noqa: B018, opened on use
     monkeypatch.setattr(Path, "exists", _refused)
     with pytest.raises(InvalidConfigError, match=r"(?s)documents\.yaml: cannot be read: .*techniques\.yaml: cannot be"):

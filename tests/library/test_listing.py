@@ -155,7 +155,7 @@ def test_what_a_store_keeps_in_the_folder_is_left_out(folder: Path) -> None:
         report = opened.library.ingest_folder(folder, "notes")
         assert report.added == ["sub/milk.txt", "tea.txt"]
         opened.library.search("price of milk", technique="bm25")
-        assert (data / "lexical" / "meta.json").exists()
+        assert (data / "words" / "meta.json").exists()
         (data / "own.txt").write_text("The owner may keep documents beside it.", encoding="utf-8")
         assert opened.library.ingest_folder(folder, "notes").added == ["data/own.txt"]
         assert opened.library.ingest_paths([data], "notes").added == ["own.txt"]

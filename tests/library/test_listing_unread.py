@@ -37,7 +37,7 @@ def test_one_such_file_is_told_in_the_singular(workspace: Workspace, tmp_path: P
 
 def test_nobody_is_told_of_pictures_hidden_files_and_what_a_store_keeps(workspace: Workspace, tmp_path: Path) -> None:
     names = ("logo.png", "style.css", "song.mp3", "LICENSE", ".hidden.docx", ".drafts/a.docx", "~$tea.docx")
-    folder = write(tmp_path / "in", "tea.md", *names, "store.db", "store.version", "repositories/page.html")
+    folder = write(tmp_path / "in", "tea.md", *names, "store.db", "lock", "repositories/page.html")
     assert workspace.library.ingest_folder(folder, "notes").warnings == []
 
 

@@ -30,6 +30,6 @@ def test_every_source_follows_with_its_ids_and_vectors(filled: Workspace) -> Non
 
 def test_a_name_that_is_taken_stops_all(filled: Workspace) -> None:
     filled.library.ingest_text("Prices rise.", "two.txt", "econ")
-    with pytest.raises(DuplicateChunkIDError, match="collection 'econ' has a source 'two.txt' already"):
+    with pytest.raises(DuplicateChunkIDError, match="collection 'econ' already has a source 'two.txt'"):
         filled.store.move_collection("notes", "econ")
     assert filled.library.list_sources("notes") == ["one.txt", "two.txt"]

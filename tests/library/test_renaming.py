@@ -8,11 +8,11 @@ import pytest
 
 from ragistry import Workspace
 from ragistry.errors import CollectionAlreadyExistsError, StoreError, StoreLockedError
-from ragistry.stores import lock
 from ragistry.tools.search_library import SearchLibraryTool
 from ragistry.types import EmbeddedChunk, Where
 from ragistry.utils.ids import chunk_id
 from tests.library.locking import locked
+from tests.stores.scripts import run
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ def between(filled: Workspace) -> Workspace:
 def test_on_a_locked_store_nothing_is_begun(filled: Workspace) -> None:
     library = filled.library
     before = library.collections.path.read_bytes()
-    with locked(filled.root), pytest.raises(StoreLockedError, match="is in use by process"):
+    with locked(filled.root), pytest.raises(StoreLockedError, match="is being written by process"):
         library.rename_collection("notes", "shelf")
     assert library.collections.path.read_bytes() == before
     assert library.search("tea", "notes").documents
@@ -42,27 +42,34 @@ def test_on_a_locked_store_nothing_is_begun(filled: Workspace) -> None:
 
 
 def test_nobody_else_writes_between_the_two_names(filled: Workspace) -> None:
-    writers: list[int] = []
+    refused: list[str] = []
     library = filled.library
-    library.collections.edited.append(lambda: writers.append(lock.users(filled.root / ".ragistry" / "store")))
+
+    def write_elsewhere() -> None:
+        code = (
+            "import sys; from ragistry.stores.local import LocalStore; from ragistry.errors import StoreLockedError\n"
+            "store = LocalStore(sys.argv[1], lock_timeout=0)\n"
+            "try: store.writing().__enter__()\n"
+            "except StoreLockedError: print('refused')"
+        )
+        refused.append(run(code, filled.root / ".ragistry").strip())
+
+    library.collections.edited.append(write_elsewhere)
     library.rename_collection("notes", "shelf")
-    assert writers == [1, 0], "the file is written with the new name, and without the old one"
+    assert refused == ["refused", ""], "the file is written with the new name, then without the old one"
 
 
 def test_a_rename_that_fails_half_way_says_so_and_is_completed_by_the_same_command(
     filled: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    library, move = filled.library, filled.store.move_source
+    library = filled.library
 
-    def failing(source: str, *names: str) -> int:
-        if source == "1.txt":
-            raise StoreError("the disk is full; make room")
-        return move(source, *names)
+    def failing(*_: str) -> int:
+        raise StoreError("the disk is full; make room")
 
     with monkeypatch.context() as patch:
-        patch.setattr("ragistry.library.moving.MovesCollections", StoreError)
-        patch.setattr(filled.store, "move_source", failing)
-        said = r"'notes' is called 'shelf' in .*the disk is full; make room.*the same rename.* completes it"
+        patch.setattr(filled.store, "move_collection", failing)
+        said = r"renamed 'notes' to 'shelf' in .*the disk is full; make room.*the same rename.* finishes it"
         with pytest.raises(StoreError, match=said):
             library.rename_collection("notes", "shelf")
     assert filled.store.count({"collection": "notes"}) > 0

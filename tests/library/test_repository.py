@@ -27,7 +27,7 @@ from ragistry.library.contract import get_collection, list_collections, search_c
 from ragistry.library.repository import Repositories
 from ragistry.library.repository_search import RepositoryTechnique
 from ragistry.library.source import Reading
-from ragistry.protocols import SourceStore, Technique
+from ragistry.protocols import LibraryStore, Technique
 from ragistry.techniques.bm25 import BM25Technique
 from ragistry.testing.hashed import hashed_embedding
 from ragistry.types import Document, EmbedderFingerprint
@@ -68,7 +68,7 @@ def chunks(repositories: Repositories, name: str = "widget-docs") -> dict[str, l
     return found
 
 
-def over_words(store: SourceStore) -> Technique:
+def over_words(store: LibraryStore) -> Technique:
     return BM25Technique({}, store=store)  # type: ignore[arg-type]
 
 

@@ -51,7 +51,7 @@ import sys
 from ragistry import open_workspace
 from ragistry.mcp import server, tools
 from ragistry.tools.search_library import SearchLibraryTool
-heavy = ("onnxruntime", "tokenizers", "chromadb", "tantivy", "httpx")
+heavy = ("onnxruntime", "tokenizers", "chromadb", "httpx")
 with open_workspace(sys.argv[1]) as opened:
     tool = SearchLibraryTool(opened.library)
     assert server.build_server(tool) and len(tools.listed(tool)) == 3

@@ -25,22 +25,23 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ChromaServer]:
 
 @pytest.fixture
 def served(server: ChromaServer) -> Iterator[ChromaStore]:
-    store = ChromaStore.connect(server.host, port=server.port, collection=f"c{uuid4().hex}")
+    store = ChromaStore(host=server.host, port=server.port, collection=f"c{uuid4().hex}")
     yield store
     store.close()
 
 
 @pytest.fixture(scope="session")
-def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ChromaStore]:
-    """An open directory, so that each test need not start an engine of its own."""
-    store = ChromaStore(tmp_path_factory.mktemp("engine") / "chroma")
-    yield store
+def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """An open Chroma directory, so that each test need not start an engine of its own."""
+    directory = tmp_path_factory.mktemp("engine") / "chroma"
+    store = ChromaStore(directory)
+    yield directory
     store.close()
 
 
 @pytest.fixture
-def embedded(engine: ChromaStore) -> Iterator[ChromaStore]:
-    store = ChromaStore(engine._connection.directory, collection=f"c{uuid4().hex}")
+def embedded(engine: Path) -> Iterator[ChromaStore]:
+    store = ChromaStore(engine, collection=f"c{uuid4().hex}")
     yield store
     store.close()
 

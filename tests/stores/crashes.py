@@ -1,10 +1,10 @@
-"""Ends a process at each step of a write, as a kill would. A script: see `test_local_crash`.
+"""Ends a process at each step of a write, as a kill would. A script for `test_local_crash`.
 
     python -m tests.stores.crashes SCENARIO BASE TARGET
 
-A child writes to a copy of the folder BASE and ends, without a word, before its first step; the next one before its
-second, until one gets through. Steps are the statements that change the database, what changes the folder, and what
-the indexes take in. For each child a line is printed: its folder, a tab, the step that it did not do.
+A child works on a copy of the folder BASE and exits without cleaning up before its first step; the next child exits
+before its second step, and so on until one completes. A step is an SQL statement that changes the database, a change
+of a file or folder, or a call that writes an index. Prints a line for each child: its folder, a tab, the step.
 """
 
 from __future__ import annotations
@@ -13,22 +13,24 @@ import os
 import shutil
 import sqlite3
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import wraps
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from ragistry.stores import database, lexical, local, stamp, vector_index
-from tests.stores.local_stores import ALL, put, version_of
+import numpy as np
+
+from ragistry.stores.local import LocalStore, vectors, words
+from ragistry.types import EmbedderFingerprint
+from tests.stores.local_stores import ALL, put, vector_of, version_of
 
 CHANGES = ("BEGIN IMMEDIATE", "INSERT", "UPDATE", "DELETE", "COMMIT", "CREATE", "PRAGMA wal", "PRAGMA journal_mode")
-FILE_EVENTS = ("os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.link")
+FILE_EVENTS = ("os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.link", "os.truncate", "shutil.rmtree")
 CRASHED = 77
 
 
 class Steps:
-    """Counts the steps of this process, and ends it before one of them."""
+    """Counts the steps of this process and ends it before one of them."""
 
     def __init__(self, folder: Path, last: int, report: int) -> None:
         self.folder, self.last, self.report = str(folder), last, report
@@ -37,7 +39,7 @@ class Steps:
         self.counts = False
 
     def step(self, name: str) -> None:
-        if not self.counts or name == self.name:  # one of many rows, files …
+        if not self.counts or name == self.name:  # one of many rows or files
             return
         self.name = name
         self.done += 1
@@ -46,110 +48,125 @@ class Steps:
             os._exit(CRASHED)
 
     def statement(self, sql: str) -> None:
-        # Of what is committed, the transaction decides; of one that only reads there is nothing to see.
-        if sql.startswith(CHANGES):
+        if sql.lstrip().startswith(CHANGES):
             self.step(" ".join(sql.split()[:3]))
 
     def event(self, event: str, arguments: tuple[Any, ...]) -> None:
-        if event not in ("open", *FILE_EVENTS) or not str(arguments[0]).startswith(self.folder):
+        if event not in ("open", *FILE_EVENTS):
             return
-        path = Path(os.fsdecode(arguments[0]))
+        path = os.fsdecode(arguments[0]) if isinstance(arguments[0], str | bytes | os.PathLike) else ""
+        if not path.startswith(self.folder) and (event == "open" or os.path.isabs(path)):
+            return
         writes = event != "open" or (isinstance(arguments[2], int) and arguments[2] & (os.O_WRONLY | os.O_RDWR))
-        # Who holds the lock is a note for people.
-        if writes and path.suffix not in (".lock", ".holder"):
-            self.step(f"{event} {path.name[:20]}")
+        if writes and not Path(path).name.startswith("lock"):
+            self.step(f"{event} {Path(path).name[:20]}")
 
     def around(self, owner: Any, name: str) -> None:
         call = getattr(owner, name)
 
         @wraps(call)
         def stepped(*arguments: Any, **options: Any) -> Any:
-            self.step(f"before {name}")
+            self.step(f"before {owner.__name__}.{name}")
             result = call(*arguments, **options)
-            self.step(f"after {name}")
+            self.step(f"after {owner.__name__}.{name}")
             return result
 
-        setattr(owner, name, staticmethod(stepped) if name == "build" else stepped)
+        setattr(owner, name, stepped)
 
     def install(self) -> None:
-        connect = database.Database._connect
+        connect = sqlite3.connect
 
-        def traced(owner: database.Database) -> sqlite3.Connection:
-            connection = connect(owner)
+        def traced(*arguments: Any, **options: Any) -> sqlite3.Connection:
+            connection = connect(*arguments, **options)
             connection.set_trace_callback(self.statement)
             return connection
 
-        database.Database._connect = traced
-        for index in (lexical.LexicalIndex, vector_index.VectorIndex):
-            self.around(index, "apply")
-            self.around(index, "build")
-        self.around(stamp.Stamp, "confirm")
+        sqlite3.connect = traced
+        for index in (words.WordIndex, vectors.VectorIndex):
+            self.around(index, "write")
         sys.addaudithook(self.event)
 
 
-def create(store: local.LocalStore) -> Iterator[None]:
+class Other:
+    """Another embedder."""
+
+    fingerprint = EmbedderFingerprint("test", "other", "", 8)
+
+    def embed(self, texts: Sequence[str], *, role: str = "document") -> Any:
+        return np.array([vector_of(f"other {text}") for text in texts], dtype=np.float32)
+
+
+def create(store: LocalStore) -> Iterator[None]:
     put(store, version_of("a.md", 1))
     yield
 
 
-def replace(store: local.LocalStore) -> Iterator[None]:
+def replace(store: LocalStore) -> Iterator[None]:
     yield
     put(store, version_of("a.md", 2))
-    store.search_text("source")
 
 
-def delete(store: local.LocalStore) -> Iterator[None]:
+def add(store: LocalStore) -> Iterator[None]:
+    yield
+    store.add_documents(version_of("c.md", 1))
+
+
+def delete(store: LocalStore) -> Iterator[None]:
     yield
     store.delete(where={"source_file": "b.md"})
 
 
-def move(store: local.LocalStore) -> Iterator[None]:
+def move(store: LocalStore) -> Iterator[None]:
     yield
     store.move_source("a.md", "c", "d")
 
 
-def clear(store: local.LocalStore) -> Iterator[None]:
+def rename(store: LocalStore) -> Iterator[None]:
+    yield
+    store.move_collection("c", "d")
+
+
+def clear(store: LocalStore) -> Iterator[None]:
     yield
     store.clear_collection()
 
 
-def rebuild(store: local.LocalStore) -> Iterator[None]:
-    (store.folder / "lexical" / "made-from.json").unlink()
+def reembed(store: LocalStore) -> Iterator[None]:
+    yield
+    store.reembed(Other())
+
+
+def flush(store: LocalStore) -> Iterator[None]:
+    put(store, version_of("a.md", 2))
+    yield
+    store.flush()
+
+
+def rebuild(store: LocalStore) -> Iterator[None]:
+    for name in ("words", "vectors"):
+        (store.folder / name / "stamp.json").unlink()
     yield
     store.search_text("source")
-
-
-def catch_up_vectors(store: local.LocalStore) -> Iterator[None]:
-    put(store, version_of("a.md", 2))
-    store.flush()
-    yield
     store.search(ALL)
 
 
-def rebuild_vectors(store: local.LocalStore) -> Iterator[None]:
-    (store.folder / "chroma" / "made-from.json").unlink()
+def repair(store: LocalStore) -> Iterator[None]:
     yield
-    store.search(ALL)
+    store.repair()
 
 
-SCENARIOS: dict[str, Callable[[local.LocalStore], Iterator[None]]] = {
+SCENARIOS: dict[str, Callable[[LocalStore], Iterator[None]]] = {
     scenario.__name__: scenario
-    for scenario in (create, replace, delete, move, clear, rebuild, catch_up_vectors, rebuild_vectors)
+    for scenario in (create, replace, add, delete, move, rename, clear, reembed, flush, rebuild, repair)
 }
-"""What is done to a store; the steps after ``yield`` count, of `create` all of them."""
-
-
-def open_store(scenario: str, folder: Path) -> local.LocalStore:
-    """The store as the scenario uses it: those with vectors always search the approximate index."""
-    vectors = scenario.endswith("vectors")
-    return local.LocalStore(folder, exclusive=vectors, graph_above=0 if vectors else local.GRAPH_ABOVE)
+"""What is done to a store; the steps after ``yield`` count, and all steps of `create`."""
 
 
 def child(scenario: str, folder: Path, last: int, report: int) -> None:
     steps = Steps(folder, last, report)
     steps.install()
     steps.counts = scenario == "create"
-    store = open_store(scenario, folder)
+    store = LocalStore(folder)
     scene = SCENARIOS[scenario](store)
     next(scene)
     steps.counts = True
@@ -159,8 +176,6 @@ def child(scenario: str, folder: Path, last: int, report: int) -> None:
 
 
 def main(scenario: str, base: Path, target: Path) -> None:
-    if scenario.endswith("vectors"):
-        import_module("chromadb")  # once, before the fork
     number, code = 0, CRASHED
     while code == CRASHED:
         number += 1

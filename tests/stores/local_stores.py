@@ -1,22 +1,17 @@
-"""Sources for tests of `LocalStore`, and what a store must show of them."""
+"""Sources for tests of `LocalStore`, and checks that a store holds them and finds them."""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ragistry.errors import StoreError
 from ragistry.stores.local import LocalStore
 from ragistry.types import Document, EmbeddedChunk
 from ragistry.utils.ids import chunk_id
-
-__all__ = [
-    "ALL", "LocalStore", "StoreError", "Truth", "check", "check_searches", "held", "ids_of", "marker", "moved", "put",
-    "same", "truth_of", "vector_of", "version_of", "whole_versions",
-]  # fmt: skip
 
 DIMENSION = 8
 ALL = [1.0] * DIMENSION
@@ -25,13 +20,13 @@ Truth = dict[tuple[str, str], list[EmbeddedChunk]]
 """The chunks of each source by collection and name."""
 
 
-def vector_of(text: str) -> list[float]:
+def vector_of(text: str, dimension: int = DIMENSION) -> list[float]:
     """A direction that the text decides."""
-    return np.random.default_rng(random.Random(text).randrange(2**32)).normal(size=DIMENSION).tolist()
+    return np.random.default_rng(random.Random(text).randrange(2**32)).normal(size=dimension).tolist()
 
 
 def marker(source_file: str, version: int) -> str:
-    """A word that stands in every chunk of this version of a source, and nowhere else."""
+    """A word in every chunk of this version of a source, and in no other."""
     return f"{source_file.replace('.', '')}v{version}"
 
 
@@ -52,14 +47,15 @@ def moved(chunks: Sequence[EmbeddedChunk], collection: str) -> list[EmbeddedChun
     return [chunk._replace(metadata={**chunk.metadata, "collection": collection}) for chunk in chunks]
 
 
-def put(store: Any, chunks: Sequence[EmbeddedChunk]) -> None:
-    """Ingest a source."""
-    origin = chunks[0].metadata
-    store.replace_source(origin["collection"], origin["source_file"], chunks)
+def put(store: Any, *sources: Sequence[EmbeddedChunk]) -> None:
+    """Ingest sources."""
+    for chunks in sources:
+        origin = chunks[0].metadata
+        store.replace_source(origin["collection"], origin["source_file"], chunks)
 
 
 def truth_of(*sources: Sequence[EmbeddedChunk]) -> Truth:
-    """What a store holds that has these sources."""
+    """What a store with these sources holds."""
     return {(s[0].metadata["collection"], s[0].metadata["source_file"]): list(s) for s in sources if s}
 
 
@@ -69,7 +65,7 @@ def ids_of(chunks: Sequence[EmbeddedChunk]) -> list[str]:
 
 
 def held(store: LocalStore) -> Truth:
-    """What a store holds by its own account; each source must be whole, as `sources` and `scan` tell it."""
+    """What the store holds; `sources` and `scan` must agree."""
     found: Truth = {}
     documents = list(store.scan())
     vectors = store.vectors([document.id for document in documents])
@@ -78,20 +74,22 @@ def held(store: LocalStore) -> Truth:
         found.setdefault(key, []).append(EmbeddedChunk(document.content, document.metadata, vector))
     for chunks in found.values():
         chunks.sort(key=lambda chunk: chunk.metadata["chunk_index"])
-    listed = {(info.collection, info.source_file): (info.chunks, info.source_hash) for info in store.sources()}
-    assert listed == {key: (len(chunks), chunks[0].metadata["source_hash"]) for key, chunks in found.items()}
+    listed = {(info.collection, info.source_file): info for info in store.sources()}
+    assert {key: info.chunks for key, info in listed.items()} == {key: len(chunks) for key, chunks in found.items()}
+    for key, info in listed.items():
+        assert info.source_hash in ("", found[key][0].metadata["source_hash"])
     return found
 
 
 def same(found: Truth, expected: Truth) -> bool:
-    """Whether texts and metadata are the same."""
+    """Whether texts and metadata are equal."""
     return {k: [c[:2] for c in v] for k, v in found.items()} == {k: [c[:2] for c in v] for k, v in expected.items()}
 
 
 def whole_versions(documents: Sequence[Document]) -> dict[str, str]:
-    """The version of each source in a search that found all of its chunks; each must be of one, and complete.
+    """The version of each source in a search that found all chunks; each source must be of one version and complete.
 
-    A version has ``2 + version % 3`` chunks; the first of all, three.
+    A version has ``2 + version % 3`` chunks; the first version has three.
     """
     found: dict[str, list[str]] = {}
     for document in documents:
@@ -103,7 +101,7 @@ def whole_versions(documents: Sequence[Document]) -> dict[str, str]:
 
 
 def check_searches(store: LocalStore, truth: Truth, *, every: int = 1) -> None:
-    """Every chunk (or one in so many) is found by its own vector and by its words, and nothing else is."""
+    """Every chunk, or one in ``every``, is found by its vector; every source is found by its words; nothing else is."""
     chunks = [chunk for source in truth.values() for chunk in source]
     for chunk in chunks[::every]:
         [found] = store.search(chunk.embedding, 1)
@@ -119,8 +117,18 @@ def check_searches(store: LocalStore, truth: Truth, *, every: int = 1) -> None:
 
 
 def check(store: LocalStore, truth: Truth, *, every: int = 1) -> None:
-    """All that the store says agrees with these sources and no others, and its files are sound."""
+    """The store holds exactly these sources, finds them, and its files are sound."""
     found = held(store)
     assert same(found, truth), (sorted(found), sorted(truth))
     check_searches(store, truth, every=every)
     assert store.verify() == []
+
+
+def garble(path: Path, start: int, content: bytes | int = 64) -> None:
+    """Overwrite part of a file; a number inverts so many bytes."""
+    with path.open("r+b") as file:
+        file.seek(start)
+        if isinstance(content, int):
+            content = bytes(byte ^ 0xA5 for byte in file.read(content))
+        file.seek(start)
+        file.write(content)

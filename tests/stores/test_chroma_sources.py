@@ -1,94 +1,163 @@
-"""A source in ChromaDB that was interrupted on its way in is known, and whole again after the next ingest."""
+"""Sources in ChromaDB, which has no transactions: what is found and listed of one whose write was interrupted."""
 
 from __future__ import annotations
 
+from collections import Counter
 from contextlib import closing
+from threading import Thread
+from uuid import uuid4
 
+import chromadb
 import pytest
+from chromadb.api.models.Collection import Collection
 
-from ragistry.errors import StoreError
-from ragistry.stores import chroma_records
+from ragistry.errors import DuplicateChunkIDError, StoreError
 from ragistry.stores.chroma import ChromaStore
-from ragistry.testing.stores.chunks import EAST, source
+from ragistry.testing.stores.chunks import EAST, NORTH_EAST, chunk, source
 
 
 class InterruptedWriteError(StoreError):
     pass
 
 
-@pytest.fixture
-def small(tmp_path):
-    """A store that writes two chunks at a time."""
-    with closing(ChromaStore(tmp_path / "chroma", batch_size=2)) as store:
+@pytest.fixture(params=["embedded", "served"])
+def small(request, engine, server):
+    """A store that writes two chunks at a time: of a directory or of a server."""
+    place = {"path": engine} if request.param == "embedded" else {"host": server.host, "port": server.port}
+    with closing(ChromaStore(**place, collection=f"c{uuid4().hex}", batch_size=2)) as store:
         yield store
 
 
-def interrupt(monkeypatch, call: str, after: int) -> None:
-    """Let `call` of ChromaDB fail when it has succeeded so many times."""
-    from chromadb.api.models.Collection import Collection
+@pytest.fixture
+def interrupted(monkeypatch):
+    """Run a write, and let a method of ChromaDB's collection fail after so many calls."""
 
-    original, done = getattr(Collection, call), []
+    def run(write, method: str, after: int) -> None:
+        original, done = getattr(Collection, method), []
 
-    def failing(self, *arguments, **options):
-        if len(done) == after:
-            raise InterruptedWriteError("interrupted")
-        done.append(1)
-        return original(self, *arguments, **options)
+        def failing(self, *arguments, **options):
+            if len(done) == after:
+                raise InterruptedWriteError("interrupted")
+            done.append(1)
+            return original(self, *arguments, **options)
 
-    monkeypatch.setattr(Collection, call, failing)
+        with monkeypatch.context() as patch:
+            patch.setattr(Collection, method, failing)
+            with pytest.raises(InterruptedWriteError):
+                write()
+
+    return run
 
 
-@pytest.mark.parametrize("old", [0, 3, 5, 7])
+def put(store: ChromaStore, version: str, chunks: int, collection: str = "c") -> None:
+    texts = [f"{version} {i}" for i in range(chunks)]
+    store.replace_source(collection, "f.md", source(collection, "f.md", texts, version))
+
+
+def found(store: ChromaStore, top_k: int = 10, **options) -> list[str]:
+    return sorted(document.content for document in store.search(EAST, top_k, **options))
+
+
+def listed(store: ChromaStore) -> list[tuple[str, int, str]]:
+    return [(info.collection, info.chunks, info.source_hash) for info in store.sources()]
+
+
+@pytest.mark.parametrize("old", [0, 3, 7])
 @pytest.mark.parametrize("after", [0, 1, 2])
-def test_a_source_interrupted_between_batches_is_listed_without_its_hash(small, monkeypatch, old, after):
-    small.replace_source("c", "f.md", source("c", "f.md", [f"old {i}" for i in range(old)]))
-    with monkeypatch.context() as patch:
-        interrupt(patch, "upsert", after)
-        with pytest.raises(InterruptedWriteError):
-            small.replace_source("c", "f.md", source("c", "f.md", [f"new {i}" for i in range(5)]))
-    assert [info.source_hash for info in small.sources()] == [""] * bool(old or after)
-    small.replace_source("c", "f.md", source("c", "f.md", [f"new {i}" for i in range(5)]))
-    assert [(info.chunks, info.source_hash) for info in small.sources()] == [(5, "h")]
-    assert sorted(document.content for document in small.scan()) == [f"new {i}" for i in range(5)]
+def test_a_source_interrupted_between_batches_has_no_hash_until_the_next_ingest(small, interrupted, old, after):
+    put(small, "old", old)
+    interrupted(lambda: put(small, "new", 5), "upsert", after)
+    assert [source_hash for _, _, source_hash in listed(small)] == [""] * bool(old or after)
+    put(small, "new", 5)
+    assert listed(small) == [("c", 5, "new")]
+    assert found(small) == [f"new {i}" for i in range(5)]
 
 
-def test_a_source_interrupted_before_its_old_chunks_went_is_listed_without_its_hash(small, monkeypatch):
-    small.replace_source("c", "f.md", source("c", "f.md", ["old 0", "old 1", "old 2"]))
-    with monkeypatch.context() as patch:
-        interrupt(patch, "delete", 0)
-        with pytest.raises(InterruptedWriteError):
-            small.replace_source("c", "f.md", source("c", "f.md", ["new 0"]))
-    assert [(info.chunks, info.source_hash) for info in small.sources()] == [(3, "")]
+def test_a_source_of_one_batch_is_replaced_in_one_piece(small, interrupted):
+    put(small, "old", 2)
+    interrupted(lambda: put(small, "new", 2), "upsert", 0)
+    assert listed(small) == [("c", 2, "old")]
+    assert found(small) == ["old 0", "old 1"]
 
 
-def test_a_source_of_one_batch_is_replaced_in_one_piece(small, monkeypatch):
-    small.replace_source("c", "f.md", source("c", "f.md", ["old 0", "old 1"]))
-    with monkeypatch.context() as patch:
-        interrupt(patch, "upsert", 0)
-        with pytest.raises(InterruptedWriteError):
-            small.replace_source("c", "f.md", source("c", "f.md", ["new 0", "new 1"]))
-    assert [(info.chunks, info.source_hash) for info in small.sources()] == [(2, "h")]
-    assert sorted(document.content for document in small.search(EAST)) == ["old 0", "old 1"]
+def test_old_chunks_that_are_not_yet_deleted_are_not_found(small, interrupted):
+    put(small, "old", 5)
+    interrupted(lambda: put(small, "new", 2), "delete", 0)
+    assert (small.count(), listed(small)) == (5, [("c", 5, "")])
+    assert found(small) == ["new 0", "new 1"]
 
 
-def test_a_large_source_is_written_in_batches_with_its_record_last(small):
-    small.replace_source("c", "f.md", source("c", "f.md", [f"text {i}" for i in range(7)]))
-    assert [(info.chunks, info.source_hash) for info in small.sources()] == [(7, "h")]
-    stored = chroma_records.rows(small._rows, chroma_records.matching_ids(small._rows, None))
-    assert [row.metadata["ragistry:source_chunks"] for row in stored.values() if row.text == "text 0"] == [7]
-    assert all("ragistry:source_chunks" not in row.metadata for row in stored.values() if row.text != "text 0")
-    assert all("ragistry:source_chunks" not in document.metadata for document in small.scan())
+@pytest.mark.parametrize("after", [1, 2])
+def test_new_chunks_are_not_found_before_the_last_batch_is_written(small, interrupted, after):
+    put(small, "old", 6)
+    interrupted(lambda: put(small, "new", 6), "upsert", after)
+    assert found(small) == ["old 0", *(f"old {i}" for i in range(1 + 2 * after, 6))]
 
 
-def test_an_interrupted_move_leaves_the_source_where_it_was(small, monkeypatch):
-    small.replace_source("a", "f.md", source("a", "f.md", ["one", "two", "three"]))
-    with monkeypatch.context() as patch:
-        interrupt(patch, "upsert", 1)
-        with pytest.raises(InterruptedWriteError):
-            small.move_source("f.md", "a", "b")
-    assert [(info.collection, info.source_hash) for info in small.sources()] == [("a", "h"), ("b", "")]
+@pytest.mark.parametrize("where", [None, {"collection": "c"}, {"source_file": {"$gt": "a"}}])
+def test_a_search_finds_other_chunks_in_place_of_outdated_ones(small, interrupted, where):
+    put(small, "old", 9)
+    interrupted(lambda: put(small, "new", 1), "delete", 0)
+    small.add_documents([chunk(f"other {i}", NORTH_EAST, collection="c", source_file="g.md") for i in range(4)])
+    assert [text.split()[0] for text in found(small, 3, where=where)] == ["new", "other", "other"]
 
 
-def test_chunks_added_one_by_one_are_a_source_that_has_yet_to_be_ingested(small):
-    small.add_documents(source("c", "f.md", ["one", "two"]))
-    assert [(info.source_file, info.chunks, info.source_hash) for info in small.sources()] == [("f.md", 2, "")]
+def test_the_commit_record_is_not_shown(small):
+    chunks = source("c", "f.md", ["one", "two", "three"])
+    small.replace_source("c", "f.md", chunks)
+    assert {document.content: document.metadata for document in small.scan()} == {c.text: c.metadata for c in chunks}
+
+
+def test_chunks_that_were_added_one_by_one_are_found_and_their_source_is_incomplete(small):
+    small.add_documents(source("c", "f.md", ["one", "two"], "1") + source("c", "g.md", ["three"], "2")[1:])
+    small.add_documents([chunk("alone", collection="c", source_file="h.md", chunk_index=3, source_hash="9")])
+    assert found(small) == ["alone", "one", "two"]
+    assert [source_hash for _, _, source_hash in listed(small)] == ["", ""]
+
+
+def test_a_vector_without_its_text_is_not_found(server):
+    name = f"c{uuid4().hex}"
+    with closing(ChromaStore(host=server.host, port=server.port, collection=name)) as store:
+        client = chromadb.HttpClient(server.host, server.port)
+        client.get_collection(name, embedding_function=None).add(ids=["bare"], embeddings=[EAST])
+        client._server._session.close()
+        store.add_documents([chunk("text")])
+        assert found(store) == ["text"]
+
+
+@pytest.mark.parametrize(("method", "after"), [("upsert", 0), ("upsert", 1), ("delete", 0)])
+def test_an_interrupted_move_is_completed_by_a_repeated_one(small, interrupted, method, after):
+    put(small, "v", 3, "a")
+    interrupted(lambda: small.move_collection("a", "b"), method, after)
+    assert ("a", 3, "v") in listed(small)
+    assert small.move_collection("a", "b") == 3
+    assert listed(small) == [("b", 3, "v")]
+    assert found(small) == ["v 0", "v 1", "v 2"]
+
+
+def test_an_interrupted_move_does_not_overwrite_a_newer_source(small, interrupted):
+    put(small, "v", 3, "a")
+    interrupted(lambda: small.move_source("f.md", "a", "b"), "upsert", 1)
+    put(small, "newer", 2, "b")
+    with pytest.raises(DuplicateChunkIDError, match="collection 'b' has a source 'f.md'"):
+        small.move_source("f.md", "a", "b")
+    assert listed(small) == [("a", 3, "v"), ("b", 2, "newer")]
+
+
+def test_readers_of_a_server_see_one_version_while_a_source_is_replaced(server):
+    name = f"c{uuid4().hex}"
+    with closing(ChromaStore(host=server.host, port=server.port, collection=name)) as reader:
+        put(reader, "a", 40)
+
+        def write() -> None:
+            with closing(ChromaStore(host=server.host, port=server.port, collection=name)) as writer:
+                for turn in range(16):
+                    put(writer, *(("b", 30), ("a", 40))[turn % 2])
+
+        writing, seen = Thread(target=write), Counter[frozenset[str]]()
+        writing.start()
+        while writing.is_alive():
+            seen[frozenset(document.content[:1] for document in reader.search(EAST, 100))] += 1
+        writing.join()
+    assert seen.keys() <= {frozenset("a"), frozenset("b")}
+    assert sum(seen.values()) > 10

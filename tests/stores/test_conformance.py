@@ -1,21 +1,21 @@
-"""Every store does what every store must do."""
+"""Every store that is not local does what every store must do."""
 
 from __future__ import annotations
 
 import pytest
 
-from ragistry.testing.stores import DocumentStoreConformance, EmbedderRecordConformance, SourceStoreConformance
-from tests.stores.memory_store import MemoryStore
+from examples.own_store import DictStore
+from ragistry.testing.stores import DocumentStoreConformance, LibraryStoreConformance
 
 
-class Conformance(DocumentStoreConformance, EmbedderRecordConformance, SourceStoreConformance):
+class Conformance(DocumentStoreConformance, LibraryStoreConformance):
     pass
 
 
-class TestMemoryStore(Conformance):
+class TestDictStore(Conformance):
     @pytest.fixture
     def store(self):
-        return MemoryStore()
+        return DictStore()
 
 
 class TestChromaStoreEmbedded(Conformance):

@@ -1,38 +1,22 @@
-"""The embedded store does what every store must do, whichever way it searches."""
+"""`LocalStore` passes the suites that ship, also with settings that make a small store behave as a large one."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from ragistry.stores.local import LocalStore
-from ragistry.testing.stores import (
-    DocumentStoreConformance,
-    EmbedderRecordConformance,
-    SourceStoreConformance,
-    TextSearchConformance,
-)
+from ragistry.testing.stores import DocumentStoreConformance, LibraryStoreConformance, TextSearchConformance
+
+SETTINGS: dict[str, dict[str, Any]] = {"default": {}, "sketches": {"exact_below": 0}, "exclusive": {"exclusive": True}}
 
 
-class TestLocalStore(
-    DocumentStoreConformance, EmbedderRecordConformance, SourceStoreConformance, TextSearchConformance
-):
-    @pytest.fixture
-    def store(self, tmp_path: Path) -> Iterator[LocalStore]:
-        store = LocalStore(tmp_path / "local")
-        yield store
-        store.close()
-
-
-class TestLocalStoreWithTheApproximateIndex(
-    DocumentStoreConformance, EmbedderRecordConformance, SourceStoreConformance
-):
-    """Every search without a condition asks ChromaDB."""
-
-    @pytest.fixture
-    def store(self, tmp_path: Path) -> Iterator[LocalStore]:
-        store = LocalStore(tmp_path / "local", exclusive=True, graph_above=0)
+class TestLocalStore(DocumentStoreConformance, LibraryStoreConformance, TextSearchConformance):
+    @pytest.fixture(params=SETTINGS)
+    def store(self, request: pytest.FixtureRequest, quick_path: Path) -> Iterator[LocalStore]:
+        store = LocalStore(quick_path / "local", **SETTINGS[request.param])
         yield store
         store.close()

@@ -1,41 +1,46 @@
-"""What was deleted is gone from the disk, not only from the answers."""
+"""Deleted text is in no file of the store."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from ragistry.stores.database import BUSY_SECONDS
 from ragistry.stores.local import LocalStore
 from ragistry.testing.stores.chunks import chunk
-from tests.stores.local_stores import ALL, check, ids_of, put, truth_of, vector_of, version_of
+from tests.stores.local_stores import ALL, check, put, truth_of, vector_of, version_of
 
 SECRETS = ("The codename is Heliotrope-77", "a title of confidence", "annex.md")
+OTHERS = [version_of(f"{number}.md", 1) for number in range(20)]
 
 
-def secret() -> list:
+def secret() -> list[Any]:
     origin = {"collection": "c", "source_file": SECRETS[2], "source": f"/in/{SECRETS[2]}", "source_hash": "h"}
-    text = f"{SECRETS[0]}, which nobody may read. " * 30
+    text = f"{SECRETS[0]}, which must stay secret. " * 30
     return [
         chunk(f"{text}{index}", vector_of(f"secret {index}"), **origin, chunk_index=index, title=SECRETS[1])
         for index in range(3)
     ]
 
 
-def found_in(folder: Path) -> set[str]:
-    """The files in which some of it can be read."""
+def files_with(folder: Path, *secrets: bytes) -> set[str]:
+    """The files that contain one of them."""
     files = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-    return {path.name for path, content in files.items() if any(part.encode() in content for part in SECRETS)}
+    return {path.name for path, content in files.items() if any(part in content for part in secrets)}
+
+
+def found_in(folder: Path) -> set[str]:
+    return files_with(folder, *(part.encode() for part in SECRETS))
 
 
 WAYS: dict[str, Callable[[LocalStore], object]] = {
     "by ids": lambda store: store.delete(ids=[d.id for d in store.scan({"source_file": SECRETS[2]})]),
     "by a condition": lambda store: store.delete(where={"title": SECRETS[1]}),
-    "by replacing it with nothing": lambda store: store.replace_source("c", SECRETS[2], []),
-    "with everything": lambda store: store.clear_collection(),
+    "by replacing it with no chunks": lambda store: store.replace_source("c", SECRETS[2], []),
+    "by clearing": lambda store: store.clear_collection(),
 }
 
 
@@ -43,74 +48,65 @@ WAYS: dict[str, Callable[[LocalStore], object]] = {
 @pytest.mark.parametrize("reopened", [False, True])
 def test_deleted_text_is_in_no_file(quick_path: Path, way: str, reopened: bool) -> None:
     folder = quick_path / "local"
-    options = {"exclusive": True, "graph_above": 0}
-    store = LocalStore(folder, **options)
-    for number in range(20):
-        put(store, version_of(f"{number}.md", 1))
-    put(store, secret())
+    store = LocalStore(folder)
+    put(store, *OTHERS, secret())
     assert len(store.search_text("Heliotrope")) == 3
     assert len(store.search(ALL, 100)) == 63
     if reopened:
         store.close()
-        store = LocalStore(folder, **options)
+        store = LocalStore(folder)
     assert found_in(folder) & {"store.db", "store.db-wal"}
     with closing(store):
         WAYS[way](store)
         assert found_in(folder) == set()
         assert store.search_text("Heliotrope") == []
-        assert len(store.search(ALL, 100)) == (0 if "everything" in way else 60)
+        assert len(store.search(ALL, 100)) == (0 if way == "by clearing" else 60)
     assert found_in(folder) == set()
 
 
-def test_a_text_that_was_replaced_is_gone_when_the_store_is_closed(quick_path: Path) -> None:
+def test_replaced_text_is_in_no_file_when_the_store_is_closed(quick_path: Path) -> None:
     folder = quick_path / "local"
     with closing(LocalStore(folder)) as store:
         put(store, secret())
-        store.replace_source(
-            "c", SECRETS[2], [c._replace(text="x", metadata={**c.metadata, "title": ""}) for c in secret()]
-        )
-    content = b"".join(path.read_bytes() for path in folder.rglob("*") if path.is_file())
-    assert not any(part.encode() in content for part in SECRETS[:2])
+        put(store, [c._replace(text="x", metadata={**c.metadata, "title": ""}) for c in secret()])
+    assert files_with(folder, *(part.encode() for part in SECRETS[:2])) == set()
 
 
-def test_a_reader_that_looks_on_delays_a_deletion_only_a_little(quick_path: Path) -> None:
+def test_deleted_vectors_are_overwritten_when_the_index_follows(quick_path: Path) -> None:
+    folder = quick_path / "local"
+    with closing(LocalStore(folder)) as store:
+        put(store, *OTHERS, secret())
+        [vector] = store.vectors([d.id for d in store.scan({"chunk_index": 1, "title": SECRETS[1]})])
+        store.flush()
+        assert files_with(folder, vector.tobytes()) >= {"vectors"}
+        store.delete(where={"title": SECRETS[1]})
+    assert files_with(folder, vector.tobytes()) == set()
+    with closing(LocalStore(folder)) as store:
+        check(store, truth_of(*OTHERS))
+
+
+def test_a_reader_delays_a_deletion_only_a_little_and_the_next_one_erases(quick_path: Path) -> None:
     folder = quick_path / "local"
     with closing(LocalStore(folder)) as store, closing(LocalStore(folder)) as other:
         put(store, secret())
-        with other._state.read() as (connection, _):
-            assert connection.execute("SELECT count(*) FROM chunks").fetchone() == (3,)
-            assert store.delete(where={"title": SECRETS[1]}) == 3
-            assert connection.execute("SELECT count(*) FROM chunks").fetchone() == (3,)
+        scan = other.scan(batch=1)
+        next(scan)
+        assert store.delete(where={"title": SECRETS[1]}) == 3
+        assert len(list(scan)) == 2
         assert found_in(folder) != set()
-        store.delete(ids=[])
+        store.delete(ids=["none"])
         assert found_in(folder) == set()
 
 
-def test_repair_takes_vectors_that_were_deleted_out_of_the_files(quick_path: Path) -> None:
-    kept, chunks = version_of("a.md", 1), version_of("gone.md", 1)
+def test_a_damaged_file_that_repair_kept_is_erased_by_discard_kept(quick_path: Path) -> None:
     folder = quick_path / "local"
-    with closing(LocalStore(folder, exclusive=True, graph_above=0)) as store:
-        put(store, kept)
-        put(store, chunks)
-        [vector] = store.vectors(ids_of(chunks)[:1])
-        assert len(store.search(ALL)) == 6
-
-        def files() -> list[str]:
-            return [path.name for path in folder.rglob("*") if path.is_file() and vector.tobytes() in path.read_bytes()]
-
-        store.delete(where={"source_file": "gone.md"})
-        assert len(store.search(ALL)) == 3
-        assert files()
-        assert store.verify() == []
-        assert store.repair() == ["chroma: keeping 3 vectors in its files that were deleted"]
-        assert files() == []
-        assert store.repair() == []
-        check(store, truth_of(kept))
-
-
-def test_a_deletion_that_could_not_be_wiped_leaves_later_writes_their_patience(quick_path: Path) -> None:
-    with closing(LocalStore(quick_path / "local")) as store:
-        database = store._state.database
-        with database.write() as connection:
-            database.erase()  # not possible within a transaction
-        assert connection.execute("PRAGMA busy_timeout").fetchone() == (BUSY_SECONDS * 1000,)
+    with closing(LocalStore(folder)) as store:
+        put(store, secret())
+    path = folder / "store.db"
+    path.write_bytes(path.read_bytes().replace(b"which must stay secret. 2", b"which must stay secret. 3"))
+    with closing(LocalStore(folder)) as store:
+        assert store.repair().again == (("c", SECRETS[2]),)
+        store.clear_collection()
+        assert found_in(folder) == {"store.db.damaged-1"}
+        store.discard_kept()
+        assert found_in(folder) == set()

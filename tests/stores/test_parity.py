@@ -1,4 +1,4 @@
-"""Random operations, played on ChromaDB and on the plainest store there is: both answer the same.
+"""Random operations, played on a store and on the plainest store there is: both answer the same.
 
 Each game is decided by its number, which a failure shows; `RAGISTRY_PARITY_GAMES=100` plays more of them.
 """
@@ -7,40 +7,30 @@ from __future__ import annotations
 
 import os
 import random
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from examples.own_store import DictStore
 from ragistry.errors import RagistryError
+from ragistry.protocols import LibraryStore
 from ragistry.stores.chroma import ChromaStore
+from ragistry.stores.local import LocalStore
 from ragistry.types import EmbeddedChunk
+from ragistry.utils.analysis import analyse
 from ragistry.utils.where import COMPARISONS
-from tests.stores.memory_store import MemoryStore
 
 GAMES = int(os.environ.get("RAGISTRY_PARITY_GAMES", "3"))
-MOVES = 40
+MOVES = 50
 DIMENSION = 6
-VALUES: tuple[Any, ...] = (
-    0,
-    1,
-    2,
-    1.0,
-    0.5,
-    -1.5,
-    True,
-    False,
-    "",
-    "a",
-    "b",
-    [1, 2],
-    [1.0],
-    ["a", "b"],
-    [True],
-    None,
-    [],
-)
-SCALARS = tuple(value for value in VALUES if value is not None and not isinstance(value, list))
+SCALARS: tuple[Any, ...] = (0, 1, 2, 1.0, 0.5, -1.5, True, False, "", "a", "b")
+VALUES: tuple[Any, ...] = (*SCALARS, [1, 2], [1.0], ["a", "b"], [True], None, [])
 KEYS = ("k", "page", "has_code")
+LOCAL_SETTINGS: tuple[dict[str, Any], ...] = ({}, {"exact_below": 0}, {"exact_below": 5}, {"exclusive": True})
 
 
 def vector(rng: random.Random) -> list[float]:
@@ -62,17 +52,27 @@ def condition(rng: random.Random, depth: int = 2) -> dict[str, Any]:
     return {key: {op: rng.choice(SCALARS)}}
 
 
-class Game:
-    def __init__(self, number: int, chroma: ChromaStore) -> None:
-        self.rng = random.Random(number)
-        self.chroma, self.memory = chroma, MemoryStore()
+def answer(store: Any, call: str, *arguments: Any, **options: Any) -> Any:
+    """What the call gives, in an order that is the same for both; the kind of error if it raises one."""
+    try:
+        result = getattr(store, call)(*arguments, **options)
+    except RagistryError as error:
+        return type(error)
+    if call == "sources":  # each store decides when a source that lost its first chunk was ingested
+        return [replace(info, ingested_at=0.0) for info in result]
+    return sorted(result, key=lambda document: document.id) if call == "scan" else result
 
-    def both(self, call: str, *arguments: Any, **options: Any) -> tuple[Any, Any]:
-        return answer(self.chroma, call, arguments, options), answer(self.memory, call, arguments, options)
+
+class Game:
+    """``reopen``: gives the store anew, with other settings."""
+
+    def __init__(self, number: int, store: LibraryStore, reopen: Callable[[random.Random], LibraryStore]) -> None:
+        self.rng = random.Random(number)
+        self.store, self.plain, self.open = store, DictStore(), reopen
 
     def same(self, call: str, *arguments: Any, **options: Any) -> None:
-        chroma, memory = self.both(call, *arguments, **options)
-        assert chroma == memory, f"{call}{arguments!r:.300} {options!r:.300}"
+        found, expected = (answer(store, call, *arguments, **options) for store in (self.store, self.plain))
+        assert found == expected, f"{call}{arguments!r:.300} {options!r:.300}"
 
     def ids(self) -> list[str]:
         return [f"id{self.rng.randrange(30)}" for _ in range(self.rng.randint(1, 8))]
@@ -91,21 +91,36 @@ class Game:
     def search(self) -> None:
         query, top_k = vector(self.rng), self.rng.choice((1, 3, 10, 50))
         where = condition(self.rng) if self.rng.random() < 0.7 else None
-        found, expected = self.both("search", query, top_k, where=where)
+        found, expected = (answer(store, "search", query, top_k, where=where) for store in (self.store, self.plain))
         if isinstance(expected, type):
             assert found is expected
             return
-        true = {document.id: document for document in self.memory.search(query, 1000, where=where)}
+        true = {document.id: document for document in self.plain.search(query, 1000, where=where)}
         assert [d.score for d in found] == pytest.approx([d.score for d in expected], abs=1e-4), (top_k, where)
         assert [d.score for d in found] == pytest.approx([true[d.id].score for d in found], abs=1e-4), (top_k, where)
         assert [(d.content, d.metadata) for d in found] == [(true[d.id].content, true[d.id].metadata) for d in found]
         assert found == sorted(found, key=lambda document: (-document.score, document.id))
+
+    def search_words(self) -> None:
+        query = self.rng.choice([*(document.content for document in self.plain.scan()), "text", "f g", "nothing"])
+        where = condition(self.rng) if self.rng.random() < 0.5 else None
+        if "text" not in self.store.abilities or isinstance(answer(self.plain, "count", where), type):
+            return
+        terms = set(analyse(query))
+        expected = {d.id for d in self.plain.scan(where) if terms & set(analyse(d.content))}
+        found = self.store.search_text(query, 1000, where=where)
+        assert {document.id for document in found} == expected, (query, where)
+        assert [(-d.score, d.id) for d in found] == sorted((-d.score, d.id) for d in found)
+        assert self.store.search_text(query, 3, where=where) == found[:3]
 
     def read(self) -> None:
         self.same("get", self.ids())
         where = condition(self.rng)
         self.same("count", where)
         self.same("scan", where, batch=self.rng.choice((1, 4, 1000)))
+        ids = self.rng.choices(list(self.plain.rows), k=5) if self.plain.rows else []
+        if ids:  # ChromaDB makes unit vectors of them once more
+            assert self.store.vectors(ids) == pytest.approx(self.plain.vectors(ids), abs=1e-6)
 
     def replace_source(self) -> None:
         collection, name = self.rng.choice("xy"), self.rng.choice(("f", "g"))
@@ -122,29 +137,52 @@ class Game:
     def move_source(self) -> None:
         self.same("move_source", self.rng.choice(("f", "g")), self.rng.choice("xy"), self.rng.choice("xy"))
 
+    def move_collection(self) -> None:
+        self.same("move_collection", self.rng.choice("xy"), self.rng.choice("xy"))
+
+    def clear(self) -> None:
+        if self.rng.random() < 0.2:
+            self.same("clear_collection")
+
+    def reopen(self) -> None:
+        self.store.close()
+        self.store = self.open(self.rng)
+
     def play(self) -> None:
-        moves = (self.add, self.add, self.delete_ids, self.delete_where, self.search, self.search, self.read)
-        for _ in range(MOVES):
-            self.rng.choice((*moves, self.replace_source, self.move_source))()
-            self.same("sources", self.rng.choice((None, "x", "y")))
-        self.same("scan")
-        self.same("count")
+        often = (self.add, self.delete_ids, self.delete_where, self.search, self.read, self.replace_source)
+        rare = (self.move_source, self.move_collection, self.search_words, self.clear, self.reopen)
+        with closing(self):
+            for _ in range(MOVES):
+                self.rng.choice((*often, *often, self.search, self.search_words, *rare))()
+                self.same("sources", self.rng.choice((None, "x", "y")))
+            self.same("scan")
+            self.same("count")
+            if "repair" in self.store.abilities:
+                assert self.store.verify() == []
 
-
-def answer(store: Any, call: str, arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:
-    """What the call gives, in an order that is the same for both; the kind of error where it raises one."""
-    try:
-        result = getattr(store, call)(*arguments, **options)
-    except RagistryError as error:
-        return type(error)
-    return sorted(result, key=lambda document: document.id) if call == "scan" else result
+    def close(self) -> None:
+        self.store.close()
 
 
 @pytest.mark.parametrize("number", range(GAMES))
-def test_an_embedded_chroma_answers_as_the_plain_store(number: int, embedded: ChromaStore) -> None:
-    Game(number, embedded).play()
+def test_an_embedded_chroma_answers_as_the_plain_store(number: int, engine: Path) -> None:
+    def opened(_: random.Random) -> ChromaStore:
+        return ChromaStore(engine, collection=f"game-{number}")
+
+    Game(number, opened(random.Random()), opened).play()
 
 
 @pytest.mark.parametrize("number", range(100, 100 + (GAMES + 2) // 3))
-def test_a_served_chroma_answers_as_the_plain_store(number: int, served: ChromaStore) -> None:
-    Game(number, served).play()
+def test_a_served_chroma_answers_as_the_plain_store(number: int, server: Any) -> None:
+    def opened(_: random.Random) -> ChromaStore:
+        return ChromaStore(host=server.host, port=server.port, collection=f"game-{number}")
+
+    Game(number, opened(random.Random()), opened).play()
+
+
+@pytest.mark.parametrize("number", range(200, 200 + 2 * GAMES))
+def test_a_local_store_answers_as_the_plain_store(number: int, quick_path: Path) -> None:
+    def opened(rng: random.Random) -> LocalStore:
+        return LocalStore(quick_path / "local", **rng.choice(LOCAL_SETTINGS))
+
+    Game(number, opened(random.Random(number)), opened).play()

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ragistry import Workspace, open_workspace
-from ragistry.errors import InvalidConfigError, InvalidLimitError, ModelConnectionError
+from ragistry.errors import InvalidConfigError, ModelConnectionError
 from ragistry.techniques.hybrid import HybridTechnique
 from ragistry.techniques.registered import RegisteredTechnique
 from ragistry.testing.techniques import TechniqueConformance
@@ -129,12 +129,6 @@ def test_a_lesser_answer_of_a_base_is_in_the_trace() -> None:
     with collect() as trace:
         technique.retrieve("q")
     assert [(stage.name, stage.degraded) for stage in trace.stages()] == [("lesser", "no reranker"), ("fuse", "")]
-
-
-@pytest.mark.parametrize("top_k", [0, -1, 1_001, True, 2.0])
-def test_a_bad_limit_is_refused_without_a_registry(top_k: Any) -> None:
-    with pytest.raises(InvalidLimitError):
-        HybridTechnique({}, bases=bases()).retrieve("q", top_k=top_k)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from ragistry import Workspace, open_workspace
-from ragistry.errors import InvalidConfigError, InvalidFilterError, InvalidLimitError
+from ragistry.errors import InvalidConfigError, InvalidFilterError
 from ragistry.stores.chroma import ChromaStore
 from ragistry.techniques.parent_document import ParentDocumentTechnique
 from ragistry.techniques.registered import RegisteredTechnique
@@ -184,9 +184,6 @@ def test_the_base_is_asked_for_more_and_the_store_for_what_is_needed(store: Chro
 
 
 def test_bad_input_is_refused_without_a_registry(store: ChromaStore) -> None:
-    for top_k in (0, 1_001):
-        with pytest.raises(InvalidLimitError):
-            parents(store, 1, top_k=top_k)
     with pytest.raises(InvalidFilterError):
         parents(store, 1, where={})
     with pytest.raises(InvalidConfigError, match="ParentDocumentTechnique: max_characters: .*got 0"):

@@ -105,7 +105,7 @@ def test_all_problems_are_told_at_once_with_their_lines(tmp_path: Path) -> None:
         (4, "techniques.b.tpo_k: unknown setting 'tpo_k'; did you mean 'top_k'"),
         (5, "techniques.c.use: "),
         (6, "techniques.d.use: "),
-        (7, "is no class but"),
+        (7, "is not a class but"),
         (8, "NoWhere.retrieve does not take where"),
         (9, "NoRetrieve has no method retrieve"),
         (10, "asks for 'moon', which nobody provides; there are name, store, embedder"),

@@ -185,15 +185,11 @@ def test_a_place_is_read_once_and_what_fails_is_not_asked_again_at_once(opened: 
 
 def test_words_alone_route_over_a_store_that_cannot_be_searched_by_words(opened: Workspace) -> None:
     technique = routed(opened, evidence=["words"])
-    hits = technique.route("how long must bread dough rise?")
     held = {"kitchen": ["bread dough rises"], "garage": ["brake pads"], "garden": ["roses"]}
     base = opened.technique("bm25")
     own = [Target(name, "", "archive", technique=base, store=Counted(texts)) for name, texts in held.items()]
     technique.targets = lambda: own
-    samples = technique.route("how long must bread dough rise?")
-    assert (hits.chosen, samples.chosen) == (("kitchen",), ("kitchen",))
-    assert hits.hits is not None
-    assert samples.hits is None
+    assert technique.route("how long must bread dough rise?").chosen == ("kitchen",)
 
 
 def test_a_target_that_is_a_part_of_a_collection_gives_no_more_than_that_part(opened: Workspace) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ragistry import Workspace, open_workspace
-from ragistry.errors import InvalidConfigError, InvalidLimitError
+from ragistry.errors import InvalidConfigError
 from ragistry.stores.chroma import ChromaStore
 from ragistry.techniques.registered import RegisteredTechnique
 from ragistry.techniques.sentence_window import SentenceWindowTechnique
@@ -88,9 +88,7 @@ def test_only_so_many_as_asked_for_and_the_base_is_asked_for_more(store: ChromaS
     assert parts(technique.retrieve("q", top_k=1)) == [[4, 5, 6]]
 
 
-def test_bad_input_is_refused_without_a_registry(store: ChromaStore) -> None:
-    with pytest.raises(InvalidLimitError):
-        windows(store, 1, top_k=0)
+def test_bad_configuration_is_refused_without_a_registry(store: ChromaStore) -> None:
     with pytest.raises(InvalidConfigError, match="SentenceWindowTechnique: window: .*got -1"):
         windows(store, 1, window=-1)
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from math import isfinite
 from typing import Any, Literal, Protocol
 
 from ragistry.errors import TechniqueError
 from ragistry.techniques.routing.target import Reachable
-from ragistry.types import Document, Where
+from ragistry.types import Where
 
 Rule = Literal[
     "no targets",
@@ -25,32 +25,13 @@ Rule = Literal[
 ]
 
 
-class Hits(Protocol):
-    """What a search of words found, the best first, before any of it is read."""
-
-    @property
-    def scores(self) -> Sequence[float]: ...
-    @property
-    def collections(self) -> Sequence[str | None]:
-        """That of each hit, None where it has none."""
-        ...
-
-    def documents(self, collections: Collection[str], top_k: int) -> list[Document] | None:
-        """The ``top_k`` best of these collections, as a search within them finds them; None: they have to be searched.
-
-        Raises `StoreError`.
-        """
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class Route:
     """A decision. ``scores``: best first; ``chosen``: the names of the targets that are searched, none to abstain.
 
     ``margin``: by how much the best target scores above the second, where there are two. ``fit``: how well what was
     found fits the query, 0 to 1, where the router can tell; below the threshold nothing is searched. ``note``: what a
-    reader should know besides. ``hits``: what a search of words found on the way, where there was one and nothing else
-    was looked at.
+    reader should know besides.
     """
 
     router: str
@@ -60,7 +41,6 @@ class Route:
     margin: float | None = None
     fit: float | None = None
     note: str = ""
-    hits: Hits | None = field(default=None, compare=False, repr=False)
 
     def detail(self) -> dict[str, Any]:
         """The route as plain values, for a trace and for ``--json``."""
@@ -97,9 +77,7 @@ class Limits:
     most: int = 3
 
 
-def decide(
-    router: str, scores: Mapping[str, float], fit: float, limits: Limits, note: str = "", hits: Hits | None = None
-) -> Route:
+def decide(router: str, scores: Mapping[str, float], fit: float, limits: Limits, note: str = "") -> Route:
     """The route that scores lead to. Raises `TechniqueError` for a score that is not finite."""
     ordered = best_first(scores)
     values = list(ordered.values())
@@ -108,12 +86,12 @@ def decide(
         raise TechniqueError(f"router {router!r}: the score of {strange!r} is not a finite number; check its embedder")
     margin = values[0] - values[1] if len(values) > 1 else None
     if fit < limits.threshold:
-        return Route(router, "nothing fits", (), ordered, margin, fit, note, hits)
+        return Route(router, "nothing fits", (), ordered, margin, fit, note)
     if not any(values):
-        return Route(router, "no evidence", tuple(ordered), ordered, margin, fit, note, hits)
+        return Route(router, "no evidence", tuple(ordered), ordered, margin, fit, note)
     near = [name for name, value in ordered.items() if values[0] - value < limits.margin] or [next(iter(ordered))]
     rule: Rule = "best" if len(near) == 1 else "small margin"
-    return Route(router, rule, tuple(near[: limits.most]), ordered, margin, fit, note, hits)
+    return Route(router, rule, tuple(near[: limits.most]), ordered, margin, fit, note)
 
 
 def best_first(scores: Mapping[str, float]) -> dict[str, float]:

@@ -10,7 +10,6 @@ from ragistry.techniques.routing.config import RoutingConfig
 from ragistry.techniques.routing.embedding import EmbeddingRouter
 from ragistry.techniques.routing.evidence import EvidenceRouter
 from ragistry.techniques.routing.explicit import AllRouter, ExplicitRouter
-from ragistry.techniques.routing.hits import HitSearch, HitsRouter
 from ragistry.techniques.routing.llm import LLMRouter
 from ragistry.techniques.routing.route import Limits, Router
 from ragistry.techniques.routing.samples import Samples
@@ -34,12 +33,8 @@ def make_router(
     if config.router == "embedding":
         embedder = _given(embedder, "embedder", config)
         return EmbeddingRouter(Samples(known, config.sample, embedder), embedder, limits)
-    words = "words" in config.evidence
-    if "vectors" in config.evidence:
-        embedder = _given(embedder, "embedder", config)
-        return EvidenceRouter(Samples(known, config.sample, embedder, words=words), embedder, limits)
-    by_samples = EvidenceRouter(Samples(known, config.sample, words=True), None, limits)
-    return HitsRouter(known, by_samples, limits) if isinstance(known, HitSearch) else by_samples
+    asked = _given(embedder, "embedder", config) if "vectors" in config.evidence else None
+    return EvidenceRouter(Samples(known, config.sample, asked, words="words" in config.evidence), asked, limits)
 
 
 def _given(resource: Resource | None, name: str, config: RoutingConfig) -> Resource:

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
+from threading import Lock
 from time import monotonic
 from typing import NamedTuple
 
 from ragistry.errors import StoreError
-from ragistry.protocols import DocumentStore, Embedder, SourceStore
+from ragistry.protocols import DocumentStore, Embedder, LibraryStore
 from ragistry.techniques.routing.sampling import Sample, read_sample
 from ragistry.techniques.routing.target import Place, Reachable, Target
 from ragistry.techniques.routing.words import Vocabulary
 from ragistry.trace import degraded
 from ragistry.types import SourceInfo
-from ragistry.utils.forking import brief_lock
 
 SECONDS = 1.0
 """For how long what is stored is taken to be as it was."""
@@ -78,7 +78,7 @@ class Samples:
         self._kept: dict[str, _Kept] = {}
         self._seen: dict[int, _Seen] = {}
         self._answer = _Answer([], [], 0.0)
-        self._lock = brief_lock()
+        self._lock = Lock()
 
     def of(self, items: Sequence[Reachable]) -> list[Sample | None]:
         """Of every target the sample within its condition; None: what it holds is not known.
@@ -178,7 +178,7 @@ class Samples:
         if seen is not None and seen.place is place and start < seen.due:
             return seen
         try:
-            state: State = place.sources() if isinstance(place, SourceStore) else [place.count()]
+            state: State = place.sources() if isinstance(place, LibraryStore) else [place.count()]
         except StoreError as error:
             return self._fail(place, monotonic() - start, error)
         if seen is not None and seen.place is place and seen.state == state:

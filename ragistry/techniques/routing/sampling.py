@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeGuard, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from ragistry.errors import EmbeddingMismatchError
-from ragistry.protocols import DocumentStore, Embedder, EmbedderRecord, SourceStore, VectorLookup
+from ragistry.protocols import DocumentStore, Embedder, LibraryStore
 from ragistry.techniques.routing.target import Place, Sampled
 from ragistry.techniques.routing.words import Vocabulary, Words
 from ragistry.types import Document, Where
+from ragistry.utils.fingerprints import check_embedder
 from ragistry.utils.ids import chunk_id
 from ragistry.utils.where import matches, normalise
 
@@ -24,14 +25,10 @@ EMBEDDED = 32
 Item = TypeVar("Item")
 
 
-class VectorStore(DocumentStore, VectorLookup, Protocol):
-    """A store that gives its vectors back."""
-
-
 class Sample(NamedTuple):
     """Some of the chunks of a target: the metadata of each, the words of all, and the vectors of the first of them.
 
-    ``vectors``: ``(n, d)`` float32 of unit length. Both are None where nobody asked for them.
+    ``vectors``: ``(n, d)`` float32 of unit length. Each is None if it was not asked for.
     """
 
     metadatas: list[dict[str, Any]]
@@ -75,19 +72,13 @@ def read_sample(
 def _stored_vectors(place: Place, documents: Sequence[Document], embedder: Embedder) -> Vectors | None:
     if not documents:
         return np.empty((0, 0), dtype=np.float32)
-    if not _gives_vectors(place):
+    if not isinstance(place, LibraryStore):
         return None
     try:
-        if isinstance(place, EmbedderRecord):
-            place.check_embedder(embedder.fingerprint)
+        check_embedder(place, embedder.fingerprint)
         return place.vectors([document.id for document in documents])
     except EmbeddingMismatchError:
         return None
-
-
-def _gives_vectors(place: Place) -> TypeGuard[VectorStore]:
-    """Whether the store can be asked for vectors."""
-    return isinstance(place, VectorLookup)
 
 
 def sample_documents(place: Place, where: Where | None, size: int) -> list[Document]:
@@ -100,9 +91,9 @@ def sample_documents(place: Place, where: Where | None, size: int) -> list[Docum
 
 
 def _ids_by_sources(store: DocumentStore, where: Where | None, size: int) -> list[str]:
-    """Ids that follow from the list of sources, without reading any chunk; somebody may have chosen others."""
+    """Ids that follow from the list of sources, without reading any chunk; wrong if the caller chose other ids."""
     condition = {} if where is None else normalise(where)
-    if not isinstance(store, SourceStore) or not condition.keys() <= {"collection"}:
+    if not isinstance(store, LibraryStore) or not condition.keys() <= {"collection"}:
         return []
     chunks = [
         (info, index)

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Any, cast
+from typing import Any
 
 from ragistry.config.parse import parse_config
 from ragistry.errors import ConfigError
 from ragistry.protocols import DocumentStore, Embedder, Generator, Technique
-from ragistry.techniques.bm25 import BM25Technique
 from ragistry.techniques.routing.config import RoutingConfig
 from ragistry.techniques.routing.route import Route, Rule
 from ragistry.techniques.routing.routers import make_router
@@ -17,7 +16,7 @@ from ragistry.techniques.routing.searching import search_targets
 from ragistry.techniques.routing.target import Library, Reachable, Targets, library_targets, reachable
 from ragistry.trace import stage
 from ragistry.types import Document, Where
-from ragistry.utils.limits import check_query, check_top_k
+from ragistry.utils.limits import check_query
 from ragistry.utils.where import normalise
 
 
@@ -25,11 +24,10 @@ class CollectionRoutedTechnique:
     """Routing: choose the collections to search by the query, then search only these with the base.
 
     The targets are what ``targets`` gives, else the collections of the library. A router scores them:
-    ``evidence`` by the words and vectors of a sample of what each holds (on words alone, by where a search finds them),
-    ``embedding`` by descriptions and the vectors of samples, ``llm`` lets a generator pick, ``explicit`` leaves it to
-    the caller, ``all`` takes every one.
+    ``evidence`` by the words and vectors of a sample of what each holds, ``embedding`` by descriptions and the vectors
+    of samples, ``llm`` lets a generator pick, ``explicit`` leaves it to the caller, ``all`` takes every one.
     Several are searched where the best are within ``margin`` of each other, none where what is found fits the query
-    less than ``threshold``. A caller's ``where`` limits the targets; where it leaves one, nobody is asked.
+    less than ``threshold``. A caller's ``where`` limits the targets; if one is left, no router is asked.
     """
 
     Config = RoutingConfig
@@ -56,20 +54,15 @@ class CollectionRoutedTechnique:
             targets = partial(library_targets, library)
         self.targets: Targets = targets
         self.router = make_router(self.config, store, embedder, generator)
-        searched, known = getattr(base, "technique", base), cast(object, store)
-        # What such a base finds in a collection is what a search of words over everything finds there.
-        self._same_words = isinstance(searched, BM25Technique) and searched.store is known
 
     def retrieve(self, query: str, *, top_k: int | None = None, where: Where | None = None) -> list[Document]:
-        check_query(query)
-        wanted = check_top_k(self.config.top_k if top_k is None else top_k)
+        wanted = self.config.top_k if top_k is None else top_k
         condition = None if where is None else normalise(where)
         within, route = self._routed(query, condition)
         chosen = [item for item in within if item.target.name in route.chosen]
         if not chosen:
             return []
-        found = route.hits.documents(route.chosen, wanted) if route.hits is not None and self._same_words else None
-        return search_targets(query, chosen, self.base, wanted, condition) if found is None else found
+        return search_targets(query, chosen, self.base, wanted, condition)
 
     def route(self, query: str, where: Where | None = None) -> Route:
         """What `retrieve` would search, and why."""

@@ -1,13 +1,14 @@
 """What every store must do, as tests. A subclass overrides the fixture ``store``: an empty store for each test.
 
-    class TestMyStore(DocumentStoreConformance, EmbedderRecordConformance, SourceStoreConformance):
+    class TestMyStore(DocumentStoreConformance, LibraryStoreConformance, TextSearchConformance):
         @pytest.fixture
         def store(self, tmp_path):
             store = MyStore(tmp_path)
             yield store
             store.close()
 
-`DocumentStoreConformance` is the sum of the abilities in this package's modules. To see in full why one fails, put
+The first two are the protocols of these names; `TextSearchConformance`, `RepairConformance` and `ReembedConformance`
+are for stores with the abilities "text", "repair" and "reembed". To see in full why a test fails, put
 ``pytest.register_assert_rewrite("ragistry.testing.stores")`` into your conftest.py.
 """
 
@@ -15,14 +16,19 @@ from __future__ import annotations
 
 from ragistry.testing.stores.conditions import ConditionConformance
 from ragistry.testing.stores.deleting import DeletingConformance
-from ragistry.testing.stores.embedder import EmbedderRecordConformance
+from ragistry.testing.stores.library import LibraryStoreConformance, ReembedConformance, RepairConformance
 from ragistry.testing.stores.reading import ReadingConformance
 from ragistry.testing.stores.searching import SearchConformance
-from ragistry.testing.stores.sources import SourceStoreConformance
 from ragistry.testing.stores.text_search import TextSearchConformance
 from ragistry.testing.stores.writing import WritingConformance
 
-__all__ = ["DocumentStoreConformance", "EmbedderRecordConformance", "SourceStoreConformance", "TextSearchConformance"]
+__all__ = [
+    "DocumentStoreConformance",
+    "LibraryStoreConformance",
+    "ReembedConformance",
+    "RepairConformance",
+    "TextSearchConformance",
+]
 
 
 class DocumentStoreConformance(

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from ragistry.errors import (
-    InvalidLimitError,
-    StoreError,
-)
-from ragistry.protocols import DocumentStore, VectorLookup
-from ragistry.testing.stores.chunks import EAST, NORTH, UP, chunk
+from ragistry.errors import InvalidLimitError
+from ragistry.protocols import DocumentStore
+from ragistry.testing.stores.chunks import chunk
 
 
 class ReadingConformance:
@@ -47,13 +44,3 @@ class ReadingConformance:
     def test_a_batch_of_nothing_is_refused(self, store: DocumentStore) -> None:
         with pytest.raises(InvalidLimitError):
             list(store.scan(batch=0))
-
-    def test_vectors_come_back_by_id(self, store: DocumentStore) -> None:
-        if not isinstance(store, VectorLookup):
-            pytest.skip("does not give its vectors back")
-        store.add_documents([chunk("a", EAST), chunk("b", NORTH), chunk("c", UP)], ids=["a", "b", "c"])
-        found = store.vectors(["c", "a", "c"])
-        assert (found.shape, str(found.dtype)) == ((3, 3), "float32")
-        assert found.tolist() == [UP, EAST, UP]
-        with pytest.raises(StoreError, match="'x'"):
-            store.vectors(["a", "x"])

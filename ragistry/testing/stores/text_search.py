@@ -26,7 +26,7 @@ def _ids(documents: list[Any]) -> list[str]:
 
 
 class TextSearchConformance:
-    """`TextSearch`."""
+    """The ability ``"text"``."""
 
     def test_an_empty_store_finds_no_words_and_says_why(self, store: Any, caplog: pytest.LogCaptureFixture) -> None:
         assert store.search_text("apple") == []

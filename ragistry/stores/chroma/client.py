@@ -1,0 +1,217 @@
+"""Opening ChromaDB: a directory, a server with a time-out on every call, and a collection in either."""
+
+from __future__ import annotations
+
+import os
+import re
+import struct
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ragistry.errors import CollectionNotFoundError, ConfigError, DatabaseNotFoundError, StoreCorruptError, StoreError
+from ragistry.stores.chroma.errors import RESTORE, translated
+from ragistry.stores.lock import WriterLock
+from ragistry.utils.urls import split_login
+
+if TYPE_CHECKING:
+    from chromadb.api import ClientAPI
+    from chromadb.api.client import Client
+    from chromadb.api.models.Collection import Collection
+
+LAST_PORT = 65_535
+INDEX = {"space": "cosine", "max_neighbors": 48, "ef_construction": 200, "ef_search": 200}
+"""The graph of vectors. With ChromaDB's own 16 neighbours, 500 equal vectors (a footer on every page) hid up to half of
+500 others; with 48 neighbours 97 % of them are found, and building takes a fifth longer."""
+SAMPLES = 4
+HEADER = struct.Struct("<i4Q")
+"""The start of an index's header.bin: version, offset, capacity, number of vectors, bytes a vector."""
+
+_WITH_PORT = re.compile(r"(\[[^\]]+\]|[^:\[\]]+):(\d{1,5})")
+_opening = threading.Lock()  # ChromaDB's table of open directories is not thread-safe
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """An open ChromaDB: its client, its name in messages, and, for a directory, the lock that this process holds."""
+
+    client: Client
+    place: str
+    close: Callable[[], None]
+    lock: WriterLock | None = None
+
+
+def open_directory(path: str | os.PathLike[str], lock_timeout: float) -> Connection:
+    """Open a Chroma directory, or make one. Every spelling of a path gives the same engine.
+
+    Raises `StoreLockedError` if another process has it open, after ``lock_timeout`` seconds: ChromaDB lets two
+    processes write, and loses vectors of both.
+    """
+    directory = Path(os.path.realpath(Path(path).expanduser()))
+    place = f"ChromaDB at {str(directory)!r}"
+    with translated(place):
+        directory.mkdir(parents=True, exist_ok=True)
+    lock = WriterLock(directory / "ragistry.lock", place, wait=lock_timeout)
+    lock.hold()
+    try:
+        _check_files(directory, place)
+        with translated(place), _opening:
+            client = _persistent_client(str(directory))
+    except BaseException:
+        lock.release()
+        raise
+
+    def close() -> None:
+        try:
+            with _opening:
+                client.close()
+        finally:
+            lock.release()
+
+    return Connection(client, place, close, lock)
+
+
+def _check_files(directory: Path, place: str) -> None:
+    """Raise `StoreCorruptError` for files that ChromaDB would open: a lost database as an empty one, a cut index until
+    the process crashes.
+    """
+    headers = list(directory.glob("*/header.bin"))
+    if headers and not (directory / "chroma.sqlite3").exists():
+        raise StoreCorruptError(f"{place} has lost its chroma.sqlite3; {RESTORE}")
+    for header in headers:
+        data = header.with_name("data_level0.bin")
+        try:
+            *_, vectors, size = HEADER.unpack_from(header.read_bytes())
+            is_whole = data.stat().st_size >= vectors * size
+        except (OSError, struct.error):
+            is_whole = False
+        if not is_whole:
+            raise StoreCorruptError(f"{place}: the index in {str(header.parent)!r} is damaged; {RESTORE}")
+
+
+def _persistent_client(directory: str) -> Any:
+    import chromadb
+    from chromadb.api.shared_system_client import SharedSystemClient
+
+    known = directory in SharedSystemClient._identifier_to_system
+    try:
+        return chromadb.PersistentClient(directory, settings=_settings())
+    except BaseException:
+        if not known:  # the next attempt would get the engine that did not start
+            SharedSystemClient._identifier_to_system.pop(directory, None)
+        raise
+
+
+def connect(
+    host: str, port: int, *, ssl: bool, headers: Mapping[str, str] | None, tenant: str, database: str, timeout: float
+) -> Connection:
+    """Connect to a ChromaDB server.
+
+    ``host`` may be a URL with scheme, port and login, or end in a port. ``timeout``: seconds, for connecting and for
+    each wait for an answer. Raises `ChromaDBConnectionError`, `DatabaseNotFoundError`.
+    """
+    if not timeout > 0:
+        raise ConfigError(f"the time-out for ChromaDB must be above 0 seconds, got {timeout!r}")
+    host, login = split_login(host)
+    is_url = "://" in host
+    if with_port := None if is_url else _WITH_PORT.fullmatch(host):
+        host, port = with_port[1], int(with_port[2])
+    if not 1 <= port <= LAST_PORT:
+        raise ConfigError(f"the port of ChromaDB must be 1 to {LAST_PORT:,}, got {port!r} with the host {host!r}")
+    bracketed = f"[{host}]" if ":" in host and not is_url and not host.startswith("[") else host
+    place = f"ChromaDB at {host}" if is_url else f"ChromaDB at {'https' if ssl else 'http'}://{bracketed}:{port}"
+    settings = _settings(
+        chroma_api_impl="chromadb.api.fastapi.FastAPI",
+        chroma_server_host=bracketed,
+        chroma_server_http_port=port,
+        chroma_server_ssl_enabled=host.startswith("https://") if is_url else ssl,
+        chroma_server_headers={**({"Authorization": login.header} if login else {}), **(headers or {})},
+    )
+    try:
+        with translated(place):
+            client = _timed_client(settings, tenant, database, timeout)
+    except CollectionNotFoundError as error:
+        raise DatabaseNotFoundError(
+            f"{place} has no tenant {tenant!r} with a database {database!r}; correct CHROMA_TENANT and CHROMA_DATABASE "
+            "(or `tenant` and `database` in vector_stores.yaml), or create them on the server"
+        ) from error
+    return Connection(client, place, client.close)
+
+
+def _settings(**values: Any) -> Any:
+    from chromadb.config import Settings
+
+    # ChromaDB would read a file .env in the current folder, which may belong to another program.
+    source: dict[str, Any] = {"_env_file": None}
+    return Settings(**source, anonymized_telemetry=False, **values)
+
+
+def _timed_client(settings: Any, tenant: str, database: str, timeout: float) -> Client:
+    """An HTTP client whose sessions have a time-out from their first request on, and are closed with it.
+
+    ChromaDB takes no time-out, asks the server several things in the constructor, and never closes its two sessions.
+    """
+    from chromadb.api.client import Client
+    from chromadb.auth import UserIdentity
+
+    sessions: list[Any] = []
+
+    def limit(owner: Any) -> None:
+        sessions.append(owner._server._session)
+        sessions[-1].timeout = timeout
+
+    def close_sessions() -> None:
+        for session in sessions:
+            session.close()
+
+    class TimedClient(Client):
+        def get_user_identity(self) -> UserIdentity:
+            limit(self)
+            return super().get_user_identity()
+
+        def _validate_tenant_database(self, tenant: str, database: str) -> None:
+            limit(self._admin_client)
+            super()._validate_tenant_database(tenant, database)
+
+        def close(self) -> None:
+            close_sessions()
+            super().close()
+
+    try:
+        return TimedClient(tenant=tenant, database=database, settings=settings)
+    except BaseException:
+        close_sessions()
+        raise
+
+
+def open_collection(client: ClientAPI, name: str, place: str) -> Collection:
+    """The collection, made if it does not exist. Raises `StoreError` if it was made in another space than cosine."""
+    configuration: Any = {"hnsw": dict(INDEX)}
+    rows = client.get_or_create_collection(name, configuration=configuration, embedding_function=None)
+    index: Any = rows.configuration_json.get("hnsw") or rows.configuration_json.get("spann") or {}
+    if index.get("space") != "cosine":
+        raise StoreError(
+            f"{place}: made in the space {index.get('space')!r}, expected 'cosine'; use another collection name, "
+            "or delete the collection and ingest again"
+        )
+    return rows
+
+
+def check_index(rows: Collection, place: str) -> None:
+    """Raise `StoreCorruptError` if most of a dozen vectors, of all ages, do not find themselves.
+
+    An index that lost its files answers with other rows, or with none, and no error. A sound one may miss a few.
+    """
+    count = rows.count()
+    found = tried = 0
+    for offset in sorted({0, count // 2, max(count - SAMPLES, 0)} if count else ()):
+        embeddings = rows.get(limit=SAMPLES, offset=offset, include=["embeddings"])["embeddings"]
+        nearest = rows.query(query_embeddings=embeddings, n_results=1, include=["distances"])["distances"] or ()
+        tried += len(nearest)
+        found += sum(bool(distances) and abs(distances[0]) < 1e-3 for distances in nearest)
+    if found < tried / 4:
+        raise StoreCorruptError(
+            f"{place}: only {found} of {tried} vectors find themselves, the index is damaged; {RESTORE}"
+        )

@@ -1,0 +1,128 @@
+"""ChromaDB's errors, typed and untyped, as ours.
+
+Embedded, over HTTP and in its constructor ChromaDB reports the same failure in different ways: as an error of its
+own, as one of httpx's, as a bare `Exception` or `ValueError` with either of them behind it, or as a Rust panic.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from ragistry.errors import (
+    ChromaDBConnectionError,
+    CollectionAlreadyExistsError,
+    CollectionNotFoundError,
+    DuplicateChunkIDError,
+    EmbeddingMismatchError,
+    InvalidCollectionNameError,
+    RagistryError,
+    StoreCorruptError,
+    StoreError,
+)
+
+Ours = type[StoreError]
+
+ANEW = "ingest again into another Chroma collection (`collection` in documents.yaml)"
+REFILL = f"use the embedder that the store was filled with, or {ANEW}"
+RESTORE = "restore the folder from a backup, or delete it and ingest again"
+REOPEN = "another program removed it; open the store again"
+RUNNING = "check that the server runs (`chroma run`), its host and its port"
+ACCESS = "check the headers, tenant and database"
+OVERLOADED = "try again later; a write may have been applied all the same, and writing it again is safe"
+UNEXPECTED = "see the log of ChromaDB"
+
+BY_TEXT: tuple[tuple[str, Ours, str], ...] = (
+    ("expecting embedding with dimension", EmbeddingMismatchError, REFILL),
+    ("Expected a name containing", InvalidCollectionNameError, "choose another name"),
+    ("already exists", CollectionAlreadyExistsError, "choose another name, or delete it first"),
+    ("(hnsw|metadata) segment|Error finding id|Error getting embedding", StoreCorruptError, RESTORE),
+    ("disk image is malformed|file is not a database", StoreCorruptError, RESTORE),
+    ("readonly database|Permission denied", ChromaDBConnectionError, "make the folder writable"),
+    ("Not a directory", ChromaDBConnectionError, "choose a path whose parent is a folder"),
+    ("database or disk is full", StoreError, "make room on the disk"),
+)
+"""What ChromaDB says only in words, as regular expressions."""
+
+_KINDS: tuple[tuple[str, Ours, str], ...] = (
+    ("InvalidDimensionException", EmbeddingMismatchError, REFILL),
+    ("IDAlreadyExistsError DuplicateIDError", DuplicateChunkIDError, "give each chunk an id of its own"),
+    ("ChromaAuthError AuthorizationError", ChromaDBConnectionError, ACCESS),
+    ("NotFoundError", CollectionNotFoundError, REOPEN),
+    ("UniqueConstraintError", CollectionAlreadyExistsError, "choose another name, or delete it first"),
+    ("VersionMismatchError", StoreError, "use one version of ChromaDB on both sides"),
+    ("RateLimitError", ChromaDBConnectionError, OVERLOADED),
+    ("TimeoutException", ChromaDBConnectionError, f"no answer within the time-out; {OVERLOADED}"),
+    ("HTTPError InvalidURL InvalidHTTPVersion", ChromaDBConnectionError, RUNNING),
+    ("JSONDecodeError", ChromaDBConnectionError, f"this is not ChromaDB's answer; {RUNNING}"),
+    ("OSError", ChromaDBConnectionError, "check the path and its permissions"),
+    ("ChromaError PanicException ValueError TypeError", StoreError, UNEXPECTED),
+)
+BY_TYPE: dict[str, tuple[Ours, str]] = {name: (ours, said) for names, ours, said in _KINDS for name in names.split()}
+"""By the name of the class, so that neither ChromaDB nor httpx is imported for it."""
+
+_UNTYPED = ("ValueError", "TypeError", "OSError")
+
+
+@contextmanager
+def translated(place: str) -> Iterator[None]:
+    """Errors of ChromaDB that arise inside leave as `StoreError`; ``place`` says which database and collection."""
+    handled = sys.exception()
+    try:
+        yield
+    except BaseException as error:
+        ours = translation(error, place, handled)
+        if ours is None:
+            raise
+        raise ours from error
+
+
+def translation(error: BaseException, place: str, handled: BaseException | None = None) -> StoreError | None:
+    """Our error for one of ChromaDB's; None where it is not ChromaDB's.
+
+    ``handled``: what the caller was busy with before; whatever lies behind it is not ChromaDB's doing.
+    """
+    if isinstance(error, RagistryError):
+        return None
+    links = list(_chain(error, handled))
+    status = next((code for link in links if (code := _status(link))), 0)
+    ours, remedy = _by_status(status) if status else _by_kind(links)
+    if ours is None:
+        return None
+    said = " ".join(str(error).split())[:300] or type(error).__name__
+    return ours(f"{place}: {f'answered {status}: ' if status else ''}{said!r}; {remedy}")
+
+
+def _chain(error: BaseException, handled: BaseException | None) -> Iterator[BaseException]:
+    link: BaseException | None = error
+    while link is not None and link is not handled:
+        yield link
+        link = link.__cause__ or link.__context__
+
+
+def _status(link: BaseException) -> int:
+    return int(getattr(link, "response").status_code) if type(link).__name__ == "HTTPStatusError" else 0  # noqa: B009
+
+
+def _by_status(status: int) -> tuple[Ours | None, str]:
+    if status in (401, 403, 407):
+        return ChromaDBConnectionError, ACCESS
+    if status == 413:
+        return StoreError, "the server takes less in one request; use a smaller batch_size"
+    if status == 429 or status >= 500:
+        return ChromaDBConnectionError, OVERLOADED
+    return StoreError, f"{RUNNING}, its tenant and its database"
+
+
+def _by_kind(links: list[BaseException]) -> tuple[Ours | None, str]:
+    names = [[kind.__name__ for kind in type(link).__mro__] for link in links]
+    known = [name for mro in names for name in mro[:-1] if name in BY_TYPE]
+    if not known:
+        return None, ""
+    text = str(links[0])
+    for words, ours, remedy in BY_TEXT:
+        if re.search(words, text):
+            return ours, remedy
+    return BY_TYPE[next((name for name in known if name not in _UNTYPED), known[0])]

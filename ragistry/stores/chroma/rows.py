@@ -1,0 +1,161 @@
+"""The rows of one Chroma collection: reading, searching, writing and removing them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+from ragistry.stores.chroma.where import native
+from ragistry.types import Document, StageScore
+from ragistry.utils.chunk_checks import CheckedChunks, id_problem
+from ragistry.utils.metadata import OWN_PREFIX
+from ragistry.utils.where import matches
+
+if TYPE_CHECKING:
+    from chromadb.api.models.Collection import Collection
+
+PAGE = 1_000
+"""Rows asked for in one call; somewhere above 16,000 SQLite runs out of variables."""
+MAX_BATCH_BYTES = 8_000_000
+"""Text in one write; a server takes requests of 40 MB, vectors and metadata included."""
+MAX_FETCHED = 5_000
+"""Rows fetched at most to see all that share the last place."""
+
+Item = TypeVar("Item")
+
+
+class Row(NamedTuple):
+    """What is stored under an id; ``metadata`` with the store's own keys."""
+
+    text: str
+    metadata: dict[str, Any]
+
+    def shown(self) -> dict[str, Any]:
+        """The metadata without the store's own keys."""
+        return {key: value for key, value in self.metadata.items() if not key.startswith(OWN_PREFIX)}
+
+
+class Hit(NamedTuple):
+    """A row found; sorted by distance (1 - cosine), then id."""
+
+    distance: float
+    id: str
+    row: Row
+
+    def document(self) -> Document:
+        """The hit as a search returns it."""
+        score = min(1.0, max(0.0, 1.0 - self.distance))
+        return Document(self.row.text, self.row.shown(), score, self.id, (StageScore("dense", "cosine", score),))
+
+
+def fetched(chroma: Collection, ids: Sequence[str], *columns: Any) -> Iterator[tuple[Any, ...]]:
+    """``(id, *columns)`` for each of the ids that is stored, once, read page by page.
+
+    ChromaDB refuses to look for what cannot be an id, so that is left out.
+    """
+    possible = [identity for identity in dict.fromkeys(ids) if not id_problem(identity)]
+    for page in batched(possible, PAGE):
+        part: Any = chroma.get(ids=page, include=list(columns))
+        yield from zip(part["ids"], *(() if part[name] is None else part[name] for name in columns), strict=True)
+
+
+def read(chroma: Collection, ids: Sequence[str]) -> dict[str, Row]:
+    """The rows under these ids; an id that is not stored is left out."""
+    return {
+        identity: Row(text or "", dict(metadata or {}))
+        for identity, text, metadata in fetched(chroma, ids, "documents", "metadatas")
+    }
+
+
+def metadatas(chroma: Collection, ids: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """The metadata under these ids; an id that is not stored is left out."""
+    return {identity: dict(metadata or {}) for identity, metadata in fetched(chroma, ids, "metadatas")}
+
+
+def matching_ids(chroma: Collection, where: Mapping[str, Any] | None) -> list[str]:
+    """The ids of all rows that meet a condition in its normal form."""
+    if where is None:
+        return chroma.get(include=[])["ids"]
+    condition, exact = native(where)
+    if condition is False:
+        return []
+    ids = chroma.get(where=None if condition is True else condition, include=[])["ids"]
+    if exact:
+        return ids
+    return [identity for identity, metadata in metadatas(chroma, ids).items() if matches(where, metadata)]
+
+
+def nearest(chroma: Collection, vector: Any, top_k: int, where: Mapping[str, Any] | None) -> list[Hit]:
+    """The ``top_k`` nearest rows that meet a condition in its normal form; equal distances by id."""
+    condition, exact = (True, True) if where is None else native(where)
+    if condition is False:
+        return []
+    if exact:
+        return _with_ties(chroma, vector, top_k, where=None if condition is True else condition)
+    pages = batched(matching_ids(chroma, where), PAGE)
+    return sorted(hit for page in pages for hit in _with_ties(chroma, vector, top_k, ids=page))[:top_k]
+
+
+def _with_ties(chroma: Collection, vector: Any, top_k: int, **selected: Any) -> list[Hit]:
+    """The nearest rows; of those that share the last place the ones with the lowest ids."""
+    wanted = top_k + 1
+    while True:
+        hits = sorted(_query(chroma, vector, wanted, **selected))
+        tied = len(hits) == wanted and hits[-1].distance == hits[top_k - 1].distance
+        if not tied or wanted >= MAX_FETCHED:
+            return hits[:top_k]
+        wanted = min(wanted * 2, MAX_FETCHED)
+
+
+def _query(chroma: Collection, vector: Any, wanted: int, **selected: Any) -> list[Hit]:
+    found: Any = chroma.query(
+        query_embeddings=[vector], n_results=wanted, include=["documents", "metadatas", "distances"], **selected
+    )
+    columns = (found[name][0] for name in ("distances", "ids", "documents", "metadatas"))
+    return [
+        Hit(distance, identity, Row(text or "", dict(metadata or {})))
+        for distance, identity, text, metadata in zip(*columns, strict=True)
+    ]
+
+
+def write(chroma: Collection, chunks: CheckedChunks, batch_size: int) -> None:
+    """Store the chunks in batches; ChromaDB applies each batch whole or not at all."""
+    for part in batches(chunks.texts, batch_size):
+        ids = chunks.ids[part]
+        stored = metadatas(chroma, ids)
+        # ChromaDB merges metadata with what is stored; None removes a key.
+        whole = [
+            {**dict.fromkeys(stored.get(identity, ())), **new} or None
+            for identity, new in zip(ids, chunks.metadatas[part], strict=True)
+        ]
+        rows: Any = {"embeddings": chunks.vectors[part], "documents": chunks.texts[part], "metadatas": whole}
+        chroma.upsert(ids=ids, **rows)
+
+
+def batches(texts: Sequence[str], batch_size: int) -> Iterator[slice]:
+    """Cut the texts into parts of at most ``batch_size`` texts and `MAX_BATCH_BYTES`."""
+    start, size = 0, 0
+    for index, text in enumerate(texts):
+        length = len(text.encode())
+        if index > start and (index - start == batch_size or size + length > MAX_BATCH_BYTES):
+            yield slice(start, index)
+            start, size = index, 0
+        size += length
+    if texts:
+        yield slice(start, len(texts))
+
+
+def delete(chroma: Collection, ids: Sequence[str]) -> int:
+    """Remove these rows and return how many there were; ChromaDB would count absent ones too."""
+    present = [identity for (identity,) in fetched(chroma, ids)]
+    for page in batched(present, PAGE):
+        chroma.delete(ids=page)
+    return len(present)
+
+
+def batched(items: Sequence[Item], size: int) -> Iterator[list[Item]]:
+    """The items in lists of at most ``size``."""
+    rest = iter(items)
+    while batch := list(islice(rest, size)):
+        yield batch

@@ -1,0 +1,5 @@
+"""The embedded store: SQLite truth, derived indexes of words and vectors."""
+
+from ragistry.stores.local.store import LocalStore
+
+__all__ = ["LocalStore"]

@@ -1,0 +1,291 @@
+"""``store.db``, the SQLite file that is the truth of a `LocalStore`: its tables, connections and transactions."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from time import time_ns
+
+from ragistry.errors import InvalidChunkError, StoreCorruptError, StoreError, StoreLockedError
+from ragistry.stores.lock import WriterLock
+from ragistry.utils.chunk_checks import CheckedChunks
+from ragistry.utils.shown import one_line
+
+log = logging.getLogger(__name__)
+
+FILE = "store.db"
+FORMAT = 10
+BUSY_SECONDS = 5.0
+ERASE_MS = 500
+"""How long a deletion waits for readers that still see what it deleted."""
+
+SCHEMA = f"""
+CREATE TABLE head (
+    one INTEGER PRIMARY KEY CHECK (one = 1),
+    version INTEGER NOT NULL DEFAULT 0,     -- grows with every write; by the clock, so that two copies differ
+    next_key INTEGER NOT NULL DEFAULT 1,    -- the key of the next chunk; a key is never used twice
+    generation INTEGER NOT NULL DEFAULT 0,  -- grows when all vectors are replaced
+    dimension INTEGER NOT NULL DEFAULT 0,   -- numbers in a vector; 0 before the first
+    embedder TEXT,                          -- fingerprint, JSON
+    next_embedder TEXT                      -- the one whose vectors are in next_vectors
+);
+INSERT INTO head (one) VALUES (1);
+CREATE TABLE sources (
+    id INTEGER PRIMARY KEY,
+    collection TEXT NOT NULL,
+    source_file TEXT NOT NULL,
+    chunks INTEGER NOT NULL,
+    whole INTEGER NOT NULL,                 -- 1: exactly the chunks that were ingested
+    metadata TEXT NOT NULL,                 -- what all its chunks have in common
+    varying TEXT NOT NULL                   -- the keys in which they may differ
+);
+-- Has every column, so that a source survives the loss of a page of the table, and the reverse.
+CREATE INDEX sources_copy ON sources (collection, source_file, chunks, whole, metadata, varying);
+CREATE UNIQUE INDEX sources_by_name ON sources (collection, source_file);
+CREATE TABLE chunks (
+    key INTEGER PRIMARY KEY,
+    id TEXT NOT NULL,
+    source INTEGER,                         -- NULL: belongs to no source
+    hash BLOB NOT NULL,                     -- of the text
+    metadata TEXT NOT NULL,                 -- without what the source has
+    text TEXT NOT NULL
+);
+CREATE UNIQUE INDEX chunks_by_id ON chunks (id);
+CREATE INDEX chunks_by_source ON chunks (source, metadata);
+CREATE INDEX chunks_by_hash ON chunks (hash);
+CREATE TABLE vectors (key INTEGER PRIMARY KEY, vector BLOB NOT NULL, crc INTEGER NOT NULL);
+CREATE TABLE next_vectors (key INTEGER PRIMARY KEY, vector BLOB NOT NULL, crc INTEGER NOT NULL);
+CREATE TABLE removed (number INTEGER PRIMARY KEY AUTOINCREMENT, key INTEGER NOT NULL);  -- for the indexes
+CREATE TABLE indexes (name TEXT PRIMARY KEY, mark TEXT NOT NULL, removed INTEGER NOT NULL) WITHOUT ROWID;
+PRAGMA user_version = {FORMAT};
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """The counters of the store in one snapshot. ``removed``: the number of the last removal."""
+
+    version: int
+    next_key: int
+    generation: int
+    dimension: int
+    embedder: str | None
+    next_embedder: str | None
+    removed: int
+
+
+HEAD = (
+    "SELECT version, next_key, generation, dimension, embedder, next_embedder, "
+    "coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'removed'), 0) FROM head"
+)
+
+
+class Database:
+    """Connections to ``store.db``: as many readers as wanted, and one writer that holds the lock. Safe for threads."""
+
+    def __init__(self, folder: Path, lock: WriterLock) -> None:
+        self.path = folder / FILE
+        self.lock = lock
+        self._idle: list[sqlite3.Connection] = []
+        self._writer: sqlite3.Connection | None = None
+        self.closed = False
+        self._checked = False
+        if not self.path.exists() or not self.path.stat().st_size:
+            self._create(folder)
+
+    def _create(self, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        with self.lock.writing(), translated(self.path):
+            if not self.path.exists() or not self.path.stat().st_size:  # else another process was faster
+                new = self.path.with_name(f"{FILE}.new")
+                for left_over in (new, self.path):
+                    remove(left_over)
+                create(new)
+                new.replace(self.path)
+
+    @contextmanager
+    def read(self) -> Iterator[sqlite3.Connection]:
+        """A connection that sees one state of the store until the block ends."""
+        self.check_usable()
+        frozen: tuple[int, ...] = ()  # the state of a file that must not change while it is read
+        try:
+            connection = self._idle.pop()
+        except IndexError:
+            mode = reading_mode(self.path)
+            with translated(self.path):
+                connection = self._connect(mode)
+            frozen = self._state() if mode == FROZEN else ()
+        try:
+            connection.execute("BEGIN")
+            yield connection
+            connection.execute("COMMIT")
+            if frozen and frozen != self._state():
+                raise StoreLockedError(f"{str(self.path)!r} was written by another process meanwhile; try again")
+        except ERRORS as error:
+            connection.close()
+            raise translation(self.path, error) from error
+        except BaseException:
+            with suppress(sqlite3.Error):
+                connection.close()
+            raise
+        if self.closed or frozen:
+            connection.close()
+        else:
+            self._idle.append(connection)
+
+    @contextmanager
+    def write(self) -> Iterator[sqlite3.Connection]:
+        """One transaction, by the holder of the lock: everything inside is stored, or nothing of it."""
+        self.check_usable()
+        with self.lock.writing(), translated(self.path):
+            if self._writer is None:
+                self._writer = self._connect("mode=rw")
+            connection = self._writer
+            try:
+                connection.execute("BEGIN IMMEDIATE")
+                yield connection
+                connection.execute("COMMIT")
+            except BaseException:
+                with suppress(sqlite3.Error):
+                    connection.rollback()
+                raise
+
+    def erase(self) -> None:
+        """Wipe what was deleted from the write-ahead log, unless a reader still sees it; then the next call does."""
+        with self.lock.writing():
+            if self._writer is not None:
+                self._writer.execute(f"PRAGMA busy_timeout = {ERASE_MS}")
+                try:
+                    self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+                except sqlite3.OperationalError as error:
+                    log.warning("%s: deleted text is not wiped from the disk yet: %s", self.path, error)
+                finally:
+                    self._writer.execute(f"PRAGMA busy_timeout = {BUSY_SECONDS * 1000:.0f}")
+
+    def close(self) -> None:
+        """Close every connection that is not in use; the others close when they are given back."""
+        self.closed = True
+        while self._idle:
+            self._idle.pop().close()
+        if self._writer is not None:
+            self._writer.close()
+            self._writer = None
+
+    def _state(self) -> tuple[int, ...]:
+        status = self.path.stat()
+        return status.st_ino, status.st_mtime_ns, status.st_size
+
+    def _connect(self, mode: str) -> sqlite3.Connection:
+        connection = sqlite3.connect(
+            f"{self.path.as_uri()}?{mode}", uri=True, isolation_level=None, check_same_thread=False,
+            timeout=BUSY_SECONDS,
+        )  # fmt: skip
+        # secure_delete overwrites what is deleted. synchronous=FULL: a commit survives a power cut.
+        try:
+            connection.executescript("PRAGMA secure_delete = ON; PRAGMA synchronous = FULL")
+            if not self._checked:
+                check_format(connection, self.path)
+                self._checked = True
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def check_usable(self) -> None:
+        """Raise `StoreError` if the store is closed, or was opened before this process was forked."""
+        if self.closed:
+            raise StoreError(f"the store {str(self.path.parent)!r} is closed; open it again")
+        self.lock.check_process()
+
+
+def create(path: Path) -> None:
+    """Make an empty database. Raises `sqlite3.Error`."""
+    connection = sqlite3.connect(path, isolation_level=None)
+    try:
+        connection.execute("PRAGMA page_size = 8192")  # five vectors of 384 numbers
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.executescript(f"BEGIN; {SCHEMA} COMMIT;")
+    finally:
+        connection.close()
+
+
+def remove(path: Path) -> None:
+    """Remove a database that is not open, with the files beside it."""
+    for name in (path.name, f"{path.name}-wal", f"{path.name}-shm"):
+        path.with_name(name).unlink(missing_ok=True)
+
+
+def check_format(connection: sqlite3.Connection, path: Path) -> None:
+    """Raise `StoreError` for a file of another version of the program."""
+    [found] = connection.execute("PRAGMA user_version").fetchone()
+    if found != FORMAT:
+        raise StoreError(
+            f"{str(path)!r} was made by another version of Ragistry (format {found}, this one has {FORMAT}); "
+            "move the folder away and ingest again"
+        )
+
+
+def read_head(connection: sqlite3.Connection) -> Head:
+    """The counters of the snapshot."""
+    row = connection.execute(HEAD).fetchone()
+    if row is None:
+        raise sqlite3.DatabaseError("the row of counters is gone")
+    return Head(*row)
+
+
+def advance(connection: sqlite3.Connection, head: Head, added: CheckedChunks | None = None) -> None:
+    """Count a write, and the chunks that it added."""
+    count = len(added.ids) if added else 0
+    dimension = added.vectors.shape[1] if added and count else head.dimension
+    connection.execute(
+        "UPDATE head SET version = ?, next_key = ?, dimension = ?",
+        (max(head.version + 1, time_ns()), head.next_key + count, dimension),
+    )
+
+
+FROZEN = "mode=ro&immutable=1"
+
+
+def reading_mode(path: Path) -> str:
+    """How to open a database to read: SQLite keeps a small file beside it, unless the database stays as it is."""
+    if os.access(path.parent, os.W_OK) and os.access(path, os.W_OK):
+        return "mode=rw"
+    return "mode=ro" if path.with_name(f"{FILE}-wal").exists() else FROZEN
+
+
+ERRORS = (sqlite3.Error, UnicodeError)
+"""What SQLite raises; a `UnicodeDecodeError` comes from text that was damaged."""
+
+
+@contextmanager
+def translated(path: Path) -> Iterator[None]:
+    """Errors of SQLite leave the block as `StoreError`."""
+    try:
+        yield
+    except ERRORS as error:
+        raise translation(path, error) from error
+
+
+def translation(path: Path, error: Exception) -> StoreError:
+    """Our error for one of SQLite's."""
+    if isinstance(error, UnicodeEncodeError):
+        return InvalidChunkError(
+            f"nothing was changed: {error.object[:80]!r} has half a character (a lone surrogate); take it out"
+        )
+    said, code = one_line(str(error)), getattr(error, "sqlite_errorname", "")
+    if code.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
+        return StoreLockedError(f"{str(path)!r} is being written by another process; try again when it is done")
+    if code.startswith("SQLITE_FULL"):
+        return StoreError(f"no space left for {str(path)!r}; the last write was undone; free some space and try again")
+    if code.startswith(("SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_PERM")):
+        return StoreError(f"{str(path)!r} cannot be opened or written ({said}); make the file and its folder writable")
+    if code.startswith("SQLITE_IOERR"):
+        return StoreError(f"reading or writing {str(path)!r} failed ({said}); check the disk")
+    return StoreCorruptError(
+        f"{str(path)!r} is damaged ({said}); `ragistry repair` saves what can be read, or restore a backup"
+    )

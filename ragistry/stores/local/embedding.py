@@ -1,0 +1,133 @@
+"""Which embedder the vectors of a store come from, and how another one takes its place.
+
+The new vectors are made beside the old ones, which serve searches until every chunk has a new one.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from typing import TYPE_CHECKING, Any
+
+from ragistry.errors import EmbeddingMismatchError, InvalidChunkError
+from ragistry.stores.local import rows
+from ragistry.stores.local.database import Database, Head, advance, read_head
+from ragistry.types import EmbedderFingerprint, Progress
+from ragistry.utils.fingerprints import check_same_embedder, from_json, to_json
+from ragistry.utils.vectors import unit_vectors
+
+if TYPE_CHECKING:
+    from ragistry.protocols import Embedder, Vectors
+
+AT_ONCE = 128
+"""Chunks that are embedded in one call."""
+
+
+def recorded_embedder(head: Head) -> EmbedderFingerprint | None:
+    """The embedder on record."""
+    return None if head.embedder is None else from_json(head.embedder)
+
+
+def check_embedder(head: Head, fingerprint: EmbedderFingerprint) -> bool:
+    """Whether an embedder is on record. Raises `EmbeddingMismatchError` if the vectors come from another one."""
+    if recorded := recorded_embedder(head):
+        check_same_embedder(recorded, fingerprint)
+        return True
+    if head.dimension not in (0, fingerprint.dimension):
+        raise EmbeddingMismatchError(
+            f"the vectors in the store have {head.dimension} numbers, those of {fingerprint.model!r} have "
+            f"{fingerprint.dimension}; set embed_model in documents.yaml to the embedder that the store was filled "
+            "with, or run `ragistry reembed`"
+        )
+    return False
+
+
+def record_embedder(connection: sqlite3.Connection, fingerprint: EmbedderFingerprint) -> None:
+    """Remember the embedder."""
+    connection.execute("UPDATE head SET embedder = ?, dimension = ?", (to_json(fingerprint), fingerprint.dimension))
+
+
+def reembed(database: Database, embedder: Embedder, progress: Progress | None) -> int:
+    """See `LibraryStore.reembed`. With the embedder on record, only chunks that lost their vectors are embedded."""
+    fingerprint = embedder.fingerprint
+    with database.write() as connection:
+        table = _begin(connection, fingerprint)
+    done = 0
+    while True:
+        with database.read() as connection:
+            missing = connection.execute(
+                f"SELECT key, text FROM chunks WHERE key NOT IN (SELECT key FROM {table}) ORDER BY key LIMIT {AT_ONCE}"
+            ).fetchall()
+            counts = f"SELECT (SELECT count(*) FROM chunks) - (SELECT count(*) FROM {table})"
+            [left] = connection.execute(counts).fetchone()
+        if progress is not None:
+            progress("chunks", done, done + left)
+        vectors = _units(embedder, [text for _, text in missing]) if missing else None
+        with database.write() as connection:
+            if _begin(connection, fingerprint, only_continue=True) != table:
+                return done  # another run with the same embedder has finished
+            if vectors is not None:
+                _keep(connection, table, [key for key, _ in missing], vectors)
+            elif _switch(connection, fingerprint, table):
+                return done
+        done += len(missing)
+
+
+def _begin(connection: sqlite3.Connection, fingerprint: EmbedderFingerprint, *, only_continue: bool = False) -> str:
+    """The table that the vectors go to. What an earlier run with the same embedder made is kept.
+
+    ``only_continue``: raise `EmbeddingMismatchError` if a run with another embedder began meanwhile.
+    """
+    head, written = read_head(connection), to_json(fingerprint)
+    if head.embedder == written:
+        if not only_continue:
+            connection.execute("DELETE FROM next_vectors")
+            connection.execute("UPDATE head SET next_embedder = NULL")
+        return "vectors"
+    if head.next_embedder != written:
+        if only_continue:
+            other = from_json(head.next_embedder or head.embedder or "").model
+            raise EmbeddingMismatchError(
+                f"the vectors of {fingerprint.model!r} were not put in place: another `ragistry reembed`, with "
+                f"{other!r}, came later; run it again with the model that you want"
+            )
+        connection.execute("DELETE FROM next_vectors")
+        connection.execute("UPDATE head SET next_embedder = ?", (written,))
+    return "next_vectors"
+
+
+def _keep(connection: sqlite3.Connection, table: str, keys: list[int], vectors: Vectors) -> None:
+    """Write the vectors of those chunks that are still there."""
+    stored = rows.ids_of(connection, keys)
+    kept = [row for row, key in enumerate(keys) if key in stored]
+    rows.put_vectors(connection, table, [keys[row] for row in kept], vectors[kept])
+
+
+def _switch(connection: sqlite3.Connection, fingerprint: EmbedderFingerprint, table: str) -> bool:
+    """Search the new vectors from now on; False if chunks that came meanwhile have none yet."""
+    if connection.execute(f"SELECT 1 FROM chunks WHERE key NOT IN (SELECT key FROM {table}) LIMIT 1").fetchone():
+        return False
+    if table == "next_vectors":
+        connection.execute("DELETE FROM vectors")
+        connection.execute("INSERT INTO vectors SELECT * FROM next_vectors")
+        connection.execute("DELETE FROM next_vectors")
+    connection.execute("UPDATE head SET next_embedder = NULL, generation = generation + 1")
+    record_embedder(connection, fingerprint)
+    advance(connection, read_head(connection))
+    return True
+
+
+def _units(embedder: Embedder, texts: list[str]) -> Vectors:
+    """The vectors of the texts at unit length."""
+    fingerprint = embedder.fingerprint
+    remedy = "the old vectors stay in use; check the model, then run `ragistry reembed` again"
+    vectors: Any = embedder.embed(texts, role="document")
+    try:
+        units = unit_vectors(vectors, len(texts))
+    except (TypeError, ValueError) as error:
+        raise InvalidChunkError(f"{fingerprint.model!r} gave what cannot be stored: {error}; {remedy}") from error
+    if units.shape[1] != fingerprint.dimension:
+        raise EmbeddingMismatchError(
+            f"{fingerprint.model!r} gave vectors of {units.shape[1]} numbers in place of {fingerprint.dimension}; "
+            f"{remedy}"
+        )
+    return units

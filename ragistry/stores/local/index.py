@@ -1,0 +1,317 @@
+"""What both derived indexes of a `LocalStore` share: when one fits the database, how it is brought up, and rebuilt.
+
+The folder of an index has a stamp: up to which key and removal the index follows the database, checksums of its files,
+and a random mark that the database records too. A mark of another database, a wrong checksum or another format means
+that the index is thrown away, unopened, and built anew. Files change so that the last stamp stays true until the next
+one replaces it: a process that is killed in between leaves an index that fits.
+
+A search works on a view of the index, and afterwards makes sure that no removal was applied that its snapshot of the
+database does not know. An index may lag behind the database, but never run ahead of a search.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import shutil
+import sqlite3
+import zlib
+from abc import ABC, abstractmethod
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from tempfile import mkdtemp
+from threading import Lock
+from time import time_ns
+from typing import Any, Generic, TypeVar
+from uuid import uuid4
+
+from ragistry.errors import StoreError
+from ragistry.stores.local.database import Database, Head, read_head
+
+log = logging.getLogger(__name__)
+
+STAMP = "stamp.json"
+MISSING = "missing"
+Signature = tuple[int, int, int]
+Files = dict[str, Any]
+
+
+class Stale(Exception):  # noqa: N818
+    """The index cannot answer for this snapshot; the text says why. ``broken``: its files are damaged."""
+
+    def __init__(self, reason: str, *, broken: bool = False) -> None:
+        super().__init__(reason)
+        self.broken = broken
+
+
+@dataclass(frozen=True, slots=True)
+class Stamp:
+    """What an index says of itself. ``kind``, ``generation``: what it is made with, and of which vectors.
+
+    ``next_key``, ``removed``: how far it follows the database.
+
+    ``mark`` is recorded in the database as well; ``before``: the mark that was recorded there until then, at the
+    ``version`` of the store. ``files``: what the index itself needs to know of its files.
+    """
+
+    kind: dict[str, Any]
+    generation: int
+    mark: str
+    before: str
+    version: int
+    next_key: int
+    removed: int
+    files: Files = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """An index as it was when it was opened."""
+
+    stamp: Stamp
+    signature: Signature
+
+
+V = TypeVar("V", bound=View)
+
+
+class DerivedIndex(ABC, Generic[V]):
+    """One index in the folder ``name`` of a store. Searches may run in several threads; the writer's lock guards the
+    rest.
+    """
+
+    name: str
+    kind: dict[str, Any]
+    """What must be the same for the files to be of use: their version, the analysis of words."""
+    may_lag = 0
+    """Chunks that were added or removed which the index may not know when it answers a search."""
+
+    def __init__(self, database: Database, home: Path) -> None:
+        self.database = database
+        self.folder = self._shared = home / self.name
+        self._private = ""
+        self._view: V | None = None
+        self._opening = Lock()
+
+    # What an index has to say for itself.
+
+    @abstractmethod
+    def load(self, folder: Path, stamp: Stamp, signature: Signature) -> V:
+        """Check the files of the stamp, and open them. Raises `Stale` for what is damaged."""
+
+    @abstractmethod
+    def write(self, folder: Path, connection: sqlite3.Connection, head: Head, since: V | None) -> Files:
+        """Add the chunks from ``since.stamp.next_key`` on, forget those removed since; None: all, to an empty folder.
+
+        Returns ``files`` for the stamp.
+        """
+
+    @abstractmethod
+    def check(self, connection: sqlite3.Connection, view: V) -> str:
+        """What is wrong with the content of the index, reading all of it; empty if nothing is."""
+
+    def settle(self, folder: Path, stamp: Stamp) -> None:
+        """Called when the stamp is written and recorded."""
+
+    # Searching
+
+    def view(self, connection: sqlite3.Connection, head: Head) -> V:
+        """The index as it is now, if it fits the snapshot, though it may lag. Raises `Stale`."""
+        signature = self._signature()
+        view = self._view
+        if view is None or view.signature != signature:
+            with self._opening:
+                view = self._view
+                if view is None or view.signature != signature:
+                    view = self._view = self._loaded(connection, head, signature)
+        if view.stamp.removed > head.removed or view.stamp.generation != head.generation:
+            raise Stale("ahead of this snapshot")
+        if self._private and view.stamp.removed < head.removed:
+            raise Stale("a private index, for which the database does not keep removals")
+        return view
+
+    def confirm(self, view: V, head: Head) -> None:
+        """Raise `Stale` if a removal was applied during a search that its snapshot does not know."""
+        if not self.is_current(view) and self._stamp().removed > head.removed:
+            raise Stale("ahead of this snapshot")
+
+    def _loaded(self, connection: sqlite3.Connection, head: Head, signature: Signature) -> V:
+        stamp = self._stamp()
+        if (stamp.kind, stamp.generation) != (self.kind, head.generation):
+            raise Stale("of another format, language or embedder")
+        if not self._private:
+            row = connection.execute("SELECT mark FROM indexes WHERE name = ?", (self.name,)).fetchone()
+            interrupted = (stamp.before, stamp.version) == ((row or [""])[0], head.version)
+            if not interrupted and (row is None or row[0] != stamp.mark):
+                raise Stale("made from another database")
+        if stamp.next_key > head.next_key or stamp.removed > head.removed:
+            raise Stale("ahead of this snapshot")
+        try:
+            return self.load(self.folder, stamp, signature)
+        except (OSError, ValueError, LookupError, TypeError) as error:
+            raise Stale(f"unreadable ({error})", broken=True) from error
+
+    def _stamp(self) -> Stamp:
+        try:
+            crc, _, text = (self.folder / STAMP).read_text(encoding="utf-8").partition(" ")
+            if int(crc) != zlib.crc32(text.encode()):
+                raise ValueError("damaged")
+            return Stamp(**json.loads(text))
+        except FileNotFoundError as error:
+            raise Stale(MISSING) from error
+        except (OSError, ValueError, TypeError, RecursionError) as error:
+            raise Stale("without a readable stamp", broken=True) from error
+
+    def _signature(self) -> Signature:
+        try:
+            status = (self.folder / STAMP).stat()
+        except OSError as error:
+            raise Stale(MISSING) from error
+        return status.st_ino, status.st_mtime_ns, status.st_size
+
+    def is_current(self, view: V) -> bool:
+        """Whether nothing was applied to the index since the view was opened."""
+        try:
+            return self._signature() == view.signature
+        except Stale:
+            return False
+
+    def lag(self, view: V, head: Head) -> int:
+        """How many chunks were added and removed that the index does not know."""
+        return head.next_key - view.stamp.next_key + head.removed - view.stamp.removed
+
+    def followed(self) -> int:
+        """The key up to which the index followed the database when it was last opened; 0 before that."""
+        view = self._view
+        return 0 if view is None else view.stamp.next_key
+
+    # Keeping up
+
+    def bring_up(self, reason: str = "", *, unless: int = 0) -> None:
+        """Apply what was written to the database since, or build the index anew. ``reason``: why that is needed.
+
+        ``unless``: do nothing if the index lags behind by no more chunks than that.
+        Raises `StoreLockedError` while another process writes, `StoreError` where the folder cannot be written.
+        """
+        with self.database.lock.writing():
+            self._leave_private()
+            with self.database.read() as connection:
+                head = read_head(connection)
+                try:
+                    if reason:
+                        raise Stale(reason, broken=True)
+                    view = self.view(connection, head)
+                    if self.lag(view, head) <= unless:
+                        return
+                    stamp = self._written(self.folder, connection, head, view)
+                except Stale as stale:
+                    stamp = self._rebuilt(connection, head, stale)
+            with self.database.write() as connection:
+                connection.execute(
+                    "INSERT OR REPLACE INTO indexes VALUES (?, ?, ?)", (self.name, stamp.mark, stamp.removed)
+                )
+                connection.execute("DELETE FROM removed WHERE number <= (SELECT min(removed) FROM indexes)")
+            self.settle(self.folder, stamp)
+
+    def build_privately(self) -> None:
+        """Build the index in a temporary folder: for a reader that cannot use the one of the store, nor write it."""
+        with self._opening, self.database.read() as connection:
+            head = read_head(connection)
+            if self._private and self._stamp().version == head.version:
+                return  # another thread was faster
+            private = mkdtemp(prefix="ragistry-")
+            folder = Path(private, self.name)
+            folder.mkdir()
+            self._written(folder, connection, head, None)
+            self._leave_private()
+            self._private, self.folder = private, folder
+
+    def _leave_private(self) -> None:
+        if self._private:
+            shutil.rmtree(self._private, ignore_errors=True)
+            self._private, self.folder, self._view = "", self._shared, None
+
+    def _rebuilt(self, connection: sqlite3.Connection, head: Head, stale: Stale) -> Stamp:
+        if stale.broken:
+            log.warning("%s: the index is %s; building it again", self.folder, stale)
+        new, old = (self.folder.with_name(f"{self.folder.name}.{end}") for end in ("new", "old"))
+        for left_over in (new, old):
+            shutil.rmtree(left_over, ignore_errors=True)
+        self._view = None
+        try:
+            new.mkdir(parents=True)
+            stamp = self._written(new, connection, head, None)
+            if self.folder.exists():
+                self.folder.rename(old)
+            new.rename(self.folder)
+        except OSError as error:
+            raise _unwritable(self.folder, error) from error
+        finally:
+            for left_over in (new, old):
+                shutil.rmtree(left_over, ignore_errors=True)
+        return stamp
+
+    def _written(self, folder: Path, connection: sqlite3.Connection, head: Head, since: V | None) -> Stamp:
+        """Write files and stamp."""
+        try:
+            files = self.write(folder, connection, head, since)
+            row = connection.execute("SELECT mark FROM indexes WHERE name = ?", (self.name,)).fetchone()
+            before = row[0] if row else ""
+            stamp = Stamp(
+                self.kind, head.generation, uuid4().hex, before, head.version, head.next_key, head.removed, files
+            )
+            beside = folder / f"{STAMP}.new"
+            text = json.dumps(asdict(stamp))
+            beside.write_text(f"{zlib.crc32(text.encode())} {text}", encoding="utf-8")
+            now = time_ns()
+            os.utime(beside, ns=(now, now))  # the system's own clock for files may stand still for milliseconds
+            beside.replace(folder / STAMP)
+        except OSError as error:
+            raise _unwritable(self.folder, error) from error
+        return stamp
+
+    # Looking after it
+
+    def problem(self) -> str:
+        """What is wrong with the index, all of its files read; empty if it is sound, missing, or merely lags."""
+        self._view = None  # what is in memory says nothing of the files
+        with self.database.read() as connection:
+            head = read_head(connection)
+            try:
+                return self.check(connection, self.view(connection, head))
+            except Stale as stale:
+                return str(stale) if stale.broken else ""
+
+    def discard(self) -> None:
+        """Remove the index without opening it; it is built again when it is next needed."""
+        self._view = None
+        old = self.folder.with_name(f"{self.folder.name}.old")
+        shutil.rmtree(old, ignore_errors=True)
+        if self.folder.exists():
+            try:
+                self.folder.rename(old)  # in one step: half an index would be a damaged one
+            except OSError as error:
+                raise _unwritable(self.folder, error) from error
+        shutil.rmtree(old, ignore_errors=True)
+
+    def close(self) -> None:
+        """Let go of the files, and remove a private folder."""
+        self._leave_private()
+        self._view = None
+
+
+def checksum(path: Path) -> int:
+    """CRC-32 of a file."""
+    crc = 0
+    with path.open("rb") as file:
+        while part := file.read(1 << 20):
+            crc = zlib.crc32(part, crc)
+    return crc
+
+
+def _unwritable(folder: Path, error: OSError) -> StoreError:
+    return StoreError(
+        f"the index {str(folder)!r} cannot be written ({error.strerror or error}); your data is safe; free some space "
+        "or make the folder writable, and try again"
+    )

@@ -1,0 +1,287 @@
+"""What is wrong with ``store.db``, and how every readable row of a damaged file gets into a new one.
+
+SQLite detects most damage to its pages when it reads them, and checksums detect the rest in texts and vectors. Rows are
+read by ranges of their keys; a range that fails is halved, so that a destroyed page costs the rows on it. A source
+stands in its table and once more in an index, each of which can stand in for the other.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import zlib
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import closing, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from time import time_ns
+from typing import Any
+
+from ragistry.errors import StoreError
+from ragistry.stores.local.database import (
+    ERRORS,
+    FILE,
+    Head,
+    check_format,
+    create,
+    read_head,
+    reading_mode,
+    remove,
+    translated,
+)
+from ragistry.stores.local.rows import text_hash
+from ragistry.types import Repair
+from ragistry.utils.chunk_checks import id_problem
+from ragistry.utils.shown import one_line, shown
+
+KEPT = f"{FILE}.damaged-"
+AT_ONCE = 2_000
+PROBES = 16
+SOURCES = "SELECT id, collection, source_file, chunks, whole, metadata, varying FROM sources"
+MOST_FAULTS = 20
+REMEDY = "words still find these chunks, and `ragistry reembed` makes the vectors again"
+
+
+def faults(path: Path) -> Iterator[str]:
+    """What is wrong with the file, after reading all of it, one line each."""
+    try:
+        with closing(_opened(path, reading_mode(path))) as connection:
+            check_format(connection, path)
+            for (line,) in connection.execute(f"PRAGMA integrity_check({MOST_FAULTS})"):
+                if line != "ok":
+                    yield f"{FILE}: {one_line(line)}"
+    except ERRORS as error:
+        yield f"{FILE}: {one_line(str(error))}"
+    with suppress(*ERRORS), closing(_opened(path, reading_mode(path))) as connection:
+        found = _Found.read(connection)
+        damaged = found.damaged_vectors & found.source_of.keys()
+        for line in found.losses(kept=Counter(found.source_of.values()), lacking=damaged):
+            yield f"{FILE}: {line}"
+
+
+def salvage(path: Path) -> Repair:
+    """Put a new file with every readable row in the place of a damaged one, which is kept beside it.
+
+    The caller holds the writer's lock and has no connection open. Raises `StoreError` where there is no room.
+    """
+    new = path.with_name(f"{FILE}.new")
+    with translated(new):
+        remove(new)
+        create(new)
+        try:
+            with closing(_opened(path)) as old:
+                old.execute("SELECT count(*) FROM sqlite_master")
+                found = _Found.read(old)
+                with closing(sqlite3.connect(new, isolation_level=None)) as target:
+                    target.execute("BEGIN")
+                    lines, again = found.copy(old, target)
+                    target.execute("COMMIT")
+                    target.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+                with suppress(*ERRORS):
+                    old.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        except ERRORS as error:  # not even the list of tables can be read
+            lines, again = [f"everything: {one_line(str(error))}"], []
+            remove(new)
+            create(new)
+    kept = _replace(path, new)
+    return Repair((f"{FILE}: every readable row is in a new file",), tuple(lines), tuple(again), str(kept))
+
+
+def discard_kept(folder: Path) -> list[str]:
+    """Remove the damaged files that `salvage` kept, and return their names."""
+    files = sorted(folder.glob(f"{KEPT}*"))
+    for file in files:
+        file.unlink()
+    return [file.name for file in files]
+
+
+@dataclass(slots=True)
+class _Found:
+    """What of a file can be read, without texts and vectors.
+
+    ``source_of``: the source of each sound chunk; ``vectors``: keys of sound vectors; ``expected``: the source of each
+    chunk as an index has it, None where that cannot be read.
+    """
+
+    head: Head | None
+    sources: dict[int, tuple[Any, ...]]
+    source_of: dict[int, int | None]
+    vectors: set[int]
+    expected: dict[int, int | None] | None
+    damaged_vectors: set[int] = field(default_factory=set)
+
+    @classmethod
+    def read(cls, connection: sqlite3.Connection) -> _Found:
+        head = None
+        with suppress(*ERRORS):
+            head = read_head(connection)
+        expected = None
+        with suppress(*ERRORS):
+            expected = dict(connection.execute("SELECT key, source FROM chunks INDEXED BY chunks_by_source"))
+        found = cls(head, _sources(connection), {}, set(), expected)
+        for key, id, source, hash, metadata, text in _rows(connection, "chunks"):
+            if _is_sound(id, metadata, text, hash):
+                found.source_of[key] = source
+        for key, blob, crc in _rows(connection, "vectors"):
+            (found.vectors if _crc(blob) == crc else found.damaged_vectors).add(key)
+        return found
+
+    def keys_without_vectors(self) -> set[int]:
+        return self.source_of.keys() - self.vectors
+
+    def losses(self, kept: Counter[int | None], lacking: set[int]) -> list[str]:
+        """What is lost, one line for each source. ``kept``: chunks by source; ``lacking``: those without a vector."""
+        lines = [] if self.head else ["the name of the embedder and the counters of the store"]
+        without = Counter(self.source_of[key] for key in lacking)
+        for id, (_, collection, source_file, chunks, *_) in sorted(self.sources.items(), key=lambda item: item[1][1:3]):
+            name = f"source {shown(source_file)} of collection {shown(collection)}"
+            if kept[id] < chunks:
+                lines.append(f"{name}: {chunks - kept[id]:,} of {chunks:,} chunks")
+            if without[id]:
+                lines.append(f"{name}: {without[id]:,} vectors; {REMEDY}")
+        orphans = sum(count for id, count in kept.items() if id is not None and id not in self.sources)
+        if orphans:
+            lines.append(f"the source of {orphans:,} chunks, which are kept without one")
+        if self.expected is not None:
+            listed = self.sources.keys()
+            loose = {key for key, source in self.expected.items() if source not in listed} - self.source_of.keys()
+            if loose:
+                lines.append(f"{len(loose):,} chunks that belong to no source")
+        if without[None]:
+            lines.append(f"{without[None]:,} vectors of chunks that belong to no source; {REMEDY}")
+        return lines
+
+    def copy(self, old: sqlite3.Connection, new: sqlite3.Connection) -> tuple[list[str], list[tuple[str, str]]]:
+        """Write every sound row; return what is lost, and which sources to ingest again."""
+        kept: Counter[int | None] = Counter()
+        for key, id, source, hash, metadata, text in _rows(old, "chunks"):
+            if key in self.source_of and _is_sound(id, metadata, text, hash):
+                known = source if source in self.sources else None
+                cursor = new.execute(
+                    "INSERT OR IGNORE INTO chunks VALUES (?,?,?,?,?,?)", (key, id, known, hash, metadata, text)
+                )
+                kept[source] += cursor.rowcount
+        dimension = 0
+        for key, blob, crc in _rows(old, "vectors"):
+            if key in self.source_of and _crc(blob) == crc:
+                dimension = len(blob) // 4
+                new.execute("INSERT OR IGNORE INTO vectors VALUES (?,?,?)", (key, blob, crc))
+        lacking = self.keys_without_vectors()
+        incomplete = {self.source_of[key] for key in lacking}
+        again = []
+        for id, (_, collection, source_file, chunks, whole, metadata, varying) in self.sources.items():
+            is_whole = bool(whole) and kept[id] == chunks and id not in incomplete
+            if kept[id]:
+                row = (id, collection, source_file, kept[id], int(is_whole), metadata, varying)
+                new.execute("INSERT OR IGNORE INTO sources VALUES (?,?,?,?,?,?,?)", row)
+            if kept[id] < chunks or id in incomplete:
+                again.append((collection, source_file))
+        head = self.head or Head(time_ns(), 0, 0, 0, None, None, 0)
+        next_key = max([head.next_key, *(key + 1 for key in self.source_of)])
+        new.execute(
+            "UPDATE head SET version = ?, next_key = ?, generation = ?, dimension = ?, embedder = ?",
+            (head.version + 1, next_key, head.generation + 1, head.dimension or dimension, head.embedder),
+        )
+        return self.losses(kept, lacking), sorted(again)
+
+
+def _rows(connection: sqlite3.Connection, table: str) -> Iterator[tuple[Any, ...]]:
+    """The rows of a table that can be read, by key."""
+    # The limit keeps SQLite from looking for the end of the range on a damaged page.
+    query = f"SELECT * FROM {table} WHERE key BETWEEN ? AND ? ORDER BY key LIMIT ?"
+    end = _end(connection)
+    ranges = [(low, min(low + AT_ONCE, end) - 1) for low in reversed(range(0, end, AT_ONCE))]
+    if all(_fails(connection, table, end * part // PROBES) for part in range(PROBES + 1)):
+        return  # the root of the table is gone
+    while ranges:
+        low, high = ranges.pop()
+        try:
+            rows = connection.execute(query, (low, high, high - low + 1)).fetchall()
+        except ERRORS:
+            if low < high:
+                middle = (low + high) // 2
+                ranges += [(middle + 1, high), (low, middle)]
+        else:
+            yield from rows
+
+
+def _end(connection: sqlite3.Connection) -> int:
+    """A number above every key."""
+    found = [0]
+    for query in (
+        "SELECT next_key FROM head",
+        *(f"SELECT max(key) + 1 FROM {table}" for table in ("chunks", "vectors")),
+        "SELECT max(key) + 1 FROM chunks INDEXED BY chunks_by_source",
+    ):
+        with suppress(*ERRORS, TypeError):
+            found.append(int(connection.execute(query).fetchone()[0] or 0))
+    return max(found)
+
+
+def _fails(connection: sqlite3.Connection, table: str, key: int) -> bool:
+    try:
+        connection.execute(f"SELECT key FROM {table} WHERE key = ?", (key,)).fetchall()
+    except ERRORS:
+        return True
+    return False
+
+
+def _sources(connection: sqlite3.Connection) -> dict[int, tuple[Any, ...]]:
+    """Every source that its table or the copy in the index has; of an index, what comes before and after a fault."""
+    found: dict[int, tuple[Any, ...]] = {}
+    names = "collection {0}, source_file {0}"
+    orders = ["NOT INDEXED ORDER BY id", "NOT INDEXED ORDER BY id DESC"]
+    orders += [f"INDEXED BY sources_copy ORDER BY {names.format(way)}" for way in ("ASC", "DESC")]
+    for order in orders:
+        with suppress(*ERRORS):
+            for row in connection.execute(f"{SOURCES} {order}"):
+                if _is_source(row):
+                    found.setdefault(row[0], row)
+    return found
+
+
+def _is_source(row: tuple[Any, ...]) -> bool:
+    _, collection, source_file, chunks, _, metadata, varying = row
+    return (
+        isinstance(collection, str) and isinstance(source_file, str) and isinstance(chunks, int)
+        and isinstance(_parsed(metadata), dict) and isinstance(_parsed(varying), list)
+    )  # fmt: skip
+
+
+def _is_sound(id: Any, metadata: Any, text: Any, hash: Any) -> bool:
+    return (
+        not id_problem(id) and isinstance(_parsed(metadata), dict) and isinstance(text, str) and text_hash(text) == hash
+    )
+
+
+def _parsed(text: Any) -> Any:
+    try:
+        return json.loads(text)
+    except (TypeError, ValueError, RecursionError):
+        return None
+
+
+def _crc(blob: Any) -> int:
+    return zlib.crc32(blob) if isinstance(blob, bytes) else -1
+
+
+def _opened(path: Path, mode: str = "mode=rw") -> sqlite3.Connection:
+    return sqlite3.connect(f"{path.as_uri()}?{mode}", uri=True, isolation_level=None)
+
+
+def _replace(path: Path, new: Path) -> Path:
+    """Put the new file in place of the old one, which gets another name; at every moment there is one of the two."""
+    number = 1
+    while (kept := path.with_name(f"{KEPT}{number}")).exists():
+        number += 1
+    try:
+        kept.hardlink_to(path)
+        for end in ("-wal", "-shm"):
+            beside = path.with_name(f"{path.name}{end}")
+            if beside.exists():  # SQLite would apply it to the new file
+                beside.rename(kept.with_name(f"{kept.name}{end}"))
+        new.replace(path)
+    except OSError as error:
+        raise StoreError(f"{str(path)!r} cannot be replaced: {error.strerror}; make the folder writable") from error
+    return kept

@@ -1,0 +1,68 @@
+"""Sketches: 96 bytes a vector that tell which few of many vectors are worth comparing exactly.
+
+A bit of a sketch is the side of a plane on which the vector lies. Of planes in random directions, the share that
+separates two vectors is the angle between them over π (Charikar, "Similarity estimation techniques from rounding
+algorithms", 2002). So the number of bits in which two sketches differ has a known distribution, whatever the data.
+
+Sketches are kept in blocks ``(WORDS, BLOCK)``, a word of many vectors side by side: counting bits then runs through
+memory in order, which is three to five times faster than vector by vector.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+WORDS = 12
+BITS = 64 * WORDS
+BLOCK = 1 << 14
+DEVIATIONS = 1.5
+"""Standard deviations by which bits may differ in excess. A vector as near as the last result is missed with a
+probability of 7 %, nearer ones with far less: measured, recall@10 is .998."""
+
+Bits = NDArray[np.uint64]
+Planes = NDArray[np.float32]
+
+
+def planes_of(dimension: int) -> Planes:
+    """``(BITS, dimension)``: random planes by their normals, at right angles as far as there is room.
+
+    To compute them takes longer than thousands of searches, so an index keeps them with its sketches.
+    """
+    if not dimension:
+        return np.empty((BITS, 0), dtype=np.float32)
+    random = np.random.default_rng(0)
+    size = (dimension, min(dimension, BITS))
+    bases = [np.linalg.qr(random.standard_normal(size))[0] for _ in range(math.ceil(BITS / size[1]))]
+    return np.ascontiguousarray(np.hstack(bases)[:, :BITS].T, dtype=np.float32)
+
+
+def sketches_of(vectors: NDArray[np.float32], planes: Planes) -> Bits:
+    """The sketches of vectors ``(n, d)``, as ``(WORDS, n)``."""
+    sides = vectors @ planes.T > 0
+    return np.ascontiguousarray(np.packbits(sides, axis=1).view(np.uint64).T)
+
+
+def differing_bits(blocks: Bits, count: int, query: NDArray[np.float32], planes: Planes) -> NDArray[np.uint16]:
+    """In how many bits each of the first ``count`` sketches in ``blocks``, ``(b, WORDS, BLOCK)``, differs."""
+    # Plane by plane: as one product BLAS would use several threads, which wait for each other on a busy machine.
+    code = np.packbits(np.vecdot(planes, query) > 0).view(np.uint64)[:, None]
+    counts = np.empty(len(blocks) * BLOCK, dtype=np.uint16)
+    for number, block in enumerate(blocks):
+        part = counts[number * BLOCK : (number + 1) * BLOCK]
+        np.sum(np.bitwise_count(block ^ code), axis=0, dtype=np.uint16, out=part)
+    return counts[:count]
+
+
+def radius_of(differing: NDArray[np.uint16], count: int) -> int:
+    """The smallest number of bits within which there are ``count`` sketches, or all of them."""
+    within = np.cumsum(np.bincount(differing, minlength=BITS + 1))
+    return int(np.searchsorted(within, min(count, len(differing))))
+
+
+def reach(score: float) -> int:
+    """By how many bits a vector of this cosine similarity to the query may differ from it."""
+    share = math.acos(min(1.0, max(-1.0, score))) / math.pi
+    return math.ceil(BITS * share + DEVIATIONS * math.sqrt(BITS * share * (1 - share)))

@@ -1,0 +1,455 @@
+"""`LocalStore`: one SQLite file that is the truth, and two indexes that are derived from it."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sqlite3
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, closing
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict, Field
+
+from ragistry.errors import (
+    ConfigError,
+    InvalidFilterError,
+    StoreError,
+)
+from ragistry.stores.local import rows
+from ragistry.stores.local.database import FILE, Database, Head, advance, read_head, translated
+from ragistry.stores.local.embedding import check_embedder, record_embedder, recorded_embedder, reembed
+from ragistry.stores.local.index import DerivedIndex, Stale
+from ragistry.stores.local.salvage import REMEDY, discard_kept, faults, salvage
+from ragistry.stores.local.selecting import Selection, Selections, selected_keys
+from ragistry.stores.local.vectors import VectorIndex
+from ragistry.stores.local.words import WordIndex
+from ragistry.stores.lock import WriterLock
+from ragistry.trace import degraded
+from ragistry.types import (
+    Document,
+    EmbeddedChunk,
+    EmbedderFingerprint,
+    Progress,
+    Repair,
+    ScoreKind,
+    SourceInfo,
+    StageScore,
+    Where,
+    ranked,
+)
+from ragistry.utils.chunk_checks import check_chunks, check_source, listed
+from ragistry.utils.languages import canonical_language
+from ragistry.utils.limits import check_batch, check_ids, check_query, check_top_k
+from ragistry.utils.shown import shown
+from ragistry.utils.vectors import query_vector as unit_query
+from ragistry.utils.where import normalise
+
+if TYPE_CHECKING:
+    from ragistry.protocols import Embedder, Vectors
+
+log = logging.getLogger(__name__)
+
+ATTEMPTS = 6
+"""How often a search starts again because the store was written to, or an index rebuilt, in between."""
+LAG, LAG_SHARE = 1_000, 0.05
+"""Chunks, or share of all, that the indexes may lag behind a writer before it brings them up."""
+
+
+class LocalStore:
+    """A folder with everything in it. Keeps all of DESIGN's promises; safe for threads, not for forked children.
+
+    Any number of processes may read, also without the right to write; one at a time writes. A second writer waits
+    ``lock_timeout`` seconds and then gets `StoreLockedError`. ``exclusive``: keep the right to write, as a server does.
+
+    A search under a condition compares every vector that meets it, up to 50,000; one without a condition does so up to
+    ``exact_below`` chunks. Beyond, sketches choose what is compared, which finds 99 % of the nearest or more.
+    ``language``: of the words (`utils.analysis`).
+    """
+
+    abilities = frozenset({"text", "repair", "reembed"})
+
+    class Config(BaseModel):
+        model_config = ConfigDict(extra="forbid")
+
+        lock_timeout: float = Field(default=2.0, ge=0, description="seconds to wait for another writer")
+
+    def __init__(
+        self,
+        folder: str | os.PathLike[str],
+        *,
+        exclusive: bool = False,
+        language: str = "english",
+        exact_below: int = 10_000,
+        lock_timeout: float = 2.0,
+    ) -> None:
+        self.folder = _folder(folder)
+        canonical_language(language)
+        lock = WriterLock(self.folder / "lock", f"the store {str(self.folder)!r}", wait=lock_timeout)
+        self._lock = lock
+        self._exclusive = False
+        try:
+            self._database = Database(self.folder, lock)
+            if exclusive:
+                lock.hold()
+                self._exclusive = True
+        except OSError as error:
+            raise StoreError(
+                f"the store {str(self.folder)!r} cannot be opened: {error.strerror or error}; "
+                "make the folder readable and writable, or name another"
+            ) from error
+        self._words = WordIndex(self._database, self.folder, language=language)
+        self._vectors = VectorIndex(self._database, self.folder, exact_below=exact_below)
+        self._embedder: EmbedderFingerprint | None = None
+        self._selections = Selections()
+        self._wrote = False
+
+    def __repr__(self) -> str:
+        return f"<LocalStore: {str(self.folder)!r}>"
+
+    @staticmethod
+    def exists(folder: str | os.PathLike[str]) -> bool:
+        """Whether there is a store in the folder."""
+        return Path(folder, FILE).is_file()
+
+    # Writing
+
+    def add_documents(self, chunks: Sequence[EmbeddedChunk], *, ids: Sequence[str] | None = None) -> int:
+        with self._database.write() as connection:
+            head = self._head_to_write(connection)
+            checked = check_chunks(chunks, ids, dimension=head.dimension or None)
+            if checked.ids:
+                rows.add_chunks(connection, checked, head.next_key)
+                advance(connection, head, checked)
+        self._written(head, len(checked.ids))
+        return len(checked.ids)
+
+    def replace_source(self, collection: str, source_file: str, chunks: Sequence[EmbeddedChunk]) -> None:
+        chunks = listed("chunks", chunks)
+        with self._database.write() as connection:
+            head = self._head_to_write(connection, adds=bool(chunks))
+            checked = check_chunks(chunks, dimension=head.dimension or None)
+            check_source(collection, source_file, chunks)
+            rows.put_source(connection, (collection, source_file), checked, head.next_key)
+            advance(connection, head, checked)
+        if not chunks:
+            self._database.erase()
+        self._written(head, len(chunks))
+
+    def move_source(self, source_file: str, from_collection: str, to_collection: str) -> int:
+        check_source(to_collection, source_file, ())
+        with self._database.write() as connection:
+            advance(connection, read_head(connection))
+            return rows.move(connection, (from_collection, source_file), to_collection)
+
+    def move_collection(self, from_collection: str, to_collection: str) -> int:
+        check_source(to_collection, "any", ())
+        with self._database.write() as connection:
+            advance(connection, read_head(connection))
+            names = rows.listed_sources(connection, from_collection)
+            return sum(rows.move(connection, (from_collection, info.source_file), to_collection) for info in names)
+
+    def delete(self, *, ids: Sequence[str] | None = None, where: Where | None = None) -> int:
+        if (ids is None) == (where is None):
+            raise InvalidFilterError("delete takes ids or where, one of the two; clear_collection() removes everything")
+        condition = None if where is None else normalise(where)
+        known = [] if ids is None else check_ids(ids)
+        with self._database.write() as connection:
+            head = read_head(connection)
+            if condition is None:
+                keys = list(rows.keys_of(connection, known).values())
+            else:
+                keys = selected_keys(connection, condition).tolist()
+            removed = rows.remove(connection, keys)
+            advance(connection, head)
+        self._database.erase()
+        self._written(head, 0)
+        return removed
+
+    def clear_collection(self) -> None:
+        with self._lock.writing():
+            with self._database.write() as connection:
+                for table in ("sources", "chunks", "vectors", "next_vectors", "removed", "indexes"):
+                    connection.execute(f"DELETE FROM {table}")
+                connection.execute(
+                    "UPDATE head SET generation = generation + 1, dimension = 0, embedder = NULL, next_embedder = NULL"
+                )
+                advance(connection, read_head(connection))
+            self._embedder = None
+            self._database.erase()
+            for index in self._indexes():
+                index.discard()
+
+    def use_embedder(self, fingerprint: EmbedderFingerprint) -> None:
+        with self._database.read() as connection:
+            known = check_embedder(read_head(connection), fingerprint)
+        if not known:
+            with self._database.write() as connection:
+                if not check_embedder(read_head(connection), fingerprint):  # another process may have been faster
+                    record_embedder(connection, fingerprint)
+        self._embedder = fingerprint
+
+    def writing(self) -> AbstractContextManager[None]:
+        return self._lock.writing()
+
+    def flush(self) -> None:
+        for index in self._indexes():
+            index.bring_up(unless=index.may_lag)
+        self._database.erase()
+
+    def _head_to_write(self, connection: sqlite3.Connection, *, adds: bool = True) -> Head:
+        """The counters before a write; another process may have put another embedder on record since `use_embedder`."""
+        head = read_head(connection)
+        if adds and self._embedder is not None and not check_embedder(head, self._embedder):
+            record_embedder(connection, self._embedder)
+            head = read_head(connection)
+        return head
+
+    def _written(self, head: Head, added: int) -> None:
+        """Bring the indexes up now and then, so that no search has to wait long for it."""
+        self._wrote = True
+        for index in self._indexes():
+            lag = head.next_key + added - index.followed()
+            if lag > LAG and lag > LAG_SHARE * head.next_key:
+                self._bring_up_if_possible(index)
+
+    def _bring_up_if_possible(self, index: DerivedIndex[Any]) -> None:
+        try:
+            index.bring_up()
+        except StoreError as error:
+            log.warning("your data is saved; the next search updates the index %r: %s", index.name, error)
+
+    def _indexes(self) -> tuple[DerivedIndex[Any], ...]:
+        return self._words, self._vectors
+
+    # Searching
+
+    def search(self, query_vector: Sequence[float], top_k: int = 10, *, where: Where | None = None) -> list[Document]:
+        check_top_k(top_k)
+        condition = None if where is None else normalise(where)
+
+        def nearest(connection: sqlite3.Connection, head: Head, view: Any) -> tuple[rows.Keys, NDArray[np.float32]]:
+            vector = unit_query(query_vector, head.dimension or None)
+            selection = self._selection(connection, head, condition)
+            return self._vectors.nearest(connection, head, view, vector, top_k, selection)
+
+        return self._search(self._vectors, nearest, top_k, "dense", "cosine")
+
+    def search_text(self, query: str, top_k: int = 10, *, where: Where | None = None) -> list[Document]:
+        check_query(query)
+        check_top_k(top_k)
+        condition = None if where is None else normalise(where)
+
+        def best(connection: sqlite3.Connection, head: Head, view: Any) -> tuple[rows.Keys, NDArray[np.float32]]:
+            selection = self._selection(connection, head, condition)
+            if selection is None and head.removed > view.stamp.removed:
+                selection = Selection(selected_keys(connection, None))  # the index still has removed chunks
+            return self._words.best(view, query, top_k, None if selection is None else selection.keys)
+
+        return self._search(self._words, best, top_k, "bm25", "bm25")
+
+    def _search(
+        self,
+        index: DerivedIndex[Any],
+        find: Callable[[sqlite3.Connection, Head, Any], tuple[rows.Keys, NDArray[np.float32]]],
+        top_k: int,
+        stage: str,
+        kind: ScoreKind,
+    ) -> list[Document]:
+        """What ``find`` finds in the index, in a snapshot that the index fits."""
+        behind = ""  # why the index cannot be brought up
+        for _ in range(ATTEMPTS):
+            with self._database.read() as connection:
+                head, view = read_head(connection), None
+                try:
+                    view = index.view(connection, head)
+                    if index.lag(view, head) > index.may_lag and not behind:
+                        raise Stale("")
+                    keys, scores = find(connection, head, view)
+                    index.confirm(view, head)
+                    found = _ranked(connection, keys, scores, top_k, stage, kind)
+                except Stale as stale:
+                    # Else what looked like damage is a row that was removed meanwhile.
+                    reason = str(stale) if stale.broken and view is not None and index.is_current(view) else ""
+                else:
+                    if index is self._words and head.next_key > view.stamp.next_key:
+                        degraded(f"the newest chunks are not searched yet: {behind}")
+                    if not found and not connection.execute("SELECT 1 FROM chunks LIMIT 1").fetchone():
+                        log.warning("%s: the store is empty; ingest something first", self.folder)
+                    return found
+            try:
+                index.bring_up(reason)
+            except StoreError as error:
+                if behind:
+                    index.build_privately()
+                behind = str(error)
+        raise StoreError(f"the store {str(self.folder)!r} is written to so often that no search succeeds; try again")
+
+    def _selection(self, connection: sqlite3.Connection, head: Head, where: Where | None) -> Selection | None:
+        return None if where is None else self._selections.of(connection, head.version, where)
+
+    # Reading
+
+    def get(self, ids: Sequence[str]) -> list[Document]:
+        ids = check_ids(ids)
+        with self._database.read() as connection:
+            keys = rows.keys_of(connection, ids)
+            found = rows.documents(connection, list(keys.values()))
+        return [found[keys[id]] for id in ids if isinstance(id, str) and id in keys]
+
+    def vectors(self, ids: Sequence[str]) -> Vectors:
+        ids = check_ids(ids)
+        with self._database.read() as connection:
+            keys = rows.keys_of(connection, ids)
+            missing = [id for id in ids if id not in keys]
+            if missing:
+                raise StoreError(
+                    f"{str(self.folder)!r}: {len(missing)} of the ids are not stored: {shown(missing[:3])}"
+                )
+            found = dict(rows.vectors_of(connection, list(keys.values())))
+            dimension = read_head(connection).dimension
+        lost = [id for id in ids if keys[id] not in found]
+        if lost:
+            raise StoreError(
+                f"{str(self.folder)!r}: {len(lost)} chunks lost their vectors in a damaged file: {shown(lost[:3])}; "
+                "run `ragistry reembed`"
+            )
+        return np.array([found[keys[id]] for id in ids], dtype=np.float32).reshape(len(ids), dimension)
+
+    def known_vectors(self, collection: str, source_file: str, texts: Sequence[str]) -> dict[str, Vectors]:  # noqa: ARG002
+        with self._database.read() as connection:
+            return rows.vectors_of_texts(connection, texts)
+
+    def scan(self, where: Where | None = None, *, batch: int = 1000) -> Iterator[Document]:
+        condition = None if where is None else normalise(where)
+        check_batch(batch)
+        return self._scan(condition, batch)
+
+    def _scan(self, where: Where | None, batch: int) -> Iterator[Document]:
+        with self._database.read() as connection:
+            keys = selected_keys(connection, where).tolist()
+            for start in range(0, len(keys), batch):
+                yield from rows.documents(connection, keys[start : start + batch]).values()
+
+    def count(self, where: Where | None = None) -> int:
+        condition = None if where is None else normalise(where)
+        with self._database.read() as connection:
+            if condition is None:
+                return int(connection.execute("SELECT count(*) FROM chunks").fetchone()[0])
+            return len(selected_keys(connection, condition))
+
+    def sources(self, collection: str | None = None) -> list[SourceInfo]:
+        with self._database.read() as connection:
+            return rows.listed_sources(connection, collection)
+
+    def embedder(self) -> EmbedderFingerprint | None:
+        with self._database.read() as connection:
+            return recorded_embedder(read_head(connection))
+
+    def version(self) -> int:
+        """A number that grows with every write, by whatever process."""
+        with self._database.read() as connection:
+            return read_head(connection).version
+
+    def copy_to(self, folder: Path) -> None:
+        """Copy the database as it is at one moment into another folder; its indexes are built there when needed."""
+        folder.mkdir(parents=True, exist_ok=True)
+        target = folder / FILE
+        with self._database.read() as connection, translated(target), closing(sqlite3.connect(target)) as copy:
+            connection.backup(copy)
+
+    # Looking after it
+
+    def reembed(self, embedder: Embedder, progress: Progress | None = None) -> int:
+        done = reembed(self._database, embedder, progress)
+        self._database.erase()
+        self._embedder = embedder.fingerprint
+        return done
+
+    def verify(self) -> list[str]:
+        """Read every file and return what is wrong, one line each."""
+        self._database.check_usable()
+        found = list(faults(self._database.path))
+        if not found:
+            problems = {index.name: index.problem() for index in self._indexes()}
+            found = [f"the index {name!r} is {problem}" for name, problem in problems.items() if problem]
+            with self._database.read() as connection:
+                [lacking] = connection.execute(
+                    "SELECT count(*) FROM chunks WHERE key NOT IN (SELECT key FROM vectors)"
+                ).fetchone()
+            if lacking:
+                found.append(f"{FILE}: {lacking:,} chunks have no vector; {REMEDY}")
+        return found
+
+    def repair(self) -> Repair:
+        self._database.check_usable()
+        with self._lock.writing():
+            broken = list(faults(self._database.path))
+            lost: Repair = Repair()
+            if broken:
+                self._database.close()
+                try:
+                    lost = salvage(self._database.path)
+                finally:
+                    self._database = self._words.database = self._vectors.database = Database(self.folder, self._lock)
+            problems = {} if broken else {index: index.problem() for index in self._indexes()}
+            rebuilt = []
+            for index in self._indexes():
+                if broken or problems[index]:
+                    index.discard()
+                    index.bring_up()
+                    rebuilt.append(f"index {index.name!r}: {problems.get(index) or 'built from the repaired database'}")
+            return Repair((*lost.rebuilt, *rebuilt), lost.lost, lost.again, lost.kept)
+
+    def discard_kept(self) -> list[str]:
+        """Remove the damaged files that `repair` kept, and return their names."""
+        return discard_kept(self.folder)
+
+    def close(self) -> None:
+        """Let go of all files; the indexes are brought up first. Closing twice is harmless."""
+        if self._database.closed or self._lock.is_inherited:
+            return
+        if self._wrote:
+            for index in self._indexes():
+                self._bring_up_if_possible(index)
+        for index in self._indexes():
+            index.close()
+        self._database.close()
+        if self._exclusive:
+            self._lock.release()
+
+
+def _ranked(
+    connection: sqlite3.Connection,
+    keys: rows.Keys,
+    scores: NDArray[np.float32],
+    top_k: int,
+    stage: str,
+    kind: ScoreKind,
+) -> list[Document]:
+    """The best ``top_k`` chunks by ``(-score, id)``; cosine similarities are clipped to [0, 1]."""
+    values = np.clip(scores, 0.0, 1.0) if kind == "cosine" else scores
+    score_of: dict[int, float] = dict(zip(keys.tolist(), values.tolist(), strict=True))
+    if len(score_of) > top_k:  # some tie with the last; their ids decide
+        ids = rows.ids_of(connection, list(score_of))
+        best = sorted(ids, key=lambda key: (-score_of[key], ids[key]))[:top_k]
+        score_of = {key: score_of[key] for key in best}
+    return ranked(
+        Document(found.content, found.metadata, score_of[key], found.id, (StageScore(stage, kind, score_of[key]),))
+        for key, found in rows.documents(connection, list(score_of)).items()
+    )
+
+
+def _folder(folder: Any) -> Path:
+    """The real path of the store's folder; raises `ConfigError` for what cannot be one."""
+    try:
+        path = Path(os.path.realpath(folder))
+        str(path).encode()
+    except (TypeError, ValueError) as error:
+        raise ConfigError(f"{shown(folder)} is not the path of a folder; give the path as text") from error
+    if not folder or isinstance(folder, bytes):
+        raise ConfigError(f"{shown(folder)} is not the path of a folder; give the path as text")
+    return path

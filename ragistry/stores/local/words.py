@@ -1,0 +1,220 @@
+"""The index of words: BM25 by tantivy, over hashes of the terms that `utils.analysis` makes.
+
+Robertson and Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond", 2009; k1 1.2, b 0.75.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sqlite3
+from base64 import urlsafe_b64encode
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import lru_cache
+from hashlib import blake2b
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from tantivy import Document, Index, Occur, Query, Schema, SchemaBuilder, Searcher
+
+from ragistry.errors import StoreError
+from ragistry.stores.local.database import Head
+from ragistry.stores.local.index import DerivedIndex, Files, Signature, Stale, Stamp, View, checksum
+from ragistry.stores.local.rows import Keys
+from ragistry.utils.analysis import analyse, analysis_record, query_terms
+
+FILES_VERSION = 2
+META = "meta.json"
+KEY, TERMS = "key", "terms"
+WRITE_MEMORY = 64_000_000
+"""Bytes of terms that are gathered before tantivy writes a segment; some 25,000 chunks."""
+SLACK = 8
+OVERFETCH = 1.5
+GROWTH = 4
+KEY_COST = 3
+"""Looking a key up in tantivy costs as much as fetching this many hits and throwing them away."""
+
+Scores = NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True)
+class WordView(View):
+    """The open index."""
+
+    searcher: Searcher
+    schema: Schema
+
+
+class WordIndex(DerivedIndex[WordView]):
+    """``language``: see `utils.analysis.analyse`."""
+
+    name = "words"
+
+    def __init__(self, *arguments: Any, language: str) -> None:
+        super().__init__(*arguments)
+        self.language = language
+        self.kind = {"version": FILES_VERSION, **analysis_record(language)}
+
+    def best(self, view: WordView, query: str, top_k: int, allowed: Keys | None) -> tuple[Keys, Scores]:
+        """The ``top_k`` best keys, and all that tie with the last of them, by ``(-score, key)``.
+
+        ``allowed``: the keys that may be returned, ascending. Among many of these, hits are fetched and the others
+        thrown away until the best are certain; few are looked up. Raises `Stale` where the index is damaged.
+        """
+        with _damage_is_stale():
+            found = _any_of(view.schema, query_terms(query, self.language))
+            if allowed is None:
+                return _best(view.searcher, found, top_k, top_k, None)
+            if not len(allowed):
+                return np.empty(0, np.int64), np.empty(0, np.float32)
+            fetch = int(OVERFETCH * top_k * max(1.0, view.searcher.num_docs / len(allowed)))
+            if KEY_COST * len(allowed) <= fetch:
+                keys = [(Occur.Should, Query.term_query(view.schema, KEY, key, "basic")) for key in allowed.tolist()]
+                only = Query.const_score_query(Query.boolean_query(keys), 0.0)
+                found = Query.boolean_query([(Occur.Must, found), (Occur.Must, only)])
+                return _best(view.searcher, found, top_k, top_k, None)
+            return _best(view.searcher, found, top_k, fetch, allowed)
+
+    # The files
+
+    def load(self, folder: Path, stamp: Stamp, signature: Signature) -> WordView:
+        known = {} if self._view is None else self._view.stamp.files  # files of segments, which never change
+        for name, entry in stamp.files.items():
+            path, is_known = folder / name, name != META and known.get(name) == entry
+            if path.stat().st_size != entry[0] or (not is_known and checksum(path) != entry[1]):
+                raise Stale(f"damaged ({name})", broken=True)
+        with _damage_is_stale(), _place_to_open(folder) as place:
+            index = Index.open(str(place))
+            index.config_reader("manual")  # else a thread of tantivy's looks for changes
+            return WordView(stamp, signature, index.searcher(), index.schema)
+
+    def write(self, folder: Path, connection: sqlite3.Connection, head: Head, since: WordView | None) -> Files:  # noqa: ARG002
+        first = 0 if since is None else since.stamp.next_key
+        chunks = connection.execute("SELECT key, text FROM chunks WHERE key >= ? ORDER BY key", (first,))
+        with _damage_is_stale(folder):
+            index = Index(schema(), str(folder)) if since is None else Index.open(str(folder))
+            index.config_reader("manual")
+            writer = index.writer(WRITE_MEMORY, 1)
+            try:
+                if since is not None:
+                    writer.garbage_collect_files()  # what a killed writer left is in the way of the same names
+                    for (key,) in connection.execute(
+                        "SELECT key FROM removed WHERE number > ? AND key < ?", (since.stamp.removed, first)
+                    ):
+                        writer.delete_documents_by_term(KEY, key)
+                for key, text in chunks:
+                    document = Document()
+                    document.add_integer(KEY, key)
+                    document.add_text(TERMS, " ".join(map(_code, analyse(text, self.language))))
+                    writer.add_document(document)
+                writer.commit()
+            finally:
+                writer.wait_merging_threads()  # and frees tantivy's own lock
+        for name in (META, ".managed.json"):  # tantivy lets nobody else read them
+            (folder / name).chmod(folder.stat().st_mode & 0o666)
+        known = {} if since is None else since.stamp.files
+        return {name: _entry(folder / name, known.get(name)) for name in _files(folder)}
+
+    def check(self, connection: sqlite3.Connection, view: WordView) -> str:
+        [expected] = connection.execute(
+            "SELECT (SELECT count(*) FROM chunks WHERE key < :key) + "
+            "(SELECT count(*) FROM removed WHERE key < :key AND number > :removed)",
+            {"key": view.stamp.next_key, "removed": view.stamp.removed},
+        ).fetchone()
+        if view.searcher.num_docs != expected:
+            reason = f"has {view.searcher.num_docs:,} chunks in place of {expected:,}"
+            raise Stale(reason, broken=True)
+        return ""
+
+
+@lru_cache(maxsize=1 << 18)
+def _code(term: str) -> str:
+    """A hash in place of the term: tantivy keeps terms of deleted chunks until it merges segments, and no word of a
+    deleted text may stay in a file.
+    """
+    return urlsafe_b64encode(blake2b(term.encode(), digest_size=8).digest()).decode().rstrip("=")
+
+
+def _any_of(schema: Schema, terms: Mapping[str, int]) -> Query:
+    """What has at least one of the terms; a term that was asked for n times counts n times."""
+    clauses = []
+    for term, count in terms.items():
+        clause = Query.term_query(schema, TERMS, _code(term), "freq")
+        clauses.append((Occur.Should, clause if count == 1 else Query.boost_query(clause, float(count))))
+    return Query.boolean_query(clauses)
+
+
+def schema() -> Schema:
+    """Keys, and terms with how often each occurs."""
+    fields = SchemaBuilder()
+    # Signed: an unsigned field that meets a negative number ends tantivy's thread without a word.
+    fields.add_integer_field(KEY, indexed=True, fast=True)
+    fields.add_text_field(TERMS, tokenizer_name="whitespace", index_option="freq")
+    return fields.build()
+
+
+def _best(searcher: Searcher, query: Query, top_k: int, fetch: int, allowed: Keys | None) -> tuple[Keys, Scores]:
+    while True:
+        limit = min(fetch + SLACK, searcher.num_docs + 1)
+        hits = searcher.search(query, limit, count=False).hits
+        keys = np.array(searcher.fast_field_values(KEY, [address for _, address in hits]), dtype=np.int64)
+        scores = np.array([score for score, _ in hits], dtype=np.float32)
+        next_best = scores[-1] if len(hits) == limit else -np.inf  # what was not fetched has at most this score
+        if allowed is not None:
+            kept = allowed[np.minimum(np.searchsorted(allowed, keys), len(allowed) - 1)] == keys
+            keys, scores = keys[kept], scores[kept]
+        last = scores[top_k - 1] if len(scores) >= top_k else -np.inf
+        if next_best < last or next_best == -np.inf:
+            keys, scores = keys[scores >= last], scores[scores >= last]
+            order = np.lexsort((keys, -scores))
+            return keys[order], scores[order]
+        fetch *= GROWTH
+
+
+def _files(folder: Path) -> list[str]:
+    """The files of the segments that the index consists of, and the list of them."""
+    meta = json.loads((folder / META).read_text(encoding="utf-8"))
+    segments = tuple(segment["segment_id"].replace("-", "") for segment in meta["segments"])
+    return [META, *sorted(path.name for path in folder.iterdir() if path.name.startswith(segments))]
+
+
+def _entry(path: Path, known: list[int] | None) -> list[int]:
+    """Size and checksum; a file of a segment never changes."""
+    size = path.stat().st_size
+    return known if known and known[0] == size and path.name != META else [size, checksum(path)]
+
+
+@contextmanager
+def _place_to_open(folder: Path) -> Iterator[Path]:
+    """Tantivy locks a file even to read. Where it must not, it opens links to the files, which then may go."""
+    if os.access(folder, os.W_OK):
+        yield folder
+        return
+    with TemporaryDirectory(prefix="ragistry-") as name:
+        for path in folder.iterdir():
+            if not path.name.endswith(".lock"):
+                Path(name, path.name).symlink_to(path)
+        yield Path(name)
+
+
+@contextmanager
+def _damage_is_stale(folder: Path | None = None) -> Iterator[None]:
+    """Tantivy raises nearly everything as `ValueError`, and some damage as a panic. ``folder``: one that is written."""
+    try:
+        yield
+    except BaseException as error:
+        if not isinstance(error, ValueError | RuntimeError) and type(error).__name__ != "PanicException":
+            raise
+        said = " ".join(str(error).split())[:200]
+        # Of a full disk tantivy says only that its thread has failed.
+        if folder is not None and ("os error 28" in said or shutil.disk_usage(folder).free < WRITE_MEMORY // 64):
+            raise StoreError(
+                f"no space left for the index {str(folder)!r}; your data is safe; free some space and try again"
+            ) from error
+        raise Stale(f"damaged ({said})", broken=True) from error

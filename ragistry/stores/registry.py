@@ -1,0 +1,136 @@
+"""Which store holds a library: chosen by `store: {use: …}` in vector_stores.yaml, opened with what a workspace gives.
+
+``use`` names a store of the entry point group ``ragistry.stores``, to which ours belong too, or ``module:Class``. The
+class has the shape of `LibraryStore`. A nested pydantic model ``Config`` is optional; its fields are arguments of the
+constructor, and the entry is checked against it when the file is loaded. The constructor asks by parameter name for
+what a workspace gives: ``folder`` (where its data lie), ``language``, ``exclusive``, ``collection``.
+"""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from pydantic import BaseModel, ValidationError
+
+from ragistry.config.problems import Problems, dotted, explain
+from ragistry.config.store import StoreEntry
+from ragistry.errors import ConfigError, InvalidConfigError, RagistryError, StoreError
+from ragistry.protocols import LibraryStore
+from ragistry.utils.plugins import find_class
+from ragistry.utils.suggest import did_you_mean
+
+if TYPE_CHECKING:
+    from ragistry.stores.local import LocalStore
+
+GROUP = "ragistry.stores"
+GIVEN = ("folder", "language", "exclusive", "collection")
+METHODS = [name for name in dir(LibraryStore) if not name.startswith("_") and name != "abilities"]
+
+
+@dataclass(frozen=True, slots=True)
+class StoreChoice:
+    """The class of a store and the checked arguments of its constructor; nothing is open yet."""
+
+    use: str
+    cls: type[Any]
+    config: dict[str, Any]
+
+    @property
+    def abilities(self) -> frozenset[str]:
+        """What the store can do beyond storing and dense search."""
+        return cast("frozenset[str]", self.cls.abilities)
+
+
+def choose_store(entry: StoreEntry) -> StoreChoice:
+    """The class that the entry names, and its configuration. Raises `InvalidConfigError` with every problem."""
+    place = entry.places.get("use", "default")
+    try:
+        cls = find_class(entry.use, GROUP, "store")
+    except ConfigError as error:
+        raise InvalidConfigError(f"{place}: store.use: {error}") from error
+    missing = [name for name in METHODS if not callable(getattr(cls, name, None))]
+    if not isinstance(getattr(cls, "abilities", None), frozenset):
+        missing.append("abilities (a frozenset, on the class)")
+    if missing:
+        raise InvalidConfigError(
+            f"{place}: store.use: {entry.use!r} is not a store of a library, it lacks {', '.join(missing)}; "
+            "see LibraryStore in ragistry.protocols"
+        )
+    return StoreChoice(entry.use, cls, _checked_config(entry, cls, place))
+
+
+def _checked_config(entry: StoreEntry, cls: type[Any], place: str) -> dict[str, Any]:
+    problems, model = Problems(), getattr(cls, "Config", None)
+    if isinstance(model, type) and issubclass(model, BaseModel):
+        try:
+            parsed = model.model_validate(entry.config)
+            return {name: getattr(parsed, name) for name in parsed.model_fields_set}
+        except ValidationError as error:
+            for item in error.errors(include_url=False):
+                key = str(item["loc"][0]) if item["loc"] else "use"
+                where = entry.places.get(key, place)
+                problems.lines.append(f"{where}: {dotted(['store', *item['loc']])}: {explain(item, model)}")
+    else:
+        parameters = inspect.signature(cls).parameters.values()
+        known = [p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
+        known = [name for name in known if name not in GIVEN]
+        if not any(p.kind is p.VAR_KEYWORD for p in parameters):
+            problems.lines += [
+                f"{entry.places.get(key, place)}: store.{key}: unknown setting {key!r}{did_you_mean(key, known)}; "
+                f"there are {', '.join(sorted(known)) or 'none'}"
+                for key in entry.config
+                if key not in known
+            ]
+        needed = [p.name for p in parameters if p.name in known and p.default is p.empty]
+        problems.lines += [f"{place}: store.{name}: is missing" for name in needed if name not in entry.config]
+    problems.report()
+    return dict(entry.config)
+
+
+def open_store(
+    choice: StoreChoice,
+    folder: Path,
+    *,
+    language: str = "english",
+    exclusive: bool = False,
+    collection: str = "documents",
+) -> LibraryStore:
+    """Open the store; ``folder``: where the data of the workspace lie. Raises `StoreError`."""
+    given = {"folder": folder, "language": language, "exclusive": exclusive, "collection": collection}
+    wanted = inspect.signature(choice.cls).parameters
+    try:
+        store = choice.cls(**{name: value for name, value in given.items() if name in wanted} | choice.config)
+    except RagistryError:
+        raise
+    except OSError as error:
+        raise StoreError(
+            f"the store {choice.use!r} in {str(folder)!r} cannot be opened: {error.strerror or error}; make the folder "
+            "readable and writable, or name another in data_dir"
+        ) from error
+    return cast("LibraryStore", store)
+
+
+def open_local(
+    folder: Path,
+    *,
+    language: str = "english",
+    exclusive: bool = False,
+    exact_below: int = 10_000,
+    lock_timeout: float = 2.0,
+) -> LocalStore:
+    """The local store in a folder, for what is always local: documentation repositories, indexes of a comparison."""
+    from ragistry.stores.local import LocalStore
+
+    return LocalStore(
+        folder, exclusive=exclusive, language=language, exact_below=exact_below, lock_timeout=lock_timeout
+    )
+
+
+def local_exists(folder: Path) -> bool:
+    """Whether there is a local store in the folder."""
+    from ragistry.stores.local import LocalStore
+
+    return LocalStore.exists(folder)
