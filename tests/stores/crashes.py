@@ -55,7 +55,7 @@ class Steps:
         if event not in ("open", *FILE_EVENTS):
             return
         path = os.fsdecode(arguments[0]) if isinstance(arguments[0], str | bytes | os.PathLike) else ""
-        if not path.startswith(self.folder) and (event == "open" or os.path.isabs(path)):
+        if not path.startswith(self.folder) and (event == "open" or Path(path).is_absolute()):
             return
         writes = event != "open" or (isinstance(arguments[2], int) and arguments[2] & (os.O_WRONLY | os.O_RDWR))
         if writes and not Path(path).name.startswith("lock"):

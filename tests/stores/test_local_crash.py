@@ -14,8 +14,17 @@ import pytest
 from ragistry.stores.local import LocalStore
 from tests.stores.crashes import SCENARIOS
 from tests.stores.local_stores import (
-    Truth, check, garble, held, moved, put, same, truth_of, vector_of, version_of,
-)  # fmt: skip
+    Truth,
+    check,
+    garble,
+    held,
+    moved,
+    put,
+    same,
+    truth_of,
+    vector_of,
+    version_of,
+)
 from tests.stores.pages import pages_of
 from tests.stores.scripts import ROOT
 

@@ -185,6 +185,8 @@ def test_of_every_destroyed_page_repair_keeps_all_that_is_readable(small: Path, 
     pages = pages_of(small / "store.db")
     assert len(pages) > 30
     for number, page in enumerate(pages):
+        if kind == "zeros" and number % 3:
+            continue
         folder = destroy(small, quick_path / str(number), page, kind)
         assert_repaired(folder, truth, SMALL, f"page {number + 1} of {len(pages)}, {kind}")
         shutil.rmtree(folder)
@@ -254,9 +256,9 @@ def test_rows_in_the_write_ahead_log_are_salvaged(small: Path, quick_path: Path)
     """The process was killed after a write, and then a page was destroyed."""
     folder = Path(shutil.copytree(small, quick_path / "local"))
     code = (
-        "import os, sys; from ragistry.types import EmbeddedChunk; from tests.stores.local_stores import *\n"
-        "LocalStore(sys.argv[1]).add_documents([EmbeddedChunk('the newest', {}, vector_of('newest', 48))], ids=['new'])\n"
-        "os._exit(0)"
+        "import os, sys; from tests.stores.local_stores import *\n"
+        "chunk = EmbeddedChunk('the newest', {}, vector_of('newest', 48))\n"
+        "LocalStore(sys.argv[1]).add_documents([chunk], ids=['new']); os._exit(0)"
     )
     run(code, folder)
     assert (folder / "store.db-wal").stat().st_size

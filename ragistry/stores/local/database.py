@@ -19,6 +19,7 @@ from ragistry.utils.shown import one_line
 log = logging.getLogger(__name__)
 
 FILE = "store.db"
+INDEXES = ("words", "vectors")
 FORMAT = 10
 BUSY_SECONDS = 5.0
 ERASE_MS = 500
@@ -95,16 +96,20 @@ class Database:
         self._writer: sqlite3.Connection | None = None
         self.closed = False
         self._checked = False
-        if not self.path.exists() or not self.path.stat().st_size:
+        if not self.path.exists():
             self._create(folder)
 
     def _create(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         with self.lock.writing(), translated(self.path):
-            if not self.path.exists() or not self.path.stat().st_size:  # else another process was faster
+            if not self.path.exists():  # else another process was faster
+                if remains := [name for name in INDEXES if (folder / name).exists()]:
+                    raise StoreCorruptError(
+                        f"{str(self.path)!r} is gone, but {' and '.join(remains)} beside it are not; restore it from a "
+                        "backup, or remove the folder to begin a new store"
+                    )
                 new = self.path.with_name(f"{FILE}.new")
-                for left_over in (new, self.path):
-                    remove(left_over)
+                remove(new)
                 create(new)
                 new.replace(self.path)
 

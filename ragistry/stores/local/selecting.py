@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -153,7 +153,9 @@ def _on_names(where: Where) -> Sql:
     # Names are text; SQLite would take the number 3 for '3'.
     values = tuple(one for one in (operand if isinstance(operand, list) else [operand]) if isinstance(one, str))
     if len(values) > LONGEST_SQL:
-        return Sql(f"{key} {'NOT ' * (op == '$nin')}IN {_VALUES}", (json.dumps(values),), not _has_nul(values))
+        if any("\0" in value for value in values):  # SQLite's JSON cuts a text at a NUL
+            return ANY
+        return Sql(f"{key} {'NOT ' * (op == '$nin')}IN {_VALUES}", (json.dumps(values),), exact=True)
     return Sql(f"{key} {'NOT ' * (op in ('$ne', '$nin'))}IN ({','.join('?' * len(values))})", values, exact=True)
 
 
@@ -180,15 +182,10 @@ def _joined(key: str, parts: Sequence[Sql]) -> Sql:
     if not telling or (key == "$or" and len(telling) < len(parts)):
         return ANY
     values = tuple(value for part in telling for value in part.values)
-    if len(values) > LONGEST_SQL:
+    text = (" AND " if key == "$and" else " OR ").join(f"({part.text})" for part in telling)
+    if len(values) > LONGEST_SQL or text.count("(") > 3 * LONGEST_SQL:
         return ANY
-    join = " AND " if key == "$and" else " OR "
-    return Sql(join.join(f"({part.text})" for part in telling), values, exact)
-
-
-def _has_nul(values: Iterable[str]) -> bool:
-    """SQLite's JSON cuts a text at a NUL."""
-    return any("\0" in value for value in values)
+    return Sql(text, values, exact)
 
 
 def _keys(cursor: sqlite3.Cursor) -> Keys:

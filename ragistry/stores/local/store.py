@@ -66,7 +66,7 @@ class LocalStore:
     ``lock_timeout`` seconds and then gets `StoreLockedError`. ``exclusive``: keep the right to write, as a server does.
 
     A search under a condition compares every vector that meets it, up to 50,000; one without a condition does so up to
-    ``exact_below`` chunks. Beyond, sketches choose what is compared, which finds 99 % of the nearest or more.
+    ``exact_below`` chunks. Beyond, sketches choose what is compared, which finds 98 % of the nearest or more.
     ``language``: of the words (`utils.analysis`).
     """
 

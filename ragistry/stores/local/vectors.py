@@ -25,7 +25,16 @@ from ragistry.stores.local.database import Head
 from ragistry.stores.local.index import DerivedIndex, Signature, Stale, Stamp, View
 from ragistry.stores.local.rows import Keys, vectors_from, vectors_of
 from ragistry.stores.local.selecting import Selection
-from ragistry.stores.local.sketches import BITS, BLOCK, WORDS, differing_bits, planes_of, radius_of, reach, sketches_of
+from ragistry.stores.local.sketches import (
+    BITS,
+    BLOCK,
+    WORDS,
+    differing_bits,
+    first_radius,
+    planes_of,
+    reach,
+    sketches_of,
+)
 
 if TYPE_CHECKING:
     from ragistry.protocols import Vectors
@@ -33,6 +42,8 @@ if TYPE_CHECKING:
 FILES_VERSION = 1
 EXACT_SELECTION = 50_000
 """Chunks that meet a condition up to which all are compared; among more, sketches choose."""
+STEP = 32
+"""Bits by which the radius grows while there are too few vectors within it."""
 AT_LEAST = 100
 """Vectors that are compared first, to see how near the nearest are."""
 READ_AT_ONCE = 4_096
@@ -204,7 +215,7 @@ def _nearly_nearest(
     differing[dead] = 2 * BITS
     if chosen is not None:
         differing = differing[chosen]
-    inside, radius = -1, radius_of(np.minimum(differing, BITS), max(AT_LEAST, 2 * top_k))
+    inside, radius = -1, min(BITS, first_radius(differing, max(AT_LEAST, 2 * top_k)))
     rows, scores = np.empty(0, np.int64), np.empty(0, np.float32)
     while True:
         found = np.flatnonzero((differing <= radius) & (differing > inside) if inside >= 0 else differing <= radius)
@@ -212,7 +223,7 @@ def _nearly_nearest(
         rows = np.concatenate([rows, found])
         scores = np.concatenate([scores, np.vecdot(view.rows(found), query)])
         rows, scores = best(rows, scores, top_k)
-        inside, radius = radius, reach(float(scores.min())) if len(scores) >= top_k else BITS
+        inside, radius = radius, reach(float(scores.min())) if len(scores) >= top_k else min(BITS, radius + STEP)
         if radius <= inside:
             return view.keys[rows], scores
 

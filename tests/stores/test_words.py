@@ -1,0 +1,162 @@
+"""The index of words: BM25 scores, ties, conditions and languages, through `LocalStore.search_text`."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ragistry.errors import ConfigError
+from ragistry.stores.local import LocalStore
+from ragistry.types import EmbeddedChunk
+
+VECTOR = [1.0, 0.0]
+
+
+def add(store: LocalStore, texts: list[str], start: int = 0, width: int = 4) -> None:
+    chunks = [EmbeddedChunk(text, {"page": start + number}, VECTOR) for number, text in enumerate(texts)]
+    store.add_documents(chunks, ids=[f"{start + number:0{width}}" for number in range(len(texts))])
+
+
+def found(store: LocalStore, query: str, top_k: int = 10) -> list[int]:
+    return [int(document.id) for document in store.search_text(query, top_k)]
+
+
+def made(folder: Path, texts: list[str], language: str = "english") -> LocalStore:
+    store = LocalStore(folder, language=language)
+    add(store, texts)
+    return store
+
+
+def test_scores_are_bm25(quick_path: Path) -> None:
+    """Texts under 40 terms, whose length tantivy keeps exactly; in three segments, and after a deletion."""
+    dice = random.Random(1)
+    texts = [" ".join(dice.choices("abcdefgh", k=dice.randint(1, 38))) for _ in range(60)]
+    with closing(LocalStore(quick_path / "local", language="none")) as store:
+        for start in range(0, 60, 20):
+            add(store, texts[start : start + 20], start)
+            store.flush()
+        terms = {number: Counter(text.split()) for number, text in enumerate(texts)}
+        average = sum(map(Counter.total, terms.values())) / len(terms)
+
+        def score(document: Counter[str], query: str) -> float:
+            total = 0.0
+            for term in query.split():
+                holding = sum(term in other for other in terms.values())
+                rarity = math.log(1 + (len(terms) - holding + 0.5) / (holding + 0.5))
+                length = 1.2 * (1 - 0.75 + 0.75 * document.total() / average)
+                total += rarity * document[term] * 2.2 / (document[term] + length)
+            return total
+
+        for query in ("a", "a b", "c c c a", "a b c d e f g h h"):
+            hits = store.search_text(query, 60)
+            assert [hit.score for hit in hits] == pytest.approx(
+                [score(terms[int(hit.id)], query) for hit in hits], rel=1e-5
+            )
+            assert len(hits) == sum(any(term in document for term in query.split()) for document in terms.values())
+            for where, allowed in (({"page": {"$lt": 3}}, range(3)), ({"page": {"$gte": 5}}, range(5, 60))):
+                some = store.search_text(query, 60, where=where)
+                assert some == [hit for hit in hits if int(hit.id) in allowed]
+
+
+def test_equal_scores_are_ordered_by_id_however_many_there_are(quick_path: Path) -> None:
+    with closing(LocalStore(quick_path / "local")) as store:
+        numbers = random.Random(2).sample(range(300), 300)
+        for number in numbers[:150]:
+            add(store, ["the same words"], number)
+        store.flush()
+        add(store, ["words words"], 1_000)
+        for number in numbers[150:]:
+            add(store, ["the same words"], number)
+        for top_k in (1, 5, 100):
+            assert found(store, "words", top_k) == [1_000, *range(300)][:top_k]
+        where = {"page": {"$in": [40, 41, 42, 43, 1_000]}}
+        assert [int(d.id) for d in store.search_text("words", 3, where=where)] == [1_000, 40, 41]
+
+
+@pytest.fixture(scope="module")
+def large(quick_folder: Path) -> Iterator[LocalStore]:
+    """Some 3,000 chunks in several segments, some removed."""
+    dice = random.Random(5)
+    texts = [
+        " ".join(f"w{int(dice.paretovariate(0.7)) % 900}" for _ in range(dice.randint(5, 60))) for _ in range(3_000)
+    ]
+    with closing(LocalStore(quick_folder / "large")) as store:
+        for start in range(0, 3_000, 1_000):
+            add(store, texts[start : start + 1_000], start)
+            store.flush()
+        store.delete(where={"page": {"$lt": 200}})
+        yield store
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.data())
+def test_the_best_of_those_that_meet_a_condition_are_found(large: LocalStore, data: st.DataObject) -> None:
+    size = data.draw(st.sampled_from([1, 3, 10, 40, 150, 600, 2_900]))
+    start = data.draw(st.sampled_from([0, 190, 1_500]))
+    allowed = set(range(start, start + size * data.draw(st.sampled_from([1, 2])), 2))
+    query = " ".join(f"w{number}" for number in data.draw(st.lists(st.integers(1, 300), min_size=1, max_size=6)))
+    top_k = data.draw(st.sampled_from([1, 10, 100, 1_000]))
+    where = {"page": {"$in": sorted(allowed)}}
+    parts = ({"page": {"$gte": low, "$lt": low + 1_000}} for low in (0, 1_000, 2_000))
+    everything = [hit for part in parts for hit in large.search_text(query, 1_000, where=part)]
+    expected = sorted((-hit.score, hit.id) for hit in everything if int(hit.id) in allowed)
+    assert [(-hit.score, hit.id) for hit in large.search_text(query, top_k, where=where)] == expected[:top_k]
+
+
+def test_segments_do_not_pile_up_in_the_folder(quick_path: Path) -> None:
+    with closing(LocalStore(quick_path / "one")) as one, closing(LocalStore(one.folder)) as other:
+        for turn in range(24):
+            store = (one, other)[turn % 2]
+            add(store, [f"turn{turn}"], turn % 12)
+            assert found(store, f"turn{turn}") == [turn % 12]
+        assert len(list((one.folder / "words").glob("*.idx"))) <= 10
+        assert one.verify() == []
+
+
+def test_the_record_of_removed_chunks_does_not_grow(quick_path: Path) -> None:
+    with closing(LocalStore(quick_path / "local")) as store:
+        for _ in range(30):
+            add(store, ["some words"] * 20)
+            store.flush()
+        store.flush()
+        with store._database.read() as connection:
+            [left] = connection.execute("SELECT count(*) FROM removed").fetchone()
+        assert left <= 300
+
+
+def test_each_language_has_its_own_analysis(quick_path: Path) -> None:
+    for language, texts, query in (
+        ("german", ["die Häuser", "ein Baum"], "Hauses"),
+        ("zh", ["语言模型很大", "猫"], "模型"),
+        ("english", ["order LNT-1042 came", "LNT-1043"], "lnt-1042"),
+    ):
+        with closing(made(quick_path / language, texts, language)) as store:
+            assert found(store, query)[0] == 0
+    with pytest.raises(ConfigError, match="'klingon'"):
+        LocalStore(quick_path / "other", language="klingon")
+
+
+def test_another_language_rebuilds_the_index(quick_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made(quick_path / "local", ["die Häuser"], "english").close()
+    with closing(LocalStore(quick_path / "local", language="german")) as store:
+        assert found(store, "Hauses") == [0]
+    monkeypatch.setattr("ragistry.utils.analysis.VERSION", 1_000)
+    with closing(LocalStore(quick_path / "local", language="german")) as store:
+        assert found(store, "Hauses") == [0]
+        assert '"version": 1000' in (store.folder / "words" / "stamp.json").read_text()
+
+
+def test_a_repeated_word_counts_each_time(quick_path: Path) -> None:
+    with closing(made(quick_path / "local", ["green tea", "coffee", "tea tea tea"])) as store:
+        once, often = store.search_text("tea green", 3), store.search_text("tea green " * 2_000, 3)
+        assert [hit.id for hit in once] == [hit.id for hit in often]
+        assert [hit.score for hit in often] == pytest.approx([hit.score * 2_000 for hit in once], rel=1e-4)
+        assert found(store, " ".join(f"word{number}" for number in range(3_000)) + " coffee") == [1]
