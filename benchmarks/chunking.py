@@ -21,25 +21,25 @@ from pathlib import Path
 from statistics import fmean
 from typing import NamedTuple
 
+import numpy as np
+
+from benchmarks.chunk_scores import ChunkScores, Piece, chunk_scores, token_ranges
 from ragistry.embedders.choose import chunking_of
 from ragistry.embedders.minilm import MiniLMEmbedder
 from ragistry.embedders.wordpiece import load_tokenizer
-from ragistry.evaluation.chunking import ChunkScores, Piece, chunk_scores
-from ragistry.evaluation.chunking_set import (
-    TOP_K,
-    ChunkingSet,
-    Offsets,
-    pieces_of,
-    read_chunking_set,
-    retrieved,
-    scored,
-)
-from ragistry.evaluation.statistics import bootstrap_interval, holm, paired_test
-from ragistry.evaluation.vectors import KeptVectors, kept
-from ragistry.library.source import Reading
+from ragistry.evaluation.data.chunking import read_chunking_set
+from ragistry.evaluation.data.dataset import Dataset
+from ragistry.evaluation.statistics import holm, paired_test
+from ragistry.evaluation.systems.vectors import KeptVectors, kept
+from ragistry.library.source import Reading, chunks_of
+from ragistry.utils.extracted import Extracted
 
 DATA = Path(os.environ.get("RAGISTRY_DATA", Path(__file__).resolve().parents[1] / "../shared/data"))
 CACHE = Path(os.environ.get("RAGISTRY_BENCH_CACHE", Path.home() / ".cache" / "ragistry")) / "chunking"
+TOP_K = 5
+"""As many chunks as the published figures are of."""
+Offsets = dict[str, list[tuple[int, int]]]
+"""Of each text, where its tokens are."""
 SETTINGS = (
     "auto",
     "1000/150",
@@ -100,10 +100,48 @@ def main() -> None:
     print_halves(results)
 
 
-def only(asked: ChunkingSet, names: Sequence[str]) -> ChunkingSet:
+def only(asked: Dataset, names: Sequence[str]) -> Dataset:
     """A few of the texts, and the questions on them."""
-    questions = [question for question in asked.questions if question.answer[0].text in names]
-    return ChunkingSet(asked.name, {name: asked.texts[name] for name in names}, questions)
+    spans = {query: by_text for query, by_text in asked.spans.items() if by_text.keys() <= set(names)}
+    corpus = [document for document in asked.corpus if document.id in names]
+    return Dataset(asked.name, corpus, {query: asked.queries[query] for query in spans}, {}, spans=spans)
+
+
+def answer(asked: Dataset, query: str) -> list[Piece]:
+    """The ranges that answer a question."""
+    return [Piece(text, *span) for text, spans in asked.spans[query].items() for span in spans]
+
+
+def pieces_of(texts: dict[str, str], reading: Reading, embedder: KeptVectors) -> list[Piece]:
+    """The chunks that a library would make of the texts, as Markdown."""
+    return [
+        Piece(name, chunk.metadata["start"], chunk.metadata["end"])
+        for name, text in texts.items()
+        for chunk in chunks_of(Extracted(text, f"{name}.md", "markdown"), reading, embedder)
+    ]
+
+
+def retrieved(asked: Dataset, chunks: Sequence[Piece], embedder: KeptVectors, top_k: int) -> list[list[Piece]]:
+    """For each question the ``top_k`` chunks of all texts that are nearest to it, compared exactly."""
+    rows = embedder.embed([asked.texts[text][start:end] for text, start, end in chunks])
+    queries = embedder.embed(list(asked.judged.values()), role="query")
+    order = np.argsort(-(queries @ rows.T), axis=1, kind="stable")[:, :top_k]
+    return [[chunks[row] for row in best] for best in order.tolist()]
+
+
+def scored(
+    asked: Dataset, chunks: Sequence[Piece], found: Sequence[Sequence[Piece]], tokens: Offsets | None = None
+) -> list[ChunkScores]:
+    """The scores of every question, in their order; counted in tokens where ``tokens`` says where those are."""
+
+    def counted(pieces: Sequence[Piece]) -> Sequence[Piece]:
+        return pieces if tokens is None else token_ranges(pieces, tokens)
+
+    everything = counted(chunks)
+    return [
+        chunk_scores(counted(answer(asked, query)), counted(best), everything)
+        for query, best in zip(asked.judged, found, strict=True)
+    ]
 
 
 def reading(setting: str) -> Reading:
@@ -114,18 +152,18 @@ def reading(setting: str) -> Reading:
     return Reading(int(size), int(overlap or 0), fit=bool(fit))
 
 
-def offsets(asked: ChunkingSet) -> Offsets:
+def offsets(asked: Dataset) -> Offsets:
     """Where the model's tokens are in each text."""
     tokenizer = load_tokenizer()
     return {name: tokenizer.encode(text, add_special_tokens=False).offsets for name, text in asked.texts.items()}
 
 
-def result_of(name: str, asked: ChunkingSet, chunks: Sequence[Piece], embedder: KeptVectors, tokens: Offsets) -> Result:
+def result_of(name: str, asked: Dataset, chunks: Sequence[Piece], embedder: KeptVectors, tokens: Offsets) -> Result:
     ranked = retrieved(asked, chunks, embedder, DEPTH)
     best = [found[:TOP_K] for found in ranked]
     within = [
-        chunk_scores(question.answer, shown(found), ()).recall
-        for question, found in zip(asked.questions, ranked, strict=True)
+        chunk_scores(answer(asked, query), shown(found), ()).recall
+        for query, found in zip(asked.judged, ranked, strict=True)
     ]
     lengths = MiniLMEmbedder().count_tokens([asked.texts[text][start:end] for text, start, end in chunks])
     return Result(
@@ -143,8 +181,8 @@ def shown(ranked: Sequence[Piece]) -> list[Piece]:
     return taken
 
 
-def print_scores(asked: ChunkingSet, results: Sequence[Result]) -> None:
-    print(f"{len(asked.questions)} questions, {TOP_K} chunks each; per cent, 95 % intervals by bootstrap\n")
+def print_scores(asked: Dataset, results: Sequence[Result]) -> None:
+    print(f"{len(asked.judged)} questions, {TOP_K} chunks each; per cent, 95 % intervals by bootstrap\n")
     print(
         "| setting | chunks | mean characters | mean tokens | recall | precision | precision omega | IoU "
         "| recall, IoU in tokens |"
@@ -165,7 +203,8 @@ def print_scores(asked: ChunkingSet, results: Sequence[Result]) -> None:
 
 
 def figure(values: Sequence[float]) -> str:
-    low, high = bootstrap_interval(values)
+    draw = np.random.default_rng(0).integers(len(values), size=(10_000, len(values)))
+    low, high = np.quantile(np.asarray(values)[draw].mean(axis=1), [0.025, 0.975])
     return f"{100 * fmean(values):.1f} ({100 * low:.1f} to {100 * high:.1f})"
 
 

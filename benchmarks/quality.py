@@ -12,9 +12,7 @@ from pathlib import Path
 from ragistry import open_workspace
 from ragistry.errors import EvaluationError, RagistryError
 from ragistry.evaluation import Comparison, Dataset, Text, compare, read_beir
-from ragistry.evaluation.report_text import failures
 from ragistry.evaluation.result import Pair
-from ragistry.evaluation.sheets import p_value
 
 DATA = Path(os.environ.get("RAGISTRY_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))
 CACHE = Path(os.environ.get("RAGISTRY_BENCH_CACHE", Path.home() / ".cache" / "ragistry" / "quality"))
@@ -126,7 +124,7 @@ def measured(name: str, dataset: Dataset, cache: Path) -> Comparison:
     with tempfile.TemporaryDirectory() as root, open_workspace(root, language=language) as opened:
         result = compare(TECHNIQUES, dataset, list(measures), "hybrid", workspace=opened, cache=cache, progress=shown)
     if result.failures:
-        raise EvaluationError("; ".join(failures(result)))
+        raise EvaluationError("; ".join(f"{name}: {one.error}" for name, one in result.failures.items()))
     return result
 
 
@@ -152,7 +150,7 @@ def print_quality(results: dict[str, Comparison]) -> None:
 def against(pair: Pair) -> str:
     """How hybrid, which is b, does against a part of it."""
     verdict = "no difference shown" if pair.better is None else "better" if pair.better == pair.b else "**worse**"
-    return f"{-pair.difference:+.3f}, p {p_value(pair.p_holm)}: {verdict}"
+    return f"{-pair.difference:+.3f}, p {pair.p_holm:.3f}: {verdict}"
 
 
 def print_published(results: dict[str, Comparison]) -> None:

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ragistry.cli.options import DebugOption, WorkspaceOption
 from ragistry.cli.options import path as given_path
-from ragistry.cli.output import console, error_line, print_json, progress_bar
+from ragistry.cli.output import console, error_line, print_text, progress_bar
 
 if TYPE_CHECKING:
-    from ragistry.evaluation.dataset import Dataset
+    from ragistry.evaluation.data.dataset import Dataset
     from ragistry.evaluation.result import Comparison
     from ragistry.workspace import Workspace
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 IR_DATASETS = "ir_datasets:"
 STDOUT = Path("-")
 WIDE = 140
-"""Columns of a table that goes to a file or a pipe, where nothing says how much room there is."""
+"""Columns of a table in a file or a pipe."""
 
 
 def compare(
@@ -53,11 +53,20 @@ def compare(
     split: Annotated[str, typer.Option("--split", help="Which qrels of the test set.")] = "test",
     depth: Annotated[int | None, typer.Option("--depth", help="Documents of a ranking (default: 100).")] = None,
     drop_query: Annotated[bool, typer.Option("--drop-query", help="Leave out hits with the query's own id.")] = False,
-    test: Annotated[Literal["randomisation", "t"], typer.Option("--test", help="Of significance.")] = "randomisation",
     seed: Annotated[int, typer.Option("--seed", help="Of everything that is drawn.")] = 0,
+    tune_on: Annotated[
+        float | None,
+        typer.Option(
+            "--tune-on",
+            metavar="FRACTION",
+            min=0.0,
+            max=1.0,
+            help="Choose the best variant on this share of the queries and measure it on the others.",
+        ),
+    ] = None,
     json_file: Annotated[Path | None, typer.Option("--json", help="Write JSON here; - prints it.")] = None,
-    html: Annotated[Path | None, typer.Option("--html", help="Write a page with plots here.")] = None,
-    markdown: Annotated[Path | None, typer.Option("--markdown", help="Write Markdown here.")] = None,
+    html: Annotated[Path | None, typer.Option("--html", help="Write a page with plots here; - prints it.")] = None,
+    markdown: Annotated[Path | None, typer.Option("--markdown", help="Write Markdown here; - prints it.")] = None,
     runs: Annotated[
         Path | None,
         typer.Option("--runs", help="Folder that keeps answers and TREC runs, to go on from.", parser=given_path),
@@ -70,20 +79,25 @@ def compare(
     workspace: WorkspaceOption = Path(),
     debug: DebugOption = False,  # noqa: ARG001, read from the command line by `run`
 ) -> None:
-    """Compare techniques on a test set: quality with intervals, tests, cost, and where they differ.
+    """Compare techniques on a test set: which is better, how sure that is, and what each costs.
 
-    Exit code 1 where a technique failed; the others are compared, and every report is written all the same.
+    The exit code is 1 if a technique failed; the others are compared and every report is written.
     """
     from ragistry.evaluation import compare as run_comparison
     from ragistry.evaluation.comparison import MEASURES
-    from ragistry.evaluation.grid import parse_grid
-    from ragistry.evaluation.paths import check_outputs
+    from ragistry.evaluation.outputs import check_outputs
+    from ragistry.evaluation.report.content import failures
+    from ragistry.evaluation.systems.entries import parse_grid
     from ragistry.workspace import open_workspace
 
     if (dataset is None) == (queries is None):
         raise typer.BadParameter("give --dataset FOLDER, or --queries FILE for this workspace's own library")
-    files = {"json": None if json_file == STDOUT else json_file, "html": html, "markdown": markdown, "record": record}
-    check_outputs(files=files, folders={"runs": runs, "cache": cache}, seed=seed)
+    reports = {"json": json_file, "html": html, "markdown": markdown}
+    printed = [kind for kind, path in reports.items() if path == STDOUT]
+    if len(printed) > 1:
+        raise typer.BadParameter(f"{' and '.join(f'--{kind} -' for kind in printed)} cannot be combined")
+    files = {kind: path for kind, path in reports.items() if path is not None and path != STDOUT}
+    check_outputs(files={**files, "record": record}, folders={"runs": runs, "cache": cache}, seed=seed)
     with open_workspace(workspace) as opened, progress_bar() as progress:
         comparison = run_comparison(
             technique or _fitting(opened, queries is not None),
@@ -95,19 +109,26 @@ def compare(
             chunk_size=chunk_size or (None if queries is None else "library"),
             depth=depth,
             drop_query=drop_query,
-            test=test,
             seed=seed,
+            tune_on=tune_on,
             runs=runs,
             cache=cache,
             record=record,
             replay=replay,
             progress=progress,
         )
-    _write(comparison, json_file, html, markdown)
-    if json_file != STDOUT:
-        _print(comparison)
+    for kind, path in files.items():
+        _save(path, _text(comparison, kind))
     kept = _keep(opened, comparison)
-    if json_file != STDOUT:
+    if printed:
+        print_text(_text(comparison, printed[0]))
+        for line in failures(comparison):
+            error_line(line, label="failed")
+    else:
+        _print(comparison)
+    for path in (*files.values(), *([runs] if runs else [])):
+        error_line(str(path), label="wrote")
+    if not printed:
         error_line(f"{kept} (`ragistry ui` shows it)", label="kept")
     if comparison.failures:
         raise typer.Exit(1)
@@ -137,11 +158,11 @@ def _test_set(workspace: Workspace, dataset: Path | None, queries: Path | None, 
 
 
 def _keep(workspace: Workspace, comparison: Comparison) -> Path:
-    """Keep the report in the workspace, for the page; named by when it was made, what was measured, and its hash."""
+    """Keep the report in the workspace, for the page; its name has the time, the test set, and a hash."""
     import re
     from hashlib import sha256
 
-    text = _as_json(comparison)
+    text = _text(comparison, "json")
     made = re.sub(r"[^0-9T]", "", comparison.provenance["made"].split("+")[0])
     name = re.sub(r"[^\w.-]+", "-", comparison.name)[:60]
     folder = workspace.path_of(workspace.settings.data_dir) / "evaluation" / "reports"
@@ -150,25 +171,15 @@ def _keep(workspace: Workspace, comparison: Comparison) -> Path:
     return path
 
 
-def _as_json(comparison: Comparison) -> str:
+def _text(comparison: Comparison, kind: str) -> str:
+    """The report as JSON, HTML or Markdown."""
     import json
 
-    return json.dumps(comparison.to_json(), ensure_ascii=False, indent=2) + "\n"
+    from ragistry.evaluation import markdown, page
 
-
-def _write(comparison: Comparison, json_file: Path | None, html: Path | None, markdown: Path | None) -> None:
-    if json_file == STDOUT:
-        print_json(comparison.to_json())
-    elif json_file is not None:
-        _save(json_file, _as_json(comparison))
-    if html is not None:
-        from ragistry.evaluation.report_html import page
-
-        _save(html, page(comparison))
-    if markdown is not None:
-        from ragistry.evaluation.report_text import markdown as as_markdown
-
-        _save(markdown, as_markdown(comparison))
+    if kind == "json":
+        return json.dumps(comparison.to_json(), ensure_ascii=False, indent=2) + "\n"
+    return page(comparison) if kind == "html" else markdown(comparison)
 
 
 def _save(path: Path, text: str) -> None:
@@ -182,26 +193,11 @@ def _save(path: Path, text: str) -> None:
 
 
 def _print(comparison: Comparison) -> None:
-    from ragistry.evaluation.notes import notes
-    from ragistry.evaluation.report_text import failures, terminal_tables
-    from ragistry.evaluation.sheets import conclusion, verdicts
-    from ragistry.evaluation.synthetic import cautions, heading
+    import os
+
+    from ragistry.evaluation.report.terminal import print_report
 
     out = console()
-    if not out.is_terminal:
+    if not out.is_terminal and "COLUMNS" not in os.environ:
         out.width = WIDE
-    if said := heading(comparison.provenance):
-        out.print(said, style="bold yellow")
-        for caution in cautions(comparison.provenance):
-            out.print(f"- {caution}")
-    for table in terminal_tables(comparison, out.width):
-        out.print(table)
-    for verdict in verdicts(comparison):
-        out.print(verdict)
-    out.print(conclusion(comparison), style="bold")
-    for note in notes(comparison):
-        out.print(f"- {note}")
-    for problem in comparison.problems:
-        error_line(problem, label="note")
-    for line in failures(comparison):
-        error_line(line, label="failed")
+    print_report(comparison, out, wrap=out.is_terminal)

@@ -42,9 +42,13 @@ def console() -> Console:
 
 def print_json(value: Any) -> None:
     """One JSON object in UTF-8, whatever the encoding of the terminal."""
-    text = json.dumps(value, ensure_ascii=False, indent=2, default=str)
+    print_text(json.dumps(value, ensure_ascii=False, indent=2, default=str))
+
+
+def print_text(text: str) -> None:
+    """A whole file in UTF-8, whatever the encoding of the terminal."""
     whole = HALF.sub(lambda half: json.dumps(escaped(half[0]))[1:-1], text)
-    typer.echo(whole.encode())
+    typer.echo(whole.rstrip("\n").encode())
 
 
 def error_line(message: str, label: str = "error") -> None:

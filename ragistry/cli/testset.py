@@ -15,8 +15,7 @@ from ragistry.cli.output import console, error_line, print_json
 from ragistry.utils.wording import numbered
 
 if TYPE_CHECKING:
-    from ragistry.evaluation.testset import Candidate, Kind
-    from ragistry.evaluation.testset_sources import Source
+    from ragistry.evaluation.data.testsets import Candidate, Kind, Source
     from ragistry.ollama.generator import OllamaGenerator
 
 app = typer.Typer(invoke_without_command=True)
@@ -53,6 +52,7 @@ def make(
     collection: Annotated[str | None, typer.Option("--collection", "-c", help="One collection of the library.")] = None,
     kind: KindOption = None,
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="Queries at most.")] = 200,
+    per_document: Annotated[int, typer.Option("--per-document", min=1, help="Queries per document at most.")] = 3,
     model: ModelOption = None,
     seed: Annotated[int, typer.Option("--seed", help="What the drawing of queries starts from.")] = 0,
     workspace: WorkspaceOption = Path(),
@@ -63,9 +63,9 @@ def make(
 
     What becomes a query is taken out of the text that must be found; `ragistry compare --dataset FOLDER` uses the set.
     """
-    from ragistry.evaluation.beir import write_beir
-    from ragistry.evaluation.questions import ask_questions
-    from ragistry.evaluation.testset import known_items, make_testset
+    from ragistry.evaluation.data.beir import write_beir
+    from ragistry.evaluation.data.questions import ask_questions
+    from ragistry.evaluation.data.testsets import known_items, make_testset
 
     kinds = _kinds(kind, model)
     _check_target(out)
@@ -76,7 +76,9 @@ def make(
         with closing(_generator(model, workspace)) as generator:
             candidates += ask_questions(sources, generator, limit, left_out, seed=seed)
     name = out.resolve().name
-    made = make_testset(name, sources, candidates, limit=limit, seed=seed, model=model, left_out=left_out)
+    made = make_testset(
+        name, sources, candidates, limit=limit, per_document=per_document, seed=seed, model=model, left_out=left_out
+    )
     write_beir(made.dataset, out)
     by_kind = Counter(known["kind"] for known in made.dataset.synthetic.values())
     if as_json:
@@ -105,8 +107,8 @@ def check(
 
     A query that shares no word with what it should find is a remark: it says nothing against the set.
     """
-    from ragistry.evaluation.beir import read_beir
-    from ragistry.evaluation.testset_check import check_testset, judged_in_any_split, remarks
+    from ragistry.evaluation.data.beir import read_beir
+    from ragistry.evaluation.data.questions import check_testset, judged_in_any_split, remarks
 
     read = read_beir(dataset, split)
     with closing(_generator(model, workspace)) if model else nullcontext() as generator:
@@ -130,7 +132,7 @@ def check(
 
 def _kinds(given: list[str] | None, model: str | None) -> list[Kind]:
     """The kinds asked for, in their fixed order; a model alone asks questions."""
-    from ragistry.evaluation.testset import KINDS
+    from ragistry.evaluation.data.testsets import KINDS
 
     known: tuple[Kind, ...] = (*KINDS, "question")
     wanted = given or (["question"] if model else list(KINDS))
@@ -151,7 +153,7 @@ def _check_target(folder: Path) -> None:
 
 def _sources(folder: Path | None, collection: str | None, workspace: Path) -> list[Source]:
     from ragistry.errors import DatasetError
-    from ragistry.evaluation.testset_sources import folder_sources, library_sources
+    from ragistry.evaluation.data.testsets import folder_sources, library_sources
     from ragistry.workspace import open_workspace
 
     if folder is not None:

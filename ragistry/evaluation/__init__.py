@@ -8,66 +8,47 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ragistry.evaluation.beir import read_beir as read_beir
-    from ragistry.evaluation.beir import write_beir as write_beir
     from ragistry.evaluation.comparison import compare as compare
-    from ragistry.evaluation.dataset import Dataset as Dataset
-    from ragistry.evaluation.dataset import Text as Text
-    from ragistry.evaluation.from_ir_datasets import read_ir_datasets as read_ir_datasets
-    from ragistry.evaluation.from_library import read_library as read_library
-    from ragistry.evaluation.record import recording as recording
-    from ragistry.evaluation.record import replaying as replaying
-    from ragistry.evaluation.report_html import page as page
-    from ragistry.evaluation.report_text import markdown as markdown
+    from ragistry.evaluation.data.beir import read_beir as read_beir
+    from ragistry.evaluation.data.beir import write_beir as write_beir
+    from ragistry.evaluation.data.dataset import Dataset as Dataset
+    from ragistry.evaluation.data.dataset import Text as Text
+    from ragistry.evaluation.data.library import read_library as read_library
+    from ragistry.evaluation.data.trec import read_ir_datasets as read_ir_datasets
+    from ragistry.evaluation.data.trec import read_qrels as read_qrels
+    from ragistry.evaluation.data.trec import read_run as read_run
+    from ragistry.evaluation.data.trec import read_topics as read_topics
+    from ragistry.evaluation.data.trec import write_qrels as write_qrels
+    from ragistry.evaluation.data.trec import write_run as write_run
+    from ragistry.evaluation.data.trec import write_topics as write_topics
+    from ragistry.evaluation.report.html import page as page
+    from ragistry.evaluation.report.markdown import markdown as markdown
     from ragistry.evaluation.result import Comparison as Comparison
-    from ragistry.evaluation.trec import read_qrels as read_qrels
-    from ragistry.evaluation.trec import read_run as read_run
-    from ragistry.evaluation.trec import read_topics as read_topics
-    from ragistry.evaluation.trec import write_qrels as write_qrels
-    from ragistry.evaluation.trec import write_run as write_run
-    from ragistry.evaluation.trec import write_topics as write_topics
+    from ragistry.evaluation.systems.record import recording as recording
+    from ragistry.evaluation.systems.record import replaying as replaying
 
 _HOMES = {
     "Comparison": "result",
-    "Dataset": "dataset",
-    "Text": "dataset",
+    "Dataset": "data.dataset",
+    "Text": "data.dataset",
     "compare": "comparison",
-    "markdown": "report_text",
-    "page": "report_html",
-    "read_beir": "beir",
-    "read_ir_datasets": "from_ir_datasets",
-    "read_library": "from_library",
-    "read_qrels": "trec",
-    "read_run": "trec",
-    "read_topics": "trec",
-    "recording": "record",
-    "replaying": "record",
-    "write_beir": "beir",
-    "write_qrels": "trec",
-    "write_run": "trec",
-    "write_topics": "trec",
+    "markdown": "report.markdown",
+    "page": "report.html",
+    "read_beir": "data.beir",
+    "read_ir_datasets": "data.trec",
+    "read_library": "data.library",
+    "read_qrels": "data.trec",
+    "read_run": "data.trec",
+    "read_topics": "data.trec",
+    "recording": "systems.record",
+    "replaying": "systems.record",
+    "write_beir": "data.beir",
+    "write_qrels": "data.trec",
+    "write_run": "data.trec",
+    "write_topics": "data.trec",
 }
 
-__all__ = [
-    "Comparison",
-    "Dataset",
-    "Text",
-    "compare",
-    "markdown",
-    "page",
-    "read_beir",
-    "read_ir_datasets",
-    "read_library",
-    "read_qrels",
-    "read_run",
-    "read_topics",
-    "recording",
-    "replaying",
-    "write_beir",
-    "write_qrels",
-    "write_run",
-    "write_topics",
-]
+__all__ = sorted(_HOMES)
 
 
 def __getattr__(name: str) -> Any:

@@ -1,34 +1,46 @@
-"""Which technique is better on these documents? Every technique over one frozen corpus and the same queries."""
+"""Which technique is better on these documents? Every technique over one frozen corpus and the same queries.
+
+`compare` reads in the order of the work: test set, systems, answers, measures and statistics, result.
+"""
 
 from __future__ import annotations
 
+import os
+import platform
+import sys
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import asdict
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 from ragistry.errors import EvaluationError
-from ragistry.evaluation.asking import Asking
-from ragistry.evaluation.beir import read_beir
-from ragistry.evaluation.dataset import Dataset
-from ragistry.evaluation.figures import TESTS, Test
-from ragistry.evaluation.grid import Grid, Variant, parse_chunking, variants
-from ragistry.evaluation.index_building import Chunking
+from ragistry.evaluation.answers import BATCH, TIMED, TIMING_REPEATS, Asking, run
+from ragistry.evaluation.data.beir import read_beir
+from ragistry.evaluation.data.chunking import is_chunking_set, read_chunking_set
+from ragistry.evaluation.data.dataset import Dataset
 from ragistry.evaluation.measures import Measure, parse_measures
-from ragistry.evaluation.paths import check_outputs
-from ragistry.evaluation.preparing import Kept, prepare
-from ragistry.evaluation.provenance import identity, provenance
+from ragistry.evaluation.outputs import answer_files, check_outputs, write_runs
 from ragistry.evaluation.result import Comparison
-from ragistry.evaluation.run_files import answer_files, write_runs
-from ragistry.evaluation.running import run
-from ragistry.evaluation.summary import summarised
-from ragistry.types import TOP_K_LIMIT, Progress
+from ragistry.evaluation.selection import check_fraction
+from ragistry.evaluation.summary import summarise
+from ragistry.evaluation.systems.build import Places, build_systems
+from ragistry.evaluation.systems.controls import controls
+from ragistry.evaluation.systems.entries import Grid, Variant, parse_chunking, variants
+from ragistry.evaluation.systems.index import Chunking
+from ragistry.evaluation.systems.systems import System
+from ragistry.types import TOP_K_LIMIT, EmbedderFingerprint, Progress
 from ragistry.utils.suggest import did_you_mean
 from ragistry.workspace import Workspace
 
 MEASURES = ("nDCG@10", "R@100", "RR@10")
 DEPTH = 100
 """Documents of a ranking, unless a measure looks further."""
+PACKAGES = ("ragistry", "numpy", "onnxruntime", "tokenizers", "tantivy", "PyStemmer")
+"""What can change a ranking or a figure."""
 
 Techniques = str | Sequence[str] | Mapping[str, Any]
 
@@ -44,8 +56,9 @@ def compare(
     chunk_size: str | int | Chunking | None = None,
     depth: int | None = None,
     drop_query: bool = False,
-    test: Test = "randomisation",
     seed: int = 0,
+    tune_on: float | None = None,
+    timing_repeats: int = TIMING_REPEATS,
     runs: str | Path | None = None,
     cache: str | Path | None = None,
     record: str | Path | None = None,
@@ -55,65 +68,92 @@ def compare(
     """Compare techniques on a test set and say which differences are more than chance.
 
     ``techniques``: names of techniques.yaml, or name → object with ``retrieve``, class, or function that makes one of
-    ``store`` and ``embedder``; None stands for the technique of that name in techniques.yaml. ``dataset``: a folder in
-    BEIR's layout, or a `Dataset`. ``measures``: the first is the one that verdicts are about. ``baseline``: the one
-    that each is tested against; None: each against each. ``workspace``: one that is open, or a folder (default: the
-    current one).
+    ``store`` and ``embedder``; None: the technique of that name in techniques.yaml. ``dataset``: a folder in
+    BEIR's layout or of a chunking evaluation (`read_chunking_set`), or a `Dataset`. ``measures``: the first is the one
+    that verdicts are about. ``baseline``: the one that each is tested against; None: each against each. ``workspace``:
+    one that is open, or a folder (default: the current one).
 
-    ``grid``: parameters → values, as in `grid.Grid`. ``chunk_size``: ``"document"`` (each is one chunk, as published
+    ``grid``: parameters → values, as in `entries.Grid`. ``chunk_size``: ``"document"`` (each is one chunk, as published
     figures have it), characters, ``"500/75"``, or ``"library"`` for a `read_library`: the workspace as it is. None: a
-    test set that a program made is cut as the workspace cuts what it takes in, every other is ``"document"``.
-    ``depth``: documents of a ranking, 1 to 1,000. ``drop_query``: take out the hit whose id is the query's. ``test``:
-    randomisation or t.
+    test set that a program made, or whose answers are spans, is cut as the workspace cuts what it takes in, every other
+    is ``"document"``. ``depth``: documents of a ranking, 1 to 1,000. ``drop_query``: take out the hit whose id is the
+    query's. ``tune_on``: the share of queries on which the best variant is chosen, to be measured on the others.
+    ``timing_repeats``: how often some queries are asked again for their time.
 
-    ``runs``: a folder that keeps answers and TREC runs; what it holds already of the same configuration is not asked
-    again (the same: its code, its configuration and all that it keeps, such as words that it read from a file when it
-    was made; an object that keeps what has no plain value, such as a store of its own, is asked anew, and the report
-    says so). Not seen are other files that a technique reads when it is asked and, of an entry or a class, changes in
-    what has no plain value: give a new folder after those. ``cache``: a folder that keeps vectors and indexes (default:
-    in the workspace's data). ``record``: a file that keeps every answer of a model, ``replay``: one to take them from,
-    so that no model is asked and each call is charged the time that it took.
+    ``runs``: a folder that keeps answers and TREC runs; what it holds already is not asked again, if configuration,
+    versions, data, embedder and the source file of the technique's class are the same. Other files that decide
+    rankings are not seen: give a new folder after those changed. ``cache``: a folder that keeps vectors and indexes
+    (default: in the workspace's data). ``record``: a file that keeps every answer of a model, ``replay``: one to take
+    them from, so that no model is asked and each call is charged the time that it took.
 
-    A technique that raises, when it is made or asked, is left out, and `Comparison.failures` says why. Raises
-    `EvaluationError` and `DatasetError` for what cannot be measured, before any work is done, `ConfigError`,
-    `ModelError` and `StoreError`.
+    While they are compared, techniques see opaque names of sources. A technique that raises, when it is made or asked,
+    is left out, and `Comparison.failures` says why. Raises `EvaluationError` and `DatasetError` for what cannot be
+    measured, before any work is done, `ConfigError`, `ModelError` and `StoreError`.
     """
+    load = os.getloadavg()[0] if hasattr(os, "getloadavg") else None
     check_outputs(files={"record": record}, folders={"runs": runs, "cache": cache}, seed=seed)
     tested = _test_set(dataset)
     parsed = parse_measures([measures] if isinstance(measures, str) else measures)
     given = _named(techniques)
-    if test not in TESTS:
-        raise EvaluationError(f"unknown test {test!r}; there are {' and '.join(TESTS)}")
     columns = variants(list(given), _chunking(chunk_size, tested), grid or {})
-    _check_baseline(baseline, columns)
+    _check_options(columns, baseline, tune_on, timing_repeats)
     _check_record(record, runs)
     looked_at = _depth(depth, parsed)
-    where = Kept(*(None if path is None else Path(path) for path in (cache, record, replay)))
+    places = Places(*(None if path is None else Path(path) for path in (cache, record, replay)))
     with ExitStack() as stack:
-        contenders, vectors = prepare(stack, columns, given, tested, workspace, where, progress)
-        asking = Asking(tested, looked_at, vectors, drop_query, seed)
-        content, fingerprint = tested.content_hash(), vectors.fingerprint if vectors else None
-        identities = {one.name: identity(one, asking, content, fingerprint) for one in contenders}
-        unknown = {one.name for one in contenders if one.unknown}
-        files = {} if runs is None else answer_files(Path(runs), identities, unknown)
-        outcome = run(contenders, asking, files, progress)
-        origin = provenance(
-            contenders, asking, content, fingerprint,
-            measures=[str(measure) for measure in parsed], baseline=baseline, test=test, resumed=outcome.resumed,
-            keeping=runs is not None,
-            replayed=None if where.replay is None else where.replay.name,
-        )  # fmt: skip
-        result = summarised(contenders, asking, outcome, parsed, baseline, test, origin)
+        systems, vectors = build_systems(stack, columns, given, tested, workspace, places, progress)
+        asking = Asking(tested, looked_at, vectors, drop_query, seed, timing_repeats=timing_repeats)
+        embedder = vectors.fingerprint if vectors else None
+        keys = {one.name: _key(one, asking, embedder) for one in systems}
+        begin_anew = {one.name for one in systems if one.not_resumed}
+        files = {} if runs is None else answer_files(Path(runs), keys, begin_anew)
+        outcome = run(systems, asking, files, progress)
+        collections = {one.name: one.index.collection_of for one in systems if one.index is not None}
+    origin = {
+        "dataset": _dataset_record(tested),
+        "techniques": {one.name: one.configuration for one in systems},
+        "embedder": None if embedder is None else asdict(embedder),
+        "measures": [str(measure) for measure in parsed],
+        "asking": _asking_record(systems, asking, outcome.resumed, runs is not None, places.replay),
+        "seed": seed,
+        "versions": {"python": platform.python_version()} | versions(),
+        "machine": {
+            "system": platform.platform(),
+            "processors": os.cpu_count(),
+            "load": load,
+            "peak_memory_bytes": peak_memory(),
+        },
+        "made": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
+    result = summarise(
+        tested,
+        outcome.answers,
+        parsed,
+        configurations={one.name: one.configuration for one in systems},
+        provenance=origin,
+        depth=looked_at,
+        seed=seed,
+        baseline=baseline,
+        failures=outcome.failures,
+        indexes={str(one.configuration["chunking"]): one.index.cost for one in systems if one.index is not None},
+        collections=collections,
+        controls={} if tested.spans else controls(tested, looked_at, seed),  # they rank documents, not passages
+        variants={column.name: column.technique for column in columns if column.name != column.technique},
+        tune_on=tune_on,
+    )
     if runs is not None:
         write_runs(Path(runs), result.runs, result.failures)
     return result
+
+
+# What is asked for
 
 
 def _test_set(dataset: Any) -> Dataset:
     if isinstance(dataset, Dataset):
         return dataset
     if isinstance(dataset, str | Path):
-        return read_beir(dataset)
+        return read_chunking_set(dataset) if is_chunking_set(Path(dataset)) else read_beir(dataset)
     raise EvaluationError(f"the dataset is {dataset!r:.80}; give a folder in BEIR's layout, or a Dataset")
 
 
@@ -131,10 +171,11 @@ def _named(techniques: Any) -> dict[str, Any]:
 
 def _chunking(size: str | int | Chunking | None, dataset: Dataset) -> Chunking:
     """A made test set asks what is better on one's own documents, where they are cut; a public one has figures."""
-    return Chunking(ingested=True) if size is None and dataset.synthetic else parse_chunking(size)
+    ingested = size is None and (dataset.synthetic or dataset.spans)
+    return Chunking(ingested=True) if ingested else parse_chunking(size)
 
 
-def _check_baseline(baseline: str | None, columns: Sequence[Variant]) -> None:
+def _check_options(columns: Sequence[Variant], baseline: str | None, tune_on: float | None, repeats: int) -> None:
     names = [variant.name for variant in columns]
     if not names:
         raise EvaluationError("no technique is named; give two or more to compare them")
@@ -143,6 +184,10 @@ def _check_baseline(baseline: str | None, columns: Sequence[Variant]) -> None:
             f"the baseline {baseline!r} is not compared{did_you_mean(baseline, names)}; "
             f"add it to the techniques, or take one of {', '.join(names)}"
         )
+    if tune_on is not None:
+        check_fraction(tune_on)
+    if type(repeats) is not int or not 0 <= repeats <= 100:
+        raise EvaluationError(f"timing_repeats is {repeats!r:.80}; give a whole number from 0 to 100")
 
 
 def _check_record(record: str | Path | None, runs: str | Path | None) -> None:
@@ -162,3 +207,86 @@ def _depth(depth: int | None, measures: Sequence[Measure]) -> int:
             f"the depth is at least that and at most {TOP_K_LIMIT:,}"
         )
     return chosen
+
+
+# Where the figures come from
+
+
+def _key(system: System, asking: Asking, embedder: EmbedderFingerprint | None) -> dict[str, Any]:
+    """What decides a system's rankings: answers of another key are not its own."""
+    return {
+        "dataset": asking.dataset.content_hash(),
+        "technique": system.configuration,
+        "embedder": asdict(embedder) if embedder is not None and system.embeds else None,
+        "depth": asking.depth,
+        "drop_query": asking.drop_query,
+        "versions": versions(),
+    }
+
+
+def _dataset_record(dataset: Dataset) -> dict[str, Any]:
+    """A test set in figures; ``synthetic``: how queries were made that no person asked, None where people asked all."""
+    made = [dataset.synthetic[query] for query in dataset.judged if query in dataset.synthetic]
+    return {
+        "name": dataset.name,
+        "content_hash": dataset.content_hash(),
+        "documents": len(dataset.corpus),
+        "queries": len(dataset.queries),
+        "judged_queries": len(dataset.judged),
+        "groups": len({dataset.groups[query] for query in dataset.judged}),
+        "judgements": sum(map(len, dataset.qrels.values())),
+        "relevant": sum(grade > 0 for grades in dataset.qrels.values() for grade in grades.values()),
+        "spans": sum(len(spans) for by_document in dataset.spans.values() for spans in by_document.values()),
+        "synthetic": (
+            made
+            and {
+                "queries": len(made),
+                "kinds": dict(Counter(str(one.get("kind", "unknown")) for one in made)),
+                "seeds": sorted({str(one["seed"]) for one in made if "seed" in one}),
+                "models": sorted({str(one["model"]) for one in made if "model" in one}),
+            }
+        )
+        or None,
+    }
+
+
+def _asking_record(
+    systems: Sequence[System], asking: Asking, resumed: int, keeping: bool, replayed: Path | None
+) -> dict[str, Any]:
+    own = [one.name for one in systems if one.index is None or not one.index.exact]
+    exact = "" if len(own) == len(systems) else "exact, except of "
+    return {
+        "depth": asking.depth,
+        "drop_query": asking.drop_query,
+        "warm_up_queries": asking.warm_up,
+        "timing": f"the median of {1 + asking.timing_repeats} on up to {TIMED} queries, where that is soon done",
+        "order": "techniques in turn, in an order drawn anew for each query",
+        "search": f"{exact}{', '.join(own)}: as their own store searches" if own else "exact: every vector is compared",
+        "names": "sources have opaque names while they are compared",
+        "replayed": None if replayed is None else replayed.name,
+        "ranking": "a document stands where the first of its chunks stands",
+        "resumed_answers": resumed,
+        "never_resumed": {one.name: one.not_resumed for one in systems if one.not_resumed and keeping},
+        "answers_written_every": BATCH,
+    }
+
+
+def versions() -> dict[str, str]:
+    """The installed version of each package that matters."""
+    found = {}
+    for name in PACKAGES:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            found[name] = "unknown"
+    return found
+
+
+def peak_memory() -> int | None:
+    """Bytes that this process has held at most, model and matrices included; None where the system does not tell."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return None
+    largest = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return largest if sys.platform == "darwin" else largest * 1024

@@ -7,14 +7,15 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from ragistry.evaluation.answers import Answer
-from ragistry.evaluation.dataset import Dataset
+from ragistry.evaluation.data.dataset import Dataset
 
 SHOWN = 5
 """Documents of each ranking that are shown."""
 EXAMPLES = 5
 """Queries that are shown for either side of a pair, and examples of each kind of failure."""
 
-Fate = Literal["shown", "low", "never", "routed_away"]
+Status = Literal["shown", "low", "never", "routed_away"]
+"""Of a relevant document: in the first results, ranked below, not retrieved, in a collection that was not searched."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +32,7 @@ class RelevantFound:
     """What became of the relevant documents of all queries.
 
     ``shown``: in the first ``cutoff``. ``low``: retrieved, but ranked below. ``never``: not among the ``depth``
-    that were asked for. ``routed_away``: in a collection that the route left out. ``examples``: fate → some.
+    that were asked for. ``routed_away``: in a collection that the route left out. ``examples``: status → some.
     """
 
     cutoff: int
@@ -91,7 +92,7 @@ def relevant_found(
     answers: Mapping[str, Answer], dataset: Dataset, cutoff: int, depth: int, collections: Mapping[str, str]
 ) -> RelevantFound:
     """Count what became of every relevant document. ``collections``: of each document the collection it is in."""
-    counts: dict[Fate, int] = {"shown": 0, "low": 0, "never": 0, "routed_away": 0}
+    counts: dict[Status, int] = {"shown": 0, "low": 0, "never": 0, "routed_away": 0}
     examples: dict[str, list[Lost]] = {}
     for query in dataset.judged:
         ranks = {id: rank for rank, (id, _) in enumerate(answers[query].ranking, 1)}
@@ -99,14 +100,14 @@ def relevant_found(
             if grade <= 0:
                 continue
             rank = ranks.get(document)
-            fate = _fate(rank, cutoff, answers[query], collections.get(document))
-            counts[fate] += 1
-            if fate != "shown" and len(examples.setdefault(fate, [])) < EXAMPLES:
-                examples[fate].append(Lost(query, document, rank))
+            status = _status(rank, cutoff, answers[query], collections.get(document))
+            counts[status] += 1
+            if status != "shown" and len(examples.setdefault(status, [])) < EXAMPLES:
+                examples[status].append(Lost(query, document, rank))
     return RelevantFound(cutoff, depth, **counts, examples=examples)
 
 
-def _fate(rank: int | None, cutoff: int, answer: Answer, collection: str | None) -> Fate:
+def _status(rank: int | None, cutoff: int, answer: Answer, collection: str | None) -> Status:
     if rank is not None:
         return "shown" if rank <= cutoff else "low"
     return "routed_away" if collection is not None and left_out(answer.route, collection) else "never"
@@ -118,33 +119,42 @@ def left_out(route: Iterable[Mapping[str, Any]], collection: str) -> bool:
 
 
 def diagnose(
-    a: str,
-    b: str,
+    pairs: Iterable[tuple[str, str]],
     measure: str,
     values: Mapping[str, Mapping[str, float]],
     answers: Mapping[str, Mapping[str, Answer]],
     dataset: Dataset,
-) -> PairDiagnosis:
-    """The queries on which a and b differ most. ``values``: technique → query → value of the measure."""
-    differences = {query: values[a][query] - values[b][query] for query in dataset.judged}
+) -> list[PairDiagnosis]:
+    """For each pair the queries on which it differs most. ``values``: technique → query → value of the measure."""
+    titles = {document.id: document.title or document.text[:80] for document in dataset.corpus}
+    return [
+        PairDiagnosis(a, b, measure, [_difference(query, a, b, values, answers, dataset, titles) for query in queries])
+        for a, b in pairs
+        for queries in [_most_different(values[a], values[b])]
+    ]
+
+
+def _most_different(a: Mapping[str, float], b: Mapping[str, float]) -> list[str]:
+    """Queries for a, then queries for b, each from the largest difference."""
+    differences = {query: a[query] - b[query] for query in a}
     for_a = sorted((query for query in differences if differences[query] > 0), key=lambda q: (-differences[q], q))
     for_b = sorted((query for query in differences if differences[query] < 0), key=lambda q: (differences[q], q))
-    titles = {document.id: document.title or document.text[:80] for document in dataset.corpus}
+    return [*for_a[:EXAMPLES], *for_b[:EXAMPLES]]
 
-    def side(technique: str, query: str) -> Side:
-        return _side(technique, values[technique][query], answers[technique][query], dataset.qrels[query], titles)
 
-    chosen = [*for_a[:EXAMPLES], *for_b[:EXAMPLES]]
-    sides = {query: (side(a, query), side(b, query)) for query in chosen}
-    return PairDiagnosis(
-        a,
-        b,
-        measure,
-        [
-            QueryDifference(query, dataset.queries[query], differences[query], *sides[query], _why(*sides[query]))
-            for query in chosen
-        ],
+def _difference(
+    query: str,
+    a: str,
+    b: str,
+    values: Mapping[str, Mapping[str, float]],
+    answers: Mapping[str, Mapping[str, Answer]],
+    dataset: Dataset,
+    titles: Mapping[str, str],
+) -> QueryDifference:
+    one, other = (
+        _side(name, values[name][query], answers[name][query], dataset.qrels[query], titles) for name in (a, b)
     )
+    return QueryDifference(query, dataset.queries[query], one.value - other.value, one, other, _why(one, other))
 
 
 def _side(technique: str, value: float, answer: Answer, grades: Mapping[str, int], titles: Mapping[str, str]) -> Side:

@@ -3,6 +3,8 @@
 The order of a run is taken as it stands; scores are not looked at. The gain of nDCG is the grade itself, discounted by
 ``log2(rank + 1)`` (Järvelin and Kekäläinen, Cumulated gain-based evaluation of IR techniques, 2002, in the form of
 trec_eval). A grade of ``rel`` (1 unless said otherwise) or more is relevant to every other measure.
+
+Where answers are spans of characters, passages are measured: see `per_query_of_passages`.
 """
 
 from __future__ import annotations
@@ -16,6 +18,10 @@ from ragistry.errors import EvaluationError
 from ragistry.utils.suggest import did_you_mean
 
 Grades = Mapping[str, int]
+Spans = Mapping[str, Sequence[tuple[int, int]]]
+"""Document id → character offsets (start, end) of an answer."""
+Passage = tuple[str, int, int]
+"""Document id, start, end."""
 
 _SPELLING = re.compile(r"([A-Za-z]+)(?:\(rel=([1-9]\d*)\))?(?:@([1-9]\d*))?")
 
@@ -32,10 +38,27 @@ class Measure:
         rel = f"(rel={self.rel})" if self.rel != 1 else ""
         return f"{self.kind}{rel}" + (f"@{self.cutoff}" if self.cutoff else "")
 
+    @property
+    def on_spans(self) -> bool:
+        """Whether it measures characters, so that it needs answers that are spans."""
+        return self.kind in _OF_SPANS
+
     def value(self, grades: Grades, ranking: Iterable[str]) -> float:
         """The measure of document ids, best first; one that comes again counts where it came first."""
         shown = list(dict.fromkeys(ranking))[: self.cutoff]
         return _FORMULAS[self.kind](self, grades, shown)
+
+    def value_of_passages(self, spans: Spans, passages: Sequence[Passage]) -> float:
+        """The measure of passages, best first, for an answer that is ``spans``."""
+        shown = passages[: self.cutoff]
+        if self.on_spans:
+            return _OF_SPANS[self.kind](spans, shown)
+        new = _new_spans(spans, shown)
+        if self.kind == "P":
+            return sum(map(bool, new)) / (self.cutoff or 1)
+        grades = {f"{document}:{start}-{end}": 1 for document, ranges in spans.items() for start, end in ranges}
+        places = [name for rank, names in enumerate(new) for name in names or [f"#{rank}"]]
+        return _FORMULAS[self.kind](self, grades, places[: self.cutoff] if self.kind == "nDCG" else places)
 
     def relevant(self, grades: Grades) -> set[str]:
         return {document for document, grade in grades.items() if grade >= self.rel}
@@ -47,7 +70,10 @@ def parse_measures(names: Iterable[str]) -> list[Measure]:
     problems = [f"{name!r} is no measure{reason}" for name in given if (reason := _problem(name)) is not None]
     if problems or not given:
         said = "; ".join(problems) or "no measure is named"
-        raise EvaluationError(f"{said}; there are nDCG@k AP AP@k RR RR@k R@k P@k Success@k Judged@k, k = 1, 2, …")
+        raise EvaluationError(
+            f"{said}; there are nDCG@k AP AP@k RR RR@k R@k P@k Success@k Judged@k, "
+            "and with spans SR@k SP@k, k = 1, 2, …"
+        )
     return list(dict.fromkeys(_measure(*found.groups()) for name in given if (found := _SPELLING.fullmatch(name))))
 
 
@@ -62,17 +88,34 @@ def per_query(
     }
 
 
+def per_query_of_passages(
+    measures: Iterable[Measure], spans: Mapping[str, Spans], passages: Mapping[str, Sequence[Passage]]
+) -> dict[str, dict[str, float]]:
+    """Measure → query id → value, of every query with spans, taken over passages.
+
+    A passage is relevant (grade 1) if it overlaps a span, and each span counts once, where it is first found: the
+    ranking that is measured has each passage's new spans in its place; a passage that brings no new span takes one
+    place. ``SR@k`` is the share of the spans' characters that the first k passages cover, ``SP@k`` the share of the
+    characters in the first k passages that lie in a span (Smith and Troynikov, Evaluating Chunking Strategies for
+    Retrieval, Chroma technical report, 2024); what two passages share was returned twice, and counts twice there.
+    """
+    return {
+        str(measure): {query: measure.value_of_passages(of, passages.get(query, ())) for query, of in spans.items()}
+        for measure in measures
+    }
+
+
 def _problem(name: str) -> str | None:
     """What is wrong with a spelling, to follow "is no measure"; None where nothing is."""
     found = _SPELLING.fullmatch(name)
     if found is None:
         return did_you_mean(name, _EXAMPLES)
     kind, rel, cutoff = found.groups()
-    if kind not in _FORMULAS:
-        return did_you_mean(name, [f"{known}@{cutoff or 10}" for known in _FORMULAS])
-    if cutoff is None and kind in _CUT:
+    if kind not in _FORMULAS and kind not in _OF_SPANS:
+        return did_you_mean(name, [f"{known}@{cutoff or 10}" for known in (*_FORMULAS, *_OF_SPANS)])
+    if cutoff is None and kind in (*_CUT, *_OF_SPANS):
         return f": it needs a cutoff, as in '{kind}@10'"
-    return f": {kind} takes no rel" if rel and kind in _UNGRADED else None
+    return f": {kind} takes no rel" if rel and kind in (*_UNGRADED, *_OF_SPANS) else None
 
 
 def _measure(kind: str, rel: str | None, cutoff: str | None) -> Measure:
@@ -117,6 +160,42 @@ def _judged(_: Measure, grades: Grades, shown: Sequence[str]) -> float:
     return sum(document in grades for document in shown) / len(shown) if shown else 0.0
 
 
+def _new_spans(spans: Spans, passages: Sequence[Passage]) -> list[list[str]]:
+    """For each passage the names of the spans that it overlaps and no earlier passage did."""
+    found: set[str] = set()
+    new = []
+    for document, start, end in passages:
+        overlapped = [(first, last) for first, last in spans.get(document, ()) if start < last and first < end]
+        names = dict.fromkeys(f"{document}:{first}-{last}" for first, last in overlapped)
+        new.append([name for name in names if name not in found])
+        found.update(names)
+    return new
+
+
+def _span_recall(spans: Spans, passages: Sequence[Passage]) -> float:
+    total = sum(len(_characters(ranges)) for ranges in spans.values())
+    return _covered(spans, passages) / total if total else 0.0
+
+
+def _span_precision(spans: Spans, passages: Sequence[Passage]) -> float:
+    shown = sum(end - start for _, start, end in passages)
+    return _covered(spans, passages) / shown if shown else 0.0
+
+
+def _covered(spans: Spans, passages: Sequence[Passage]) -> int:
+    """Characters of the spans that lie in a passage."""
+    found = 0
+    for document, ranges in spans.items():
+        shown = [(start, end) for id, start, end in passages if id == document]
+        found += sum(any(start <= place < end for start, end in shown) for place in _characters(ranges))
+    return found
+
+
+def _characters(ranges: Iterable[tuple[int, int]]) -> set[int]:
+    return {place for start, end in ranges for place in range(start, end)}
+
+
+_OF_SPANS: dict[str, Callable[[Spans, Sequence[Passage]], float]] = {"SR": _span_recall, "SP": _span_precision}
 _FORMULAS: dict[str, Callable[[Measure, Grades, Sequence[str]], float]] = {
     "nDCG": _ndcg,
     "AP": _average_precision,

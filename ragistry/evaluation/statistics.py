@@ -1,69 +1,160 @@
 """Whether a difference between two techniques is more than chance, and how large it is.
 
-All work on values per query, paired: the first of ``a`` and of ``b`` belong to the same query.
+One test is behind every figure: the paired randomisation test by sign flips (Fisher 1935; Smucker, Allan and
+Carterette, A comparison of statistical significance tests for information retrieval evaluation, 2007). If two
+techniques are equally good, the sign of each difference is a coin toss. Queries of one group (made from one document,
+say) are no independent tosses, so a group flips as a whole. The confidence interval is the set of true differences
+that this test does not reject, so the interval excludes 0 exactly when the test is significant.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from dataclasses import dataclass
+from functools import lru_cache
+from math import ceil, inf, sqrt
+from statistics import NormalDist
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from ragistry.errors import EvaluationError
-from ragistry.evaluation.student import student_p, student_quantile
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import NDArray
 
     Values = NDArray[np.float64]
 
-ROUNDS = 100_000
-"""Rounds of a randomisation test: the smallest p is 1 / (ROUNDS + 1)."""
+ROUNDS = 29_999
+"""Sign flips drawn where there are too many to try all; the smallest p-value is then 1 / (ROUNDS + 1)."""
+EXACT_GROUPS = 16
+"""With at most so many groups, all sign flips are tried."""
+UNSEEN = 0.4
+"""Queries with the lowest and with the highest value that an interval of a mean allows for."""
+POWER = 0.8
+"""Share of cases in which a detectable difference is found."""
 
-RESAMPLES = 10_000
-"""Samples of a bootstrap."""
-
-_BLOCK = 4_000_000  # numbers that are held at once
-_TIE = 1e-9  # two means of the same values, summed in another order, differ by less
+_TIE = 1e-9  # means of the same values, summed in another order, differ by less
+_BLOCK = 4_000_000  # numbers held at once
+_SIMULATED_GROUPS = 12  # so few groups have few attainable p-values: the detectable difference is simulated
+_SIMULATIONS = 1_000
 
 
 class WinsTiesLosses(NamedTuple):
-    """On how many queries the first technique is better, equal, worse."""
+    """Number of queries on which the first technique is better, equal, worse."""
 
     wins: int
     ties: int
     losses: int
 
 
+@dataclass(frozen=True)
+class FlipTest:
+    """The randomisation test of one row of differences, and its intervals.
+
+    Let F be the flipped groups. A true difference x gives a result at least as extreme as the observed one exactly if x
+    lies between the mean of F and the mean of the other groups (Hartigan, Using subsample values as typical values,
+    1969). ``lows`` and ``highs`` are these two means for each flip, so the p-value of any x is a count.
+    """
+
+    lows: Values
+    highs: Values
+    groups: int
+
+    def p(self, true: float = 0.0) -> float:
+        """The two-sided p-value of a true mean difference."""
+        return float(np.mean((self.lows <= true) & (true <= self.highs)))
+
+    def interval(self, alpha: float = 0.05, bounds: tuple[float, float] = (-inf, inf)) -> tuple[float, float]:
+        """The true means whose p-value is ``alpha`` or more; the ``bounds`` where so few groups reject none.
+
+        Where all groups are alike, flips show no spread; what was not seen may still be the case in a share of
+        ``1 - alpha ** (1 / groups)`` of all queries, so the interval goes so far towards the bounds, yet not beyond 0.
+        """
+        flips = len(self.lows)
+        rank = min(flips, max(1, ceil(alpha * flips - 1e-9)))
+        low = float(np.partition(self.lows, rank - 1)[rank - 1])
+        high = float(np.partition(self.highs, flips - rank)[flips - rank])
+        least, most = max(low, bounds[0]), min(high, bounds[1])
+        if high - low <= 4 * _TIE and bounds != (-inf, inf):
+            unseen = 1 - alpha ** (1 / self.groups)
+            least, most = low - unseen * (low - bounds[0]), high + unseen * (bounds[1] - high)
+        if low > 0:
+            return max(least, _TIE), most
+        return (least, min(most, -_TIE)) if high < 0 else (least, most)
+
+
+def flip_tests(
+    rows: Sequence[Sequence[float]], groups: Sequence[object] | None = None, *, seed: int = 0, rounds: int = ROUNDS
+) -> Iterator[FlipTest]:
+    """A test for each row of differences: one value per query, the queries of ``groups`` flipped together.
+
+    All flips are tried for up to `EXACT_GROUPS` groups; else ``rounds`` are drawn, the same for every row, and the
+    observed arrangement is counted in (Phipson and Smyth, Permutation p-values should never be zero, 2010).
+    """
+    values = np.array([finite(row) for row in rows])
+    if values.size == 0:
+        return
+    yield from _flip_tests(*grouped(values, groups), seed, rounds)
+
+
+def _flip_tests(sums: Values, sizes: Values, seed: int, rounds: int) -> Iterator[FlipTest]:
+    """``sums``: ``(rows, groups)``."""
+    octets = _flips(len(sizes), seed, rounds)
+    step, at_once = max(1, _BLOCK // len(sizes)), max(1, _BLOCK // len(octets))
+    for first in range(0, len(sums), at_once):
+        columns = np.vstack([sums[first : first + at_once], sizes]).T
+        blocks = (octets[start : start + step] for start in range(0, len(octets), step))
+        bits = (np.unpackbits(block, axis=1, count=len(sizes), bitorder="little") for block in blocks)
+        yield from _tests(np.vstack([chosen @ columns for chosen in bits]), columns.sum(axis=0), len(sizes))
+
+
+def mean_intervals(
+    rows: Sequence[Sequence[float]],
+    groups: Sequence[object] | None = None,
+    *,
+    alpha: float = 0.05,
+    seed: int = 0,
+    rounds: int = ROUNDS,
+) -> Iterator[tuple[float, float]]:
+    """The confidence interval of the mean of each row of values from 0 to 1, by inversion of the same test.
+
+    Values of a measure crowd at 0 or 1, and a small sample may show nothing else. So `UNSEEN` queries with 0
+    and as many with 1 are added, as Agresti and Coull (1998) do for proportions; simulation gave their number.
+    """
+    values = np.array([finite(row) for row in rows])
+    if values.size == 0:
+        return
+    sums, sizes = grouped(values, groups)
+    ends = np.tile([0.0, UNSEEN], (len(sums), 1))
+    tests = _flip_tests(np.hstack([sums, ends]), np.append(sizes, [UNSEEN, UNSEEN]), seed, rounds)
+    for test, mean in zip(tests, values.mean(axis=1), strict=True):
+        low, high = test.interval(alpha)
+        yield max(0.0, min(low, float(mean))), min(1.0, max(high, float(mean)))
+
+
 def paired_test(
     a: Sequence[float],
     b: Sequence[float],
+    groups: Sequence[object] | None = None,
     *,
-    method: Literal["randomisation", "t"] = "randomisation",
     seed: int = 0,
     rounds: int = ROUNDS,
 ) -> float:
-    """The two-sided p-value of the mean difference, 0 to 1.
+    """The two-sided p-value of the mean difference.
 
-    ``"randomisation"`` (Fisher 1935; Smucker, Allan and Carterette, A comparison of statistical significance tests for
-    information retrieval evaluation, 2007): how often the difference is as large when the two values of each query
-    change places at random. All arrangements are tried where there are no more than ``rounds``; else the observed
-    one is counted in (Phipson and Smyth, 2010). ``"t"``: Student's paired test; where all differences are the same,
-    the randomisation test. Raises `EvaluationError` for values that are not paired or not finite.
+    Raises `EvaluationError` for values that are not paired or not finite.
     """
-    differences = paired(a, b)
-    if method == "t":
-        return _t_test(differences)
-    if method != "randomisation":
-        raise EvaluationError(f"unknown test {method!r}; there are 'randomisation' and 't'")
-    return _randomisation(differences[differences != 0], rounds, seed)
+    [test] = flip_tests([paired(a, b).tolist()], groups, seed=seed, rounds=rounds)
+    return test.p()
 
 
 def holm(ps: Sequence[float]) -> list[float]:
-    """The p-values of a family, corrected so that any false one among them is as rare as a p-value says.
+    """The p-values of a family, in the order given, corrected for their number.
 
-    In the order given (Holm, A simple sequentially rejective multiple test procedure, 1979).
+    (Holm, A simple sequentially rejective multiple test procedure, 1979.)
     """
     corrected = [0.0] * len(ps)
     highest = 0.0
@@ -73,22 +164,10 @@ def holm(ps: Sequence[float]) -> list[float]:
     return corrected
 
 
-def bootstrap_interval(
-    values: Sequence[float], *, level: float = 0.95, seed: int = 0, rounds: int = RESAMPLES
-) -> tuple[float, float]:
-    """Where the mean lies with probability ``level``: percentiles of the means of samples drawn with replacement.
-
-    (Efron and Tibshirani, An introduction to the bootstrap, 1993, chapter 13.)
-    """
-    given = finite(values)
-    draw = np.random.default_rng(seed)
-    block = max(1, _BLOCK // len(given))
-    means = [
-        given[draw.integers(len(given), size=(min(block, rounds - start), len(given)))].mean(axis=1)
-        for start in range(0, rounds, block)
-    ]
-    low, high = np.quantile(np.concatenate(means), [(1 - level) / 2, (1 + level) / 2])
-    return float(low), float(high)
+def smallest_p(groups: int, family: int = 1, *, rounds: int = ROUNDS) -> float:
+    """The smallest p-value that so many groups can give, after Holm's correction over ``family`` pairs."""
+    flips = 2.0 ** (groups - 1) if groups <= EXACT_GROUPS else rounds + 1
+    return min(1.0, family / flips)
 
 
 def effect_size(a: Sequence[float], b: Sequence[float]) -> float | None:
@@ -97,29 +176,32 @@ def effect_size(a: Sequence[float], b: Sequence[float]) -> float | None:
     None where the differences do not vary.
     """
     differences = paired(a, b)
-    deviation = _deviation(differences)
-    return float(differences.mean()) / deviation if deviation > 0 else None
+    if len(differences) < 2 or np.ptp(differences) <= _TIE:
+        return None
+    return float(differences.mean() / differences.std(ddof=1))
 
 
 def wins_ties_losses(a: Sequence[float], b: Sequence[float]) -> WinsTiesLosses:
     """On how many queries ``a`` is above, level with, below ``b``."""
     differences = paired(a, b)
-    wins, losses = int((differences > _TIE).sum()), int((differences < -_TIE).sum())
+    wins, losses = int((differences > 0).sum()), int((differences < 0).sum())
     return WinsTiesLosses(wins, len(differences) - wins - losses, losses)
 
 
-def detectable_difference(differences: Sequence[float], *, power: float = 0.8, alpha: float = 0.05) -> float | None:
-    """The smallest true mean difference that a test of this many queries finds with probability ``power``.
+def detectable_difference(
+    differences: Sequence[float], groups: Sequence[object] | None = None, *, alpha: float = 0.05
+) -> float | None:
+    """The true mean difference that the test at level ``alpha`` finds in a new test set like this one, 4 times of 5.
 
-    ``(t(1 - alpha / 2) + t(power)) s / sqrt(n)``, s the standard deviation of the differences (Bloom, Minimum
-    detectable effects, 1995). None where the differences do not vary: of fewer than two queries, or all the same.
+    The spread of the group means, times a factor that allows for the spread being estimated, too. None where nothing
+    can be significant, or where the differences do not vary.
     """
-    given = finite(differences)
-    deviation, freedom = _deviation(given), len(given) - 1
-    if deviation == 0:
+    sums, sizes = grouped(finite(differences)[None, :], groups)
+    n = len(sizes)
+    if n < 2 or 2.0 ** (1 - n) >= alpha:
         return None
-    quantiles = student_quantile(1 - alpha / 2, freedom) + student_quantile(power, freedom)
-    return quantiles * deviation / float(np.sqrt(len(given)))
+    error = float(_standard_errors(sums, sizes)[0])
+    return None if error * sqrt(n) <= _TIE else error * _factor(tuple(sizes), alpha)
 
 
 def paired(a: Sequence[float], b: Sequence[float]) -> Values:
@@ -132,60 +214,85 @@ def paired(a: Sequence[float], b: Sequence[float]) -> Values:
 
 
 def finite(values: Sequence[float]) -> Values:
-    """``(n,)`` float64; raises `EvaluationError` for none, and for NaN or infinity."""
+    """``(n,)`` float64; raises `EvaluationError` for an empty list, NaN or infinity."""
     given = np.asarray(values, dtype=np.float64)
     if given.ndim != 1 or given.size == 0 or not np.isfinite(given).all():
         raise EvaluationError(f"values must be a list of one or more finite numbers, got {values!r:.80}")
     return given
 
 
-def _deviation(values: Values) -> float:
-    """The standard deviation of a sample; 0 where it is rounding only."""
-    if len(values) < 2 or np.ptp(values) <= _TIE:
-        return 0.0
-    return float(values.std(ddof=1))
+def grouped(rows: Values, groups: Sequence[object] | None) -> tuple[Values, Values]:
+    """``(rows, groups)`` sums and ``(groups,)`` sizes; each query is its own group by default."""
+    if groups is None:
+        return rows, np.ones(rows.shape[1])
+    if len(groups) != rows.shape[1]:
+        raise EvaluationError(f"{rows.shape[1]} values in {len(groups)} groups; name a group for each query")
+    numbers = {group: number for number, group in enumerate(dict.fromkeys(groups))}
+    member = np.zeros((rows.shape[1], len(numbers)))
+    member[np.arange(rows.shape[1]), [numbers[group] for group in groups]] = 1.0
+    return rows @ member, member.sum(axis=0)
 
 
-def _t_test(differences: Values) -> float:
-    mean, deviation = float(differences.mean()), _deviation(differences)
-    if mean == 0 or len(differences) < 2:
-        return 1.0
-    if deviation == 0:  # t is infinite, of two queries as of a thousand; their number is what tells
-        return 2.0 ** (1 - len(differences))
-    return student_p(mean / deviation * float(np.sqrt(len(differences))), len(differences) - 1)
+@lru_cache(maxsize=4)
+def _flips(groups: int, seed: int, rounds: int) -> NDArray[np.uint8]:
+    """``(flips, groups / 8)`` bits: which groups change sign, in the first row none. Flipping all is as none."""
+    if groups <= EXACT_GROUPS:
+        return np.arange(2 ** (groups - 1), dtype="<u4").view(np.uint8).reshape(-1, 4)
+    octets = np.random.default_rng(seed).integers(256, size=(rounds + 1, ceil(groups / 8)), dtype=np.uint8)
+    octets[0] = 0
+    return octets
 
 
-def _randomisation(differences: Values, rounds: int, seed: int) -> float:
-    """``differences``: without zeros, whose sign does not matter."""
-    n = len(differences)
-    if n == 0:
-        return 1.0
-    total = differences.sum()
-    # Summed in another order the same values give another last digit; that must not break a tie.
-    bar = abs(total) - _TIE * np.abs(differences).sum()
-    exact = n < 63 and 2**n <= rounds
-    arrangements = 2**n if exact else rounds
-    sums = _sums_by_octet(differences)
-    block = max(1, _BLOCK // len(sums))
-    draw = np.random.default_rng(seed)
-    as_large = 0
-    for start in range(0, arrangements, block):
-        stop = min(start + block, arrangements)
-        shape = (stop - start, len(sums))
-        octets = _octets(start, stop)[:, : len(sums)] if exact else draw.integers(256, size=shape, dtype=np.uint8)
-        swapped = sums[np.arange(len(sums)), octets].sum(axis=1)
-        as_large += int((np.abs(total - 2 * swapped) >= bar).sum())
-    return as_large / arrangements if exact else (as_large + 1) / (arrangements + 1)
+def _tests(flipped: Values, total: Values, groups: int) -> Iterator[FlipTest]:
+    """``flipped``: sums over the flipped groups, one column a row of differences, the sizes last."""
+    sizes, size = flipped[:, -1], total[-1]
+    nothing = (sizes == 0) | (sizes == size)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        inside = flipped[:, :-1] / sizes[:, None]
+        outside = (total[:-1] - flipped[:, :-1]) / (size - sizes)[:, None]
+    for one, other in zip(inside.T, outside.T, strict=True):
+        lows, highs = np.minimum(one, other) - _TIE, np.maximum(one, other) + _TIE
+        lows[nothing], highs[nothing] = -inf, inf
+        yield FlipTest(lows, highs, groups)
 
 
-def _sums_by_octet(differences: Values) -> Values:
-    """``(ceil(n / 8), 256)``: of each eight queries, the sum of those that an octet's bits choose."""
-    eights = np.concatenate([differences, np.zeros(-len(differences) % 8)]).reshape(-1, 8)
-    chosen = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1, bitorder="little")
-    sums: Values = eights @ chosen.T.astype(np.float64)
-    return sums
+def _standard_errors(sums: Values, sizes: Values) -> Values:
+    """``(rows,)``: of the means, by the spread of the groups around them."""
+    n, total = len(sizes), sizes.sum()
+    residuals = sums - sums.sum(axis=1, keepdims=True) / total * sizes
+    errors: Values = np.sqrt((residuals**2).sum(axis=1) * n / (n - 1)) / total
+    return errors
 
 
-def _octets(start: int, stop: int) -> NDArray[np.uint8]:
-    """``(stop - start, 8)``: the octets of the numbers, the lowest first."""
-    return np.arange(start, stop, dtype="<u8").view(np.uint8).reshape(-1, 8)
+@lru_cache(maxsize=64)
+def _factor(sizes: tuple[float, ...], alpha: float) -> float:
+    """How many standard errors the true difference must be; queries of one group are taken as alike.
+
+    The standard error is an estimate, so the power is `POWER` on average over test sets like this one. For groups of
+    one size a third of the allowance for that is left out: then a typical estimate has a power near `POWER`, too.
+    """
+    n, weights, draw = len(sizes), np.array(sizes), np.random.default_rng(len(sizes))
+    if n > _SIMULATED_GROUPS and len(set(sizes)) == 1:
+        spreads = np.sqrt(draw.chisquare(n - 1, (2, 20 * _SIMULATIONS)) / (n - 1))
+        needed = _t(1 - alpha / 2, n - 1) * spreads[0] - draw.standard_normal(20 * _SIMULATIONS)
+        estimated = spreads[1]
+    else:
+        samples, others = draw.standard_normal((2, _SIMULATIONS, n)) * weights
+        rounds = min(ROUNDS, max(2_000, round(10 / alpha)))
+        known = sqrt(float(weights @ weights)) / float(weights.sum())
+        needed = np.array([-test.interval(alpha)[0] for test in _flip_tests(samples, weights, 0, rounds)]) / known
+        estimated = _standard_errors(others, weights) / known
+    on_average = float(np.quantile(needed / estimated, POWER))
+    return on_average if len(set(sizes)) > 1 else (float(np.quantile(needed, POWER)) + 2 * on_average) / 3
+
+
+def _t(probability: float, freedom: int) -> float:
+    """Quantile of Student's t distribution (Abramowitz and Stegun 26.7.5)."""
+    z = NormalDist().inv_cdf(probability)
+    return (
+        z
+        + (z**3 + z) / (4 * freedom)
+        + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * freedom**2)
+        + (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / (384 * freedom**3)
+        + (79 * z**9 + 776 * z**7 + 1482 * z**5 - 1920 * z**3 - 945 * z) / (92160 * freedom**4)
+    )

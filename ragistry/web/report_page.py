@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from functools import partial
 
 from nicegui import events, ui
 
 from ragistry.errors import EvaluationError
-from ragistry.evaluation import synthetic
+from ragistry.evaluation.caveats import synthetic_caveats
 from ragistry.utils.wording import numbered
-from ragistry.web.charts import by_query, quality, quality_and_latency
+from ragistry.web.charts import by_query, quality, quality_and_time
 from ragistry.web.controls import button
 from ragistry.web.dialogs import dialog
 from ragistry.web.frame import empty, frame, heading
 from ragistry.web.reports import Report, read_report
 from ragistry.web.site import Site, in_thread
 from ragistry.web.tables import cell, row, table, text_cell
+
+VERDICTS = 20
+"""Pairs that get a sentence."""
 
 
 def register(site: Site) -> None:
@@ -40,27 +44,31 @@ def _report(report: Report) -> None:
     tested = provenance["dataset"]
     ui.label(
         f"{numbered(tested['documents'], '[document|documents]')}, "
-        f"{numbered(tested['judged_queries'], 'judged [query|queries]')}, made {provenance['made']}"
+        f"{numbered(tested['judged_queries'], 'judged [query|queries]')}, "
+        f"made {datetime.fromisoformat(provenance['made']).astimezone():%Y-%m-%d %H:%M}"
     ).classes("rg-dim")
-    if made := synthetic.heading(provenance):
-        ui.label(f"{made}. {' '.join(synthetic.cautions(provenance))}").props("role=note")
-    for verdict in report["verdicts"]:
-        ui.label(verdict).classes("rg-verdict")
-    for note in report.get("notes", []):
-        ui.label(note)
+    ui.label(report["conclusion"]).classes("rg-verdict")
+    if report["warnings"]:
+        with ui.element("div").classes("rg-warning").props("role=note"):
+            for warning in report["warnings"]:
+                ui.label(warning)
+    if made := synthetic_caveats(provenance):
+        ui.label(" ".join(made)).classes("rg-dim")
+    for verdict in report["verdicts"][:VERDICTS]:
+        ui.label(verdict)
     for name, failure in report.get("failures", {}).items():
         ui.label(f"{name} failed: {failure.get('error', failure)}").classes("rg-failure")
     _figures(report)
     with ui.element("div").classes("rg-charts"):
         ui.echart(quality(report)).classes("rg-chart").props('role=img aria-label="Quality with intervals"')
-        ui.echart(quality_and_latency(report)).classes("rg-chart").props('role=img aria-label="Quality and latency"')
+        ui.echart(quality_and_time(report)).classes("rg-chart").props('role=img aria-label="Quality and CPU time"')
     if report["pairs"]:
         _by_query(report)
 
 
 def _figures(report: Report) -> None:
     names = list(next(iter(report["techniques"].values()))["measures"]) if report["techniques"] else []
-    figures = (*names, "p50 ms", "p95 ms", "Model calls", "Tokens")
+    figures = (*names, "CPU p50 ms", "p50 ms", "p95 ms", "Model calls", "Tokens in", "Tokens out")
     with table("Figures", ("Technique", *figures), right=figures).body:
         for name, result in report["techniques"].items():
             with row():
@@ -68,10 +76,18 @@ def _figures(report: Report) -> None:
                 for measure in names:
                     figure = result["measures"][measure]
                     text_cell(f"{figure['mean']:.4f} ({figure['low']:.3f} to {figure['high']:.3f})", "rg-number")
-                for latency in ("p50", "p95"):
-                    text_cell(f"{result['latency_ms'][latency]:.1f}", "rg-number")
+                for kind, share in (("cpu_ms", "p50"), ("latency_ms", "p50"), ("latency_ms", "p95")):
+                    text_cell(f"{result[kind][share]:.1f}", "rg-number")
                 text_cell(f"{result['calls']:,}", "rg-number")
                 text_cell(f"{result['tokens']:,}", "rg-number")
+                text_cell(f"{result['returned_tokens']:,.0f}", "rg-number")
+        for name, means in report.get("controls", {}).items():
+            with row():
+                text_cell(f"control: {name}", "rg-name")
+                for measure in names:
+                    text_cell(f"{means[measure]:.4f}" if measure in means else "", "rg-number")
+                for _ in range(len(figures) - len(names)):
+                    text_cell("", "rg-number")
 
 
 def _by_query(report: Report) -> None:

@@ -11,9 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from ragistry.errors import EvaluationError
+from ragistry.utils.wording import numbered
 
 Report = dict[str, Any]
 """The JSON of a comparison: see `ragistry.evaluation.result.Comparison.to_json`."""
+
+NEEDED = {"dataset", "measure", "techniques", "pairs", "conclusion", "verdicts", "warnings", "provenance"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +47,8 @@ def _listed(folder: Path, name: str, version: tuple[int, ...]) -> Listed | None:
         report = read_report(folder, name)
     except EvaluationError:
         return None
-    said = f"{report['winner']} is best" if report["winner"] else "; ".join(report["verdicts"][:2])
+    warnings = len(report["warnings"])
+    said = report["conclusion"] + (f" {numbered(warnings, '[warning|warnings]')}." if warnings else "")
     made = str(report["provenance"]["made"])
     return Listed(name, made, str(report["dataset"]), tuple(report["techniques"]), said)
 
@@ -56,7 +60,7 @@ def read_report(folder: Path, name: str) -> Report:
         raise EvaluationError(f"there is no report {name!r}; it may have been deleted")
     try:
         report = json.loads(path.read_text(encoding="utf-8"))
-        missing = {"dataset", "measure", "techniques", "pairs", "verdicts", "winner", "provenance"} - set(report)
+        missing = NEEDED - set(report)
         if not missing:
             datetime.fromisoformat(report["provenance"]["made"])
     except (OSError, ValueError, TypeError, LookupError) as error:

@@ -13,7 +13,7 @@ from ragistry import open_workspace
 from ragistry.embedders.openai_compatible import OpenAICompatibleEmbedder
 from ragistry.embedders.tei_reranker import TEIReranker
 from ragistry.errors import ModelError
-from ragistry.evaluation.identity import settings_of
+from ragistry.evaluation.systems.record import model_of
 from ragistry.library.archive_clients import place_of
 from ragistry.ollama.client import OllamaClient
 from ragistry.testing.openai_server import OpenAIServer
@@ -139,7 +139,7 @@ def test_the_server_itself_gets_the_login() -> None:
         embedder = OpenAICompatibleEmbedder(base_url=url)
         embedder.embed(["tea"])
         assert {request.headers["Authorization"] for request in server.requests} == {BASIC}
-        assert SECRET not in repr(settings_of(embedder))
+        assert SECRET not in repr(model_of(embedder))
         embedder.close()
 
 

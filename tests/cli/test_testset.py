@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ragistry.evaluation.beir import read_beir
+from ragistry.evaluation.data.beir import read_beir
 from ragistry.testing.ollama_server import OllamaServer
 from tests.cli.conftest import Done
 
@@ -52,8 +52,8 @@ def test_a_comparison_on_a_made_set_says_so_before_any_figure(ragistry: Run, doc
     ragistry("testset", "make", "set", "--from", docs)
     done = ragistry("compare", "--dataset", "set", "-t", "bm25", "-t", "naive")
     assert done.code == 0, done.err
-    assert done.out.startswith("Synthetic test set: no person asked these queries\n- A program made them")
-    assert done.out.index("favour techniques that match words") < done.out.index("Quality")
+    said = "! Synthetic test set: no person asked these queries. A program made them from the documents: descriptions"
+    assert 0 < done.out.index(said) < done.out.index("favour techniques that match words") < done.out.index("vs best")
 
 
 def test_a_made_set_is_cut_as_the_library_cuts(ragistry: Run, docs: Path, tmp_path: Path) -> None:

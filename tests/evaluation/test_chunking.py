@@ -1,106 +1,107 @@
-"""Scores of retrieved ranges, against what a set of characters says."""
+"""Chunk sizes and what widens chunks are compared by the passages that answer."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from ragistry.errors import EvaluationError
-from ragistry.evaluation.chunking import Piece, chunk_scores, intersection, token_ranges, total, union
+from ragistry import open_workspace
+from ragistry.errors import DatasetError
+from ragistry.evaluation import Dataset, Text, compare
+from ragistry.evaluation.data.chunking import read_chunking_set
+from ragistry.types import Document
 
-
-@st.composite
-def pieces(draw, least=0):
-    found = []
-    for _ in range(draw(st.integers(least, 6))):
-        start = draw(st.integers(0, 30))
-        found.append(Piece(draw(st.sampled_from("ab")), start, start + draw(st.integers(1, 12))))
-    return found
+CATS = "Cats sleep for most of the day.\r\n\r\nThey hunt mice at night."
+SHIPS = "A ship is steered by its rudder.\n\nThe anchor holds it in a storm."
 
 
-def characters(ranges):
-    return {(text, at) for text, start, end in ranges for at in range(start, end)}
+def write(folder: Path, rows: list[dict[str, Any]]) -> Path:
+    (folder / "queries.jsonl").write_text("\n".join(json.dumps(row) for row in rows), encoding="utf-8")
+    for name, text in {"cats": CATS, "ships": SHIPS}.items():
+        (folder / f"{name}.md.gz").write_bytes(gzip.compress(text.encode()))
+    (folder / "README.md").write_text("not a text of the set", encoding="utf-8")
+    return folder
 
 
-def as_ranges(*ends):
-    return [Piece("a", start, end) for start, end in ends]
+def row(name: str, text: str, corpus: str, *references: list[int]) -> dict[str, Any]:
+    return {"_id": name, "text": text, "corpus": corpus, "references": references}
 
 
-def test_a_chunk_that_is_the_answer_scores_one_everywhere():
-    chunks = as_ranges((0, 10), (10, 20), (20, 30))
-    assert chunk_scores(as_ranges((10, 20)), [chunks[1]], chunks) == (1, 1, 1, 1)
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    mice, anchor = CATS.index("They"), SHIPS.index("The anchor")
+    return write(
+        tmp_path,
+        [
+            row("1", "What do they hunt?", "cats", [mice, len(CATS)]),
+            row("2", "What does the anchor hold in a storm?", "ships", [anchor, len(SHIPS)]),
+        ],
+    )
 
 
-def test_half_an_answer_among_other_text():
-    chunks = as_ranges((0, 10), (10, 20), (20, 30))
-    scores = chunk_scores(as_ranges((15, 25)), chunks[:2], chunks)
-    assert scores == pytest.approx((0.5, 5 / 20, 10 / 20, 5 / 25))
+def test_chunk_sizes_are_compared_by_their_passages(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "workspace").mkdir()
+    with open_workspace(tmp_path / "workspace") as workspace:
+        options = {"workspace": workspace, "grid": {"chunk_size": ["40/0", "document"]}}
+        result = compare(["bm25"], folder, ["SR@1", "SP@1", "nDCG@10"], **options)
+    small, whole = result.techniques.values()
+    assert [one.measures["SR@1"].mean for one in (small, whole)] == [1, 1]
+    assert small.measures["SP@1"].mean == 1 > whole.measures["SP@1"].mean
+    assert small.returned_tokens < whole.returned_tokens
+    assert result.controls == {}, "they rank whole documents"
 
 
-def test_what_two_retrieved_chunks_share_counts_twice_in_precision_and_iou_and_once_in_recall():
-    chunks = as_ranges((0, 10), (5, 15))
-    scores = chunk_scores(as_ranges((5, 10)), chunks, chunks)
-    assert scores == pytest.approx((1, 5 / 20, 5 / 15, 5 / 20))
+def test_passages_are_told_of_what_a_technique_returns() -> None:
+    class Chunks:
+        def retrieve(self, query: str, **_: object) -> list[Document]:
+            ends = ((0, 4), (4, 12), (20, 30))
+            return [Document("x", {"source_file": "d", "start": a, "end": b}, -a, f"{a}") for a, b in ends]
 
-
-def test_the_same_place_in_another_text_is_no_answer():
-    scores = chunk_scores([Piece("a", 0, 10)], [Piece("b", 0, 10)], [Piece("a", 0, 20), Piece("b", 0, 10)])
-    assert scores == pytest.approx((0, 0, 0.5, 0))
-
-
-def test_nothing_retrieved_scores_zero():
-    assert chunk_scores(as_ranges((0, 4)), [], []) == (0, 0, 0, 0)
-
-
-def test_a_part_of_the_answer_that_no_chunk_holds_lowers_precision_omega():
-    assert chunk_scores(as_ranges((0, 10)), [], as_ranges((0, 5))).precision_omega == 0.5
-
-
-@settings(max_examples=150, deadline=None)
-@given(answer=pieces(least=1), chunks=pieces(), chosen=st.integers(0, 6))
-def test_scores_equal_those_of_sets_of_characters(answer, chunks, chosen):
-    retrieved = chunks[:chosen]
-    wanted, shown = characters(answer), total(retrieved)
-    found = len(wanted & characters(retrieved))
-    touching = characters(chunk for chunk in chunks if characters([chunk]) & wanted)
-    scores = chunk_scores(answer, retrieved, chunks)
-    assert scores.recall == found / len(wanted)
-    assert scores.precision == (found / shown if shown else 0)
-    assert scores.iou == found / (shown + len(wanted) - found)
-    assert scores.precision_omega == len(wanted & touching) / len(wanted | touching)
-    assert all(0 <= score <= 1 for score in scores)
-
-
-@settings(max_examples=100, deadline=None)
-@given(a=pieces(), b=pieces())
-def test_union_and_intersection_hold_the_same_characters_as_sets_do(a, b):
-    joined = union(a)
-    assert characters(joined) == characters(a)
-    assert total(joined) == len(characters(a))
-    assert characters(intersection(joined, union(b))) == characters(a) & characters(b)
-
-
-@pytest.mark.parametrize("answer", [[], [Piece("a", 3, 3)]])
-def test_an_answer_without_length_is_refused(answer):
-    with pytest.raises(EvaluationError, match="empty"):
-        chunk_scores(answer, [], [])
-
-
-def test_a_range_that_runs_backwards_is_refused():
-    with pytest.raises(EvaluationError, match="ends before it starts"):
-        union([Piece("a", 5, 3)])
-
-
-TOKENS = {"a": [(0, 3), (4, 7), (8, 11), (11, 12)]}  # "the cat sat."
+    spans = {"q": {"d": [(6, 10)]}}
+    dataset = Dataset("d", [Text("d", "", "x" * 40)], {"q": "what"}, {}, spans=spans)
+    result = compare({"chunks": Chunks()}, dataset, ["RR@10", "SR@2", "SP@2"])
+    values = {name: one.mean for name, one in result.techniques["chunks"].measures.items()}
+    assert values == {"RR@10": 0.5, "SR@2": 1, "SP@2": pytest.approx(4 / 12)}
 
 
 @pytest.mark.parametrize(
-    ("characters_", "tokens"),
-    [((0, 12), (0, 4)), ((4, 7), (1, 2)), ((5, 9), (1, 3)), ((3, 4), (1, 1)), ((7, 12), (2, 4)), ((12, 14), (4, 4))],
+    ("bad", "said"),
+    [
+        (row("1", "?", "dogs", [0, 3]), r"question '1' is on 'dogs'"),
+        (row("1", "?", "cats", [0, 999]), r"the span 0 to 999 of 'cats' is outside"),
+        (row("1", "?", "cats", [5, 5]), "starts at or after its end"),
+        (row("1", "?", "cats"), "has no answer"),
+        ({"_id": "1"}, "is not a set of texts and questions"),
+        (row("1", "?", "cats", [3]), "is not a set of texts and questions"),
+    ],
 )
-def test_a_range_takes_the_tokens_of_which_it_holds_a_character(characters_, tokens):
-    assert token_ranges([Piece("a", *characters_)], TOKENS) == [Piece("a", *tokens)]
+def test_bad_questions_are_refused(tmp_path: Path, bad: dict[str, Any], said: str) -> None:
+    with pytest.raises(DatasetError, match=said):
+        read_chunking_set(write(tmp_path, [bad]))
 
 
-def test_a_text_without_token_offsets_is_refused():
-    with pytest.raises(EvaluationError, match="no token offsets of text 'b'"):
-        token_ranges([Piece("b", 0, 1)], TOKENS)
+@pytest.mark.parametrize("inside", ["\u2028", "\x85"])
+def test_other_line_ends_may_be_part_of_a_question(tmp_path: Path, inside: str) -> None:
+    write(tmp_path, [])
+    line = json.dumps(row("1", f"What do{inside}cats hunt?", "cats", [0, 3]), ensure_ascii=False)
+    (tmp_path / "queries.jsonl").write_bytes(f"{line}\r\n".encode())
+    assert list(read_chunking_set(tmp_path).queries.values()) == [f"What do{inside}cats hunt?"]
+
+
+def test_damaged_texts_are_refused(folder: Path) -> None:
+    packed = folder / "cats.md.gz"
+    packed.write_bytes(packed.read_bytes()[:-12])
+    with pytest.raises(DatasetError, match="is not a set of texts and questions"):
+        read_chunking_set(folder)
+
+
+def test_the_published_set_is_whole(data: Path) -> None:
+    asked = read_chunking_set(data / "chunking-eval")
+    assert len(asked.judged) == 472
+    assert {document.id: len(document.text) for document in asked.corpus} == {
+        "chatlogs": 40_000, "finance": 737_905, "pubmed": 500_000, "state_of_the_union": 48_051, "wikitexts": 118_372,
+    }  # fmt: skip

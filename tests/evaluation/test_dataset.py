@@ -12,9 +12,8 @@ import pytest
 
 import ragistry
 from ragistry.errors import DatasetError, EvaluationError
-from ragistry.evaluation.dataset import Dataset, Qrels, Text
-from ragistry.evaluation.from_ir_datasets import read_ir_datasets
-from ragistry.evaluation.from_library import read_library, source_id
+from ragistry.evaluation import Dataset, Text, read_ir_datasets, read_library
+from ragistry.evaluation.data.dataset import Qrels
 
 CORPUS = [Text("d1", "Tea", "Steep it."), Text("d2", "", "Rain falls.")]
 QUERIES = {"q1": "how to make tea", "q2": "weather"}
@@ -55,32 +54,34 @@ def test_a_document_is_searched_by_title_and_text() -> None:
     assert made(queries=QUERIES | {"q3": "unjudged"}).judged == QUERIES
 
 
-def test_every_fault_is_told_at_once() -> None:
-    corpus = [*CORPUS, Text("d1", "", "again"), Text("d\t9", "", "tab")]
+def test_queries_have_groups_and_kinds() -> None:
+    assert made().groups == {"q1": "q1", "q2": "q2"}
+    synthetic = {"q1": {"kind": "title"}, "q2": {"kind": "heading"}}
+    same = {"q1": {"d1": 1}, "q2": {"d1": 1}}
+    found = Dataset("tea", CORPUS, QUERIES, same, synthetic=synthetic, kinds={"q2": "question"})
+    assert found.groups == {"q1": "d1", "q2": "d1"}
+    assert found.kinds == {"q1": "title", "q2": "question"}
+    assert Dataset("tea", CORPUS, QUERIES, same, groups={"q1": "a"}).groups == {"q1": "a", "q2": "q2"}
+    assert (made().positives_only, found.positives_only) == (False, True)
+
+
+def test_every_fault_is_told_at_once_with_its_remedy() -> None:
+    corpus = [*CORPUS, Text("d1", "", "again"), Text("d\t9", "", "tab"), Text("d4", "", "half \ud800")]
     qrels = {"q1": {"d1": 1, "gone1": 1, "gone2": 1, "gone3": 1, "gone4": 1}, "q9": {"d1": 1}, "q2": {"d1": 0.5}}
     with pytest.raises(DatasetError) as caught:
         made(corpus, QUERIES | {"q7": "  "}, qrels)  # type: ignore[arg-type]
-    message = str(caught.value)
-    assert "test set 'tea': 6 problems:" in message
-    assert "1 document has an id that another one has: 'd1'" in message
-    assert "4 documents are judged relevant but not in the corpus: 'gone1', 'gone2', 'gone3' and 1 more" in message
-    assert "1 query has judgements but no text: 'q9'" in message
-    assert "1 query is empty: 'q7'" in message
-    assert r"a tab or a line end: 'd\t9'" in message
-    assert "a grade that is no whole number: 'q2'" in message
-
-
-def test_what_no_file_and_no_model_takes_is_named() -> None:
-    corpus = [*CORPUS, Text("d3", "", "half \ud800"), Text("d4", "\udfff", ""), Text("d\udfff", "", "")]
-    with pytest.raises(
-        DatasetError,
-        match=r"4 documents or queries have half a surrogate pair.*: 'd3', 'd4', 'd.udfff' and 1 more; dec",
+    for said in (
+        "test set 'tea': 7 problems:",
+        "1 document has an id that another one has: 'd1'; give it its own",
+        "4 documents are judged relevant but not in the corpus: 'gone1', 'gone2', 'gone3' and 1 more; add them",
+        "1 query has judgements but no text: 'q9'; add it to the queries, or take its",
+        "1 query is empty: 'q7'; write what is asked, or take it out",
+        "half a surrogate pair, which no file and no model takes: 'd4'",
+        r"a tab or a line end: 'd\t9'; give it another id",
+        "a grade that is not a whole number: 'q2'; grade with 0, 1, 2, …",
     ):
-        made(corpus, QUERIES | {"q3": "\ud83d"})
+        assert said in str(caught.value)
     assert made([*CORPUS, Text("d3", "", "whole \U0001f375")]).problems == []
-
-
-def test_nothing_to_search_or_to_measure_is_a_fault() -> None:
     with pytest.raises(DatasetError, match="the corpus is empty"):
         made(corpus=[])
     with pytest.raises(DatasetError, match="no query has judgements"):
@@ -90,14 +91,14 @@ def test_nothing_to_search_or_to_measure_is_a_fault() -> None:
 def test_what_has_only_to_be_known_stops_nothing() -> None:
     corpus = [*CORPUS, Text("d3", "", " ")]
     qrels = {"q1": {"d1": 1, "gone": 0}, "q2": {"d2": 0}}
-    problems = "\n".join(made(corpus, QUERIES | {"q3": "unjudged"}, qrels).problems)
+    found = made(corpus, QUERIES | {"q3": "unjudged"}, qrels)
+    problems = "\n".join(found.problems)
     assert "no judgements: no mean counts it: 'q3'" in problems
     assert "no relevant document: everybody scores 0 on it: 'q2'" in problems
     assert "cannot be found: 'd3'" in problems
     assert "not relevant and not in the corpus: 'gone'" in problems
     assert made().problems == []
-    with_caution = made(queries=QUERIES | {"q3": "unjudged"})
-    assert replace(with_caution, name="copy").problems == with_caution.problems, "a copy says nothing twice"
+    assert replace(found, name="copy").problems == found.problems, "a copy says nothing twice"
 
 
 @pytest.fixture(scope="module")
@@ -127,7 +128,9 @@ def test_a_library_is_a_test_set_with_a_file_of_queries(library: Path) -> None:
     )
     with ragistry.open_workspace(library) as workspace:
         dataset = read_library(workspace, asked)
-        found = {source_id(chunk.metadata) for chunk in workspace.search("rain").documents}
+        found = {
+            f"{hit.metadata['collection']}/{hit.metadata['source_file']}" for hit in workspace.search("rain").documents
+        }
     assert dataset.qrels["1"] == {"notes/tea.md": 1}
     assert dataset.qrels["wet"] == {"notes/rain.txt": 2, "weather/rain.txt": 1}
     assert dataset.judged.keys() == {"1", "wet"}
@@ -154,12 +157,21 @@ def test_a_query_may_name_its_source_as_a_search_result_does(library: Path) -> N
     assert dataset.judged.keys() == {"a", "b"}
 
 
-def test_the_questions_about_the_fixtures_are_such_a_file(library: Path, fixtures: Path) -> None:
-    with ragistry.open_workspace(library) as workspace, pytest.raises(DatasetError) as caught:
-        read_library(workspace, fixtures / "queries.jsonl")
-    lines = str(caught.value).splitlines()
-    assert "22 problems" in lines[0]
-    assert all("in the library" in line for line in lines[1:])
+def test_a_query_may_name_passages_of_sources(library: Path) -> None:
+    asked = queries_file(
+        library,
+        {"text": "green?", "group": "tea", "spans": [{"document": "tea.md", "text": "Steep green tea"}]},
+        {"text": "steep?", "group": "tea", "spans": [{"document": "notes/tea.md", "start": 7, "end": 22}]},
+        {"text": "snow?", "sources": ["tea.md"], "spans": [{"document": "tea.md", "text": "snow"}]},
+    )
+    with ragistry.open_workspace(library) as workspace:
+        dataset = read_library(workspace, asked)
+    assert dataset.spans == {query: {"notes/tea.md": [(7, 22)]} for query in ("1", "2")}
+    assert dataset.groups == {"1": "tea", "2": "tea", "3": "3"}
+    assert dataset.problems == ["query '3': 'snow' is not in 'notes/tea.md'; this span is left out"]
+    bad = queries_file(library, {"text": "x", "spans": [{"document": "te.md", "text": "a"}]})
+    with ragistry.open_workspace(library) as workspace, pytest.raises(DatasetError, match="did you mean 'tea.md'"):
+        read_library(workspace, bad)
 
 
 def test_every_wrong_line_of_a_file_of_queries_is_told(library: Path) -> None:
@@ -174,7 +186,7 @@ def test_every_wrong_line_of_a_file_of_queries_is_told(library: Path) -> None:
         {"text": "f", "collection": "notes", "source_file": 7},
         {"text": "g", "sources": [["tea.md"]]},
         {"text": "h", "sources": [{"tea.md": 1}]},
-        {"text": "i", "sources": [7]},
+        {"text": "i", "sources": ["zzz"]},
     )
     with ragistry.open_workspace(library) as workspace, pytest.raises(DatasetError) as caught:
         read_library(workspace, asked)
@@ -188,10 +200,10 @@ def test_every_wrong_line_of_a_file_of_queries_is_told(library: Path) -> None:
     assert "queries.jsonl:7: 'collection' and 'source_file' must be text" in message
     assert "queries.jsonl:8: 'sources' must be a list of names, or names with whole grades, got [['tea.md']]" in message
     assert "queries.jsonl:9: 'sources' must be a list of names" in message
-    assert "queries.jsonl:10: 'sources' must be a list of names" in message
+    assert "no source 'zzz' in the library; `ragistry sources list` names all that there are" in message
 
 
-def test_a_file_of_queries_that_says_nothing_is_told_with_the_shape_of_a_line(library: Path) -> None:
+def test_a_file_of_queries_that_says_nothing_is_told_with_the_shape_of_a_line(library: Path, tmp_path: Path) -> None:
     unanswered, path = queries_file(library, {"text": "nobody knows"}), library / "words.jsonl"
     path.write_text("how hot is the water\n", encoding="utf-8")
     (library / "deep.jsonl").write_text(f"{'[' * 100_000}\n", encoding="utf-8")
@@ -204,6 +216,8 @@ def test_a_file_of_queries_that_says_nothing_is_told_with_the_shape_of_a_line(li
             read_library(workspace, path)
         with pytest.raises(DatasetError, match=r"deep.jsonl:1: no JSON object"):
             read_library(workspace, library / "deep.jsonl")
+    with ragistry.open_workspace(tmp_path) as empty, pytest.raises(DatasetError, match="is empty; ingest first"):
+        read_library(empty, unanswered)
 
 
 def test_ir_datasets_is_asked_for_where_it_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:

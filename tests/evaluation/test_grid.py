@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from ragistry.errors import EvaluationError
-from ragistry.evaluation.grid import parse_chunking, parse_grid, variants
-from ragistry.evaluation.index_building import Chunking
+from ragistry.evaluation.systems.entries import parse_chunking, parse_grid, variants
+from ragistry.evaluation.systems.index import Chunking
 
 
 def test_values_are_numbers_booleans_or_text() -> None:

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ragistry.errors import EvaluationError
-from ragistry.evaluation.dataset import Run
-from ragistry.evaluation.measures import parse_measures, per_query
-from ragistry.evaluation.trec import decreasing
+from ragistry.evaluation.data.dataset import Run
+from ragistry.evaluation.data.trec import decreasing
+from ragistry.evaluation.measures import parse_measures, per_query, per_query_of_passages
 
 NAMES = [
     "nDCG@10", "nDCG@3", "nDCG", "AP", "AP@5", "RR", "RR@5", "R@3", "R@100", "P@1", "P@10", "P(rel=2)@3", "AP(rel=2)",
@@ -116,3 +116,51 @@ def test_a_grade_below_nothing_is_not_relevant_and_gains_nothing() -> None:
     found = per_query(parse_measures(["nDCG@10", "RR", "R@1"]), {"q1": {"spam": -2, "a": 1}}, run)
     assert found["nDCG@10"]["q1"] == pytest.approx(1 / 1.5849625007211562)
     assert (found["RR"]["q1"], found["R@1"]["q1"]) == (0.5, 0.0)
+
+
+# Passages
+
+SPANS = {"q": {"d": [(100, 200), (500, 600)], "e": [(0, 50)]}}
+
+
+def passages(names: list[str], found: list[tuple[str, int, int]], spans: dict = SPANS) -> list[float]:
+    return [values["q"] for values in per_query_of_passages(parse_measures(names), spans, {"q": found}).values()]
+
+
+def test_each_span_counts_once_and_where_it_is_first_found() -> None:
+    split = [("d", 90, 150), ("d", 150, 210), ("x", 0, 9), ("e", 40, 90), ("d", 500, 510)]
+    assert passages(["RR@10", "R@1", "R@5", "P@5", "Success@1"], split) == pytest.approx([1, 1 / 3, 1, 3 / 5, 1])
+    whole = [("d", 0, 1_000), ("e", 0, 1_000)]
+    assert passages(["nDCG@10", "AP", "R@1", "R@2"], whole) == pytest.approx([1, 1, 2 / 3, 1])
+    assert passages(["RR@10", "RR@1"], [("d", 200, 500), ("e", 49, 60)]) == [0.5, 0.0], "the end is outside"
+    assert passages(["nDCG@10", "SR@5", "SP@5"], []) == [0, 0, 0]
+
+
+def test_characters_of_spans_and_of_passages_are_counted() -> None:
+    found = [("d", 150, 250), ("d", 150, 250), ("e", 0, 100)]
+    assert passages(["SR@1", "SP@1"], found) == pytest.approx([50 / 250, 50 / 100])
+    assert passages(["SR@3", "SP@3"], found) == pytest.approx([100 / 250, 100 / 300]), "returned twice, paid twice"
+    overlapping = {"q": {"d": [(0, 60), (40, 100)]}}
+    assert passages(["SR@1", "SP@1"], [("d", 0, 200)], overlapping) == pytest.approx([1, 0.5])
+
+
+span = st.tuples(st.sampled_from("de"), st.integers(0, 60), st.integers(1, 40)).map(lambda s: (s[0], s[1], s[1] + s[2]))
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(span, min_size=1, max_size=4), st.lists(span, max_size=8))
+def test_measures_of_passages_lie_between_0_and_1(answer: list, found: list) -> None:
+    spans: dict = {"q": {}}
+    for document, start, end in answer:
+        spans["q"].setdefault(document, []).append((start, end))
+    names = ["nDCG@3", "nDCG@10", "AP", "RR@10", "R@5", "P@5", "SR@5", "SP@5"]
+    assert all(0 <= value <= 1 for value in passages(names, found, spans))
+    assert passages(["SR@10", "R@10"], answer, spans) == [1.0, 1.0]
+
+
+def test_measures_of_spans_need_a_cutoff_and_take_no_rel() -> None:
+    assert [measure.on_spans for measure in parse_measures(["SR@5", "SP@5", "RR"])] == [True, True, False]
+    with pytest.raises(EvaluationError, match="'SR' is no measure: it needs a cutoff"):
+        parse_measures(["SR"])
+    with pytest.raises(EvaluationError, match="SP takes no rel"):
+        parse_measures(["SP(rel=2)@5"])

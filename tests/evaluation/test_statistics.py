@@ -3,158 +3,215 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable
 
 import numpy as np
 import pytest
 import scipy.stats
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 
+from benchmarks.statistics import (
+    LEVELS,
+    Values,
+    coverage,
+    family_rate,
+    high_values,
+    mean_values,
+    normal,
+    null_rate,
+    power,
+    tied,
+)
 from ragistry.errors import EvaluationError
 from ragistry.evaluation.statistics import (
-    bootstrap_interval,
     detectable_difference,
     effect_size,
+    flip_tests,
     holm,
+    mean_intervals,
     paired_test,
+    smallest_p,
     wins_ties_losses,
 )
-from ragistry.evaluation.student import student_p, student_quantile
 
-LIKE_NDCG = (0.0, 0.3010, 0.3869, 0.4307, 0.5, 0.6309, 1.0)
 A = [0.0, 0.5, 1.0, 0.63, 0.43, 1.0, 0.0, 0.39, 1.0, 0.5, 0.63, 1.0]
 B = [0.0, 0.43, 0.63, 0.63, 0.5, 0.5, 0.0, 0.0, 1.0, 0.39, 0.5, 1.0]
+PAIRS = (-1.0, 1.0)
 
 
-def null(draw: np.random.Generator, queries: int, techniques: int) -> NDArray[np.float64]:
-    """``(techniques, queries)`` values of equally good techniques: few levels, many ties, skewed, and each query as
-    hard for one as for the other."""
-    hard = draw.choice([0.1, 0.5, 0.9], size=queries, p=[0.2, 0.3, 0.5])
-    levels = draw.choice(LIKE_NDCG, size=(techniques, queries))
-    kept = draw.random((techniques, queries)) < 0.5 + 0.3 * hard
-    return np.where(kept, np.where(draw.random((techniques, queries)) < hard, 1.0, levels), 0.0)
+def interval(values: list[float], groups: list[str] | None = None, alpha: float = 0.05) -> tuple[float, float]:
+    [test] = flip_tests([values], groups)
+    return test.interval(alpha)
 
 
-def test_chance_alone_is_called_significant_as_often_as_it_says() -> None:
-    draw = np.random.default_rng(20)
-    values = [null(draw, 50, 2) for _ in range(2_000)]
-    found = [paired_test(*pair, seed=number, rounds=999) <= 0.05 for number, pair in enumerate(values)]
-    assert 0.035 <= np.mean(found) <= 0.065
-    by_t = [paired_test(*pair, method="t") <= 0.05 for pair in values]
-    assert 0.035 <= np.mean(by_t) <= 0.065
+# How often it is right; benchmarks/statistics.py prints the whole tables
 
 
-def test_a_family_of_ten_pairs_is_rarely_wrong_anywhere() -> None:
-    draw = np.random.default_rng(21)
-    wrong = 0
-    for number in range(2_000):
-        five = null(draw, 40, 5)
-        pairs = [(one, other) for one in range(5) for other in range(one)]
-        ps = [paired_test(five[a], five[b], seed=number, rounds=599) for a, b in pairs]
-        assert len(ps) == 10
-        wrong += min(holm(ps)) <= 0.05
-    assert 0 < wrong / 2_000 <= 0.065
+@pytest.mark.parametrize("grouped", [False, True])
+@pytest.mark.parametrize("queries", [20, 60])
+def test_null_rate_is_near_five_percent(queries: int, grouped: bool) -> None:
+    assert 0.03 <= null_rate(tied, queries, 1_000, grouped=grouped) <= 0.065
 
 
-def test_a_real_difference_is_found_as_often_as_the_detectable_difference_says() -> None:
-    draw = np.random.default_rng(22)
-    pilot = draw.normal(0, 0.3, 60)
-    least = detectable_difference(pilot)
-    assert least is not None
-    deviation = pilot.std(ddof=1)
-    found = [paired_test(draw.normal(least, deviation, 60), np.zeros(60), method="t") <= 0.05 for _ in range(2_000)]
-    assert np.mean(found) == pytest.approx(0.8, abs=0.03)
+def test_family_of_ten_pairs_is_rarely_wrong_anywhere() -> None:
+    assert 0 < family_rate(5, 40, 300, grouped=False) <= 0.07
 
 
-def test_intervals_cover_the_mean_as_often_as_they_say() -> None:
-    draw = np.random.default_rng(23)
-    truth = float(np.mean(LIKE_NDCG))
-    covered = 0
-    for number in range(500):
-        low, high = bootstrap_interval(draw.choice(LIKE_NDCG, size=100), seed=number, rounds=1_000)
-        covered += low <= truth <= high
-    assert 0.92 <= covered / 500 <= 0.975
+@pytest.mark.parametrize(("queries", "grouped"), [(10, False), (40, False), (40, True)])
+def test_intervals_cover_the_true_difference(queries: int, grouped: bool) -> None:
+    assert 0.93 <= coverage(normal, 0.0, queries, 800, grouped=grouped) <= 0.97
 
 
-def by_scipy(a: Sequence[float], b: Sequence[float], rounds: int) -> float:
-    result = scipy.stats.permutation_test(
-        (a, b),
-        lambda x, y, axis: np.mean(x - y, axis=axis),
-        permutation_type="samples",
-        vectorized=True,
-        n_resamples=rounds,
-        rng=np.random.default_rng(0),
+@pytest.mark.parametrize(("queries", "pairs"), [(6, 1), (10, 1), (10, 10), (40, 1)])
+def test_detectable_difference_is_found_in_four_of_five_cases(queries: int, pairs: int) -> None:
+    assert 0.75 <= power(normal, 0.0, queries, pairs, 600, grouped=False) <= 0.85
+
+
+def test_detectable_difference_holds_for_groups_of_unequal_size() -> None:
+    assert 0.74 <= power(tied, 0.0, 40, 1, 400, grouped=True) <= 0.87
+
+
+# The test
+
+
+def by_scipy(differences: list[float]) -> float:
+    found = scipy.stats.permutation_test(
+        (differences,), np.mean, permutation_type="samples", n_resamples=100_000, rng=np.random.default_rng(0)
     )
-    return float(result.pvalue)
+    return float(found.pvalue)
 
 
-levels = st.lists(st.tuples(*[st.sampled_from(LIKE_NDCG)] * 2), min_size=2, max_size=9)
+levels = st.lists(st.tuples(*[st.sampled_from(LEVELS)] * 2), min_size=2, max_size=9)
 
 
 @settings(max_examples=40, deadline=None)
 @example([(0.0, 1.0), (0.3869, 0.0), (0.3869, 0.4307), (0.6309, 0.4307), (1.0, 0.5), (0.3869, 0.4307)])
 @given(levels)
-def test_few_queries_are_tested_by_every_arrangement_as_scipy_does(pairs: list[tuple[float, float]]) -> None:
+def test_few_queries_are_tested_exactly_as_scipy_does(pairs: list[tuple[float, float]]) -> None:
     a, b = np.array(pairs).T
-    # Whole numbers for scipy, which else takes what is rounded for a difference where two sums are the same.
-    whole_a, whole_b = np.rint(10_000 * a), np.rint(10_000 * b)
-    assert paired_test(a, b) == pytest.approx(by_scipy(whole_a, whole_b, 1_000), abs=1e-12)
+    # Whole numbers for scipy, which otherwise treats rounding as a difference between equal sums.
+    whole = np.rint(10_000 * a) - np.rint(10_000 * b)
+    assert paired_test(a, b) == pytest.approx(by_scipy(whole), abs=1e-12)
+
+
+@settings(max_examples=40, deadline=None)
+@given(levels, st.data())
+def test_groups_flip_as_a_whole(pairs: list[tuple[float, float]], data: st.DataObject) -> None:
+    a, b = np.array(pairs).T
+    groups = data.draw(st.lists(st.sampled_from("abcde"), min_size=len(pairs), max_size=len(pairs)))
+    whole = np.rint(10_000 * a) - np.rint(10_000 * b)
+    sums = [whole[[one == group for one in groups]].sum() for group in sorted(set(groups))]
+    assert paired_test(a, b, groups) == pytest.approx(by_scipy(sums) if len(sums) > 1 else 1.0, abs=1e-12)
 
 
 def test_many_queries_are_tested_by_chance_as_scipy_does() -> None:
     draw = np.random.default_rng(1)
-    a, b = draw.choice(LIKE_NDCG, size=(2, 200))
+    a, b = draw.choice(LEVELS, size=(2, 200))
     b = np.clip(b + 0.04, 0, 1)
-    assert paired_test(a, b) == pytest.approx(by_scipy(a, b, 50_000), abs=0.01)
+    assert paired_test(a, b) == pytest.approx(by_scipy(a - b), abs=0.01)
+    assert paired_test(a, b, seed=5) == paired_test(a, b, seed=5) == paired_test(b, a, seed=5)
+    assert paired_test(a, b, seed=5) == pytest.approx(paired_test(a, b, seed=6), abs=0.02)
 
 
-@settings(max_examples=40, deadline=None)
-@given(st.lists(st.tuples(*[st.floats(0, 1)] * 2), min_size=3, max_size=40))
-def test_the_t_test_is_scipys(pairs: list[tuple[float, float]]) -> None:
-    a, b = np.array(pairs).T
-    if np.ptp(a - b) < 1e-6:
+def test_no_difference_is_never_significant() -> None:
+    assert paired_test(A, A) == 1.0
+    assert paired_test([0.1 + 0.2, 0.3], [0.3, 0.1 + 0.2]) == 1.0, "rounding is no difference"
+    assert paired_test([1.0], [0.0]) == 1.0
+    assert paired_test([1.0, 0.9, 0.8], [0.0, 0.0, 0.0], ["one"] * 3) == 1.0, "one group"
+
+
+@pytest.mark.parametrize("n", [2, 5, 6, 12])
+def test_smallest_p_is_attained_by_the_same_sign_everywhere(n: int) -> None:
+    assert paired_test([0.5] * n, [0.25] * n) == smallest_p(n) == 2 / 2**n
+    assert smallest_p(n, 3) == min(1, 6 / 2**n)
+
+
+# Intervals
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.sampled_from([-1.0, -0.5, -0.3690, 0.0, 0.0, 0.1309, 0.5, 1.0]), min_size=1, max_size=25), st.data())
+def test_interval_excludes_zero_exactly_when_the_test_rejects(values: list[float], data: st.DataObject) -> None:
+    groups = data.draw(st.none() | st.lists(st.integers(0, 9), min_size=len(values), max_size=len(values)))
+    [test] = flip_tests([values], groups, rounds=999)
+    for alpha in (0.05, 0.05 / 3, 0.005, 0.3):
+        for bounds in ((-math.inf, math.inf), PAIRS):
+            low, high = test.interval(alpha, bounds)
+            assert (low > 0 or high < 0) == (test.p() < alpha)
+            assert low - 1e-8 <= np.mean(values) <= high + 1e-8
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.floats(-1, 1), min_size=6, max_size=9), st.floats(-1, 1))
+def test_interval_holds_the_differences_that_are_not_rejected(values: list[float], true: float) -> None:
+    low, high = interval(values)
+    if min(abs(true - low), abs(true - high)) < 1e-6:
         return
-    assert paired_test(a, b, method="t") == pytest.approx(scipy.stats.ttest_rel(a, b).pvalue, rel=1e-6, abs=1e-12)
+    assert (low < true < high) == (by_scipy([value - true for value in values]) >= 0.05)
 
 
-@pytest.mark.parametrize("freedom", [1, 2, 3, 10, 49, 299, 6_979])
-@pytest.mark.parametrize("t", [0.0, 1e-6, 0.1, 1.0, 1.96, 5.0, 30.0])
-def test_the_t_distribution_is_scipys_to_its_tails(t: float, freedom: int) -> None:
-    p = student_p(t, freedom)
-    assert p == pytest.approx(2 * scipy.stats.t.sf(t, freedom), rel=1e-8, abs=1e-300)
-    if 0.1 <= t <= 5:
-        assert student_quantile(1 - p / 2, freedom) == pytest.approx(t, rel=1e-6)
-        assert student_quantile(p / 2, freedom) == pytest.approx(-t, rel=1e-6)
-
-
-def test_intervals_are_scipys() -> None:
-    draw = np.random.default_rng(2)
-    values = draw.choice(LIKE_NDCG, size=150)
-    theirs = scipy.stats.bootstrap((values,), np.mean, method="percentile", rng=draw).confidence_interval
-    low, high = bootstrap_interval(values)
-    assert low == pytest.approx(theirs.low, abs=0.003)
-    assert high == pytest.approx(theirs.high, abs=0.003)
-    narrow = bootstrap_interval(values, level=0.5)
+def test_intervals_are_those_of_student_for_normal_differences() -> None:
+    values = np.random.default_rng(2).normal(0.1, 0.3, 150)
+    low, high = interval(values.tolist())
+    theirs = scipy.stats.ttest_1samp(values, 0).confidence_interval()
+    assert (low, high) == pytest.approx((theirs.low, theirs.high), abs=0.003)
+    narrow = interval(values.tolist(), alpha=0.5)
     assert low < narrow[0] < values.mean() < narrow[1] < high
+    assert interval(values.tolist(), ["all"] * 150) == (-math.inf, math.inf)
 
 
-def test_the_detectable_difference_solves_the_noncentral_t() -> None:
-    for n in (10, 50, 300):
-        differences = np.random.default_rng(n).normal(0, 0.25, n)
-        least = detectable_difference(differences)
-        assert least is not None
-        shift = least / differences.std(ddof=1) * math.sqrt(n)
-        power = scipy.stats.nct.sf(scipy.stats.t.ppf(0.975, n - 1), n - 1, shift)
-        assert power == pytest.approx(0.8, abs=0.02)
-        assert (detectable_difference(differences, alpha=0.005) or 0) > least
+def test_equal_differences_leave_room_for_what_was_not_seen() -> None:
+    [test] = flip_tests([[0.0] * 10])
+    low, high = test.interval(bounds=PAIRS)
+    assert high == -low == pytest.approx(1 - 0.05**0.1)
+
+
+@pytest.mark.parametrize("make", [mean_values, high_values])
+@pytest.mark.parametrize("queries", [15, 30])
+def test_intervals_cover_the_true_mean(make: Callable[..., Values], queries: int) -> None:
+    truth = float(np.mean(make(np.random.default_rng(0), (1, 500_000))))
+    assert 0.92 <= coverage(make, truth, queries, 800, of_means=True) <= 0.98
+
+
+def test_intervals_of_means_stay_within_the_measure() -> None:
+    values = [[1.0] * 10, [0.0] * 10, [0.5] * 10, [0.0, 1.0] * 5]
+    (low, one), (zero, high), *others = mean_intervals(values)
+    assert (zero, one) == (0.0, 1.0)
+    assert 0.6 < low < 1
+    assert high == pytest.approx(1 - low)
+    assert all(0 < below < 0.5 < above < 1 for below, above in others)
+    assert list(mean_intervals([[0.7]])) == [(0.0, 1.0)]
+    assert list(mean_intervals([[0.2, 0.4, 0.6]], ["one"] * 3)) == [(0.0, 1.0)]
+
+
+# The rest
+
+
+@pytest.mark.parametrize("n", [13, 50, 300])
+def test_detectable_difference_is_near_the_noncentral_t(n: int) -> None:
+    differences = np.random.default_rng(n).normal(0, 0.25, n).tolist()
+    least = detectable_difference(differences)
+    assert least is not None
+    shift = least / np.std(differences, ddof=1) * math.sqrt(n)
+    found = scipy.stats.nct.sf(scipy.stats.t.ppf(0.975, n - 1), n - 1, shift)
+    assert 0.78 <= found <= 0.85, "a little more than 0.8, because the spread is estimated"
+    assert (detectable_difference(differences, alpha=0.005) or 0) > least
+
+
+def test_nothing_is_detectable_where_nothing_can_be_significant() -> None:
+    differences = np.random.default_rng(0).normal(0, 0.25, 5).tolist()
+    assert detectable_difference(differences) is None
+    assert detectable_difference(differences * 2, list("abcde") * 2) is None
+    assert detectable_difference(differences * 2) is not None
+    assert detectable_difference(differences * 2, alpha=0.05 / 100) is None
+    assert detectable_difference([1.0]) is None
+    assert detectable_difference([0.0] * 50) is None, "no variance was seen, which does not mean that there is none"
 
 
 def test_holm_corrects_a_family_in_the_order_given() -> None:
     assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
     assert holm([0.5, 0.9]) == [1.0, 1.0]
-    assert holm([0.03]) == [0.03]
     assert holm([]) == []
 
 
@@ -172,53 +229,31 @@ def test_holm_rejects_what_stepping_down_rejects(ps: list[float]) -> None:
     assert all(p <= c <= 1 for p, c in zip(ps, corrected, strict=True))
 
 
-def test_the_same_number_starts_the_same_chance() -> None:
-    draw = np.random.default_rng(3)
-    a, b = draw.random((2, 60))
-    assert paired_test(a, b, seed=5) == paired_test(a, b, seed=5) == paired_test(b, a, seed=5)
-    assert paired_test(a, b, seed=5) == pytest.approx(paired_test(a, b, seed=6), abs=0.02)
-    assert bootstrap_interval(a, seed=5) == bootstrap_interval(a, seed=5)
-
-
-def test_no_difference_is_never_significant() -> None:
-    for method in ("randomisation", "t"):
-        assert paired_test(A, A, method=method) == 1.0
-    shifted = [0.1 + 0.2, 0.3], [0.3, 0.1 + 0.2]
-    assert paired_test(*shifted, method="t") == 1.0, "rounding is no difference"
-    assert effect_size(A, A) is None
-    assert wins_ties_losses(A, A) == (0, 12, 0)
-
-
-def test_one_query_proves_nothing() -> None:
-    assert paired_test([1.0], [0.0]) == 1.0
-    assert paired_test([1.0], [0.0], method="t") == 1.0
-    assert effect_size([1.0], [0.0]) is None
-    assert detectable_difference([1.0]) is None
-    assert detectable_difference([0.0] * 50) is None, "no variance was seen, which is not to say that there is none"
-    assert bootstrap_interval([0.7]) == pytest.approx((0.7, 0.7))
-
-
-@pytest.mark.parametrize("n", [2, 5, 6, 12])
-def test_the_same_difference_everywhere_is_judged_by_how_often_it_was_seen(n: int) -> None:
-    by_t = paired_test([0.5] * n, [0.25] * n, method="t")
-    assert by_t == paired_test([0.5] * n, [0.25] * n) == 2 / 2**n
-    assert (by_t < 0.05) == (n >= 6)
-
-
 def test_effect_size_and_counts() -> None:
     differences = np.array(A) - np.array(B)
     assert effect_size(A, B) == pytest.approx(differences.mean() / differences.std(ddof=1))
-    assert effect_size(B, A) == pytest.approx(-differences.mean() / differences.std(ddof=1))
+    assert effect_size(A, A) is None
+    assert effect_size([1.0], [0.0]) is None
     assert wins_ties_losses(A, B) == (6, 5, 1)
     assert wins_ties_losses(B, A) == (1, 5, 6)
 
 
+def test_rows_are_tested_as_if_alone() -> None:
+    draw = np.random.default_rng(4)
+    rows = draw.normal(0.05, 0.3, (7, 30)).tolist()
+    together = [(test.p(), test.interval()) for test in flip_tests(rows)]
+    alone = [(test.p(), test.interval()) for row in rows for test in flip_tests([row])]
+    assert np.allclose([p for p, _ in together], [p for p, _ in alone])
+    assert np.allclose([low_high for _, low_high in together], [low_high for _, low_high in alone])
+    assert list(flip_tests([])) == []
+
+
 @pytest.mark.parametrize(("a", "b"), [([1.0], [1.0, 2.0]), ([], []), ([math.nan], [1.0]), ([1.0], [math.inf])])
-def test_what_is_not_paired_or_not_finite_is_refused(a: list[float], b: list[float]) -> None:
+def test_unpaired_or_infinite_values_are_refused(a: list[float], b: list[float]) -> None:
     with pytest.raises(EvaluationError):
         paired_test(a, b)
 
 
-def test_an_unknown_test_is_refused() -> None:
-    with pytest.raises(EvaluationError, match="'wilcoxon'"):
-        paired_test(A, B, method="wilcoxon")  # type: ignore[arg-type]
+def test_a_group_is_needed_for_each_query() -> None:
+    with pytest.raises(EvaluationError, match="12 values in 2 groups"):
+        paired_test(A, B, ["a", "b"])

@@ -13,14 +13,18 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 import ragistry
-from ragistry.errors import DatasetError, ModelError
-from ragistry.evaluation.beir import read_beir, write_beir
-from ragistry.evaluation.dataset import Dataset, Text
-from ragistry.evaluation.questions import ask_questions
-from ragistry.evaluation.similar_queries import near_duplicates, plain_words, stands_in
-from ragistry.evaluation.testset import known_items, make_testset
-from ragistry.evaluation.testset_check import check_testset, remarks
-from ragistry.evaluation.testset_sources import Source, folder_sources, library_sources
+from ragistry.errors import DatasetError
+from ragistry.evaluation import Dataset, Text, read_beir, write_beir
+from ragistry.evaluation.data.questions import ask_questions, check_testset, remarks
+from ragistry.evaluation.data.testsets import (
+    Source,
+    folder_sources,
+    known_items,
+    library_sources,
+    make_testset,
+    near_duplicates,
+    stands_in,
+)
 from ragistry.utils.analysis import query_terms
 
 TEA = """\
@@ -109,24 +113,39 @@ def test_a_query_in_other_words_than_its_text_is_kept_and_remarked() -> None:
     assert remark.message == "'Canine obedience' shares no word with what it should find"
 
 
-def test_queries_of_a_source_that_is_nothing_but_headings_are_left_out() -> None:
-    bare = source("bare.md", "# Green sencha brewing\n\n## Sencha kettle brewing advice\n", "Green sencha brewing")
-    with pytest.raises(DatasetError, match="2 of a source with nothing else in it"):
-        make_testset("mine", [bare], known_items([bare]))
-
-
-def test_the_limit_draws_the_same_queries_every_time() -> None:
+def test_limits_draw_the_same_queries_every_time() -> None:
     tea = source("tea.md", TEA, "Brewing green tea", "How to keep sencha from turning sour in water.")
     assert len(made(tea, limit=2)) == 2
     assert made(tea, limit=2) == made(tea, limit=2)
     assert made(tea, limit=99) == made(tea)
 
 
+def test_no_more_than_a_few_queries_ask_for_one_source() -> None:
+    colours = ("amber", "bronze", "copper", "denim", "ebony", "fuchsia")
+    body = "\n\n".join(f"## Painting {colour} walls properly\n\nUse a brush." for colour in colours)
+    busy = source("busy.md", f"# House painting guide\n\nIt.\n\n{body}\n", "House painting guide")
+    sources = [busy, source("tea.md", TEA)]
+    for most in (1, 3):
+        testset = make_testset("mine", sources, known_items(sources), per_document=most)
+        of_busy = [query for query, group in testset.dataset.groups.items() if group == "busy.md"]
+        assert len(of_busy) == most
+        assert testset.left_out[f"over the {most} of one document"] >= 7 - most
+        assert testset.dataset.kinds[of_busy[0]] == "title" or most == 1, "one of each kind first"
+    groups = make_testset("mine", sources, known_items(sources)).dataset.groups
+    assert Counter(groups.values()) == {"busy.md": 3, "tea.md": 2}
+    with pytest.raises(DatasetError, match="0 queries per document; give 1 or more"):
+        make_testset("mine", sources, known_items(sources), per_document=0)
+
+
 def test_where_nothing_holds_the_reasons_are_told() -> None:
-    with pytest.raises(DatasetError, match="from 1 source: 1 with too few telling words"):
-        made(source("rain.md", RAIN, "Rain"))
-    with pytest.raises(DatasetError, match="none of them has any of the kinds asked for"):
-        made(source("a.txt", "No heading at all."))
+    bare = source("bare.md", "# Green sencha brewing\n\n## Sencha kettle brewing advice\n", "Green sencha brewing")
+    for sources, said in (
+        ([bare], "2 of a source with nothing else in it"),
+        ([source("rain.md", RAIN, "Rain")], "from 1 source: 1 with too few telling words"),
+        ([source("a.txt", "No heading at all.")], "none of them has any of the kinds asked for"),
+    ):
+        with pytest.raises(DatasetError, match=said):
+            make_testset("mine", sources, known_items(sources))
 
 
 def test_a_library_and_a_folder_give_the_same_queries(tmp_path: Path) -> None:
@@ -216,11 +235,6 @@ def test_chunks_that_are_too_short_to_ask_about_are_told() -> None:
         make_testset("mine", [rain], list(asked), model="scripted", left_out=left_out)
 
 
-def test_a_generator_that_always_fails_is_told() -> None:
-    with pytest.raises(ModelError, match="failed on the first 3 chunks"):
-        questions(Scripted(""), [source(f"{n}.md", TEA) for n in range(5)])
-
-
 def test_check_finds_what_is_wrong_with_a_test_set() -> None:
     corpus = [Text("tea", "", "Steep the leaves in hot water for a minute."), Text("rain", "", "It falls at noon.")]
     queries = {
@@ -244,13 +258,6 @@ def test_check_finds_what_is_wrong_with_a_test_set() -> None:
     assert remarks(dataset) == [], "what finds nothing, or is not judged, is told once"
 
 
-def test_a_generator_judges_what_shares_no_word() -> None:
-    dataset = Dataset("de", [Text("tea", "", TEA)], {"q": "Wie heiß wird der Kessel (kettle)?"}, {"q": {"tea": 1}})
-    assert check_testset(dataset, Scripted(ASKED)) == []
-    [finding] = check_testset(dataset, Scripted(ASKED, answered=False))
-    assert (finding.kind, finding.queries) == ("unanswerable", ("q",))
-
-
 VOCABULARY = ("tea", "rain", "kettle", "water", "steep", "leaf", "noon", "green")
 words = st.lists(st.sampled_from(VOCABULARY), min_size=1, max_size=8)
 
@@ -266,11 +273,3 @@ def test_near_duplicates_are_those_that_comparing_all_pairs_finds(texts: list[st
     }
     found = {(first, second): shared for first, second, shared in near_duplicates(texts)}
     assert found == {pair: shared for pair, shared in slow.items() if shared >= 0.8}
-
-
-def test_words_stand_in_a_text_in_their_order_whatever_their_endings() -> None:
-    assert stands_in("Brewing **Green** teas", "On brewing green tea.")
-    assert not stands_in("green brewing", "On brewing green tea.")
-    assert not stands_in("tea", "steal")
-    assert not stands_in("?", "?")
-    assert plain_words("Green-Tea, 2") == plain_words("green tea 2")

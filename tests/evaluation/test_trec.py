@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ragistry.errors import DatasetError
-from ragistry.evaluation.trec import (
+from ragistry.evaluation.data.trec import (
     decreasing,
     read_qrels,
     read_run,
@@ -23,7 +23,11 @@ from ragistry.evaluation.trec import (
 )
 
 ids = st.text(st.sampled_from("ab %2509CAE38\t\v\x1c\x85\xa0\u202f\u3000"), min_size=1, max_size=8)
-scores = st.one_of(st.sampled_from([0.0, -0.0, 1.0, 1e-30]), st.floats(-1e30, 1e30))
+LIMIT = 3.4028234663852886e38
+"""The largest number of 32 bits."""
+scores = st.one_of(
+    st.sampled_from([0.0, -0.0, 1.0, 1e-30, LIMIT, -LIMIT]), st.floats(allow_nan=False, allow_infinity=False)
+)
 
 
 @settings(max_examples=100, deadline=None)
@@ -54,13 +58,6 @@ def test_scores_that_fall_are_kept() -> None:
     assert decreasing([("a", 2.5), ("b", 1.0), ("c", -0.25)]) == [("a", 2.5), ("b", 1.0), ("c", -0.25)]
     with pytest.raises(DatasetError, match=r"the score of 'b' is nan"):
         decreasing([("a", 1.0), ("b", float("nan"))])
-
-
-def test_the_same_run_gives_the_same_bytes(tmp_path: Path) -> None:
-    run = {"q1": [("a", 1 / 3), ("b", 1 / 3)], "q2": []}
-    for name in ("one", "two"):
-        write_run(run, tmp_path / name)
-    assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
 
 
 def test_qrels_are_written_and_read(tmp_path: Path) -> None:
@@ -113,7 +110,7 @@ def test_every_wrong_line_is_told(tmp_path: Path) -> None:
     assert "run.txt:2:" in message
     assert "'a' comes twice" in message
     assert "run.txt:3:" in message
-    assert "no finite number" in message
+    assert "not a finite number" in message
     assert "run.txt:4:" in message
     assert "is not 'query Q0 document rank score tag'" in message
     assert "run.txt:1:" not in message

@@ -49,7 +49,11 @@ def test_a_report_is_listed_and_opens(page: Page, address: str, report: Path) ->
     expect(row).to_be_visible()
     row.get_by_role("link").click()
     expect(page.get_by_text("no difference shown between naive and bm25").first).to_be_visible()
-    expect(page.get_by_text("ATTENTION: ")).to_contain_text("longer than the 256 tokens that the embedder takes in")
+    told = json.loads(report.read_text())
+    for said in (told["conclusion"], *told["warnings"]):
+        expect(page.get_by_text(said, exact=True)).to_be_visible()
+    assert any("longer than the embedder's limit of 256 tokens" in warning for warning in told["warnings"])
+    expect(page.get_by_role("row", name="control: random")).to_be_visible()
     expect(page.get_by_role("img")).to_have_count(3)
     assert report.stem in page.url
 

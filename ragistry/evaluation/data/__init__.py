@@ -1,0 +1,1 @@
+"""Test sets: read, checked, made from one's own documents, and written."""

@@ -1,0 +1,215 @@
+"""Questions that a generator asks about a chunk, and what is wrong with a test set's queries.
+
+A question is kept only where the chunk answers it. The check is a question of its own: shown the chunk and the
+question, the generator must say that the chunk answers it and quote the words that do. The quotation is looked up; a
+model that makes one up is not believed.
+
+`check_testset` finds queries that come twice, that nothing answers, that give their document away. A query that shares
+no word with what it should find is none of these, only hard for techniques that match words.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+from pydantic import BaseModel, Field
+
+from ragistry.errors import ModelConnectionError, ModelError, ModelNotFoundError
+from ragistry.evaluation.data.beir import lines_of
+from ragistry.evaluation.data.dataset import Dataset
+from ragistry.evaluation.data.testsets import Candidate, Source, near_duplicates, plain_words, stands_in
+from ragistry.protocols import Generator
+from ragistry.utils.analysis import analyse, query_terms
+
+COPIED = 6
+"""Words in a row that a question may not take from its chunk."""
+
+SHORTEST = 200
+"""Characters below which a chunk is not asked about."""
+
+LONGEST = 6_000
+"""Characters of a document that a generator is shown."""
+
+GIVEN_AWAY = 4
+"""Words from which a query that its document contains literally is not a coincidence."""
+
+ASK = """\
+Below is a passage of a document. Write one question that somebody who has never seen the passage might ask, and that \
+the passage answers fully. Do not speak of "the passage", "the text" or "the document", name the thing that you ask \
+about, and use other words than the passage does where you can.
+
+Passage:
+{chunk}
+"""
+
+VERIFY = """\
+Does this passage, by itself, answer the question? If it does, quote the words of the passage that answer it, exactly \
+as they stand there.
+
+Question: {question}
+
+Passage:
+{chunk}
+"""
+
+
+class Question(BaseModel):
+    """What the generator asks."""
+
+    question: str = Field(min_length=1)
+
+
+class Verdict(BaseModel):
+    """Whether a passage answers a question, and by which of its words."""
+
+    answered: bool
+    quote: str = ""
+
+
+def ask_questions(
+    sources: Sequence[Source], generator: Generator, count: int, left_out: Counter[str], *, seed: int = 0
+) -> Iterator[Candidate]:
+    """At most ``count`` questions about chunks that are drawn at random; ``left_out`` counts what was no use, and why.
+
+    Two calls of the generator a chunk, on at most three times as many chunks as questions. Raises `ModelError` where
+    every call fails, at once if the model or its server is missing.
+    """
+    every = [(source.id, chunk) for source in sources for chunk in source.chunks]
+    chunks = [(source, chunk) for source, chunk in every if len(chunk) >= SHORTEST]
+    if len(chunks) < len(every):
+        left_out[f"on chunks below {SHORTEST} characters, too short to ask about"] = len(every) - len(chunks)
+    random.Random(seed).shuffle(chunks)
+    asked = failures = 0
+    for tried, (source, chunk) in enumerate(chunks[: 3 * count], 1):
+        if asked == count:
+            return
+        try:
+            question = Question.model_validate_json(
+                generator.generate(ASK.format(chunk=chunk), schema=Question)
+            ).question
+            reason = _fault(question, chunk, generator)
+        except (ModelConnectionError, ModelNotFoundError):
+            raise
+        except (ModelError, ValueError) as error:
+            failures += 1
+            if failures == tried >= 3:
+                raise ModelError(f"the generator failed on the first {tried} chunks: {error}") from error
+            reason = "on which the generator failed"
+        if reason:
+            left_out[reason] += 1
+            continue
+        asked += 1
+        yield Candidate(question.strip(), "question", source)
+
+
+def answers(generator: Generator, question: str, text: str) -> bool:
+    """Whether the generator says that the text answers the question, and quotes words that are in it."""
+    raw = generator.generate(VERIFY.format(question=question, chunk=text), schema=Verdict)
+    verdict = Verdict.model_validate_json(raw)
+    return verdict.answered and stands_in(verdict.quote, text)
+
+
+def _fault(question: str, chunk: str, generator: Generator) -> str:
+    if _copies(question, chunk):
+        return "copying the chunk"
+    return "" if answers(generator, question, chunk) else "not answered by the chunk"
+
+
+def _copies(question: str, chunk: str) -> bool:
+    words, there = plain_words(question).split(), f" {plain_words(chunk)} "
+    runs = (" ".join(words[start : start + COPIED]) for start in range(len(words) - COPIED + 1))
+    return any(f" {run} " in there for run in runs)
+
+
+# Looking a test set over
+
+
+class Finding(NamedTuple):
+    """Something wrong with one query, or with two, or to be known of one."""
+
+    kind: Literal["duplicate", "near-duplicate", "not judged", "unanswerable", "given away", "no shared word"]
+    queries: tuple[str, ...]
+    message: str
+
+
+def check_testset(
+    dataset: Dataset, generator: Generator | None = None, elsewhere: Collection[str] = ()
+) -> list[Finding]:
+    """Everything that is wrong with the queries, in their order.
+
+    Unanswerable is a query that no document is relevant to, whose relevant documents are empty, or, with a
+    ``generator``, that none of them answers in the generator's eyes. ``elsewhere``: queries that another split judges.
+    """
+    return [
+        *_repeated(dataset),
+        *_not_judged(dataset, elsewhere),
+        *_unanswerable(dataset, generator),
+        *_given_away(dataset),
+    ]
+
+
+def remarks(dataset: Dataset) -> list[Finding]:
+    """The judged queries that share no word with what they should find: a paraphrase, another language, or an error."""
+    found = []
+    for query, text in dataset.judged.items():
+        words = {word for document in _relevant(dataset, query) for word in analyse(document)}
+        if words and words.isdisjoint(query_terms(text)):
+            found.append(Finding("no shared word", (query,), f"{text!r} shares no word with what it should find"))
+    return found
+
+
+def judged_in_any_split(folder: str | Path) -> set[str]:
+    """The queries that have a judgement in one of the splits of a folder in BEIR's layout."""
+    files = sorted((Path(folder) / "qrels").glob("*.tsv*"))
+    return {line.split("\t")[0] for file in files for _, line in lines_of(file)}
+
+
+def _repeated(dataset: Dataset) -> Iterator[Finding]:
+    ids, texts = list(dataset.judged), list(dataset.judged.values())
+    for first, second, shared in near_duplicates(texts):
+        pair = (ids[first], ids[second])
+        same = " ".join(analyse(texts[first])) == " ".join(analyse(texts[second]))
+        says = f"{texts[first]!r} and {texts[second]!r}"
+        if same:
+            yield Finding("duplicate", pair, f"{says} ask the same")
+        else:
+            yield Finding("near-duplicate", pair, f"{says} share {shared:.0%} of their words")
+
+
+def _not_judged(dataset: Dataset, elsewhere: Collection[str]) -> Iterator[Finding]:
+    for query, text in dataset.queries.items():
+        if query not in dataset.judged and query not in elsewhere:
+            message = f"{text!r} has no judgement; say in the qrels which documents answer it, or take it out"
+            yield Finding("not judged", (query,), message)
+
+
+def _unanswerable(dataset: Dataset, generator: Generator | None) -> Iterator[Finding]:
+    for query, text in dataset.judged.items():
+        reason = _no_answer(text, _relevant(dataset, query), generator)
+        if reason:
+            yield Finding("unanswerable", (query,), f"{text!r}: {reason}")
+
+
+def _no_answer(text: str, relevant: list[str], generator: Generator | None) -> str:
+    if not relevant:
+        return "no document is relevant to it"
+    if not any(document.strip() for document in relevant):
+        return "its relevant documents are empty"
+    if generator is not None:
+        judged = any(answers(generator, text, document[:LONGEST]) for document in relevant)
+        return "" if judged else "the generator finds no answer in its relevant documents"
+    return ""
+
+
+def _given_away(dataset: Dataset) -> Iterator[Finding]:
+    for query, text in dataset.judged.items():
+        if len(analyse(text)) >= GIVEN_AWAY and any(stands_in(text, doc) for doc in _relevant(dataset, query)):
+            yield Finding("given away", (query,), f"{text!r} stands word for word in the document that it must find")
+
+
+def _relevant(dataset: Dataset, query: str) -> list[str]:
+    return [dataset.texts[document] for document, grade in dataset.qrels[query].items() if grade > 0]

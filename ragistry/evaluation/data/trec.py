@@ -1,0 +1,197 @@
+"""TREC's files: topics, qrels (``query 0 document grade``) and runs (``query Q0 document rank score tag``).
+
+And the test sets of the ``ir_datasets`` package, which fetches them over the network and keeps them.
+
+A field ends at white space, some readers' at that of Unicode too; so in an id it is written as in an address, a blank
+as ``%20``, and read back as it was.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from hashlib import sha256
+from importlib import import_module
+from math import isfinite
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, unquote
+
+from ragistry.errors import DatasetError, EvaluationError
+from ragistry.evaluation.data.beir import lines_of, whole_grade, write_lines
+from ragistry.evaluation.data.dataset import Dataset, Qrels, Run, Text, raise_together
+from ragistry.utils.wording import numbered
+
+_TOPIC = re.compile(r"<top>(.*?)</top>", re.DOTALL)
+_NUMBER = re.compile(r"<num>\s*(?:Number:)?\s*([^\s<]+)")
+_TITLE = re.compile(r"<title>\s*(?:Topic:)?\s*(.*?)\s*(?=</?[a-zA-Z]+>|\Z)", re.DOTALL)
+_REST = "|".join(quote(each)[1:] for each in "%" + "".join(filter(str.isspace, map(chr, range(0x3001)))))
+"""What follows the first % of the code of a % or of white space, the last of which in Unicode is U+3000."""
+_TAG = "ragistry"
+LONGEST = 120
+"""Bytes of the name of a file, of the 255 that systems allow."""
+
+
+def read_topics(path: str | Path) -> dict[str, str]:
+    """Query id → text, of ``id<tab>text`` lines or of ``<top>`` blocks, whose title is the query; plain or gzip.
+
+    Raises `DatasetError` with every problem.
+    """
+    lines = list(lines_of(Path(path)))
+    text = "\n".join(line for _, line in lines)
+    if "<top>" in text:
+        found = [(_NUMBER.search(block), _TITLE.search(block)) for block in _TOPIC.findall(text)]
+        pairs = [(number[1], " ".join(title[1].split())) for number, title in found if number and title]
+        lacking = len(found) - len(pairs)
+        problems = [numbered(lacking, "[topic has|topics have] no <num> or no <title>")] if lacking else []
+    else:
+        pairs = [(query, topic.strip()) for query, tab, topic in (line.partition("\t") for _, line in lines) if tab]
+        problems = [f"{place}: no tab between id and text: {line!r:.80}" for place, line in lines if "\t" not in line]
+    repeated = sorted(query for query, count in Counter(query for query, _ in pairs).items() if count > 1)
+    problems += [f"the id {query!r} comes twice; give each query its own" for query in repeated]
+    raise_together(str(path), problems)
+    return dict(pairs)
+
+
+def write_topics(queries: Mapping[str, str], path: str | Path) -> None:
+    """Write ``id<tab>text`` lines; white space within a text becomes single blanks."""
+    write_lines(Path(path), (f"{query}\t{' '.join(text.split())}" for query, text in queries.items()))
+
+
+def read_qrels(path: str | Path) -> Qrels:
+    """Query id → document id → grade. Raises `DatasetError` with every problem."""
+    qrels: Qrels = {}
+
+    def take(query: str, _: str, document: str, grade: str) -> None:
+        whole = whole_grade(grade)
+        if whole is None:
+            raise ValueError(f"the grade {grade!r} is not a whole number")
+        before = qrels.setdefault(query, {}).setdefault(document, whole)
+        if before != whole:
+            raise ValueError(f"{document!r} has grade {before} too; keep one")
+
+    _read(path, take, "query 0 document grade")
+    return qrels
+
+
+def write_qrels(qrels: Qrels, path: str | Path) -> None:
+    """Write judgements in the order that they have."""
+    judgements = ((query, *judged) for query, grades in qrels.items() for judged in grades.items())
+    write_lines(
+        Path(path), (f"{_escaped(query)} 0 {_escaped(document)} {grade}" for query, document, grade in judgements)
+    )
+
+
+def read_run(path: str | Path) -> Run:
+    """Query id → ranking in trec_eval's order: by score, then by document id, both descending; ranks do not count.
+
+    Raises `DatasetError` with every problem: a score that is not a finite number, a document that comes twice.
+    """
+    found: dict[str, dict[str, float]] = {}
+
+    def take(query: str, _: str, document: str, __: str, score: str, ___: str) -> None:
+        hits = found.setdefault(query, {})
+        if not isfinite(float(score)):
+            raise ValueError("the score is not a finite number")
+        if document in hits:
+            raise ValueError(f"{document!r} comes twice for this query; keep one")
+        hits[document] = float(score)
+
+    _read(path, take, "query Q0 document rank score tag")
+    return {
+        query: sorted(hits.items(), key=lambda hit: (hit[1], hit[0]), reverse=True) for query, hits in found.items()
+    }
+
+
+def write_run(run: Mapping[str, Sequence[tuple[str, float]]], path: str | Path, tag: str = _TAG) -> None:
+    """Write rankings as they stand, with scores that make trec_eval see the same order (`decreasing`)."""
+    rows = (
+        f"{_escaped(query)} Q0 {_escaped(document)} {rank} {score:.9g} {_escaped(tag)}"
+        for query, hits in run.items()
+        for rank, (document, score) in enumerate(decreasing(hits), 1)
+    )
+    write_lines(Path(path), rows)
+
+
+def file_name(name: str) -> str:
+    """A technique's name as every system takes it for a file; a long one is cut and ends with its hash."""
+    safe = re.sub(r"[^\w.,=+\[\]-]", "_", name)
+    if len(safe.encode()) <= LONGEST:
+        return safe
+    return f"{safe.encode()[:LONGEST].decode(errors='ignore')}-{sha256(name.encode()).hexdigest()[:12]}"
+
+
+def decreasing(hits: Sequence[tuple[str, float]]) -> list[tuple[str, float]]:
+    """The hits with scores that fall strictly, also where trec_eval keeps them in 32 bits.
+
+    A score that is not below the one before becomes the next smaller number; where there is none left, at the lower
+    end of what 32 bits hold, the scores count down to 1. Raises `DatasetError` for a score that is not finite.
+    """
+    import numpy as np
+
+    lowest, least = np.float32("inf"), np.float32("-inf")
+    falling = []
+    for document, score in hits:
+        if not isfinite(score):
+            raise DatasetError(f"the score of {document!r} is {score!r}; a run needs finite numbers")
+        with np.errstate(over="ignore"):  # beyond 32 bits is infinite, which is looked at below
+            lowest = min(np.float32(score), np.nextafter(lowest, least))
+        falling.append((document, float(lowest)))
+    if lowest == least:
+        return [(document, float(len(hits) - at)) for at, (document, _) in enumerate(hits)]
+    return falling
+
+
+def _read(path: str | Path, take: Callable[..., None], shape: str) -> None:
+    """Hand the fields of each line on, and raise all that is wrong together."""
+    problems = []
+    for place, line in lines_of(Path(path)):
+        try:
+            take(*map(_plain, re.split("[ \t]+", line.strip(" \t"))))
+        except TypeError:
+            problems.append(f"{place}: {line!r:.80} is not {shape!r}")
+        except ValueError as error:
+            problems.append(f"{place}: {line!r:.80}: {error}")
+    raise_together(str(path), problems)
+
+
+def _escaped(name: str) -> str:
+    """White space as its codes, and a % where it would be read as the beginning of one."""
+    return re.sub(rf"\s|%(?={_REST})", lambda found: quote(found[0]), name)
+
+
+def _plain(field: str) -> str:
+    return re.sub(f"%(?:{_REST})", lambda code: unquote(code[0]), field)
+
+
+def read_ir_datasets(name: str) -> Dataset:
+    """A test set by its name there, as ``beir/scifact/test``: documents, queries and judgements.
+
+    Raises `EvaluationError` where the package is not installed, `DatasetError` for what it does not have or what is
+    wrong with it.
+    """
+    try:
+        ir_datasets = import_module("ir_datasets")
+    except ImportError as error:
+        raise EvaluationError("ir_datasets is not installed; run pip install 'ragistry[datasets]'") from error
+    try:
+        source: Any = ir_datasets.load(name)
+    except KeyError as error:
+        raise DatasetError(f"ir_datasets has no {name!r}; https://ir-datasets.com lists what it has") from error
+    lacking = [kind for kind in ("docs", "queries", "qrels") if not getattr(source, f"has_{kind}")()]
+    if lacking:
+        raise DatasetError(
+            f"{name!r} of ir_datasets has no {', '.join(lacking)}; name a part that has, such as a split"
+        )
+    qrels: Qrels = {}
+    for judgement in source.qrels_iter():
+        qrels.setdefault(judgement.query_id, {})[judgement.doc_id] = int(judgement.relevance)
+    queries = {query.query_id: query.default_text() for query in source.queries_iter()}
+    return Dataset(name, [_text(document) for document in source.docs_iter()], queries, qrels)
+
+
+def _text(document: Any) -> Text:
+    if hasattr(document, "title") and hasattr(document, "text"):
+        return Text(document.doc_id, document.title or "", document.text or "")
+    return Text(document.doc_id, "", document.default_text())

@@ -1,0 +1,1 @@
+"""Reports: one content (`tables`), laid out for a terminal, as Markdown and as HTML."""

@@ -1,0 +1,66 @@
+"""Rankings that a technique must beat: by the words of names, by the words of titles, and at random.
+
+They are computed from the real names, which techniques do not see. A test set whose queries are answered by names alone
+says nothing about retrieval from texts.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from math import log
+from random import Random
+
+from ragistry.evaluation.data.dataset import Dataset, Run, Text
+from ragistry.utils.analysis import analyse, query_terms
+
+K1, B = 1.2, 0.75
+"""Of BM25."""
+_BREAKS = re.compile(r"[^\w]+|_+|(?<=[a-z])(?=[A-Z])|(?<=\D)(?=\d)")
+"""Where the words of a path meet."""
+
+
+def controls(dataset: Dataset, depth: int, seed: int = 0) -> dict[str, Run]:
+    """``filename``, ``title_only`` and ``random`` → rankings of at most ``depth`` documents for every judged query."""
+    names = {document.id: " ".join(_BREAKS.split(document.id)) for document in dataset.corpus}
+    titles = {document.id: _title(document) for document in dataset.corpus}
+    return {
+        "filename": _by_words(dataset, names, depth, seed),
+        "title_only": _by_words(dataset, titles, depth, seed),
+        "random": {query: _shuffled(dataset, f"{seed}/{query}", depth) for query in dataset.judged},
+    }
+
+
+def _title(document: Text) -> str:
+    """Its title, else its first line if that is a heading."""
+    first = document.text.lstrip().partition("\n")[0]
+    return document.title or (first.lstrip("# ") if first.startswith("#") else "")
+
+
+def _shuffled(dataset: Dataset, seed: str, depth: int) -> list[tuple[str, float]]:
+    chosen = Random(seed).sample([document.id for document in dataset.corpus], min(depth, len(dataset.corpus)))
+    return [(id, float(depth - at)) for at, id in enumerate(chosen)]
+
+
+def _by_words(dataset: Dataset, texts: dict[str, str], depth: int, seed: int) -> Run:
+    """BM25 over the given words; documents without a word of the query follow at random."""
+    counts = {id: Counter(analyse(text)) for id, text in texts.items()}
+    lengths = {id: sum(count.values()) for id, count in counts.items()}
+    mean = sum(lengths.values()) / max(1, len(lengths)) or 1.0
+    holding: defaultdict[str, list[str]] = defaultdict(list)
+    for id, count in counts.items():
+        for term in count:
+            holding[term].append(id)
+    run: Run = {}
+    for query, text in dataset.judged.items():
+        scores: Counter[str] = Counter()
+        for term in set(query_terms(text)):
+            documents = holding.get(term, [])
+            weight = log(1 + (len(texts) - len(documents) + 0.5) / (len(documents) + 0.5))
+            for id in documents:
+                found = counts[id][term]
+                scores[id] += weight * found * (K1 + 1) / (found + K1 * (1 - B + B * lengths[id] / mean))  # type: ignore[assignment]
+        best = sorted(scores.items(), key=lambda one: (-one[1], one[0]))[:depth]
+        rest = [(id, 0.0) for id, _ in _shuffled(dataset, f"{seed}/{query}", depth) if id not in scores]
+        run[query] = [*((id, float(score)) for id, score in best), *rest][:depth]
+    return run

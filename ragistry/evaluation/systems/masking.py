@@ -1,0 +1,141 @@
+"""A store as techniques see it during a comparison: what is searched is there, names of files are not.
+
+Test sets that a program made ask for a document by words that its path often has too. A technique that ranks by these
+words finds the right document without retrieval. So each source has an opaque name while it is compared, the same one
+wherever it comes up, and results are translated back before they are measured. Ids of chunks are hashes already.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from ragistry.errors import StoreError, UnsupportedError
+from ragistry.protocols import LibraryStore
+from ragistry.types import Document, EmbedderFingerprint, SourceInfo, Where
+from ragistry.utils.ids import chunk_id
+from ragistry.utils.where import JOINS, normalise
+
+if TYPE_CHECKING:
+    from ragistry.protocols import Vectors
+
+HIDDEN = ("source_file", "source", "source_path", "file_path")
+"""Metadata that name a source; each becomes the opaque name."""
+
+PLACE = ("collection", "source_file", "chunk_index")
+
+
+class MaskedStore:
+    """A `LibraryStore` to read from. ``has_vectors``: False for an index of words alone."""
+
+    def __init__(self, store: LibraryStore, *, has_vectors: bool = True) -> None:
+        self._store = store
+        self._has_vectors = has_vectors
+        self._opaque: dict[str, str] = {}
+        self._real: dict[str, str] = {}
+        self._ids: dict[str, str] = {}
+        for info in store.sources():
+            self._mask(info.source_file)
+
+    def real_name(self, name: str) -> str:
+        """The source that an opaque name stands for; any other name as it is."""
+        return self._real.get(name, name)
+
+    @property
+    def abilities(self) -> frozenset[str]:
+        return self._store.abilities & {"text"}
+
+    def search(self, query_vector: Sequence[float], top_k: int = 10, *, where: Where | None = None) -> list[Document]:
+        self._check_vectors()
+        return self._masked(self._store.search(query_vector, top_k, where=self._real_where(where)))
+
+    def search_text(self, query: str, top_k: int = 10, *, where: Where | None = None) -> list[Document]:
+        return self._masked(self._store.search_text(query, top_k, where=self._real_where(where)))
+
+    def get(self, ids: Sequence[str]) -> list[Document]:
+        """Also by the id that a chunk has under the opaque name of its source, as for its neighbours."""
+        found = [] if self._ids else self._store.get(ids)
+        if len(found) < len(ids):
+            self._learn_ids()
+            found = self._store.get(list(dict.fromkeys(self._ids.get(id, id) for id in ids)))
+        return self._masked(found)
+
+    def scan(self, where: Where | None = None, *, batch: int = 1000) -> Iterator[Document]:
+        for document in self._store.scan(self._real_where(where), batch=batch):
+            yield from self._masked([document])
+
+    def count(self, where: Where | None = None) -> int:
+        return self._store.count(self._real_where(where))
+
+    def sources(self, collection: str | None = None) -> list[SourceInfo]:
+        found = self._store.sources(collection)
+        masks = [self._mask(info.source_file) for info in found]
+        return [
+            replace(info, source_file=name, source=name, source_path="")
+            for info, name in zip(found, masks, strict=True)
+        ]
+
+    def vectors(self, ids: Sequence[str]) -> Vectors:
+        self._check_vectors()
+        return self._store.vectors(ids)
+
+    def embedder(self) -> EmbedderFingerprint | None:
+        return self._store.embedder() if self._has_vectors else None
+
+    def close(self) -> None:
+        """The comparison closes the store."""
+
+    def _refused(self, *_: Any, **__: Any) -> NoReturn:
+        raise UnsupportedError("a comparison only reads its store; take out what writes to it")
+
+    add_documents = replace_source = move_source = move_collection = delete = clear_collection = _refused
+    use_embedder = known_vectors = writing = flush = reembed = verify = repair = _refused
+
+    def _check_vectors(self) -> None:
+        if not self._has_vectors:
+            raise StoreError(
+                "the index has no vectors, because no technique asked for the embedder; take a parameter `embedder` in "
+                "the constructor of what searches by vector"
+            )
+
+    def _mask(self, source_file: str) -> str:
+        name = self._opaque.get(source_file)
+        if name is None:
+            name = self._opaque[source_file] = f"d{sha256(f'source {source_file}'.encode()).hexdigest()[:16]}"
+            self._real[name] = source_file
+        return name
+
+    def _masked(self, documents: Sequence[Document]) -> list[Document]:
+        found = []
+        for one in documents:
+            metadata = one.metadata
+            name = self._mask(str(metadata.get("source_file") or metadata.get("source") or ""))
+            metadata = metadata | {key: name for key in HIDDEN if key in metadata}
+            found.append(Document(one.content, metadata, one.score, one.id, one.scores))
+        return found
+
+    def _learn_ids(self) -> None:
+        """The real id of each chunk by the id that its opaque name gives; read once, when neighbours are wanted."""
+        if self._ids:
+            return
+        for chunk in self._store.scan():
+            collection, source_file, index = (chunk.metadata.get(key) for key in PLACE)
+            if isinstance(source_file, str) and index is not None:
+                self._ids[chunk_id(str(collection), self._mask(source_file), index)] = chunk.id
+
+    def _real_where(self, where: Where | None) -> Where | None:
+        return None if where is None else self._unmasked(normalise(where))
+
+    def _unmasked(self, where: Where) -> dict[str, Any]:
+        """The same condition on real names."""
+        [(key, value)] = where.items()
+        if key in JOINS:
+            return {key: [self._unmasked(part) for part in value]}
+        [(op, operand)] = value.items()
+        operands = operand if isinstance(operand, list) else [operand]
+        if key not in HIDDEN or not any(one in self._real for one in operands):
+            return {key: value}
+        real = [self._real.get(one, one) for one in operands]
+        return {"source_file": {op: real if isinstance(operand, list) else real[0]}}
