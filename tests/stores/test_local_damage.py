@@ -145,7 +145,10 @@ def test_an_index_folder_that_is_missing_or_another_is_built(
     assert_survived("search", [copy])
 
 
-def test_a_damaged_vector_is_detected_when_it_is_first_read(copy: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_damaged_vector_of_a_large_index_is_detected_when_it_is_first_read(
+    copy: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ragistry.stores.local.vectors.READ_AHEAD", 0)
     with closing(LocalStore(copy)) as store:
         [vector] = store.vectors(ids_of(HELD[4])[:1])
     path = copy / "vectors" / "vectors"

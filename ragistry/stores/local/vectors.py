@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 FILES_VERSION = 1
 EXACT_SELECTION = 50_000
 """Chunks that meet a condition up to which all are compared; among more, sketches choose."""
+READ_AHEAD = 256_000_000
+"""Bytes of vectors that are read and checked when they are opened; of more, each vector when it is first needed."""
 STEP = 32
 """Bits by which the radius grows while there are too few vectors within it."""
 AT_LEAST = 100
@@ -148,7 +150,10 @@ class VectorIndex(DerivedIndex[VectorView]):
             raise Stale("damaged", broken=True)
         checked = np.zeros(count, dtype=bool)
         checked[dead] = True  # they are overwritten, and not used
-        return VectorView(stamp, signature, dead=dead, checked=checked, **arrays)
+        view = VectorView(stamp, signature, dead=dead, checked=checked, **arrays)
+        if view.vectors.nbytes <= READ_AHEAD:
+            view.rows(slice(None))
+        return view
 
     def write(
         self, folder: Path, connection: sqlite3.Connection, head: Head, since: VectorView | None
