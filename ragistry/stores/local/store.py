@@ -60,7 +60,10 @@ LAG, LAG_SHARE = 1_000, 0.05
 
 
 class LocalStore:
-    """A folder with everything in it. Keeps all of DESIGN's promises; safe for threads, not for forked children.
+    """A folder with everything in it. Safe for threads; a forked child has to open it again.
+
+    What was acknowledged survives a kill and a power cut. A source is its old version or its new one. Indexes are
+    checked before they are used and rebuilt from the database; a damaged database is salvaged. Deleting erases.
 
     Any number of processes may read, also without the right to write; one at a time writes. A second writer waits
     ``lock_timeout`` seconds and then gets `StoreLockedError`. ``exclusive``: keep the right to write, as a server does.
