@@ -24,14 +24,14 @@ from typing import NamedTuple
 import numpy as np
 
 from benchmarks.chunk_scores import ChunkScores, Piece, chunk_scores, token_ranges
-from ragistry.embedders.choose import chunking_of
-from ragistry.embedders.minilm import MiniLMEmbedder
-from ragistry.embedders.wordpiece import load_tokenizer
 from ragistry.evaluation.data.chunking import read_chunking_set
 from ragistry.evaluation.data.dataset import Dataset
 from ragistry.evaluation.statistics import holm, paired_test
 from ragistry.evaluation.systems.vectors import KeptVectors, kept
 from ragistry.library.source import Reading, chunks_of
+from ragistry.models.choose import chunking_of
+from ragistry.models.minilm import MiniLMEmbedder
+from ragistry.models.wordpiece import load_tokenizer
 from ragistry.utils.extracted import Extracted
 
 DATA = Path(os.environ.get("RAGISTRY_DATA", Path(__file__).resolve().parents[1] / "../shared/data"))
@@ -87,7 +87,7 @@ def main() -> None:
     options = parser.parse_args()
     if not (DATA / "chunking-eval").is_dir():
         raise SystemExit(f"no chunking-eval in {str(DATA)!r}; set RAGISTRY_DATA to the folder that has it")
-    logging.getLogger("ragistry.embedders").setLevel(logging.ERROR)  # how many chunks are too long is in the table
+    logging.getLogger("ragistry.models").setLevel(logging.ERROR)  # how many chunks are too long is in the table
     asked = read_chunking_set(DATA / "chunking-eval")
     if options.quick:
         asked = only(asked, QUICK_TEXTS)

@@ -21,7 +21,6 @@ from typing import Any
 
 import numpy as np
 
-from ragistry.embedders.minilm import MiniLMEmbedder
 from ragistry.library.contract import (
     Collection,
     DocumentChunk,
@@ -31,6 +30,7 @@ from ragistry.library.contract import (
     list_collections,
     search_chunks,
 )
+from ragistry.models.minilm import MiniLMEmbedder
 from ragistry.utils.chunker import chunk_document
 
 DATA = Path(os.environ.get("RAGISTRY_DATA", Path(__file__).resolve().parents[1] / "../shared/data"))

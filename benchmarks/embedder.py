@@ -26,9 +26,9 @@ from typing import NamedTuple
 import numpy as np
 from chromadb.utils.embedding_functions.onnx_mini_lm_l6_v2 import ONNXMiniLM_L6_V2
 
-from ragistry.embedders.minilm import MiniLMEmbedder
-from ragistry.embedders.weights import read_weights
-from ragistry.embedders.wordpiece import load_tokenizer
+from ragistry.models.minilm import MiniLMEmbedder
+from ragistry.models.weights import read_weights
+from ragistry.models.wordpiece import load_tokenizer
 
 DATA = Path(os.environ.get("RAGISTRY_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))
 CHROMAS_FILES = (
@@ -37,7 +37,7 @@ CHROMAS_FILES = (
     "tokenizer_config.json",
     "vocab.txt",
 )  # it only looks for them
-OURS_COLD = "from ragistry.embedders.minilm import MiniLMEmbedder; MiniLMEmbedder().embed([{query!r}], role='query')"
+OURS_COLD = "from ragistry.models.minilm import MiniLMEmbedder; MiniLMEmbedder().embed([{query!r}], role='query')"
 CHROMAS_COLD = """
 from pathlib import Path
 from chromadb.utils.embedding_functions.onnx_mini_lm_l6_v2 import ONNXMiniLM_L6_V2 as Function

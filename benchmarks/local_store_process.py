@@ -15,10 +15,10 @@ from benchmarks.local_store_data import CHARACTERS, SHARES, query_texts, query_v
 from benchmarks.local_store_row import Row
 from benchmarks.local_store_words import ReadyEmbedder
 from ragistry.config.settings import resolve
-from ragistry.embedders.minilm import MiniLMEmbedder
 from ragistry.library.ingest import Ingest
 from ragistry.library.listing import files_of
 from ragistry.library.source import Reading
+from ragistry.models.minilm import MiniLMEmbedder
 from ragistry.stores.local import LocalStore
 
 REPOSITORY = Path(__file__).resolve().parents[1]

@@ -24,7 +24,7 @@ from ir_measures import nDCG
 from benchmarks.routing_data import Query, queries, workspace
 from benchmarks.scifact import DATA
 from ragistry import Workspace
-from ragistry.embedders.cached import cached
+from ragistry.models.cached import cached
 from ragistry.protocols import Technique
 from ragistry.techniques.bm25 import BM25Technique
 from ragistry.techniques.hybrid import HybridTechnique

@@ -20,7 +20,7 @@ WHAT = {
     "library": "collections, ingest, search; documentation repositories",
     "pipelines": "techniques joined as graphs; the only importer of PocketFlow",
     "techniques": "ways to retrieve; they know stores and models by protocol alone",
-    "embedders": "text to vectors",
+    "models": "embedders and rerankers: text to vectors, pairs to scores",
     "ollama": "a client of Ollama",
     "stores": "the local store, ChromaDB",
     "config": "settings, files, what is wrong with them",

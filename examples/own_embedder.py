@@ -7,7 +7,7 @@ from hashlib import blake2b
 
 import numpy as np
 
-from ragistry.embedders.texts import check_texts
+from ragistry.models.texts import check_texts
 from ragistry.types import EmbedderFingerprint
 
 DIMENSION = 512

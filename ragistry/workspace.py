@@ -15,10 +15,10 @@ from ragistry.config.keys import text_of
 from ragistry.config.problems import Problems
 from ragistry.config.settings import CONFIG_FOLDER, DEFAULTS, Resolved, is_there, resolve
 from ragistry.config.store import store_entry
-from ragistry.embedders.choose import choose_embedder, chunking_of, uses_ollama
 from ragistry.errors import ConfigError, InvalidConfigError, SourceNotFoundError, StoreError
 from ragistry.library.service import DocumentService
 from ragistry.library.source import Reading
+from ragistry.models.choose import choose_embedder, chunking_of, uses_ollama
 from ragistry.protocols import Embedder, Generator, LibraryStore, Reranker
 from ragistry.stores.registry import StoreChoice, choose_store, open_store
 from ragistry.techniques.agreement import check_agreement
@@ -282,7 +282,7 @@ class Workspace:
     def _make_reranker(self) -> Reranker | None:
         if self.settings.rerank_url is None:
             return None
-        from ragistry.embedders.tei_reranker import TEIReranker
+        from ragistry.models.tei_reranker import TEIReranker
 
         return TEIReranker(base_url=self.settings.rerank_url, api_key=text_of(self.settings.rerank_api_key))
 

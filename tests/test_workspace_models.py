@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import ragistry
-from ragistry.embedders.tei_reranker import TEIReranker
 from ragistry.errors import ConfigError, InvalidConfigError, ModelConnectionError, ModelError, ModelNotFoundError
+from ragistry.models.tei_reranker import TEIReranker
 from ragistry.ollama.generator import OllamaGenerator
 from ragistry.testing.ollama_server import OllamaServer
 from ragistry.testing.openai_server import OpenAIServer

@@ -235,7 +235,7 @@ def _gone(opened: Workspace) -> list[Finding]:
 
 
 def _ollama(opened: Workspace) -> Finding:
-    from ragistry.embedders.choose import uses_ollama
+    from ragistry.models.choose import uses_ollama
     from ragistry.ollama.client import OllamaClient
 
     try:

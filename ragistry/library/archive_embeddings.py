@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import closing
 
 from ragistry.config.archive_settings import archive_settings
-from ragistry.embedders.openai_compatible import OpenAICompatibleEmbedder
+from ragistry.models.openai_compatible import OpenAICompatibleEmbedder
 
 
 def embed_query(

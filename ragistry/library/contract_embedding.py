@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 import stamina
 
-from ragistry.embedders.choose import choose_embedder
 from ragistry.errors import (
     EmbeddingGenerationError,
     ModelConnectionError,
@@ -20,6 +19,7 @@ from ragistry.errors import (
     StoreLockedError,
 )
 from ragistry.library.contract_chunks import OnError
+from ragistry.models.choose import choose_embedder
 from ragistry.protocols import Embedder
 from ragistry.types import Chunk, EmbeddedChunk, Role
 

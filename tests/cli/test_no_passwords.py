@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from ragistry import open_workspace
-from ragistry.embedders.openai_compatible import OpenAICompatibleEmbedder
-from ragistry.embedders.tei_reranker import TEIReranker
 from ragistry.errors import ModelError
 from ragistry.evaluation.systems.record import model_of
 from ragistry.library.archive_clients import place_of
+from ragistry.models.openai_compatible import OpenAICompatibleEmbedder
+from ragistry.models.tei_reranker import TEIReranker
 from ragistry.ollama.client import OllamaClient
 from ragistry.testing.openai_server import OpenAIServer
 from ragistry.tools.archives import ChromaRagConfig, RagArchiveConfig, archive_settings, create_archive_search_tool

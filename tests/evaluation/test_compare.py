@@ -116,7 +116,7 @@ def test_same_inputs_give_the_same_run_files(workspace: Workspace, tmp_path: Pat
 def test_word_search_alone_embeds_nothing(
     workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, techniques: Any, compared: Comparison
 ) -> None:
-    monkeypatch.setattr("ragistry.embedders.minilm.MiniLMEmbedder.embed", lambda *_, **__: pytest.fail("embedded"))
+    monkeypatch.setattr("ragistry.models.minilm.MiniLMEmbedder.embed", lambda *_, **__: pytest.fail("embedded"))
     found = compare(techniques, topics(), ["nDCG@10", "R@5"], workspace=workspace, cache=tmp_path)
     assert found.runs["bm25"] == compared.runs["bm25"]
     assert not (tmp_path / "vectors.db").exists()
@@ -334,7 +334,7 @@ def test_a_recorded_comparison_repeats_without_a_model(
 ) -> None:
     record, dataset = tmp_path / "models.jsonl", topics()
     live = compare(["naive"], dataset, workspace=workspace, record=record, runs=tmp_path / "live")
-    monkeypatch.setattr("ragistry.embedders.minilm.MiniLMEmbedder.embed", lambda *_, **__: pytest.fail("asked"))
+    monkeypatch.setattr("ragistry.models.minilm.MiniLMEmbedder.embed", lambda *_, **__: pytest.fail("asked"))
     again = compare(["naive"], dataset, workspace=workspace, replay=record, runs=tmp_path / "replayed")
     assert (tmp_path / "live" / "naive.run").read_bytes() == (tmp_path / "replayed" / "naive.run").read_bytes()
     assert again.provenance["asking"]["replayed"] == "models.jsonl"

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from pydantic import BaseModel
 
-from ragistry.embedders.tei_reranker import TEIReranker
 from ragistry.errors import EvaluationError, MissingRecordError
 from ragistry.evaluation.systems.record import model_of, recording, replaying
+from ragistry.models.tei_reranker import TEIReranker
 from ragistry.protocols import Embedder, Generator, Reranker, TokenCounter
 from ragistry.testing.hashed import hashed_embedding
 from ragistry.trace import collect, model_call, stage
@@ -170,7 +170,7 @@ def test_a_reranker_at_another_address_needs_another_file_and_a_replay_knows_whi
     with pytest.raises(EvaluationError, match=r"http://one:80.*http://two:80.*another file"):
         recording({"reranker": two}, file)
     assert model_of(replaying(file)["reranker"]) == model_of(one) != model_of(two)
-    with pytest.raises(MissingRecordError, match="of the reranker 'ragistry.embedders.tei_reranker:TEIReranker' to"):
+    with pytest.raises(MissingRecordError, match="of the reranker 'ragistry.models.tei_reranker:TEIReranker' to"):
         replaying(file)["reranker"].rerank("tea", ["rain"])
     one.close()
     two.close()

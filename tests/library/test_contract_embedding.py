@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from ragistry.embedders.openai_compatible import OpenAICompatibleEmbedder
 from ragistry.errors import EmbeddingGenerationError, ModelConnectionError, ModelNotFoundError
 from ragistry.library.contract import Collection, DocumentChunk, add_chunks, create_collection, search_chunks
+from ragistry.models.openai_compatible import OpenAICompatibleEmbedder
 from ragistry.testing.loopback import Failure, Planned
 from ragistry.testing.openai_server import OpenAIServer
 from ragistry.testing.wire import Request

@@ -15,7 +15,6 @@ from typing import Any
 
 import pytest
 
-from ragistry.embedders.minilm import MiniLMEmbedder
 from ragistry.errors import (
     CollectionNotFoundError,
     ConfigError,
@@ -35,6 +34,7 @@ from ragistry.library.contract import (
     search_chunks,
     update_collection_metadata,
 )
+from ragistry.models.minilm import MiniLMEmbedder
 from ragistry.stores.local import LocalStore
 from ragistry.types import EmbedderFingerprint
 

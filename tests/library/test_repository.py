@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ragistry.embedders.minilm import MiniLMEmbedder
 from ragistry.errors import (
     CollectionAlreadyExistsError,
     CollectionNotFoundError,
@@ -27,6 +26,7 @@ from ragistry.library.contract import get_collection, list_collections, search_c
 from ragistry.library.repository import Repositories
 from ragistry.library.repository_search import RepositoryTechnique
 from ragistry.library.source import Reading
+from ragistry.models.minilm import MiniLMEmbedder
 from ragistry.protocols import LibraryStore, Technique
 from ragistry.techniques.bm25 import BM25Technique
 from ragistry.testing.hashed import hashed_embedding

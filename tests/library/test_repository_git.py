@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from ragistry.embedders.minilm import MiniLMEmbedder
 from ragistry.errors import ExtractionError, SourceError
 from ragistry.library import repository_git, repository_page
 from ragistry.library.repository import Repositories
 from ragistry.library.repository_git import content, head, markdown_files
 from ragistry.library.repository_page import cleaned, read_page
 from ragistry.library.source import Reading
+from ragistry.models.minilm import MiniLMEmbedder
 from tests.library.git_trees import commit, git
 
 READING = Reading(1000, 150, True)
@@ -120,7 +120,7 @@ def test_a_file_over_the_limit_is_reported_unread(clone: Path, tmp_path: Path) -
 
 KILLED = """
 import os, signal, sys
-from ragistry.embedders.minilm import MiniLMEmbedder
+from ragistry.models.minilm import MiniLMEmbedder
 from ragistry.library.repository import Repositories
 from ragistry.library.source import Reading
 

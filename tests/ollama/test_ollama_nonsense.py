@@ -10,9 +10,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ragistry.embedders.openai_compatible import OpenAICompatibleEmbedder
-from ragistry.embedders.tei_reranker import TEIReranker
 from ragistry.errors import RagistryError
+from ragistry.models.openai_compatible import OpenAICompatibleEmbedder
+from ragistry.models.tei_reranker import TEIReranker
 from ragistry.ollama.client import OllamaClient
 from ragistry.ollama.models import OllamaModel
 from ragistry.testing.loopback import Failure, LoopbackServer

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ragistry.embedders.minilm import MiniLMEmbedder
+from ragistry.models.minilm import MiniLMEmbedder
 from ragistry.pipelines import END, Pipeline, PipelineBuilder
 from ragistry.stores.chroma import ChromaStore
 from ragistry.techniques.mmr import MMRTechnique

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from ragistry import RetrievalResult, Workspace, open_workspace
-from ragistry.embedders.choose import choose_embedder
 from ragistry.errors import StoreError
+from ragistry.models.choose import choose_embedder
 from ragistry.protocols import Embedder, Technique
 from ragistry.stores.local import LocalStore
 from ragistry.techniques.mmr import MMRTechnique, choose

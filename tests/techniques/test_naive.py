@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from ragistry.embedders.minilm import MiniLMEmbedder
 from ragistry.errors import EmbeddingMismatchError, InvalidConfigError, InvalidLimitError
+from ragistry.models.minilm import MiniLMEmbedder
 from ragistry.stores.chroma import ChromaStore
 from ragistry.techniques.naive import NaiveRAGTechnique
 from ragistry.types import Document, EmbeddedChunk

@@ -11,8 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ragistry import RetrievalResult, Workspace
-from ragistry.embedders.cached import cached
 from ragistry.errors import ConfigError, QueryError, StoreError, TechniqueError
+from ragistry.models.cached import cached
 from ragistry.stores.local import LocalStore
 from ragistry.techniques.naive import NaiveRAGTechnique
 from ragistry.techniques.registered import RegisteredTechnique

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from ragistry.embedders.openai_compatible import OpenAICompatibleEmbedder
+from ragistry.models.openai_compatible import OpenAICompatibleEmbedder
 from ragistry.testing.openai_server import OpenAIServer
 from ragistry.tools.archive_search import ArchiveSearch
 from ragistry.tools.archives import ChromaRagConfig, embed_query

@@ -17,7 +17,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from ragistry import open_workspace
-from ragistry.embedders.minilm import MiniLMEmbedder
+from ragistry.models.minilm import MiniLMEmbedder
 from ragistry.protocols import TokenCounter
 from ragistry.web.jobs import STOPPED
 from ragistry.web.site import Site

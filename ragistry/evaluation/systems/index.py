@@ -284,7 +284,7 @@ def bytes_below(folder: Path) -> int:
 
 @contextmanager
 def _without_warnings() -> Iterator[None]:
-    logger = logging.getLogger("ragistry.embedders")
+    logger = logging.getLogger("ragistry.models")
     level = logger.level
     logger.setLevel(logging.ERROR)
     try:

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ragistry import trace
-from ragistry.embedders.texts import check_texts
 from ragistry.errors import EvaluationError
+from ragistry.models.texts import check_texts
 from ragistry.protocols import Embedder, TokenCounter
 from ragistry.types import EmbedderFingerprint, Role, Stage
 from ragistry.utils.fingerprints import to_json

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ragistry.embedders.models import KNOWN_MODELS, known_model
+from ragistry.models.known import KNOWN_MODELS, known_model
 
 PASSAGES = "Represent this sentence for searching relevant passages: "
 INSTRUCT = "Instruct: Given a web search query, retrieve relevant passages that answer the query\nQuery:"

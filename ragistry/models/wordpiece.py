@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from ragistry.embedders.weights import read_vocabulary
+from ragistry.models.weights import read_vocabulary
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from ragistry.embedders.tei_reranker import TEIReranker
 from ragistry.errors import ModelError
+from ragistry.models.tei_reranker import TEIReranker
 from ragistry.protocols import Reranker
 from ragistry.testing.openai_server import OpenAIServer
 

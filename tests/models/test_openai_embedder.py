@@ -9,8 +9,8 @@ from contextlib import ExitStack
 import numpy as np
 import pytest
 
-from ragistry.embedders.openai_compatible import OpenAICompatibleEmbedder
 from ragistry.errors import EmbeddingGenerationError, ModelConnectionError, ModelError, ModelNotFoundError
+from ragistry.models.openai_compatible import OpenAICompatibleEmbedder
 from ragistry.testing.embedders import EmbedderConformance
 from ragistry.testing.openai_server import Accent, OpenAIServer
 from ragistry.trace import collect, stage

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from ragistry.embedders.rows import prefixed, prefixes_of, unit_rows
-from ragistry.embedders.served import Served, ask_served, asked, windows_of
 from ragistry.errors import EmbeddingGenerationError, ModelNotFoundError
+from ragistry.models.rows import prefixed, prefixes_of, unit_rows
+from ragistry.models.served import Served, ask_served, asked, windows_of
 from ragistry.ollama.batches import Embeddings, OnLong, embed_texts
 from ragistry.ollama.failures import RefusedError, TooLongError
 from ragistry.ollama.http import JsonClient

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ragistry.embedders.cached import cached
-from ragistry.embedders.models import KNOWN_MODELS, known_model
 from ragistry.errors import ConfigError
+from ragistry.models.cached import cached
+from ragistry.models.known import KNOWN_MODELS, known_model
 from ragistry.protocols import Embedder
 from ragistry.utils.suggest import did_you_mean
 
@@ -27,13 +27,13 @@ def choose_embedder(
     """
     provider, _, model = name.partition(":")
     if name in EMBEDDED:
-        from ragistry.embedders.minilm import MiniLMEmbedder
+        from ragistry.models.minilm import MiniLMEmbedder
 
         return cached(MiniLMEmbedder())
     if provider in SERVERS:
         return cached(_at_server(name, provider, model, url, api_key))
     if (provider == "ollama" and model) or known_model(name) is not None:
-        from ragistry.embedders.ollama import OllamaEmbedder
+        from ragistry.models.ollama import OllamaEmbedder
 
         return cached(OllamaEmbedder(model if provider == "ollama" else name, host=ollama_host))
     known = [*EMBEDDED, *SERVERS, *KNOWN_MODELS]
@@ -45,7 +45,7 @@ def choose_embedder(
 
 
 def _at_server(name: str, provider: str, model: str, url: str | None, api_key: str | None) -> Embedder:
-    from ragistry.embedders.openai_compatible import OpenAICompatibleEmbedder
+    from ragistry.models.openai_compatible import OpenAICompatibleEmbedder
 
     if not url:
         raise ConfigError(f"embed_model {name!r} needs the server's address; set embed_url: http://HOST:PORT")

@@ -13,11 +13,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ragistry.embedders.encoder import batches
-from ragistry.embedders.minilm import MiniLMEmbedder
-from ragistry.embedders.weights import WEIGHTS_SHA256, read_checked, read_vocabulary, read_weights
-from ragistry.embedders.wordpiece import count_tokens, load_tokenizer, tokenize
 from ragistry.errors import ModelError, ModelNotFoundError
+from ragistry.models.encoder import batches
+from ragistry.models.minilm import MiniLMEmbedder
+from ragistry.models.weights import WEIGHTS_SHA256, read_checked, read_vocabulary, read_weights
+from ragistry.models.wordpiece import count_tokens, load_tokenizer, tokenize
 
 CLS, SEP = 101, 102
 TOKENIZER = load_tokenizer()
@@ -85,7 +85,7 @@ def test_the_vocabulary_is_berts_and_comes_with_its_licence():
     vocabulary = read_vocabulary()
     assert (len(vocabulary), len(set(vocabulary))) == (30_522, 30_522)
     assert [vocabulary.index(token) for token in ("[PAD]", "[UNK]", "[CLS]", "[SEP]")] == [0, 100, CLS, SEP]
-    assert "Apache License" in (files("ragistry.embedders") / "data" / "LICENSE").read_text()
+    assert "Apache License" in (files("ragistry.models") / "data" / "LICENSE").read_text()
 
 
 def test_text_is_lower_case_without_accents_and_cut_into_word_pieces():
@@ -128,7 +128,7 @@ def test_batches_hold_every_row_once_and_keep_to_the_budget(lengths: list[int], 
 def test_making_an_embedder_and_reading_its_fingerprint_loads_no_model():
     loaded = run_python("""
         import sys
-        from ragistry.embedders.minilm import MiniLMEmbedder
+        from ragistry.models.minilm import MiniLMEmbedder
         fingerprint = MiniLMEmbedder().fingerprint
         print(fingerprint.digest[:8], fingerprint.dimension, fingerprint.max_tokens)
         print(*{"onnxruntime", "tokenizers", "chromadb", "httpx", "pydantic", "yaml"} & set(sys.modules))
@@ -141,7 +141,7 @@ def test_embedding_uses_no_network_no_torch_and_no_hub():
         import sys
         events = set()
         sys.addaudithook(lambda event, _: events.add(event) if event.startswith("socket.") else None)
-        from ragistry.embedders.minilm import MiniLMEmbedder
+        from ragistry.models.minilm import MiniLMEmbedder
         print(MiniLMEmbedder().embed(["text"]).shape)
         print(*events, *{"torch", "huggingface_hub", "transformers"} & set(sys.modules))
     """)

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ragistry.embedders.models import KnownModel, known_model
 from ragistry.errors import EmbeddingGenerationError
+from ragistry.models.known import KnownModel, known_model
 from ragistry.ollama.batches import check_texts
 from ragistry.types import Role
 

@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ragistry import trace
-from ragistry.embedders.encoder import Session, batches, encode, load_session
-from ragistry.embedders.texts import check_texts
-from ragistry.embedders.weights import WEIGHTS_SHA256, read_weights
-from ragistry.embedders.wordpiece import Tokens, count_tokens, load_tokenizer, tokenize
 from ragistry.errors import ConfigError
+from ragistry.models.encoder import Session, batches, encode, load_session
+from ragistry.models.texts import check_texts
+from ragistry.models.weights import WEIGHTS_SHA256, read_weights
+from ragistry.models.wordpiece import Tokens, count_tokens, load_tokenizer, tokenize
 from ragistry.types import EmbedderFingerprint, Role
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from math import isfinite
 from typing import Any
 
-from ragistry.embedders.openai_compatible import open_server
 from ragistry.errors import ModelError
+from ragistry.models.openai_compatible import open_server
 from ragistry.ollama.failures import TooLongError
 from ragistry.trace import model_call
 

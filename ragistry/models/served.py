@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ragistry.embedders.models import known_model
 from ragistry.errors import ModelError, ModelNotFoundError
+from ragistry.models.known import known_model
 from ragistry.ollama.failures import NO_KEY, RefusedError
 from ragistry.ollama.http import JsonClient, Read
 

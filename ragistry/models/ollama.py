@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ragistry.embedders.models import known_model
-from ragistry.embedders.rows import prefixed, prefixes_of, unit_rows
+from ragistry.models.known import known_model
+from ragistry.models.rows import prefixed, prefixes_of, unit_rows
 from ragistry.ollama.batches import OnLong
 from ragistry.ollama.client import OllamaClient
 from ragistry.ollama.models import full_name

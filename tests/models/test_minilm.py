@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ragistry import trace
-from ragistry.embedders import minilm
-from ragistry.embedders.minilm import MiniLMEmbedder
 from ragistry.errors import ConfigError, EmbeddingGenerationError
+from ragistry.models import minilm
+from ragistry.models.minilm import MiniLMEmbedder
 from ragistry.protocols import TokenCounter
 from ragistry.testing.embedders import TEXTS, EmbedderConformance, cosines
 

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from ragistry.embedders.ollama import OllamaEmbedder
 from ragistry.errors import EmbeddingGenerationError, ModelConnectionError, ModelNotFoundError
+from ragistry.models.ollama import OllamaEmbedder
 from ragistry.ollama.client import OllamaClient
 from ragistry.testing.embedders import EmbedderConformance
 from ragistry.testing.ollama_server import OllamaServer
