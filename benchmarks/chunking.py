@@ -29,9 +29,8 @@ from ragistry.evaluation.data.dataset import Dataset
 from ragistry.evaluation.statistics import holm, paired_test
 from ragistry.evaluation.systems.vectors import KeptVectors, kept
 from ragistry.library.source import Reading, chunks_of
-from ragistry.models.choose import chunking_of
-from ragistry.models.minilm import MiniLMEmbedder
-from ragistry.models.wordpiece import load_tokenizer
+from ragistry.models.minilm import MiniLMEmbedder, load_tokenizer
+from ragistry.models.registry import chunking_of
 from ragistry.utils.extracted import Extracted
 
 DATA = Path(os.environ.get("RAGISTRY_DATA", Path(__file__).resolve().parents[1] / "../shared/data"))

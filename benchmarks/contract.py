@@ -48,6 +48,9 @@ class Ready:
         self.fingerprint = self.model.fingerprint
         self.known = dict(zip(texts, self.model.embed(texts), strict=True))
 
+    def count_tokens(self, texts: Sequence[str]) -> list[int]:
+        return [len(text.split()) for text in texts]
+
     def embed(self, texts: Sequence[str], *, role: Any = "document") -> Any:
         """The known vectors of documents; a query is embedded."""
         if role == "query":

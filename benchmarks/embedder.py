@@ -26,9 +26,7 @@ from typing import NamedTuple
 import numpy as np
 from chromadb.utils.embedding_functions.onnx_mini_lm_l6_v2 import ONNXMiniLM_L6_V2
 
-from ragistry.models.minilm import MiniLMEmbedder
-from ragistry.models.weights import read_weights
-from ragistry.models.wordpiece import load_tokenizer
+from ragistry.models.minilm import MiniLMEmbedder, load_tokenizer, read_weights
 
 DATA = Path(os.environ.get("RAGISTRY_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))
 CHROMAS_FILES = (

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ragistry.techniques.hybrid import HybridTechnique
-from ragistry.techniques.registered import RegisteredTechnique
+from ragistry.techniques.registry import RegisteredTechnique
 from ragistry.trace import collect
 from ragistry.types import Document, ScoreKind, StageScore
 from ragistry.utils.ids import chunk_id
@@ -55,8 +55,10 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="a tenth of the rounds")
     rounds = 200 if parser.parse_args().quick else 2_000
     bases = [RegisteredTechnique("words", Ready("bm25", 0)), RegisteredTechnique("vectors", Ready("cosine", 50))]
-    by_rank, by_score = (HybridTechnique({"fusion": fusion}, bases=bases) for fusion in ("rrf", "min_max"))
-    registered, where = RegisteredTechnique("hybrid", by_rank), {"collection": "notes"}
+    default, by_rank, by_score = (
+        HybridTechnique({"fusion": fusion}, bases=bases) for fusion in ("dbsf", "rrf", "min_max")
+    )
+    registered, where = RegisteredTechnique("hybrid", default), {"collection": "notes"}
 
     def parts(**options: Any) -> None:
         for base in bases:
@@ -68,14 +70,15 @@ def main() -> None:
         trace.stages()
 
     sides: dict[str, tuple[Callable[[], object], Callable[[], object]]] = {
+        "dbsf, top_k 10": (lambda: default.retrieve("query", top_k=10), parts),
+        "dbsf, top_k 100": (lambda: default.retrieve("query", top_k=100), parts),
         "rrf, top_k 10": (lambda: by_rank.retrieve("query", top_k=10), parts),
-        "rrf, top_k 100": (lambda: by_rank.retrieve("query", top_k=100), parts),
         "min_max, top_k 10": (lambda: by_score.retrieve("query", top_k=10), parts),
-        "rrf, top_k 10, registered, with where": (
+        "dbsf, top_k 10, registered, with where": (
             lambda: registered.retrieve("query", top_k=10, where=where),
             lambda: parts(where=where),
         ),
-        "rrf, top_k 10, registered, with trace": (
+        "dbsf, top_k 10, registered, with trace": (
             lambda: traced(lambda: registered.retrieve("query", top_k=10)),
             lambda: traced(parts),
         ),

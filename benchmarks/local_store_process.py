@@ -14,7 +14,7 @@ from benchmarks.local_store_build import Built, measured
 from benchmarks.local_store_data import CHARACTERS, SHARES, query_texts, query_vectors, sources
 from benchmarks.local_store_row import Row
 from benchmarks.local_store_words import ReadyEmbedder
-from ragistry.config.settings import resolve
+from ragistry.config.resolve import resolve
 from ragistry.library.ingest import Ingest
 from ragistry.library.listing import files_of
 from ragistry.library.source import Reading

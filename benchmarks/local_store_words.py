@@ -36,6 +36,9 @@ class ReadyEmbedder:
         self.calls = 0
         self._other = query_vectors(1)[0]
 
+    def count_tokens(self, texts: Sequence[str]) -> list[int]:
+        return [len(text.split()) for text in texts]
+
     def embed(self, texts: Sequence[str], *, role: Role = "document") -> NDArray[np.float32]:  # noqa: ARG002
         self.calls += 1
         return np.stack([self.known.get(text, self._other) for text in texts])

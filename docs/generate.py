@@ -1,6 +1,6 @@
 """What the pages say of the code, made from the code: `python -m docs.generate` writes it, a test compares it.
 
-A page marks the places: ``<!-- generated: NAME ARGUMENT -->`` … ``<!-- end -->``. What stands between is replaced.
+A page marks the places: ``<!-- generated: NAME ARGUMENT -->`` … ``<!-- end -->``. The text between them is replaced.
 """
 
 from __future__ import annotations

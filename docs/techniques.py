@@ -5,9 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from docs.markdown import code, table
-from ragistry.techniques.catalogue import find_class, offers
-from ragistry.techniques.schema import config_schema, first_sentence
-from ragistry.techniques.shape import wanted_resources
+from ragistry.techniques.classes import config_schema, find_class, first_sentence, offers, wanted_resources
 
 
 def built_in() -> list[str]:
@@ -18,7 +16,7 @@ def built_in() -> list[str]:
 def technique_summaries() -> str:
     """A line a technique."""
     return table(
-        ["`use`", "what it does", "stands on"],
+        ["`use`", "what it does", "builds on"],
         ((f"[`{name}`](#{name})", first_sentence(find_class(name)), _stands_on(name)) for name in built_in()),
     )
 

@@ -7,7 +7,7 @@ from hashlib import blake2b
 
 import numpy as np
 
-from ragistry.models.texts import check_texts
+from ragistry.models.texts import check_texts, estimate_tokens
 from ragistry.types import EmbedderFingerprint
 
 DIMENSION = 512
@@ -25,6 +25,10 @@ class LetterEmbedder:
         """``(n, 512)`` float32 of unit length."""
         checked = check_texts(texts)
         return np.stack([_vector(text) for text in checked]) if checked else np.empty((0, DIMENSION), np.float32)
+
+    def count_tokens(self, texts):
+        """About as many as a language model would count: there are no tokens here."""
+        return estimate_tokens(texts)
 
 
 def _vector(text):

@@ -17,6 +17,7 @@ from ragistry.errors import (
     UnsupportedError,
 )
 from ragistry.types import Document, SourceInfo, StageScore
+from ragistry.utils.breadcrumb import searched_text
 from ragistry.utils.chunk_checks import check_chunks, check_source
 from ragistry.utils.fingerprints import check_same_embedder
 from ragistry.utils.ids import chunk_id, id_of
@@ -121,10 +122,10 @@ class DictStore:
             raise DuplicateChunkIDError(f"{to_collection!r} has a source {min(taken)!r}; delete one of the two")
         return sum(self.move_source(name, from_collection, to_collection) for name in names)
 
-    def known_vectors(self, collection, source_file, texts):
+    def known_vectors(self, collection, source_file, chunks):
         ids = self._ids({"collection": collection, "source_file": source_file})
-        known = {text: vector for text, _, vector in map(self.rows.get, ids)}
-        return {text: known[text] for text in texts if text in known}
+        known = {searched_text(text, metadata): vector for text, metadata, vector in map(self.rows.get, ids)}
+        return {text: known[text] for text in (searched_text(*chunk) for chunk in chunks) if text in known}
 
     def sources(self, collection=None):
         metadatas = [metadata for _, metadata, _ in self.rows.values() if "source_file" in metadata]

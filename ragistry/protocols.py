@@ -9,7 +9,17 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
-from ragistry.types import Document, EmbeddedChunk, EmbedderFingerprint, Progress, Repair, Role, SourceInfo, Where
+from ragistry.types import (
+    Chunk,
+    Document,
+    EmbeddedChunk,
+    EmbedderFingerprint,
+    Progress,
+    Repair,
+    Role,
+    SourceInfo,
+    Where,
+)
 
 if TYPE_CHECKING:
     import numpy as np
@@ -55,13 +65,11 @@ class Embedder(Protocol):
         """
         ...
 
-
-@runtime_checkable
-class TokenCounter(Protocol):
-    """An embedder that can also say how long a text is for its model."""
-
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
-        """Tokens of each text, the model's special tokens included, before any cut."""
+        """Tokens of each text as a document, the model's special tokens included, before any cut.
+
+        Exact where the tokenizer is at hand, else an estimate (`models.texts.estimate_tokens`). Raises `ModelError`.
+        """
         ...
 
 
@@ -70,7 +78,10 @@ class Generator(Protocol):
     """Prompt to text."""
 
     def generate(self, prompt: str, *, schema: type[BaseModel] | None = None) -> str:
-        """The model's answer; with ``schema``, JSON that the schema accepts. Raises `ModelError`."""
+        """The model's answer; with ``schema``, JSON that the schema accepts.
+
+        Raises `ModelError`, also for an answer that does not fit the schema.
+        """
         ...
 
 
@@ -172,10 +183,10 @@ class LibraryStore(DocumentStore, Protocol):
         """``(n, d)`` float32 in the order of ``ids``; raises `StoreError` for an id that is not stored."""
         ...
 
-    def known_vectors(self, collection: str, source_file: str, texts: Sequence[str]) -> dict[str, Vectors]:
-        """Vectors ``(d,)`` by text, for those of ``texts`` that need not be embedded again.
+    def known_vectors(self, collection: str, source_file: str, chunks: Sequence[Chunk]) -> dict[str, Vectors]:
+        """Vectors ``(d,)`` of those of ``chunks`` that need not be embedded again, by `utils.breadcrumb.searched_text`.
 
-        At least the texts of the stored version of this source are known; some engines know those of every source.
+        At least the chunks of the stored version of this source are known; some engines know those of every source.
         """
         ...
 

@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 Role = Literal["document", "query"]
-ScoreKind = Literal["cosine", "l2", "ip", "bm25", "rrf", "min_max", "mmr", "cross_encoder", "probability", "other"]
+ScoreKind = Literal[
+    "cosine", "l2", "ip", "bm25", "rrf", "min_max", "dbsf", "mmr", "cross_encoder", "probability", "other"
+]
 Where = Mapping[str, Any]
 """A condition on metadata: ``{"page": 3}``, ``{"page": {"$gte": 3}}``, ``{"$and": [...]}``; see `utils.where`."""
 
@@ -61,7 +63,9 @@ class EmbedderFingerprint:
     """What must be the same for two vectors to be comparable.
 
     ``digest`` identifies the weights (hexadecimal; empty where the server does not tell), ``max_tokens`` is what
-    the model takes in (0: not known).
+    the model takes in (0: not known). ``probe``: the first numbers of the vector of a fixed text, by which another
+    model behind the same name is noticed (empty: not known); they vary a little between runs, so that
+    `utils.fingerprints` compares them and ``==`` does not.
     """
 
     provider: str
@@ -71,6 +75,7 @@ class EmbedderFingerprint:
     query_prefix: str = ""
     document_prefix: str = ""
     max_tokens: int = 0
+    probe: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)

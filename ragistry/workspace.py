@@ -12,20 +12,22 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 from ragistry.config.collections import CollectionsFile
 from ragistry.config.folder import folder_of, missing
 from ragistry.config.keys import text_of
+from ragistry.config.models import read_models
 from ragistry.config.problems import Problems
-from ragistry.config.settings import CONFIG_FOLDER, DEFAULTS, Resolved, is_there, resolve
+from ragistry.config.resolve import Resolved, resolve
+from ragistry.config.settings import CONFIG_FOLDER, DEFAULTS, is_there
 from ragistry.config.store import store_entry
 from ragistry.errors import ConfigError, InvalidConfigError, SourceNotFoundError, StoreError
 from ragistry.library.service import DocumentService
 from ragistry.library.source import Reading
-from ragistry.models.choose import choose_embedder, chunking_of, uses_ollama
-from ragistry.protocols import Embedder, Generator, LibraryStore, Reranker
+from ragistry.models.registry import Models, choose_embedder, chunking_of, uses_ollama
+from ragistry.protocols import Embedder, LibraryStore
 from ragistry.stores.registry import StoreChoice, choose_store, open_store
-from ragistry.techniques.agreement import check_agreement
-from ragistry.techniques.registered import RegisteredTechnique
-from ragistry.techniques.registry import TechniqueRegistry
+from ragistry.techniques.checks import check_agreement
+from ragistry.techniques.registry import RegisteredTechnique, TechniqueRegistry
 from ragistry.types import RetrievalResult, Where
 from ragistry.utils.extracted import ExtractLimits
+from ragistry.utils.languages import AUTO
 
 if TYPE_CHECKING:
     from ragistry.library.archive_targets import ArchiveTargets
@@ -54,19 +56,25 @@ def open_workspace(
         raise SourceNotFoundError(f"no such folder: {str(path)!r}; make it, or run `ragistry init {path}`")
     if str(root.resolve()) not in sys.path:
         sys.path.append(str(root.resolve()))  # `use: "module:Class"` may name a file of the workspace
-    problems, resources = Problems(), _Resources()
+    problems, resources, ollama_host = Problems(), _Resources(), None
     with problems.gather():
         resolved = resolve(root, settings)
+        ollama_host = resolved.settings.ollama_host
         store = choose_store(store_entry(root, resolved))
+    with problems.gather():
+        resources.own = {"generators": None, "rerankers": None}  # while the file is wrong, names are not checked by it
+        resources.models = Models(read_models(root), ollama_host=ollama_host)
+        resources.own = {}
     with problems.gather():
         registry = TechniqueRegistry.load(_techniques_file(root), resources)
     problems.report()
     if existing and (said := missing(root, resolved.settings)):
         raise SourceNotFoundError(said)
     registry.searches_words = "text" in store.abilities
-    workspace = resources.workspace = Workspace(root, resolved, registry, store, exclusive=exclusive)
+    workspace = Workspace(root, resolved, registry, store, resources.models, exclusive=exclusive)
+    resources.workspace = workspace
     try:
-        # Made now, so that what is wrong with the configuration is told when the workspace is opened.
+        # Made now, so that mistakes in the configuration are reported when the workspace is opened.
         workspace.embedder  # noqa: B018
         check_agreement(registry, workspace.settings.embed_model, workspace.reading.chunk_size)
     except BaseException:
@@ -90,7 +98,8 @@ def _techniques_file(root: Path) -> Path:
 class Workspace:
     """The composition root, made by `open_workspace`. Close it, or use it in a ``with`` block.
 
-    ``registry``: the techniques of ``config/techniques.yaml``.
+    ``registry``: the techniques of ``config/techniques.yaml``. ``models``: the generators and rerankers of
+    ``config/models.yaml``.
     """
 
     def __init__(
@@ -99,11 +108,13 @@ class Workspace:
         resolved: Resolved,
         registry: TechniqueRegistry,
         store: StoreChoice,
+        models: Models,
         *,
         exclusive: bool = False,
     ) -> None:
         self.root = root
         self.registry = registry
+        self.models = models
         self.exclusive = exclusive
         self._store_choice = store
         self.settings = resolved.settings
@@ -143,16 +154,6 @@ class Workspace:
         return self._part("archives", self._make_archives)
 
     @property
-    def generator(self) -> Generator | None:
-        """The model that ``generate_model`` names, if one is named."""
-        return self._part("generator", self._make_generator)
-
-    @property
-    def reranker(self) -> Reranker | None:
-        """The server that ``rerank_url`` names, if one is named."""
-        return self._part("reranker", self._make_reranker)
-
-    @property
     def targets(self) -> WorkspaceTargets:
         """What a query can be routed to: collections, repositories, archives, and what its ``add`` is given."""
         return self._part("targets", self._make_targets)
@@ -188,7 +189,7 @@ class Workspace:
         """Let go of every part that was opened."""
         with self._lock:
             self._closed = True
-            for part in self._parts.values():
+            for part in (*self._parts.values(), self.models):
                 close = getattr(part, "close", None)
                 if callable(close):
                     close()
@@ -229,7 +230,7 @@ class Workspace:
         return open_store(
             self._store_choice,
             self.path_of(settings.data_dir),
-            language=settings.language,
+            language="english" if settings.language == AUTO else settings.language,  # of chunks that do not say theirs
             exclusive=self.exclusive,
             collection=settings.collection,
         )
@@ -264,27 +265,13 @@ class Workspace:
         ``name`` None: the default technique. One that only chooses where to search is left out, also below another:
         there is one place. Raises `UnknownTechniqueError`.
         """
-        resources = {part: getattr(self, part) for part in ("embedder", "generator", "reranker")} | {"store": store}
-        known = {part: value for part, value in resources.items() if value is not None}
-        registry = TechniqueRegistry.load(self.registry.file.path, known)
+        resources = _Resources()
+        resources.models, resources.workspace = self.models, self
+        resources.own = {"store": store, "library": None, "targets": None}
+        registry = TechniqueRegistry.load(self.registry.file.path, resources)
         registry.searches_words = "text" in store.abilities
         registry.one_place = True
         return registry.get(registry.default if name is None else name)
-
-    def _make_generator(self) -> Generator | None:
-        if self.settings.generate_model is None:
-            return None
-        from ragistry.ollama.client import OllamaClient
-        from ragistry.ollama.generator import OllamaGenerator
-
-        return OllamaGenerator(self.settings.generate_model, OllamaClient(self.settings.ollama_host))
-
-    def _make_reranker(self) -> Reranker | None:
-        if self.settings.rerank_url is None:
-            return None
-        from ragistry.models.tei_reranker import TEIReranker
-
-        return TEIReranker(base_url=self.settings.rerank_url, api_key=text_of(self.settings.rerank_api_key))
 
     def _make_library(self) -> DocumentService:
         collections = CollectionsFile(self.root, self.target_names.check_free("collection"))
@@ -296,7 +283,7 @@ class Workspace:
         settings = self.settings
         size, overlap = chunking_of(settings.embed_model)
         if settings.chunk_size != "auto":
-            # An overlap that nobody chose keeps its share of the chunk.
+            # An overlap that was not set keeps its share of the chunk.
             size, overlap = settings.chunk_size, settings.chunk_size * overlap // size
         if settings.chunk_overlap != "auto":
             overlap = settings.chunk_overlap
@@ -312,19 +299,37 @@ class Workspace:
             settings.chunk_size == "auto",
             settings.pdf_engine,
             ExtractLimits(limits.seconds, limits.pages, limits.megabytes * 1_000_000, limits.characters, limits.memory),
+            settings.index_headings,
+            settings.language,
         )
 
 
 class _Resources(Mapping[str, Any]):
-    """What a workspace gives to techniques, built when the first one asks."""
+    """What a workspace gives to techniques, built when the first one asks.
 
-    names = ("store", "embedder", "library", "targets", "generator", "reranker")
+    ``generator`` and ``reranker`` are for a technique whose entry names none. ``own``: parts that differ from those of
+    the workspace; None: there is no such part.
+    """
 
-    workspace: Workspace
+    names = ("store", "embedder", "library", "targets", "generators", "rerankers", "generator", "reranker")
+
+    def __init__(self) -> None:
+        self.models = Models()
+        self.workspace: Workspace | None = None
+        self.own: dict[str, Any] = {}
 
     def __getitem__(self, name: str) -> Any:
-        part = getattr(self.workspace, name) if name in self.names else None
-        if part is None:  # no such resource, or none that is configured
+        part: Any = None
+        if name in self.own:
+            part = self.own[name]
+        elif name in ("generators", "rerankers"):
+            return getattr(self.models, name)
+        elif name in ("generator", "reranker"):
+            by_name = getattr(self.models, f"{name}s")
+            part = None if by_name.default is None else by_name[by_name.default]
+        elif name in self.names:
+            part = getattr(self.workspace, name)
+        if part is None:  # no such part, or none that is configured
             raise KeyError(name)
         return part
 

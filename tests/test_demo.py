@@ -46,9 +46,9 @@ def test_the_demo_answers_by_several_techniques_with_the_place_and_the_score(tmp
             assert len(answer[1].split()) > 10, "the passage itself stands below its place"
             found[line.removeprefix("search ")] = (first["source"], first["place"], first["kind"])
     expected = {
-        "restore yesterday's backup": ("handbook/operations/backups.md", "Back up and restore", "rrf"),
-        "squash leaves": ("garden/powdery-mildew.txt", "", "rrf"),
-        "descaling": ("manuals/espresso-machine.pdf", "p.", "rrf"),
+        "restore yesterday's backup": ("handbook/operations/backups.md", "Back up and restore", "dbsf"),
+        "squash leaves": ("garden/powdery-mildew.txt", "", "dbsf"),
+        "descaling": ("manuals/espresso-machine.pdf", "p.", "dbsf"),
         "LNT-1042": ("handbook/operations/troubleshooting.md", "LNT-1042", "bm25"),
         "frost": ("garden/frost-protection.txt", "", "mmr"),
     }

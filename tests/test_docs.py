@@ -20,7 +20,7 @@ from docs.generate import generated, pages
 from docs.settings import without_variable
 from ragistry import TechniqueRegistry, open_workspace
 from ragistry.config.settings import Settings
-from ragistry.techniques.catalogue import offers
+from ragistry.techniques.classes import offers
 from tests.cli.conftest import ragistry  # noqa: F401, the fixture
 from tests.pages import ROOT, Reader, blocks
 

@@ -1,4 +1,4 @@
-"""The models that a workspace's settings name are there for its techniques, and nothing is asked of them before."""
+"""The models of a workspace are there for its techniques, and no server is asked before one of them is used."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ import pytest
 
 import ragistry
 from ragistry.errors import ConfigError, InvalidConfigError, ModelConnectionError, ModelError, ModelNotFoundError
-from ragistry.models.tei_reranker import TEIReranker
-from ragistry.ollama.generator import OllamaGenerator
 from ragistry.testing.ollama_server import OllamaServer
 from ragistry.testing.openai_server import OpenAIServer
 
@@ -36,6 +34,10 @@ TECHNIQUES = """techniques:
 """
 
 
+def models(root: Path, text: str) -> None:
+    (root / "config" / "models.yaml").write_text(text, encoding="utf-8")
+
+
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
     (tmp_path / "config").mkdir()
@@ -48,65 +50,73 @@ def root(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_without_the_settings_there_is_no_model_and_who_needs_one_says_so(root: Path) -> None:
+def test_without_models_a_technique_that_needs_one_says_where_to_add_it(root: Path) -> None:
     with ragistry.open_workspace(root) as workspace:
-        assert workspace.generator is None
-        assert workspace.reranker is None
-        with pytest.raises(ConfigError, match="'judged' needs a reranker, and none is configured here"):
+        with pytest.raises(ConfigError, match="'judged' needs a reranker, and none is configured.*models.yaml"):
             workspace.technique("judged")
         with pytest.raises(ConfigError, match="router 'llm' needs `generator`"):
             workspace.technique("picked")
 
 
-def test_generate_model_is_asked_by_the_techniques_that_take_a_generator(root: Path) -> None:
-    with OllamaServer() as server:
+def test_the_only_generator_serves_a_technique_that_names_none(root: Path) -> None:
+    models(root, "generators: {writer: {use: ollama, model: llama3.2}}")
+    with OllamaServer() as server, ragistry.open_workspace(root, ollama_host=server.url) as workspace:
         server.answers.append(json.dumps({"collection": "rain"}))
-        settings = {"generate_model": "llama3.2", "ollama_host": server.url}
-        with ragistry.open_workspace(root, **settings) as workspace:
-            assert isinstance(workspace.generator, OllamaGenerator)
-            assert workspace.origins["generate_model"] == "argument"
-            assert server.requests == [], "a model that nobody uses is not asked"
-            [found] = workspace.search("green tea", technique="picked").documents
+        assert list(workspace.models.generators) == ["writer"]
+        assert server.requests == [], "a model that is not used is not asked"
+        [found] = workspace.search("green tea", technique="picked").documents
         assert found.metadata["collection"] == "rain", "the model decides"
-        assert {body["model"] for body in server.asked("/api/generate") + server.asked("/api/chat")} == {"llama3.2"}
+        assert [body["model"] for body in server.asked("/api/chat")] == ["llama3.2"]
 
 
-def test_a_model_that_the_server_does_not_have_is_told_with_those_that_it_has(root: Path) -> None:
-    with (
-        OllamaServer() as server,
-        ragistry.open_workspace(root, generate_model="nothing", ollama_host=server.url) as workspace,
-        pytest.raises(ModelNotFoundError, match="'nothing'.*llama3.2"),
-    ):
-        workspace.search("green tea", technique="picked")
-
-
-def test_rerank_url_is_asked_by_the_techniques_that_take_a_reranker(root: Path) -> None:
-    documents = root / "config" / "documents.yaml"
-    with OpenAIServer() as server:
-        documents.write_text(f"rerank_url: {server.url}\n{documents.read_text(encoding='utf-8')}", encoding="utf-8")
+def test_an_entry_names_one_of_several_models(root: Path) -> None:
+    techniques = root / "config" / "techniques.yaml"
+    with OpenAIServer() as one, OpenAIServer() as two:
+        models(root, f"rerankers: {{one: {{use: tei, url: '{one.url}'}}, two: {{use: tei, url: '{two.url}'}}}}")
+        with (
+            ragistry.open_workspace(root) as workspace,
+            pytest.raises(ConfigError, match="'judged' needs a reranker; .*`reranker: NAME`.*'one', 'two'"),
+        ):
+            workspace.technique("judged")
+        techniques.write_text(
+            TECHNIQUES.replace('Judged", base: naive', 'Judged", base: naive, reranker: two'), encoding="utf-8"
+        )
         with ragistry.open_workspace(root) as workspace:
-            assert isinstance(workspace.reranker, TEIReranker)
-            assert workspace.origins["rerank_url"].endswith("documents.yaml:1")
-            found = workspace.search("green tea", technique="judged").documents
-        [asked] = server.asked("/rerank")
-    assert sorted(asked["texts"]) == sorted(document.content for document in found)
-    assert len(found) == 2
+            assert len(workspace.search("green tea", technique="judged").documents) == 2
+            assert len(workspace.technique_over(workspace.store, "judged").retrieve("green tea")) == 2
+        assert (len(one.asked("/rerank")), len(two.asked("/rerank"))) == (0, 2)
+        techniques.write_text(
+            TECHNIQUES.replace('Judged", base: naive', 'Judged", base: naive, reranker: tow'), encoding="utf-8"
+        )
+        with pytest.raises(InvalidConfigError, match=r"techniques.yaml:4: .*'tow'; did you mean 'two'\?"):
+            ragistry.open_workspace(root)
 
 
-@pytest.mark.parametrize("url", ["tei:8080", "http://127.0.0.1:9"])
-def test_a_reranker_that_cannot_be_reached_is_told_with_its_address(root: Path, url: str) -> None:
+def test_a_server_without_the_model_is_reported_with_those_that_it_has(root: Path) -> None:
+    with OllamaServer() as server:
+        models(root, f"generators: {{writer: {{use: ollama, model: nothing, url: '{server.url}'}}}}")
+        with (
+            ragistry.open_workspace(root) as workspace,
+            pytest.raises(ModelNotFoundError, match="'nothing'.*llama3.2"),
+        ):
+            workspace.search("green tea", technique="picked")
+
+
+def test_a_reranker_that_cannot_be_reached_is_reported_with_its_address(root: Path) -> None:
+    models(root, "rerankers: {tei: {use: tei, url: 'http://127.0.0.1:9'}}")
     with (
-        ragistry.open_workspace(root, rerank_url=url) as workspace,
-        pytest.raises(ModelConnectionError, match=f"{url} cannot be reached .*start it, or correct its address"),
+        ragistry.open_workspace(root) as workspace,
+        pytest.raises(ModelConnectionError, match=r"http://127.0.0.1:9 cannot be reached .*correct its address"),
     ):
         workspace.search("green tea", technique="judged")
 
 
-def test_a_technique_over_another_store_has_the_models_too(root: Path) -> None:
-    with OpenAIServer() as server, ragistry.open_workspace(root, rerank_url=server.url) as workspace:
-        judged = workspace.technique_over(workspace.store, "judged")
-        assert len(judged.retrieve("green tea")) == 2
-        assert len(server.asked("/rerank")) == 1
+def test_mistakes_in_all_files_are_reported_together(root: Path) -> None:
+    models(root, "generators:\n  a: {use: olama}\n")
+    (root / "config" / "techniques.yaml").write_text("techniques:\n  naive: {use: naiv, generator: a}\n")
+    with pytest.raises(InvalidConfigError, match=r"(?s)2 problems:.*models.yaml:2: .*techniques.yaml:2: ") as raised:
+        ragistry.open_workspace(root)
+    assert "no generator" not in str(raised.value), "what follows from another mistake is not one"
 
 
 @pytest.mark.parametrize(
@@ -131,23 +141,22 @@ def test_what_is_wrong_with_an_embedder_is_told_at_its_own_setting(
 KEY = "sk-very-secret"
 
 
-def test_a_server_that_wants_a_key_gets_the_one_of_its_own(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    documents = root / "config" / "documents.yaml"
+def test_a_server_that_wants_a_key_gets_its_own(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RAGISTRY_EMBED_API_KEY", f"{KEY}\n")
     with OpenAIServer(api_key=KEY) as server, OpenAIServer(api_key=f"{KEY}-too") as ranking:
-        collections = documents.read_text(encoding="utf-8")
-        settings = f"embed_model: tei\nembed_url: {server.url}\nrerank_url: {ranking.url}\n"
-        documents.write_text(settings + collections, encoding="utf-8")
-        monkeypatch.setenv("RAGISTRY_EMBED_API_KEY", f"{KEY}\n")
-        with ragistry.open_workspace(root, rerank_api_key=f"{KEY}-too", data_dir="other") as workspace:
+        models(root, f"rerankers: {{tei: {{use: tei, url: '{ranking.url}', api_key: '${{RANK_KEY}}'}}}}")
+        settings = {"embed_model": "tei", "embed_url": server.url, "data_dir": "other"}
+        monkeypatch.setenv("RANK_KEY", f"{KEY}-too\n")
+        with ragistry.open_workspace(root, **settings) as workspace:
             assert workspace.embedder.fingerprint.model == server.model
-            assert len(workspace.reranker.rerank("tea", ["green tea", "rain"])) == 2
-            assert workspace.origins["embed_api_key"] == "environment RAGISTRY_EMBED_API_KEY"
+            assert len(workspace.models.rerankers["tei"].rerank("tea", ["green tea", "rain"])) == 2
             said = f"{workspace.settings!r} {workspace.settings.model_dump(mode='json')}"
+        monkeypatch.setenv("RANK_KEY", f"{KEY}!")
         with (
-            ragistry.open_workspace(root, rerank_api_key=f"{KEY}!", data_dir="other") as workspace,
+            ragistry.open_workspace(root, **settings) as workspace,
             pytest.raises(ModelError, match="answered 401.*; give it an API key that it takes") as refused,
         ):
-            workspace.reranker.rerank("tea", ["green tea"])
+            workspace.models.rerankers["tei"].rerank("tea", ["green tea"])
         assert KEY not in said + str(refused.value)
 
 
@@ -161,7 +170,7 @@ def test_a_server_that_wants_a_key_is_not_said_to_be_silent(root: Path) -> None:
                 workspace.embedder.embed(["tea"])
 
 
-@pytest.mark.parametrize("name", ["embed_api_key", "rerank_api_key", "chroma_api_key"])
+@pytest.mark.parametrize("name", ["embed_api_key", "chroma_api_key"])
 def test_a_key_that_cannot_be_sent_is_refused_without_being_shown(root: Path, name: str) -> None:
     with pytest.raises(InvalidConfigError, match=f"argument: {name}: must be ASCII") as refused:
         ragistry.open_workspace(root, **{name: f"{KEY}\nx"})

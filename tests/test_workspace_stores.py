@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ragistry import Workspace, open_workspace
-from ragistry.config.settings import resolve
+from ragistry.config.resolve import resolve
 from ragistry.errors import ConfigError, InvalidConfigError, StoreLockedError
 from ragistry.evaluation import compare, read_library
 from ragistry.testing.chroma_server import ChromaServer, chroma_server

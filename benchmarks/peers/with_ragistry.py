@@ -24,6 +24,9 @@ class ReadyEmbedder:
         self.ready = ready
         self.fingerprint = EmbedderFingerprint("ready", "ready", "", len(next(iter(ready.vectors.values()))))
 
+    def count_tokens(self, texts: Sequence[str]) -> list[int]:
+        return [len(text.split()) for text in texts]
+
     def embed(self, texts: Sequence[str], *, role: Role = "document") -> Any:  # noqa: ARG002
         return self.ready.rows(texts)
 

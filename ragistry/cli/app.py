@@ -106,7 +106,8 @@ def run() -> None:
     except RagistryError as error:
         if debug:
             raise
-        error_line(str(error))
+        note = _technique_note(error)
+        error_line(f"{error} ({note})" if note else str(error))
         sys.exit(1)
     except Exception as error:
         told = _of_technique(error) or (_of_system(error) if isinstance(error, OSError) else None)
@@ -118,8 +119,13 @@ def run() -> None:
 
 def _of_technique(error: Exception) -> str | None:
     """What a technique of the user's raised, and which it was."""
-    technique = next((note for note in getattr(error, "__notes__", ()) if note.startswith("technique ")), None)
-    return technique and " ".join(f"{technique}: {type(error).__name__}: {error}".split())
+    note = _technique_note(error)
+    return note and " ".join(f"{note}: {type(error).__name__}: {error}".split())
+
+
+def _technique_note(error: Exception) -> str | None:
+    """Which technique failed, and at which line of the user's; the innermost, of techniques that build on another."""
+    return next((note for note in getattr(error, "__notes__", ()) if note.startswith("technique ")), None)
 
 
 def _of_system(error: OSError) -> str:

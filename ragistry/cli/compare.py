@@ -136,7 +136,7 @@ def compare(
 
 def _fitting(workspace: Workspace, library: bool) -> list[str]:
     """Every technique of the workspace; without a library none that chooses between its collections."""
-    from ragistry.techniques.shape import wanted_resources
+    from ragistry.techniques.classes import wanted_resources
 
     names = workspace.registry.names()
     asking = [name for name in names if "library" in wanted_resources(workspace.registry.technique_class(name))]

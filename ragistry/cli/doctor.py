@@ -9,7 +9,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
+from itertools import islice
 from pathlib import Path
+from time import perf_counter
 from typing import TYPE_CHECKING, Literal
 
 import typer
@@ -17,16 +19,20 @@ import typer
 from ragistry.cli.collections import orphans
 from ragistry.cli.options import DebugOption, JsonOption, WorkspaceOption
 from ragistry.cli.output import console, print_json
-from ragistry.errors import RagistryError
+from ragistry.errors import ModelError, RagistryError
+from ragistry.utils.shown import one_line
 from ragistry.utils.suggest import listed
 from ragistry.utils.wording import agreeing, numbered
 
 if TYPE_CHECKING:
     from ragistry.library.archive_technique import ArchiveTechnique
+    from ragistry.models.registry import Models
     from ragistry.protocols import LibraryStore
     from ragistry.workspace import Workspace
 
 PACKAGES = ("chromadb", "onnxruntime", "tokenizers", "numpy", "pocketflow", "pypdfium2", "pydantic")
+CHUNKS_READ = 500
+"""Chunks of a collection from which samples of its language are taken."""
 State = Literal["ok", "off", "warning", "failed"]
 
 
@@ -47,7 +53,7 @@ def doctor(
     as_json: JsonOption = False,
     debug: DebugOption = False,  # noqa: ARG001, read from the command line by `run`
 ) -> None:
-    """Try the configuration, the model, the store and Ollama. Exit code 1 where something that is needed fails."""
+    """Try the configuration, the models, the store and Ollama. Exit code 1 where something that is needed fails."""
     findings = [_versions(), *_variables(), *_try_workspace(workspace)]
     if as_json:
         print_json({"findings": [{"name": f.name, "state": f.state, "detail": f.detail} for f in findings]})
@@ -68,7 +74,7 @@ def _versions() -> Finding:
 
 
 def _variables() -> list[Finding]:
-    from ragistry.config.settings import unknown_variables
+    from ragistry.config.resolve import unknown_variables
 
     return [Finding("environment", "warning", said) for said in unknown_variables(os.environ)]
 
@@ -81,18 +87,20 @@ def _try_workspace(path: Path) -> list[Finding]:
     except RagistryError as error:
         return [Finding("configuration", "failed", str(error))]
     with opened:
-        model = _try("model", lambda: _embed(opened))
+        model = _try("model", partial(_timed, lambda: _embed(opened)))
         store = _store(opened, with_model=model.state == "ok")
         return [
             Finding("configuration", "ok", f"{opened.root.resolve()}"),
             *_techniques(opened, with_store=store.state == "ok"),
             model,
+            *_models(opened),
             store,
             *_repositories(opened, with_model=model.state == "ok"),
             *_archives(opened),
             *_names(opened),
             *(_orphaned(opened) if store.state != "off" else ()),
             *(_gone(opened) if store.state == "ok" else ()),
+            *(_languages(opened) if store.state == "ok" else ()),
             _ollama(opened),
         ]
 
@@ -102,6 +110,41 @@ def _try(name: str, check: Callable[[], str]) -> Finding:
         return Finding(name, "ok", check())
     except (RagistryError, OSError) as error:
         return Finding(name, "failed", str(error))
+
+
+def _timed(check: Callable[[], str]) -> str:
+    start = perf_counter()
+    return f"{check()} ({(perf_counter() - start) * 1000:,.0f} ms)"
+
+
+def _models(opened: Workspace) -> list[Finding]:
+    """Each generator and reranker of models.yaml, asked once."""
+    models = opened.models
+    return [
+        *(_answer(f"generator {name}", partial(_generate, models, name)) for name in models.generators),
+        *(_answer(f"reranker {name}", partial(_rerank, models, name)) for name in models.rerankers),
+    ]
+
+
+def _answer(name: str, ask: Callable[[], str]) -> Finding:
+    try:
+        return _try(name, partial(_timed, ask))
+    except Exception as error:  # noqa: BLE001, the class may be the user's own and raise anything
+        return Finding(name, "failed", f"raised {type(error).__name__}: {one_line(str(error))}")
+
+
+def _generate(models: Models, name: str) -> str:
+    answer = models.generators[name].generate("Answer with one word: what is the capital of France?")
+    if not answer.strip():
+        raise ModelError("the answer is empty; allow it more tokens, or look into the log of its server")
+    return f"answers {one_line(answer, 40)!r}"
+
+
+def _rerank(models: Models, name: str) -> str:
+    scores = models.rerankers[name].rerank("the capital of France", ["Paris", "tea"])
+    if len(scores) != 2:
+        raise ModelError(f"asked for 2 scores, got {scores!r:.100}")
+    return "answers"
 
 
 def _embed(opened: Workspace) -> str:
@@ -147,14 +190,32 @@ def _techniques(opened: Workspace, *, with_store: bool) -> list[Finding]:
     working = ", ".join(name for name in registry.names() if name not in failed)
     broken = "; ".join(registry.broken.values())
     words = "" if registry.searches_words else " (the store does not search words)"
-    told = broken or f"{working}; by default {registry.default}{words}"
+    detail = broken or f"{working}; by default {registry.default}{words}"
     return [
-        Finding("techniques", "failed" if broken else "ok", told),
+        Finding("techniques", "failed" if broken else "ok", detail),
         *(
             Finding(", ".join(names), "failed" if registry.default in names else "warning", reason)
             for reason, names in reasons.items()
         ),
     ]
+
+
+def _languages(opened: Workspace) -> list[Finding]:
+    """Where the texts of a collection suit neither the embedding model nor the setting ``language``."""
+    from ragistry.models.known import is_english
+    from ragistry.utils.detection import detect_language, language_warnings
+
+    findings, model = [], opened.embedder.fingerprint.model
+    for collection in sorted({info.collection for info in opened.store.sources()}):
+        samples = islice(opened.store.scan({"collection": collection}), CHUNKS_READ)
+        said = language_warnings(
+            detect_language([chunk.content for chunk in samples]),
+            language=opened.settings.language,
+            embed_model=model,
+            english_model=is_english(model),
+        )
+        findings += [Finding(f"language of {collection}", "warning", line) for line in said]
+    return findings
 
 
 def _repositories(opened: Workspace, *, with_model: bool) -> list[Finding]:
@@ -209,7 +270,7 @@ def _ask(archive: ArchiveTechnique) -> str:
 
 
 def _orphaned(opened: Workspace) -> list[Finding]:
-    """A store that cannot be read is told already."""
+    """A store that cannot be read is reported already."""
     try:
         return [Finding("orphaned", "warning", f"{name!r}: {remedy}") for name, remedy in orphans(opened).items()]
     except RagistryError:
@@ -235,7 +296,7 @@ def _gone(opened: Workspace) -> list[Finding]:
 
 
 def _ollama(opened: Workspace) -> Finding:
-    from ragistry.models.choose import uses_ollama
+    from ragistry.models.registry import uses_ollama
     from ragistry.ollama.client import OllamaClient
 
     try:

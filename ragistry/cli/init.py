@@ -12,7 +12,7 @@ from ragistry.cli.options import DebugOption, JsonOption
 from ragistry.cli.options import path as given_path
 from ragistry.cli.output import console, print_json
 
-FILES = ("techniques.yaml", "documents.yaml", "vector_stores.yaml")
+FILES = ("techniques.yaml", "documents.yaml", "vector_stores.yaml", "models.yaml")
 
 
 def init(
@@ -58,9 +58,13 @@ def _schema_name(file: str) -> str:
 
 
 def _schemas() -> dict[str, dict[str, object]]:
-    """JSON Schemas of the three files, by which editors complete and check them."""
-    from ragistry.config.settings import FILES as MODELS
-    from ragistry.techniques.schema import techniques_schema
+    """JSON Schemas of the files, by which editors complete and check them."""
+    from pydantic import BaseModel
 
-    schemas = {_schema_name(name): model.model_json_schema() for name, model in MODELS.items()}
+    from ragistry.config.files import FILES as SETTINGS
+    from ragistry.config.models import MODELS_FILE, ModelsFile
+    from ragistry.techniques.classes import techniques_schema
+
+    files: dict[str, type[BaseModel]] = {**SETTINGS, MODELS_FILE: ModelsFile}
+    schemas = {_schema_name(name): model.model_json_schema() for name, model in files.items()}
     return schemas | {"techniques.schema.json": techniques_schema()}

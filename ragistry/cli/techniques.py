@@ -22,11 +22,11 @@ def techniques(
     debug: DebugOption = False,  # noqa: ARG001, read from the command line by `run`
 ) -> None:
     """List the techniques of this workspace with what each does."""
-    from ragistry.techniques.catalogue import broken_plugins
+    from ragistry.techniques.classes import broken_plugins
 
     refuse_together(context, "schema", "available")
     if schema:
-        from ragistry.techniques.schema import techniques_schema
+        from ragistry.techniques.classes import techniques_schema
 
         print_json(techniques_schema())
         return
@@ -41,7 +41,7 @@ def techniques(
 
 
 def _configured(workspace: Path, broken: dict[str, str]) -> list[dict[str, Any]]:
-    from ragistry.techniques.schema import first_sentence
+    from ragistry.techniques.classes import first_sentence
     from ragistry.workspace import open_workspace
 
     with open_workspace(workspace) as opened:
@@ -61,8 +61,7 @@ def _configured(workspace: Path, broken: dict[str, str]) -> list[dict[str, Any]]
 
 
 def _available(broken: dict[str, str]) -> list[dict[str, Any]]:
-    from ragistry.techniques.catalogue import find_class, offers
-    from ragistry.techniques.schema import first_sentence
+    from ragistry.techniques.classes import find_class, first_sentence, offers
 
     return [
         {"name": name, "from": offer.distribution, "description": first_sentence(find_class(name))}

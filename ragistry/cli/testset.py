@@ -167,7 +167,7 @@ def _sources(folder: Path | None, collection: str | None, workspace: Path) -> li
 
 
 def _generator(model: str, workspace: Path) -> OllamaGenerator:
-    from ragistry.config.settings import resolve
+    from ragistry.config.resolve import resolve
     from ragistry.ollama.client import OllamaClient
     from ragistry.ollama.generator import OllamaGenerator
 

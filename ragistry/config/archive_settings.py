@@ -39,7 +39,7 @@ def checked_url(url: str) -> str:
 
 
 def _as_path_segment(name: str) -> str:
-    """Tenant and database stand in the paths that a Chroma server is asked for, and must not lead elsewhere."""
+    """Tenant and database are parts of the paths of a Chroma server, and must not lead elsewhere."""
     if not name or name in (".", "..") or not name.isprintable() or set(name) & set("/\\?#% "):
         raise ValueError(f"{name!r} cannot be the name of a tenant or database; use letters, digits, '_', '-' and '.'")
     return name
@@ -52,7 +52,7 @@ Seconds = Annotated[float, Field(gt=0, le=LONGEST_WAIT, allow_inf_nan=False)]
 
 
 class ArchiveSettings(BaseModel):
-    """Each setting stands under the name of its variable, with what serves where that is not set."""
+    """Each setting with its environment variable as alias, and the default."""
 
     model_config = ConfigDict(
         frozen=True, extra="ignore", validate_by_name=True, validate_by_alias=True, hide_input_in_errors=True

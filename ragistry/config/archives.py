@@ -1,4 +1,4 @@
-"""What describes an archive: a collection of a remote Chroma server that somebody else fills."""
+"""What describes an archive: a collection of a remote Chroma server that another program fills."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NONE = "(none of these)"
 Name = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 CollectionName = Annotated[str, StringConstraints(pattern=r"^[a-zA-Z0-9][a-zA-Z0-9._-]{1,510}[a-zA-Z0-9]$")]
 OptionalURL = Annotated[ServerURL | None, BeforeValidator(lambda url: None if url == "" else url)]
-"""A form that is sent with an empty field has none, as an empty variable is one that is not set."""
+"""An empty field of a form means that nothing is set, as an empty variable does."""
 
 Text = Annotated[str, BeforeValidator(lambda text: "" if text is None else text)]
 """What a form, or a key of YAML with nothing after it, leaves empty comes as null."""
@@ -33,7 +33,7 @@ class RagArchiveConfig(BaseModel):
     """One archive: a collection of a Chroma server, and the model that its vectors come from.
 
     What is None is as the environment says (`ArchiveSettings`). Unknown keys are refused: a misspelt ``tenant`` would
-    search that of somebody else.
+    search that of another tenant.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)

@@ -10,11 +10,10 @@ from filelock import FileLock, Timeout
 from pydantic import ValidationError
 
 from ragistry.config import yaml_edits
-from ragistry.config.files import NAME_RULE, CollectionEntry, DocumentsFile
+from ragistry.config.files import NAME_RULE, CollectionEntry, DocumentsFile, read_file
 from ragistry.config.problems import Problems, explain
-from ragistry.config.replacing import remedy, replace_text, sweep
-from ragistry.config.settings import CONFIG_FOLDER, DEFAULTS, check_topic
-from ragistry.config.yaml_file import read_yaml
+from ragistry.config.replacing import remedy, replace_text
+from ragistry.config.settings import CONFIG_FOLDER, DEFAULTS
 from ragistry.errors import (
     CollectionAlreadyExistsError,
     CollectionNotFoundError,
@@ -46,7 +45,7 @@ class CollectionsFile:
         self._read: tuple[Version | None, list[CollectionEntry]] = (None, [])
 
     def version(self) -> Version | None:
-        """What is another after every change of the file; None where there is no file."""
+        """Changes with every change of the file; None without a file."""
         try:
             status = self.path.stat()
         except FileNotFoundError:
@@ -54,7 +53,7 @@ class CollectionsFile:
         return status.st_ino, status.st_mtime_ns, status.st_size
 
     def entries(self) -> list[CollectionEntry]:
-        """The collections in the file's order; none where there is no file. Read again only after a change."""
+        """The collections in the file's order; empty without a file. Read again only after a change."""
         version, known = self.version(), self._read
         if known[0] != version:
             self._read = known = (version, self._parse() if version else [])
@@ -66,9 +65,9 @@ class CollectionsFile:
 
     @contextmanager
     def kept(self, name: str) -> Iterator[CollectionEntry]:
-        """A block that writes to a collection, which no edit by this program takes away or renames meanwhile.
+        """A block that writes to a collection; this program does not remove or rename it before the block ends.
 
-        Raises `CollectionNotFoundError`, also at the end of the block where somebody took it out by hand.
+        Raises `CollectionNotFoundError`, also at the end of the block if it was removed by hand.
         """
         with self.unedited():
             yield self.entry(name)
@@ -76,9 +75,9 @@ class CollectionsFile:
 
     @contextmanager
     def unedited(self) -> Iterator[None]:
-        """A block during which this program does not edit the file. Where it cannot be written, nobody is waited for.
+        """A block during which this program does not edit the file; in a folder that cannot be written, nothing does.
 
-        Raises `ConfigError` where others keep it for longer than `LOCK_TIMEOUT`.
+        Raises `ConfigError` where other processes keep it for longer than `LOCK_TIMEOUT`.
         """
         with ExitStack() as stack:
             try:
@@ -90,7 +89,7 @@ class CollectionsFile:
             yield
 
     def add(self, name: str, description: str = "", display_name: str | None = None) -> CollectionEntry:
-        """Write one more collection, in a file that is made where there is none.
+        """Add a collection; makes the file if it is missing.
 
         Raises `CollectionAlreadyExistsError`, `InvalidCollectionNameError`.
         """
@@ -130,24 +129,19 @@ class CollectionsFile:
         self._edit(change, before)
 
     def end_rename(self, name: str) -> None:
-        """Take ``formerly`` out: no chunk has the old name any more."""
+        """Remove ``formerly``: every chunk has the new name."""
         self._edit(lambda text: yaml_edits.with_fields(text, self._index(name), {"formerly": None}))
 
     def remove(self, name: str, before: Callable[[], object]) -> None:
-        """Take a collection out, after ``before`` was called, when nothing but the write itself is left to fail."""
+        """Remove a collection, after ``before`` was called, when nothing but the write itself is left to fail."""
         self._edit(lambda text: yaml_edits.without_entry(text, self._index(name)), before)
 
     def _parse(self) -> list[CollectionEntry]:
-        """Of a file that is right as a whole: a misspelt ``collections`` would be a library without any."""
-        file, problems = read_yaml(self.path), Problems()
-        entries: list[CollectionEntry] = []
-        check_topic(file, problems)
-        try:
-            entries = DocumentsFile.model_validate(file.data).collections
-        except ValidationError as error:
-            problems.add_validation(file, [], DocumentsFile, error)
+        """Of a file that is valid as a whole: a misspelt ``collections`` would be a library without any."""
+        problems = Problems()
+        _, content = read_file(self.path, DocumentsFile, problems)
         problems.report()
-        return entries
+        return content.collections if content is not None else []
 
     def _index(self, name: str) -> int:
         known = [entry.name for entry in self.entries()]
@@ -169,20 +163,19 @@ class CollectionsFile:
         self._check_free_elsewhere(name)
 
     def _edit(self, change: Callable[[str], str], before: Callable[[], object] = lambda: None) -> None:
-        """Put what ``change`` makes of the text in its place, alone among those who edit it with this program.
+        """Replace the text by what ``change`` makes of it; one edit by this program at a time.
 
-        Whoever saves the file from an editor meanwhile is not overwritten: the change is made to what they wrote.
+        If an editor saves the file during the edit, the change is made again, to the text that it saved.
         """
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             with self._lock():
                 done = False
                 while not done:
-                    version, _ = self.version(), self.entries()  # whose reader tells what is wrong with the file
+                    version, _ = self.version(), self.entries()  # raises for a file that is not valid
                     text = change(self._text())
                     before()
                     done = version == self.version()
-                sweep(self.path)
                 replace_text(self.path, text)
         except RagistryError:
             raise  # some are also OSError
@@ -198,7 +191,7 @@ class CollectionsFile:
 
     def _in_use(self) -> ConfigError:
         return ConfigError(
-            f"{str(self.path)!r} is kept by another process, which edits it or writes to a collection; try again"
+            f"{str(self.path)!r} is locked by another process, which edits it or writes to a collection; try again"
         )
 
     def _text(self) -> str:

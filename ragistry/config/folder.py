@@ -6,10 +6,11 @@ import os
 import shlex
 from pathlib import Path
 
-from ragistry.config.settings import CONFIG_FOLDER, FILES, LOCAL, Settings
+from ragistry.config.files import FILES
+from ragistry.config.settings import CONFIG_FOLDER, LOCAL, Settings
 from ragistry.errors import ConfigError
 
-CONFIGURATION = (*FILES, "techniques.yaml")
+CONFIGURATION = (*FILES, "techniques.yaml", "models.yaml")
 
 
 def folder_of(root: Path, folder: str) -> Path:

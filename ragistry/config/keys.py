@@ -8,10 +8,10 @@ from pydantic import AfterValidator, SecretStr
 
 
 def _sendable(key: SecretStr) -> SecretStr:
-    """Without the end of a line around it; told now, for who sends it would show it in the message."""
+    """Without line ends around it; checked here, because an HTTP client would show the key in its message."""
     text = key.get_secret_value().strip()
     if not all(" " <= character <= "~" for character in text):
-        raise ValueError("must be ASCII characters on one line; copy the key anew")
+        raise ValueError("must be ASCII characters on one line; copy the key again")
     return SecretStr(text)
 
 
@@ -19,5 +19,5 @@ Key = Annotated[SecretStr, AfterValidator(_sendable)]
 
 
 def text_of(key: SecretStr | None) -> str | None:
-    """The key itself, for who sends it."""
+    """The key itself, to send it."""
     return None if key is None else key.get_secret_value()

@@ -1,4 +1,4 @@
-"""Numbers of a configuration: true is none, though Python counts it as 1."""
+"""Numbers of a configuration: true is not one, though Python counts it as 1."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ def _no_truth(value: Any) -> Any:
     return value
 
 
-Whole = Annotated[int, BeforeValidator(_no_truth)]
-Number = Annotated[float, BeforeValidator(_no_truth)]
-WholeOrNone = Annotated[int | None, BeforeValidator(_no_truth)]
-NumberOrNone = Annotated[float | None, BeforeValidator(_no_truth)]
+not_bool = BeforeValidator(_no_truth)
+Whole = Annotated[int, not_bool]
+Number = Annotated[float, not_bool]
+WholeOrNone = Annotated[int | None, not_bool]
+NumberOrNone = Annotated[float | None, not_bool]
 """With None outside, so that bounds of the field get into its JSON Schema."""

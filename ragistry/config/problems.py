@@ -1,4 +1,4 @@
-"""All that is wrong with the configuration, told at once and each with its place."""
+"""Everything that is wrong with the configuration, reported at once, each with its place."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Problems:
 
 
 def _model_at(model: type[BaseModel], path: Sequence[str | int]) -> type[BaseModel]:
-    """The model of the mapping at ``path``; the outer one where it has none of its own."""
+    """The model of the mapping at ``path``; the outer one if it has no model."""
     for key in path:
         field = model.model_fields.get(str(key))
         inner = [] if field is None else [field.annotation, *get_args(field.annotation)]

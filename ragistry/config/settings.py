@@ -1,198 +1,169 @@
-"""Every setting with its value and where the value came from: argument > environment > file > default."""
+"""Every setting, declared once: its type, default and description, and where it may be set."""
 
 from __future__ import annotations
 
-import logging
-import os
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
+)
 
 from ragistry.config.archive_settings import Seconds, Segment
 from ragistry.config.archives import Archives
-from ragistry.config.files import DocumentsFile, ExtractionLimits, Language, Overlap, Size, Strict, VectorStoresFile
 from ragistry.config.keys import Key
-from ragistry.config.numbers import Whole
-from ragistry.config.problems import Problems, explain
-from ragistry.config.yaml_file import YamlFile, read_yaml
+from ragistry.config.numbers import Number, Whole, not_bool
 from ragistry.errors import InvalidConfigError
-from ragistry.utils.shown import shown
-from ragistry.utils.suggest import did_you_mean
-from ragistry.utils.urls import public_url
-
-log = logging.getLogger(__name__)
+from ragistry.utils.languages import AUTO, canonical_language
 
 CONFIG_FOLDER = "config"
+DEFAULTS = Path(__file__).parent / "defaults"
 LOCAL, CHROMA = "local", "chroma"
 """The stores that a setting can mean without ``store:``."""
-DEFAULTS = Path(__file__).parent / "defaults"
-FILES: dict[str, type[Strict]] = {"documents.yaml": DocumentsFile, "vector_stores.yaml": VectorStoresFile}
+PREFIX = "RAGISTRY_"
+
+
+class Strict(BaseModel):
+    """An unknown setting is an error."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where a setting may come from besides an argument: variables, then keys of files; the first that is set wins.
+
+    A key begins with the name of its file: ``("documents.yaml", "n_results")``.
+    """
+
+    variables: tuple[str, ...]
+    keys: tuple[tuple[str, ...], ...]
+
+
+def _setting(default: Any, description: str, *keys: str, also: str = "", variable: bool = True, **checks: Any) -> Any:
+    """A field of `Settings` with its `Source`.
+
+    ``keys``: ``documents.n_results`` is ``n_results`` in documents.yaml. ``also``: a variable of another program,
+    besides ``RAGISTRY_`` and the name of the setting; ``variable``: False for what a variable cannot hold.
+    """
+    variables = (f"{PREFIX}*" if variable else "", also)
+    split = [key.split(".") for key in keys]
+    field = Field(default=default, description=description, **checks)
+    field.metadata.append(
+        Source(tuple(filter(None, variables)), tuple((f"{file}.yaml", *rest) for file, *rest in split))
+    )
+    return field
+
+
+def _document(default: Any, description: str, *keys: str, **more: Any) -> Any:
+    """A setting of documents.yaml, by its own name."""
+    return _setting(default, description, "documents.*", *keys, **more)
+
+
+def _server(default: Any, description: str, key: str, **more: Any) -> Any:
+    """A setting of a ChromaDB server: in the section of the store, or in the older one."""
+    return _setting(default, description, f"vector_stores.store.{key}", f"vector_stores.chromadb.{key}", **more)
+
+
+def _one_complaint(value: Any, handler: ValidatorFunctionWrapHandler) -> Any:
+    """One complaint for what is neither a number nor auto, in place of one for each."""
+    try:
+        return handler(value)
+    except ValidationError as error:
+        raise ValueError(f"write a number of characters, 1,000,000 at most, or auto; got {value!r}") from error
+
+
+def _known(language: str) -> str:
+    """The language as it is written. Raises `ConfigError` for one that is not known."""
+    if language.casefold() == AUTO:
+        return AUTO
+    canonical_language(language)
+    return language
+
+
+Size = Annotated[Annotated[int, Field(ge=1, le=1_000_000), not_bool] | Literal["auto"], WrapValidator(_one_complaint)]
+Overlap = Annotated[
+    Annotated[int, Field(ge=0, le=1_000_000), not_bool] | Literal["auto"], WrapValidator(_one_complaint)
+]
+Language = Annotated[str, AfterValidator(_known)]
+
+
+class ExtractionLimits(Strict):
+    """What one file may cost before it is given up."""
+
+    seconds: Number = Field(default=60, gt=0, description="time to read one file")
+    pages: Whole = Field(default=5_000, ge=1, description="pages of one PDF")
+    megabytes: Whole = Field(default=200, ge=1, description="size of one file")
+    characters: Whole = Field(default=50_000_000, ge=1, description="text of one PDF")
+    memory: Whole = Field(default=1_000_000_000, ge=1, description="bytes of memory to read a PDF")
 
 
 class Settings(Strict):
     """The resolved settings of a workspace. Relative paths are relative to the workspace's folder."""
 
-    data_dir: str = Field(default=".ragistry", description="folder of everything that is stored")
-    embed_model: str = Field(default="minilm", description="minilm, a model of Ollama, tei, or openai:MODEL")
-    embed_url: str | None = Field(default=None, description="address of a TEI or OpenAI-compatible server")
-    embed_api_key: Key | None = Field(default=None, description="sent to that server as `Authorization: Bearer`")
-    ollama_host: str | None = Field(default=None, description="address of Ollama")
-    generate_model: str | None = Field(default=None, description="a model of Ollama, for techniques that ask one")
-    rerank_url: str | None = Field(default=None, description="address of a TEI server with a reranker")
-    rerank_api_key: Key | None = Field(default=None, description="sent to that server as `Authorization: Bearer`")
-    chunk_size: Size = "auto"
-    chunk_overlap: Overlap = "auto"
-    n_results: Whole = Field(default=5, ge=1, le=1_000)
-    language: Language = Field(default="english", description="of the words of the documents; none: no stemming")
-    pdf_engine: Literal["pypdfium2", "pypdf"] = "pypdfium2"
-    limits: ExtractionLimits = ExtractionLimits()
-    store: str = Field(default=LOCAL, description="local, chroma, the name of an installed store, or module:Class")
-    collection: str = Field(
-        default="collective.documents", description="name of the Chroma collection that holds the library"
+    # First, because it decides whether the other keys of its section are settings of ours.
+    store: str = _setting(
+        LOCAL, "local, chroma, the name of an installed store, or module:Class", "vector_stores.store.use"
     )
-    chroma_path: str | None = Field(
-        default=None, min_length=1, description="folder of a ChromaDB database; default for chroma: data_dir/chroma"
+    data_dir: str = _setting(".ragistry", "folder of everything that is stored")
+    embed_model: str = _document("minilm", "minilm, multilingual, a model of Ollama, tei, or openai:MODEL")
+    embed_url: str | None = _document(
+        None, "address of a TEI or OpenAI-compatible server", also="DOCPROC_TEI_EMBEDDINGS_URL"
     )
-    chroma_host: str | None = Field(
-        default=None, min_length=1, description="a ChromaDB server: a name, an address or a URL"
+    embed_api_key: Key | None = _setting(None, "sent to that server as `Authorization: Bearer`")
+    ollama_host: str | None = _setting(None, "address of Ollama", also="OLLAMA_HOST")
+    chunk_size: Size = _document("auto", "characters of a chunk at most; auto: what the embedder takes in")
+    chunk_overlap: Overlap = _document("auto", "characters that adjacent chunks share at most")
+    n_results: Whole = _document(5, "default number of results", ge=1, le=1_000)
+    language: Language = _document(
+        "english", "of the words of the documents; auto: each collection by its own language; none: no stemming"
     )
-    chroma_port: Whole = Field(default=8000, ge=1, le=65_535)
-    chroma_ssl: bool = False
-    chroma_api_key: Key | None = None
-    chroma_tenant: Segment = "default_tenant"
-    chroma_database: Segment = "default_database"
-    chroma_timeout: Seconds = 30
-    archives: Archives = Field(default=[], description="collections of other Chroma servers, to route queries to")
+    index_headings: bool = _document(True, "search title, section and heading path with the text of a chunk")
+    pdf_engine: Literal["pypdfium2", "pypdf"] = _document("pypdfium2", "pypdfium2 or pypdf")
+    limits: ExtractionLimits = _document(
+        ExtractionLimits(), "what one file may cost before it is given up", variable=False
+    )
+    collection: str = _document(
+        "collective.documents",
+        "name of the Chroma collection that holds the library",
+        "vector_stores.chromadb.collection_name",
+    )
+    chroma_path: str | None = _document(
+        None,
+        "folder of a ChromaDB database; default for chroma: data_dir/chroma",
+        "vector_stores.store.path",
+        "vector_stores.store.persist_directory",
+        "vector_stores.chromadb.persist_directory",
+        min_length=1,
+    )
+    chroma_host: str | None = _server(
+        None, "a ChromaDB server: a name, an address or a URL", "host", also="CHROMA_HOST", min_length=1
+    )
+    chroma_port: Whole = _server(8000, "port of the server", "port", also="CHROMA_PORT", ge=1, le=65_535)
+    chroma_ssl: bool = _server(False, "whether to use HTTPS", "ssl")
+    chroma_api_key: Key | None = _setting(None, "sent to the Chroma server as `x-chroma-token`", also="CHROMA_API_KEY")
+    chroma_tenant: Segment = _server("default_tenant", "tenant on the server", "tenant", also="CHROMA_TENANT")
+    chroma_database: Segment = _server("default_database", "database on the server", "database", also="CHROMA_DATABASE")
+    chroma_timeout: Seconds = _server(30, "seconds for one call to the server", "timeout")
+    archives: Archives = _setting(
+        [], "collections of other Chroma servers, to route queries to", "vector_stores.archives", variable=False
+    )
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
-    """Where a setting may come from besides an argument: variables, then keys of files, the first that is set."""
-
-    variables: tuple[str, ...] = ()
-    keys: tuple[tuple[str, ...], ...] = ()
+def _source(name: str) -> Source:
+    found = next(item for item in Settings.model_fields[name].metadata if isinstance(item, Source))
+    variables = tuple(variable.replace("*", name.upper()) for variable in found.variables)
+    return Source(variables, tuple(tuple(part.replace("*", name) for part in key) for key in found.keys))
 
 
-PREFIX = "RAGISTRY_"
-BESIDES = ("workspace", "debug", "mcp_token", "data", "bench_cache")
-"""What variables with the prefix decide besides the settings: of commands, of the tests and benchmarks."""
-
-
-def _own(name: str, *keys: tuple[str, ...], also: tuple[str, ...] = ()) -> Source:
-    return Source((f"{PREFIX}{name.upper()}", *also), keys)
-
-
-_DOCUMENTS = "documents.yaml"
-_STORE = ("vector_stores.yaml", "store")
-_CHROMA = ("vector_stores.yaml", "chromadb")
-SOURCES: dict[str, Source] = {
-    "store": _own("store", (*_STORE, "use")),  # first: it decides whose the other keys of that section are
-    "data_dir": _own("data_dir"),
-    "embed_model": _own("embed_model", (_DOCUMENTS, "embed_model")),
-    "embed_url": _own("embed_url", (_DOCUMENTS, "embed_url"), also=("DOCPROC_TEI_EMBEDDINGS_URL",)),
-    "embed_api_key": _own("embed_api_key"),
-    "ollama_host": _own("ollama_host", also=("OLLAMA_HOST",)),
-    "generate_model": _own("generate_model", (_DOCUMENTS, "generate_model")),
-    "rerank_url": _own("rerank_url", (_DOCUMENTS, "rerank_url")),
-    "rerank_api_key": _own("rerank_api_key"),
-    "chunk_size": _own("chunk_size", (_DOCUMENTS, "chunk_size")),
-    "chunk_overlap": _own("chunk_overlap", (_DOCUMENTS, "chunk_overlap")),
-    "n_results": _own("n_results", (_DOCUMENTS, "n_results")),
-    "language": _own("language", (_DOCUMENTS, "language")),
-    "pdf_engine": _own("pdf_engine", (_DOCUMENTS, "pdf_engine")),
-    "limits": Source((), ((_DOCUMENTS, "limits"),)),
-    "collection": _own("collection", (_DOCUMENTS, "collection"), (*_CHROMA, "collection_name")),
-    "chroma_path": _own(
-        "chroma_path",
-        (_DOCUMENTS, "chroma_path"),
-        (*_STORE, "path"),
-        (*_STORE, "persist_directory"),
-        (*_CHROMA, "persist_directory"),
-    ),
-    "chroma_host": _own("chroma_host", (*_STORE, "host"), (*_CHROMA, "host"), also=("CHROMA_HOST",)),
-    "chroma_port": _own("chroma_port", (*_STORE, "port"), (*_CHROMA, "port"), also=("CHROMA_PORT",)),
-    "chroma_ssl": _own("chroma_ssl", (*_STORE, "ssl"), (*_CHROMA, "ssl")),
-    "chroma_api_key": _own("chroma_api_key", also=("CHROMA_API_KEY",)),
-    "chroma_tenant": _own("chroma_tenant", (*_STORE, "tenant"), (*_CHROMA, "tenant"), also=("CHROMA_TENANT",)),
-    "chroma_database": _own(
-        "chroma_database", (*_STORE, "database"), (*_CHROMA, "database"), also=("CHROMA_DATABASE",)
-    ),
-    "chroma_timeout": _own("chroma_timeout", (*_STORE, "timeout"), (*_CHROMA, "timeout")),
-    "archives": Source((), (("vector_stores.yaml", "archives"),)),
-}
-
-
-@dataclass(frozen=True, slots=True)
-class Resolved:
-    """The settings, the place that decided each, and the files that were read, by name."""
-
-    settings: Settings
-    origins: dict[str, str]
-    files: dict[str, YamlFile]
-
-
-def resolve(
-    root: Path, arguments: Mapping[str, Any] | None = None, environ: Mapping[str, str] | None = None
-) -> Resolved:
-    """Read the workspace's files and variables. Raises `InvalidConfigError` with everything that is wrong."""
-    problems = Problems()
-    files = {name: file for name in FILES if (file := _read(root / CONFIG_FOLDER / name, problems)) is not None}
-    for name, file in files.items():
-        check_topic(file, problems)
-        try:
-            FILES[name].model_validate(file.data)
-        except ValidationError as error:
-            problems.add_validation(file, [], FILES[name], error)
-    environ = os.environ if environ is None else environ
-    found = _found(files, arguments or {}, environ, problems)
-    problems.report()
-    for said in unknown_variables(environ):
-        log.warning("%s", said)
-    try:
-        settings = Settings.model_validate({name: value for name, (value, _) in found.items()})
-    except ValidationError as error:
-        for item in error.errors(include_url=False):
-            name = str(item["loc"][0])
-            origin = found[name][1] if name in found else "argument"
-            problems.lines.append(f"{origin}: {name}: {explain(item, Settings)}")
-    problems.report()
-    return Resolved(settings, {name: found[name][1] if name in found else "default" for name in SOURCES}, files)
-
-
-def unknown_variables(environ: Mapping[str, str]) -> list[str]:
-    """A line for each variable that has our prefix and decides nothing."""
-    known = [name.upper() for name in (*BESIDES, *SOURCES) if name in BESIDES or SOURCES[name].variables]
-    names = [variable.removeprefix(PREFIX) for variable in sorted(environ) if variable.startswith(PREFIX)]
-    return [f"environment {PREFIX}{name} does nothing: {_remedy(name, known)}" for name in names if name not in known]
-
-
-def _remedy(name: str, known: list[str]) -> str:
-    source = SOURCES.get(name.lower())
-    if source is None or source.variables:
-        return f"there is no {name!r}{did_you_mean(name, known) or '; `ragistry config` lists the settings'}"
-    [(file, *keys)] = source.keys
-    return f"set {'.'.join(keys)} in {CONFIG_FOLDER}/{file}"
-
-
-def check_topic(file: YamlFile, problems: Problems) -> None:
-    """Say of a key that documents.yaml once had what took its place."""
-    if "topic" in file.data:
-        topic = file.data.pop("topic")
-        problems.add(
-            file, ["topic"], f"topic: {topic!r} is no longer used; describe each collection under 'collections': "
-            "- {name: …, description: …}"
-        )  # fmt: skip
-
-
-def _read(path: Path, problems: Problems) -> YamlFile | None:
-    try:
-        return read_yaml(path) if is_there(path) else None
-    except InvalidConfigError as error:
-        problems.lines.append(str(error))
-        return None
+SOURCES = {name: _source(name) for name in Settings.model_fields}
 
 
 def is_there(path: Path) -> bool:
@@ -201,76 +172,3 @@ def is_there(path: Path) -> bool:
         return path.exists()
     except OSError as error:
         raise InvalidConfigError(f"{path}: cannot be read: {error.strerror}; make its folder readable") from error
-
-
-def _found(
-    files: Mapping[str, YamlFile], arguments: Mapping[str, Any], environ: Mapping[str, str], problems: Problems
-) -> dict[str, tuple[Any, str]]:
-    """What is set, and where. Two files may set the same thing, but not to different values."""
-    found = {name: (value, "argument") for name, value in arguments.items() if value is not None}
-    for name, source in SOURCES.items():
-        places = list(_places(name, files, found))
-        for file, keys, value in places[1:]:
-            first, first_keys, other = places[0]
-            if str(value) != str(other):
-                problems.add(
-                    file, keys, f"{keys[-1]}: {_shown(name, value)}, but {first.place(first_keys)} says "
-                    f"{_shown(name, other)} ({name}); keep one of the two",
-                )  # fmt: skip
-        if name in found:
-            continue
-        variable = next((variable for variable in source.variables if environ.get(variable, "").strip()), None)
-        if variable is not None:
-            found[name] = (environ[variable], f"environment {variable}")
-        elif places:
-            file, keys, value = places[0]
-            found[name] = (value, file.place(keys))
-    _choose_store(found, problems)
-    return found
-
-
-def _places(
-    name: str, files: Mapping[str, YamlFile], found: Mapping[str, tuple[Any, str]]
-) -> Iterator[tuple[YamlFile, list[str], Any]]:
-    """Where the files set something. The other keys of ``store:`` are ours only if the store is, and stays, chroma."""
-    for file, *keys in SOURCES[name].keys:
-        if file not in files:
-            continue
-        if (file, *keys[:-1]) == _STORE and keys[-1] != "use":
-            chosen = found.get("store", ("",))[0]
-            if not _value(files[file], ["store", "use"]) == chosen == CHROMA:
-                continue
-        value = _value(files[file], keys)
-        if value is not None:
-            yield files[file], keys, value
-
-
-def _value(file: YamlFile, keys: list[str]) -> Any:
-    node: Any = file.data
-    for key in keys:
-        node = node.get(key) if isinstance(node, dict) else None
-    return node
-
-
-def _choose_store(found: dict[str, tuple[Any, str]], problems: Problems) -> None:
-    """A folder or a host of ChromaDB selects its store where ``store:`` does not, and must not contradict it."""
-    selecting = [(name, *found[name]) for name in ("chroma_path", "chroma_host") if name in found]
-    if len(selecting) == 2:
-        (_, path, path_place), (_, host, host_place) = selecting
-        problems.lines.append(
-            f"{host_place}: chroma_host: {_shown('chroma_host', host)}, but {path_place} says chroma_path {path!r}; "
-            "a ChromaDB is a folder or a server, so remove one of the two"
-        )
-    if "store" not in found and selecting:
-        found["store"] = (CHROMA, selecting[0][2])
-    use, origin = found.get("store", (LOCAL, "default"))
-    for name, value, place in selecting:
-        if use != CHROMA:
-            problems.lines.append(
-                f"{place}: {name}: {_shown(name, value)} selects the store 'chroma', but {origin} says {use!r} "
-                "(store); remove one of the two"
-            )
-
-
-def _shown(name: str, value: Any) -> str:
-    return shown(public_url(value) if name.endswith(("_host", "_url")) and isinstance(value, str) else value)

@@ -8,7 +8,8 @@ from typing import Any
 
 from ragistry.config.folder import folder_of
 from ragistry.config.keys import text_of
-from ragistry.config.settings import CHROMA, Resolved
+from ragistry.config.resolve import Resolved
+from ragistry.config.settings import CHROMA
 
 CHROMA_SETTINGS = ("host", "port", "ssl", "tenant", "database", "timeout")
 CHROMA_FOLDERS = ("path", "persist_directory")

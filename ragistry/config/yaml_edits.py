@@ -1,7 +1,8 @@
 """Edits of the list ``collections`` in the text of a YAML file: what is not edited stays as it was, to the letter.
 
 Each function returns the new text, read again and compared with what it should say. Where a file is written in a way
-that these edits do not fit (anchors, merged keys), it raises `ConfigError` and the text stays as its owner wrote it.
+that these edits do not fit (anchors, merged keys, comments within brackets), it raises `ConfigError`, and nothing is
+changed. (A round trip of the YAML library would lose the comment above the entry that follows a removed one.)
 """
 
 from __future__ import annotations
@@ -9,11 +10,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
-from ruamel.yaml.nodes import CollectionNode, MappingNode, Node, ScalarNode, SequenceNode
+from ruamel.yaml.nodes import CollectionNode, MappingNode, Node, ScalarNode
 
 from ragistry.config.yaml_file import plain
 from ragistry.errors import ConfigError
@@ -23,48 +24,58 @@ _PLAIN = re.compile(r"(?!(true|false|yes|no|on|off|null|y|n)$)[a-z][a-z0-9_-]*",
 _NOT_PRINTABLE = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 
 
-class _Found(NamedTuple):
-    """Where the list stands: its key and its value, None where there is no such key."""
-
-    key: Node | None = None
-    value: Node | None = None
-
-    def items(self) -> list[Node]:
-        return self.value.value if isinstance(self.value, SequenceNode) else []
-
-
 def with_entry(text: str, fields: Mapping[str, str]) -> str:
-    """The text with one more entry at the end of the list, and with the list where there is none."""
-    data, found = _read(text)
-    expected = data | {LIST: [*(data.get(LIST) or []), dict(fields)]}
-    return _verified(_appended(text, found, fields), expected)
+    """The text with one more entry at the end of the list, and with the list if it is missing."""
+    data, key, value = _read(text)
+    entries = [*(data.get(LIST) or []), dict(fields)]
+    if value is None or key is None:
+        changed = _with_lines(text, len(text), [f"{LIST}:", *_lines(fields, 2)])
+    elif not data.get(LIST):
+        changed = _with_first(text, key, value, _lines(fields, 2))
+    elif _in_brackets(value):
+        changed = _rewritten(text, value, entries)
+    else:
+        changed = _with_lines(text, _end(text, value.value[-1]), _lines(fields, value.start_mark.column))
+    return _verified(changed, data | {LIST: entries})
 
 
 def with_fields(text: str, index: int, fields: Mapping[str, str | None]) -> str:
     """The text with these fields of an entry set, or taken out where the value is None."""
-    data, _ = _read(text)
+    data, _, value = _read(text)
     entries = list(data[LIST])
     merged = entries[index] | fields
     entries[index] = {name: value for name, value in merged.items() if value is not None or name not in fields}
-    for name, value in fields.items():
-        text = _with_field(text, _read(text)[1].items()[index], name, value)
+    if _in_brackets(value):
+        text = _rewritten(text, value, entries)
+    elif _in_brackets(item := value.value[index]):
+        text = _rewritten(text, item, entries[index])
+    else:
+        for name, new in fields.items():
+            text = _with_field(text, _read(text)[2].value[index], name, new)
     return _verified(text, data | {LIST: entries})
 
 
 def without_entry(text: str, index: int) -> str:
     """The text without an entry. Comments around it stay; those inside of it go with it."""
-    data, found = _read(text)
-    expected = data | {LIST: [entry for place, entry in enumerate(data[LIST]) if place != index]}
-    return _verified(_shortened(text, found, index), expected)
+    data, key, value = _read(text)
+    entries = [entry for place, entry in enumerate(data[LIST]) if place != index]
+    if _in_brackets(value):
+        shorter = _rewritten(text, value, entries)
+    else:
+        item = value.value[index]
+        dash = text.rindex("-", 0, item.start_mark.index)
+        shorter = _spliced(text, text.rfind("\n", 0, dash) + 1, "", _line_end(text, _end(text, item)))
+        if not entries:
+            shorter = _spliced(shorter, text.index(":", key.end_mark.index) + 1, " []")
+    return _verified(shorter, data | {LIST: entries})
 
 
-def _read(text: str) -> tuple[dict[str, Any], _Found]:
+def _read(text: str) -> tuple[dict[str, Any], Any, Any]:
+    """The content, and the nodes of the key and the value of the list; None if there is no such key."""
     yaml = YAML(typ="rt", pure=True)
     data, root = plain(yaml.load(text)) or {}, yaml.compose(text)
-    for key, value in root.value if isinstance(root, MappingNode) else ():
-        if key.value == LIST:
-            return data, _Found(key, value)
-    return data, _Found()
+    pairs = root.value if isinstance(root, MappingNode) else []
+    return data, *next(((key, value) for key, value in pairs if key.value == LIST), (None, None))
 
 
 def _verified(text: str, expected: dict[str, Any]) -> str:
@@ -73,31 +84,41 @@ def _verified(text: str, expected: dict[str, Any]) -> str:
     except YAMLError:
         right = False
     if not right:
-        raise ConfigError(
-            f"{LIST!r} is written in a way that cannot be edited by a program; nothing was changed: edit it by hand"
-        )
+        raise _refusal()
     return text
 
 
-def _appended(text: str, found: _Found, fields: Mapping[str, str]) -> str:
-    items = found.items()
-    if items and _bracketed(found.value):
-        return _spliced(text, _end(text, items[-1]), f", {_in_brackets(fields)}")
-    if items and found.value:
-        return _with_lines(text, _end(text, items[-1]), _lines(fields, found.value.start_mark.column))
-    if not found.key or not found.value:
-        return _with_lines(text, len(text), [f"{LIST}:", *_lines(fields, 2)])
-    colon = text.index(":", found.key.end_mark.index) + 1
-    start, end = found.value.start_mark.index, found.value.end_mark.index
-    if "#" in text[start:end]:  # comments in empty brackets
-        return _spliced(text, start + 1, _in_brackets(fields))
-    if end > start:  # `[]`, `~` or `null`; comments may stand before it
+def _refusal() -> ConfigError:
+    return ConfigError(
+        f"{LIST!r} is written in a way that cannot be edited by a program; nothing was changed: edit it by hand"
+    )
+
+
+def _rewritten(text: str, node: Node, value: Any) -> str:
+    """The text with a list or an entry in brackets written anew."""
+    start, end = node.start_mark.index, node.end_mark.index
+    if "\n" in text[start:end] and "#" in text[start:end]:  # a comment would be lost
+        raise _refusal()
+    return _spliced(text, start, _bracketed(value), end)
+
+
+def _bracketed(value: Any) -> str:
+    if isinstance(value, list):
+        return f"[{', '.join(map(_bracketed, value))}]"
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{name}: {_bracketed(one)}' for name, one in value.items())}}}"
+    return scalar(value) if isinstance(value, str) else json.dumps(value)
+
+
+def _with_first(text: str, key: Node, value: Node, lines: list[str]) -> str:
+    """The text with the first entry of a list that is empty: `[]`, `null` or nothing, perhaps below comments."""
+    colon = text.index(":", key.end_mark.index) + 1
+    start, end = value.start_mark.index, value.end_mark.index
+    if "#" in text[start:end]:
+        raise _refusal()
+    if end > start:
         text = _spliced(text, start if "\n" in text[colon:start] else colon, "", end)
-    return _with_lines(text, colon, _lines(fields, 2))
-
-
-def _in_brackets(fields: Mapping[str, str]) -> str:
-    return "{" + ", ".join(f"{name}: {scalar(value)}" for name, value in fields.items()) + "}"
+    return _with_lines(text, colon, lines)
 
 
 def _lines(fields: Mapping[str, str], column: int) -> list[str]:
@@ -106,62 +127,29 @@ def _lines(fields: Mapping[str, str], column: int) -> list[str]:
 
 
 def _with_field(text: str, item: Node, name: str, value: str | None) -> str:
-    places = {key.value: (key, old) for key, old in item.value}
-    if name in places:
-        key, old = places[name]
-        return _without_field(text, item, key, old) if value is None else _replaced(text, key, old, value)
+    pair = next((pair for pair in item.value if pair[0].value == name), None)
+    if pair is None:
+        new = [] if value is None else [" " * item.start_mark.column + f"{name}: {scalar(value)}"]
+        return _with_lines(text, _end(text, item), new)
+    key, old = pair
     if value is None:
-        return text
-    pair = f"{name}: {scalar(value)}"
-    if _bracketed(item):
-        return _spliced(text, _pair_end(text, *item.value[-1]), f", {pair}")
-    return _with_lines(text, _end(text, item), [" " * item.start_mark.column + pair])
-
-
-def _replaced(text: str, key: Node, old: Node, value: str) -> str:
+        start = text.rfind("\n", 0, key.start_mark.index) + 1
+        return _spliced(text, start, "", _line_end(text, _pair_end(text, key, old)))
     start, end = old.start_mark.index, _end(text, old)
     if start == end:  # a key without a value
         return _spliced(text, text.index(":", key.end_mark.index) + 1, f" {scalar(value)}")
-    head = (
-        re.match(r"[|>]\S*(\s+#.*)", text[start:end])
-        if isinstance(old, ScalarNode) and old.style in ("|", ">")
-        else None
-    )
-    return _spliced(text, start, scalar(value) + (head[1].rstrip() if head else ""), end)
+    folded = isinstance(old, ScalarNode) and old.style in ("|", ">")
+    comment = re.match(r"[|>]\S*(\s+#.*)", text[start:end]) if folded else None
+    return _spliced(text, start, scalar(value) + (comment[1].rstrip() if comment else ""), end)
 
 
-def _without_field(text: str, item: Node, key: Node, old: Node) -> str:
-    if _bracketed(item):
-        before = [_pair_end(text, *pair) for pair in item.value if pair[0].start_mark.index < key.start_mark.index]
-        return _spliced(text, before[-1], "", _pair_end(text, key, old)) if before else text
-    start = text.rfind("\n", 0, key.start_mark.index) + 1
-    return _spliced(text, start, "", _line_end(text, _pair_end(text, key, old)))
-
-
-def _shortened(text: str, found: _Found, index: int) -> str:
-    items, key, value = found.items(), found.key, found.value
-    item = items[index]
-    if _bracketed(value):
-        if index:
-            return _spliced(text, _end(text, items[index - 1]), "", _end(text, item))
-        end = items[1].start_mark.index if len(items) > 1 else _end(text, item)
-        return _spliced(text, item.start_mark.index, "", end)
-    dash = text.rindex("-", 0, item.start_mark.index)
-    start = text.rfind("\n", 0, dash) + 1
-    shorter = _spliced(text, start, "", _line_end(text, _end(text, item)))
-    if len(items) > 1 or not key:
-        return shorter
-    return _spliced(shorter, text.index(":", key.end_mark.index) + 1, " []")
-
-
-def _bracketed(node: Node | None) -> bool:
-    """Whether it is written with brackets."""
+def _in_brackets(node: Node | None) -> bool:
     return isinstance(node, CollectionNode) and bool(node.flow_style)
 
 
 def _end(text: str, node: Node) -> int:
     """Where a node's own text ends: before the blanks and comments that a block mapping or text takes with it."""
-    if isinstance(node, MappingNode) and not _bracketed(node) and node.value:
+    if isinstance(node, MappingNode) and not _in_brackets(node) and node.value:
         return _pair_end(text, *node.value[-1])
     start = node.start_mark.index
     return int(start + len(text[start : node.end_mark.index].rstrip()))
@@ -182,7 +170,7 @@ def _line_end(text: str, at: int) -> int:
 def _with_lines(text: str, at: int, lines: list[str]) -> str:
     """The text with lines after the one that holds ``at``."""
     newline, place = "\r\n" if "\r\n" in text else "\n", _line_end(text, at)
-    begun = "" if place == 0 or text[place - 1] == "\n" else newline
+    begun = newline if lines and place and text[place - 1] != "\n" else ""
     return _spliced(text, place, begun + "".join(line + newline for line in lines))
 
 

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from ragistry.errors import InvalidConfigError
+from ragistry.utils.shown import shown
 
+LARGEST = 1_000_000
+"""Bytes of a file. The parser takes up to two seconds for them, comments included."""
+MOST = 200_000
+"""Values in a file, each alias counted as everything that it repeats."""
 _UNFIT = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 """What the YAML library raises, besides its own errors, for a value that does not fit its tag or its form."""
 
-MOST = 200_000
-"""Values in a file, each alias counted as all that it stands for."""
-
 
 class TooManyValuesError(InvalidConfigError):
-    """The file says more than it can mean."""
+    """The aliases of the file multiply to more values than can be read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,16 +55,16 @@ def _has(node: Any, key: str | int) -> bool:
 def read_yaml(path: Path) -> YamlFile:
     """Read a YAML mapping. Raises `InvalidConfigError` with the line of a mistake; tags never build objects."""
     try:
-        text = path.read_text(encoding="utf-8")
+        with path.open("rb") as stream:
+            content = stream.read(LARGEST + 1)
+        if len(content) > LARGEST:
+            raise InvalidConfigError(f"{path}: larger than {LARGEST:,} bytes; keep only the configuration in it")
+        tree = _loaded(path, content.decode("utf-8"))
+        data = {} if tree is None else plain(tree)
     except UnicodeDecodeError as error:
         raise InvalidConfigError(f"{path}: not UTF-8 at byte {error.start}; save the file as UTF-8") from error
     except OSError as error:
         raise InvalidConfigError(f"{path}: cannot be read: {error.strerror}") from error
-    tree = _loaded(path, text)
-    if tree is None:
-        tree = {}
-    try:
-        data = plain(tree)
     except TooManyValuesError as error:
         raise InvalidConfigError(f"{path}: {error}") from error
     if not isinstance(data, dict):
@@ -72,53 +74,38 @@ def read_yaml(path: Path) -> YamlFile:
 
 def _loaded(path: Path, text: str) -> Any:
     from ruamel.yaml import YAML
+    from ruamel.yaml.constructor import ConstructorError, RoundTripConstructor
     from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
+    class Constructor(RoundTripConstructor):
+        """Gives the line of a value that cannot be built, such as ``!!int x`` or a date with a month 13."""
+
+        def construct_object(self, node: Any, deep: bool = False) -> Any:
+            try:
+                return super().construct_object(node, deep)
+            except _UNFIT as error:
+                kind = node.tag.rpartition(":")[2]
+                said = f"{shown(node.value)} is not a valid {kind}; correct it, or write it in quotes"
+                raise ConstructorError(None, None, said, node.start_mark) from error
+
+    yaml = YAML(typ="rt", pure=True)
+    yaml.Constructor = Constructor
     try:
-        return YAML(typ="rt", pure=True).load(text)
+        return yaml.load(text)
     except MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         place = f"{path}:{mark.line + 1}" if mark else str(path)
-        problem = " ".join(str(error.problem or error.context).split())
-        raise InvalidConfigError(f"{place}: {problem}; mend the YAML there") from error
+        raise InvalidConfigError(f"{place}: {' '.join(str(error.problem or error.context).split())}") from error
     except YAMLError as error:
-        raise InvalidConfigError(f"{path}: {' '.join(str(error).split())}; mend the YAML there") from error
+        raise InvalidConfigError(f"{path}: {' '.join(str(error).split())}") from error
     except RecursionError as error:
-        raise InvalidConfigError(f"{path}: lists or mappings stand too deep in each other; mend the YAML") from error
-    except _UNFIT as error:
-        for node in _scalars(YAML(typ="rt", pure=True).compose(text)):
-            if not _fits(node):
-                kind, place = node.tag.rpartition(":")[2], f"{path}:{node.start_mark.line + 1}"
-                raise InvalidConfigError(
-                    f"{place}: {node.value!r} is no {kind}; correct it, or write it in quotes and without a tag"
-                ) from error
-        raise InvalidConfigError(f"{path}: a value does not fit its tag ({error}); mend the YAML") from error
-
-
-def _scalars(node: Any) -> Iterator[Any]:
-    """The scalars of a composed document, in order."""
-    if not isinstance(node.value, list):
-        yield node
-        return
-    for inner in node.value:
-        for part in inner if isinstance(inner, tuple) else (inner,):
-            yield from _scalars(part)
-
-
-def _fits(scalar: Any) -> bool:
-    from ruamel.yaml import YAML
-
-    try:
-        YAML(typ="rt", pure=True).constructor.construct_object(scalar, deep=True)
-    except _UNFIT:
-        return False
-    return True
+        raise InvalidConfigError(f"{path}: lists or mappings are nested too deeply") from error
 
 
 def plain(node: Any) -> Any:
-    """The value without what the YAML library keeps beside it.
+    """The value without what the YAML library keeps with it.
 
-    Raises `TooManyValuesError` above `MOST` of them: a few lines of aliases may stand for more than memory holds.
+    Raises `TooManyValuesError` above `MOST` of them: a few lines of aliases may mean more than memory holds.
     """
     values = 0
 
@@ -126,7 +113,7 @@ def plain(node: Any) -> Any:
         nonlocal values
         values += 1
         if values > MOST:
-            raise TooManyValuesError(f"it stands for more than {MOST:,} values; write out what its aliases (*) mean")
+            raise TooManyValuesError(f"it means more than {MOST:,} values; write out its aliases (*)")
         if isinstance(node, dict):
             return {of(key): of(value) for key, value in node.items()}
         if isinstance(node, list):

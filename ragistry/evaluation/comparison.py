@@ -11,14 +11,13 @@ import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 from ragistry.errors import EvaluationError
-from ragistry.evaluation.answers import BATCH, TIMED, TIMING_REPEATS, Asking, run
+from ragistry.evaluation.answers import TIMED, TIMING_REPEATS, WARM_UP, Asking, failure
 from ragistry.evaluation.data.beir import read_beir
 from ragistry.evaluation.data.chunking import is_chunking_set, read_chunking_set
 from ragistry.evaluation.data.dataset import Dataset
@@ -27,12 +26,12 @@ from ragistry.evaluation.outputs import answer_files, check_outputs, write_runs
 from ragistry.evaluation.result import Comparison
 from ragistry.evaluation.selection import check_fraction
 from ragistry.evaluation.summary import summarise
-from ragistry.evaluation.systems.build import Places, build_systems
+from ragistry.evaluation.systems.build import build_systems
 from ragistry.evaluation.systems.controls import controls
 from ragistry.evaluation.systems.entries import Grid, Variant, parse_chunking, variants
 from ragistry.evaluation.systems.index import Chunking
 from ragistry.evaluation.systems.systems import System
-from ragistry.types import TOP_K_LIMIT, EmbedderFingerprint, Progress
+from ragistry.types import TOP_K_LIMIT, Progress
 from ragistry.utils.suggest import did_you_mean
 from ragistry.workspace import Workspace
 
@@ -97,24 +96,28 @@ def compare(
     given = _named(techniques)
     columns = variants(list(given), _chunking(chunk_size, tested), grid or {})
     _check_options(columns, baseline, tune_on, timing_repeats)
-    _check_record(record, runs)
-    looked_at = _depth(depth, parsed)
-    places = Places(*(None if path is None else Path(path) for path in (cache, record, replay)))
+    cache, record, replay, runs = (None if path is None else Path(path) for path in (cache, record, replay, runs))
+    if record and runs and not record.exists() and any(runs.glob("*.answers.jsonl")):
+        # What is resumed asks no model, so that the recording could not be replayed.
+        raise EvaluationError(f"{str(runs)!r} has answers that were not recorded; give a new folder for runs")
+    asking = Asking(tested, _depth(depth, parsed), drop_query, seed, timing_repeats, progress=progress)
     with ExitStack() as stack:
-        systems, vectors = build_systems(stack, columns, given, tested, workspace, places, progress)
-        asking = Asking(tested, looked_at, vectors, drop_query, seed, timing_repeats=timing_repeats)
-        embedder = vectors.fingerprint if vectors else None
-        keys = {one.name: _key(one, asking, embedder) for one in systems}
-        begin_anew = {one.name for one in systems if one.not_resumed}
-        files = {} if runs is None else answer_files(Path(runs), keys, begin_anew)
-        outcome = run(systems, asking, files, progress)
+        places = {"cache": cache, "record": record, "replay": replay}
+        built = build_systems(stack, columns, given, tested, workspace, **places, progress=progress)
+        systems, asking.embedder = built.systems, built.embedder
+        embedder = None if built.embedder is None else built.embedder.model
+        if runs is not None:
+            keys = {one.name: _key(one, asking, embedder) for one in systems}
+            asking.files = answer_files(runs, keys, {one.name for one in systems if one.not_resumed})
+        asking.failures.update({name: failure(error) for name, error in built.errors.items()})
+        asking.run(systems)
         collections = {one.name: one.index.collection_of for one in systems if one.index is not None}
     origin = {
         "dataset": _dataset_record(tested),
         "techniques": {one.name: one.configuration for one in systems},
-        "embedder": None if embedder is None else asdict(embedder),
+        "embedder": embedder,
         "measures": [str(measure) for measure in parsed],
-        "asking": _asking_record(systems, asking, outcome.resumed, runs is not None, places.replay),
+        "asking": _asking_record(systems, asking, replay),
         "seed": seed,
         "versions": {"python": platform.python_version()} | versions(),
         "machine": {
@@ -127,26 +130,22 @@ def compare(
     }
     result = summarise(
         tested,
-        outcome.answers,
+        asking.answers,
         parsed,
-        configurations={one.name: one.configuration for one in systems},
         provenance=origin,
-        depth=looked_at,
+        depth=asking.depth,
         seed=seed,
         baseline=baseline,
-        failures=outcome.failures,
+        failures=asking.failures,
         indexes={str(one.configuration["chunking"]): one.index.cost for one in systems if one.index is not None},
         collections=collections,
-        controls={} if tested.spans else controls(tested, looked_at, seed),  # they rank documents, not passages
+        controls={} if tested.spans else controls(tested, asking.depth, seed),  # they rank documents, not passages
         variants={column.name: column.technique for column in columns if column.name != column.technique},
         tune_on=tune_on,
     )
     if runs is not None:
-        write_runs(Path(runs), result.runs, result.failures)
+        write_runs(runs, result.runs, result.failures)
     return result
-
-
-# What is asked for
 
 
 def _test_set(dataset: Any) -> Dataset:
@@ -190,14 +189,6 @@ def _check_options(columns: Sequence[Variant], baseline: str | None, tune_on: fl
         raise EvaluationError(f"timing_repeats is {repeats!r:.80}; give a whole number from 0 to 100")
 
 
-def _check_record(record: str | Path | None, runs: str | Path | None) -> None:
-    """What is resumed asks no model, so that a recording that begins with it could not be replayed."""
-    if record is None or runs is None or Path(record).exists():
-        return
-    if any(Path(runs).glob("*.answers.jsonl")):
-        raise EvaluationError(f"{str(runs)!r} has answers that were not recorded; give a new folder for runs")
-
-
 def _depth(depth: int | None, measures: Sequence[Measure]) -> int:
     deepest = max((measure.cutoff or 1 for measure in measures), default=1)
     chosen = max(DEPTH, deepest) if depth is None else depth
@@ -209,15 +200,12 @@ def _depth(depth: int | None, measures: Sequence[Measure]) -> int:
     return chosen
 
 
-# Where the figures come from
-
-
-def _key(system: System, asking: Asking, embedder: EmbedderFingerprint | None) -> dict[str, Any]:
+def _key(system: System, asking: Asking, embedder: Any) -> dict[str, Any]:
     """What decides a system's rankings: answers of another key are not its own."""
     return {
         "dataset": asking.dataset.content_hash(),
         "technique": system.configuration,
-        "embedder": asdict(embedder) if embedder is not None and system.embeds else None,
+        "embedder": embedder if system.embeds else None,
         "depth": asking.depth,
         "drop_query": asking.drop_query,
         "versions": versions(),
@@ -227,6 +215,12 @@ def _key(system: System, asking: Asking, embedder: EmbedderFingerprint | None) -
 def _dataset_record(dataset: Dataset) -> dict[str, Any]:
     """A test set in figures; ``synthetic``: how queries were made that no person asked, None where people asked all."""
     made = [dataset.synthetic[query] for query in dataset.judged if query in dataset.synthetic]
+    synthetic = {
+        "queries": len(made),
+        "kinds": dict(Counter(str(one.get("kind", "unknown")) for one in made)),
+        "seeds": sorted({str(one["seed"]) for one in made if "seed" in one}),
+        "models": sorted({str(one["model"]) for one in made if "model" in one}),
+    }
     return {
         "name": dataset.name,
         "content_hash": dataset.content_hash(),
@@ -237,37 +231,21 @@ def _dataset_record(dataset: Dataset) -> dict[str, Any]:
         "judgements": sum(map(len, dataset.qrels.values())),
         "relevant": sum(grade > 0 for grades in dataset.qrels.values() for grade in grades.values()),
         "spans": sum(len(spans) for by_document in dataset.spans.values() for spans in by_document.values()),
-        "synthetic": (
-            made
-            and {
-                "queries": len(made),
-                "kinds": dict(Counter(str(one.get("kind", "unknown")) for one in made)),
-                "seeds": sorted({str(one["seed"]) for one in made if "seed" in one}),
-                "models": sorted({str(one["model"]) for one in made if "model" in one}),
-            }
-        )
-        or None,
+        "synthetic": synthetic if made else None,
     }
 
 
-def _asking_record(
-    systems: Sequence[System], asking: Asking, resumed: int, keeping: bool, replayed: Path | None
-) -> dict[str, Any]:
-    own = [one.name for one in systems if one.index is None or not one.index.exact]
-    exact = "" if len(own) == len(systems) else "exact, except of "
+def _asking_record(systems: Sequence[System], asking: Asking, replayed: Path | None) -> dict[str, Any]:
+    own = ", ".join(one.name for one in systems if one.index is None or one.index.contents)
     return {
         "depth": asking.depth,
         "drop_query": asking.drop_query,
-        "warm_up_queries": asking.warm_up,
+        "warm_up_queries": WARM_UP,
         "timing": f"the median of {1 + asking.timing_repeats} on up to {TIMED} queries, where that is soon done",
-        "order": "techniques in turn, in an order drawn anew for each query",
-        "search": f"{exact}{', '.join(own)}: as their own store searches" if own else "exact: every vector is compared",
-        "names": "sources have opaque names while they are compared",
+        "search": f"exact, except of {own}: as their own store searches" if own else "exact: every vector is compared",
         "replayed": None if replayed is None else replayed.name,
-        "ranking": "a document stands where the first of its chunks stands",
-        "resumed_answers": resumed,
-        "never_resumed": {one.name: one.not_resumed for one in systems if one.not_resumed and keeping},
-        "answers_written_every": BATCH,
+        "resumed_answers": asking.resumed,
+        "never_resumed": {one.name: one.not_resumed for one in systems if one.not_resumed and asking.files},
     }
 
 
@@ -283,7 +261,7 @@ def versions() -> dict[str, str]:
 
 
 def peak_memory() -> int | None:
-    """Bytes that this process has held at most, model and matrices included; None where the system does not tell."""
+    """Bytes that this process has held at most, model and matrices included; None where the system does not say."""
     try:
         import resource
     except ImportError:  # Windows

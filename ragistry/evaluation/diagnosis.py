@@ -1,121 +1,44 @@
-"""Why two techniques differ: the queries on which they do most, and what became of the relevant documents."""
+"""Why two techniques differ: the queries on which they do most, and what became of the relevant documents.
+
+Everything here is for people to look at, so it is plain values, as JSON has them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from ragistry.evaluation.answers import Answer
 from ragistry.evaluation.data.dataset import Dataset
+from ragistry.evaluation.result import RelevantFound
 
 SHOWN = 5
 """Documents of each ranking that are shown."""
 EXAMPLES = 5
 """Queries that are shown for either side of a pair, and examples of each kind of failure."""
 
-Status = Literal["shown", "low", "never", "routed_away"]
-"""Of a relevant document: in the first results, ranked below, not retrieved, in a collection that was not searched."""
-
-
-@dataclass(frozen=True, slots=True)
-class Lost:
-    """A relevant document that a technique did not show; ``rank`` is None where it did not find it at all."""
-
-    query: str
-    document: str
-    rank: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class RelevantFound:
-    """What became of the relevant documents of all queries.
-
-    ``shown``: in the first ``cutoff``. ``low``: retrieved, but ranked below. ``never``: not among the ``depth``
-    that were asked for. ``routed_away``: in a collection that the route left out. ``examples``: status → some.
-    """
-
-    cutoff: int
-    depth: int
-    shown: int
-    low: int
-    never: int
-    routed_away: int
-    examples: dict[str, list[Lost]] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """A document in a ranking: its rank from 1, its grade (None: not judged), and what each stage gave it."""
-
-    rank: int
-    document: str
-    title: str
-    grade: int | None
-    scores: dict[str, float]
-
-
-@dataclass(frozen=True, slots=True)
-class Side:
-    """One technique's part in a difference: its value, its best documents and the relevant ones, its route."""
-
-    technique: str
-    value: float
-    best: list[Row]
-    relevant: list[Row]
-    route: list[dict[str, Any]]
-
-
-@dataclass(frozen=True, slots=True)
-class QueryDifference:
-    """A query on which two techniques differ; ``difference`` is a's value minus b's."""
-
-    query: str
-    text: str
-    difference: float
-    a: Side
-    b: Side
-    why: str
-
-
-@dataclass(frozen=True, slots=True)
-class PairDiagnosis:
-    """The queries on which two techniques differ most: those for a first, each side from the largest difference."""
-
-    a: str
-    b: str
-    measure: str
-    queries: list[QueryDifference]
-
 
 def relevant_found(
     answers: Mapping[str, Answer], dataset: Dataset, cutoff: int, depth: int, collections: Mapping[str, str]
 ) -> RelevantFound:
-    """Count what became of every relevant document. ``collections``: of each document the collection it is in."""
-    counts: dict[Status, int] = {"shown": 0, "low": 0, "never": 0, "routed_away": 0}
-    examples: dict[str, list[Lost]] = {}
+    """Count what became of every relevant document. ``collections``: document → the collection that it is in."""
+    counts, examples = Counter[str](), dict[str, list[dict[str, Any]]]()
     for query in dataset.judged:
-        ranks = {id: rank for rank, (id, _) in enumerate(answers[query].ranking, 1)}
-        for document, grade in dataset.qrels[query].items():
-            if grade <= 0:
-                continue
-            rank = ranks.get(document)
-            status = _status(rank, cutoff, answers[query], collections.get(document))
+        answer = answers[query]
+        ranks = {id: rank for rank, (id, _) in enumerate(answer.ranking, 1)}
+        for document in (id for id, grade in dataset.qrels[query].items() if grade > 0):
+            rank, collection = ranks.get(document), collections.get(document)
+            if rank is not None:
+                status = "shown" if rank <= cutoff else "low"
+            else:
+                left_out = any(collection not in names for names in _chosen(answer.route))
+                status = "routed_away" if collection is not None and left_out else "never"
             counts[status] += 1
             if status != "shown" and len(examples.setdefault(status, [])) < EXAMPLES:
-                examples[status].append(Lost(query, document, rank))
-    return RelevantFound(cutoff, depth, **counts, examples=examples)
-
-
-def _status(rank: int | None, cutoff: int, answer: Answer, collection: str | None) -> Status:
-    if rank is not None:
-        return "shown" if rank <= cutoff else "low"
-    return "routed_away" if collection is not None and left_out(answer.route, collection) else "never"
-
-
-def left_out(route: Iterable[Mapping[str, Any]], collection: str) -> bool:
-    """Whether a route was taken that does not lead to a collection."""
-    return any(isinstance(step.get("chosen"), list) and collection not in step["chosen"] for step in route)
+                examples[status].append({"query": query, "document": document, "rank": rank})
+    shown, low, never, routed_away = (counts[status] for status in ("shown", "low", "never", "routed_away"))
+    return RelevantFound(cutoff, depth, shown, low, never, routed_away, examples)
 
 
 def diagnose(
@@ -124,64 +47,55 @@ def diagnose(
     values: Mapping[str, Mapping[str, float]],
     answers: Mapping[str, Mapping[str, Answer]],
     dataset: Dataset,
-) -> list[PairDiagnosis]:
-    """For each pair the queries on which it differs most. ``values``: technique → query → value of the measure."""
+) -> list[dict[str, Any]]:
+    """For each pair the queries on which it differs most: those for a, then those for b, the largest difference first.
+
+    ``values``: technique → query → value of the measure. A pair is ``{a, b, measure, queries}``; a query ``{query,
+    text, difference, a, b, why}``; a side of it ``{technique, value, best, relevant, route}``, where ``best`` and
+    ``relevant`` list ``{rank, document, title, grade, scores}``. A grade of None: not judged. ``scores``: by stage.
+    """
     titles = {document.id: document.title or document.text[:80] for document in dataset.corpus}
-    return [
-        PairDiagnosis(a, b, measure, [_difference(query, a, b, values, answers, dataset, titles) for query in queries])
-        for a, b in pairs
-        for queries in [_most_different(values[a], values[b])]
-    ]
+
+    def side(name: str, query: str) -> dict[str, Any]:
+        answer, grades = answers[name][query], dataset.qrels[query]
+        rows = [
+            {"rank": rank, "document": id, "title": titles.get(id, ""), "grade": grades.get(id), "scores": scores}
+            for rank, (id, _) in enumerate(answer.ranking, 1)
+            for scores in [answer.scores.get(id, {})]
+        ]
+        relevant = [row for row in rows if grades.get(str(row["document"]), 0) > 0]
+        value = values[name][query]
+        return {"technique": name, "value": value, "best": rows[:SHOWN], "relevant": relevant, "route": answer.route}
+
+    def differing(query: str, a: str, b: str) -> dict[str, Any]:
+        one, other = side(a, query), side(b, query)
+        said = {"query": query, "text": dataset.queries[query], "difference": one["value"] - other["value"]}
+        return {**said, "a": one, "b": other, "why": f"{_why(one)}; {_why(other)}"}
+
+    found = []
+    for a, b in pairs:
+        differences = {query: values[a][query] - values[b][query] for query in values[a]}
+        ordered = sorted(differences, key=lambda query: (-abs(differences[query]), query))
+        queries = [
+            *[query for query in ordered if differences[query] > 0][:EXAMPLES],
+            *[query for query in ordered if differences[query] < 0][:EXAMPLES],
+        ]
+        found.append({"a": a, "b": b, "measure": measure, "queries": [differing(query, a, b) for query in queries]})
+    return found
 
 
-def _most_different(a: Mapping[str, float], b: Mapping[str, float]) -> list[str]:
-    """Queries for a, then queries for b, each from the largest difference."""
-    differences = {query: a[query] - b[query] for query in a}
-    for_a = sorted((query for query in differences if differences[query] > 0), key=lambda q: (-differences[q], q))
-    for_b = sorted((query for query in differences if differences[query] < 0), key=lambda q: (differences[q], q))
-    return [*for_a[:EXAMPLES], *for_b[:EXAMPLES]]
+def _why(side: Mapping[str, Any]) -> str:
+    """Where a technique has the relevant documents, what put them there, and where it searched."""
+    said = f"{side['technique']} did not retrieve any relevant document"
+    if side["relevant"]:
+        best, more = side["relevant"][0], len(side["relevant"]) - 1
+        scores = ", ".join(f"{stage} {value:.3g}" for stage, value in best["scores"].items())
+        said = f"{side['technique']} has {best['document']} at rank {best['rank']}"
+        said += (f" ({scores})" if scores else "") + (f" and {more} more" if more else "")
+    searched = ", ".join(name for chosen in _chosen(side["route"]) for name in chosen)
+    return said + (f", searching {searched}" if searched else "")
 
 
-def _difference(
-    query: str,
-    a: str,
-    b: str,
-    values: Mapping[str, Mapping[str, float]],
-    answers: Mapping[str, Mapping[str, Answer]],
-    dataset: Dataset,
-    titles: Mapping[str, str],
-) -> QueryDifference:
-    one, other = (
-        _side(name, values[name][query], answers[name][query], dataset.qrels[query], titles) for name in (a, b)
-    )
-    return QueryDifference(query, dataset.queries[query], one.value - other.value, one, other, _why(one, other))
-
-
-def _side(technique: str, value: float, answer: Answer, grades: Mapping[str, int], titles: Mapping[str, str]) -> Side:
-    rows = [
-        Row(rank, id, titles.get(id, ""), grades.get(id), answer.scores.get(id, {}))
-        for rank, (id, _) in enumerate(answer.ranking, 1)
-    ]
-    relevant = [row for row in rows if (row.grade or 0) > 0]
-    return Side(technique, value, rows[:SHOWN], relevant, answer.route)
-
-
-def _why(a: Side, b: Side) -> str:
-    """Where each technique has the relevant documents, and what put them there."""
-    said = [_place(a), _place(b)]
-    routes = [f"{side.technique} went to {_chosen(side.route)}" for side in (a, b) if _chosen(side.route)]
-    return "; ".join([*said, *routes])
-
-
-def _place(side: Side) -> str:
-    if not side.relevant:
-        return f"{side.technique} did not retrieve any relevant document"
-    best = side.relevant[0]
-    scores = ", ".join(f"{stage} {value:.3g}" for stage, value in best.scores.items())
-    more = f" and {len(side.relevant) - 1} more" if len(side.relevant) > 1 else ""
-    return f"{side.technique} has {best.document} at rank {best.rank}{f' ({scores})' if scores else ''}{more}"
-
-
-def _chosen(route: Sequence[Mapping[str, Any]]) -> str:
-    names = [str(name) for step in route if isinstance(step.get("chosen"), list) for name in step["chosen"]]
-    return ", ".join(names)
+def _chosen(route: Iterable[Mapping[str, Any]]) -> list[list[str]]:
+    """The collections that each step of a route chose."""
+    return [list(map(str, step["chosen"])) for step in route if isinstance(step.get("chosen"), list)]

@@ -1,19 +1,15 @@
 """The result of a comparison: figures with intervals, pairs with verdicts, and where all of it comes from.
 
-Every report (terminal, Markdown, JSON, HTML) shows these values and these sentences.
+Terminal, Markdown, JSON and HTML are views of this one structure.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
 
-from ragistry.evaluation.caveats import caveats
 from ragistry.utils.wording import agreeing, numbered
-
-if TYPE_CHECKING:
-    from ragistry.evaluation.diagnosis import PairDiagnosis, RelevantFound
 
 ALPHA = 0.05
 """A difference is significant when its corrected p-value is below."""
@@ -40,21 +36,29 @@ class Latency:
 
 
 @dataclass(frozen=True, slots=True)
-class Outside:
-    """Results that are not in the corpus: distinct documents, and how many ``of`` all results."""
-
-    documents: int
-    results: int
-    of: int
-    example: str
-
-
-@dataclass(frozen=True, slots=True)
 class Failure:
     """A technique that raised: the query it was asked (empty if it could not be made) and the error on one line."""
 
     query: str
     error: str
+
+
+@dataclass(frozen=True, slots=True)
+class RelevantFound:
+    """What became of the relevant documents of all queries.
+
+    ``shown``: in the first ``cutoff``. ``low``: retrieved, but ranked below. ``never``: not among the ``depth``
+    that were asked for. ``routed_away``: in a collection that the route left out. ``examples``: of the last three, some
+    with ``query``, ``document`` and ``rank`` (None: not retrieved).
+    """
+
+    cutoff: int
+    depth: int
+    shown: int
+    low: int
+    never: int
+    routed_away: int
+    examples: dict[str, list[dict[str, Any]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,12 +70,10 @@ class TechniqueResult:
     query. ``stages``: mean milliseconds of each stage without the stages inside it. ``per_query``: measure → query →
     value. ``by_kind``: kind of query → measure → mean, with the number of queries under ``"queries"``. ``found``: what
     became of the relevant documents. ``judged``: share of the first ``found.cutoff`` results that have a judgement;
-    None when the test set has positive judgements only. ``degraded``: message → number of queries. ``outside``:
-    results that are not in the corpus; None when there are none. ``same_as``: an earlier technique whose rankings are
-    the same on every query; this one then takes part in no pair.
+    None when the test set has positive judgements only. ``degraded``: message → number of queries. ``same_as``: an
+    earlier technique whose rankings are the same on every query; this one then takes part in no pair.
     """
 
-    configuration: Mapping[str, Any]
     measures: dict[str, Estimate]
     latency_ms: Latency
     cpu_ms: Latency
@@ -83,9 +85,8 @@ class TechniqueResult:
     by_kind: dict[str, dict[str, float]]
     found: RelevantFound
     judged: float | None
-    degraded: dict[str, int] = field(default_factory=dict)
-    outside: Outside | None = None
-    same_as: str | None = None
+    degraded: dict[str, int]
+    same_as: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +125,12 @@ class Pair:
         return self.wins + self.ties + self.losses
 
     @property
+    def size(self) -> str:
+        """``40 queries`` or ``40 queries in 4 groups``."""
+        groups = "" if self.clusters == self.queries else f" in {numbered(self.clusters, '[group|groups]')}"
+        return numbered(self.queries, "[query|queries]") + groups
+
+    @property
     def better(self) -> str | None:
         """The technique that is significantly better, if there is one."""
         if not self.significant:
@@ -136,42 +143,31 @@ class Pair:
         return self.smallest_p < ALPHA
 
     def queries_needed(self) -> int | None:
-        """About how many queries like these would show a difference of this size; None when it cannot be told."""
+        """About how many queries like these would show a difference of this size; None when it cannot be estimated."""
         if self.significant or self.detectable is None or abs(self.difference) < 0.001:
             return None
         return max(self.queries + 1, round(self.queries * (self.detectable / self.difference) ** 2))
 
     def verdict(self) -> str:
         """What may be said of the two, in one sentence."""
-        if self.better is None:
-            return (
-                f"no difference shown between {self.a} and {self.b} in {self.measure}, {self._count()} "
-                f"({self.difference:+.3f}, {_p(self.p_holm)}){self._reach()}"
-            )
-        worse, sign = (self.b, 1) if self.better == self.a else (self.a, -1)
-        low, high = sorted((sign * self.low, sign * self.high))
-        return (
-            f"{self.better} is better than {worse} in {self.measure} by {abs(self.difference):.3f} "
-            f"({low:.3f} to {high:.3f}), {_p(self.p_holm)}, {self._count()}"
-        )
-
-    def _count(self) -> str:
-        groups = "" if self.clusters == self.queries else f" in {numbered(self.clusters, '[group|groups]')}"
-        return f"n = {self.queries}{groups}"
-
-    def _reach(self) -> str:
-        """What this many queries could have shown."""
+        p = p_text(self.p_holm)
+        if self.better is not None:
+            worse, sign = (self.b, 1) if self.better == self.a else (self.a, -1)
+            low, high = sorted((sign * self.low, sign * self.high))
+            lead = f"{abs(self.difference):.3f} ({low:.3f} to {high:.3f})"
+            return f"{self.better} is better than {worse} in {self.measure} by {lead}, {p}, {self.size}"
+        said = f"no difference shown between {self.a} and {self.b} in {self.measure} ({self.difference:+.3f}, {p})"
         if not self.testable:
-            if self.clusters == self.queries:
-                return f"; it cannot be significant with {numbered(self.queries, '[query|queries]')}"
-            return f"; it cannot be significant with {numbered(self.clusters, '[group|groups]')} of queries"
-        if self.detectable is None:
-            return ""
+            return f"{said}; it cannot be significant with {self.size}"
+        said += f", {self.size}"
+        if self.detectable is not None:
+            said += (
+                "; so few queries show no difference reliably"
+                if self.detectable > 1  # more than any measure can differ
+                else f"; smallest difference that they show reliably: {self.detectable:.3f}"
+            )
         needed = self.queries_needed()
-        more = f"; about {needed:,} queries would show this one" if needed is not None and needed < 100_000 else ""
-        if self.detectable > 1:  # more than any measure can differ
-            return f"; so few queries show no difference reliably{more}"
-        return f"; smallest difference that this many queries show reliably: {self.detectable:.3f}{more}"
+        return said if needed is None or needed >= 100_000 else f"{said}; about {needed:,} queries would show this one"
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +185,7 @@ class CpuPair:
 
 
 @dataclass(frozen=True, slots=True)
-class Selection:
+class Tuning:
     """The best of several ``variants``, chosen on a ``fraction`` of the queries and measured on the others.
 
     ``gain_selected``: over ``baseline`` on the queries it was chosen on; ``gain_held_out``: on the others, with the
@@ -210,16 +206,13 @@ class Selection:
     variants: list[str]
 
     def verdict(self) -> str:
-        """One sentence with both gains."""
+        """What may be said of the choice, in one sentence."""
         chosen_on = f"{len(self.variants)} on {numbered(self.queries_selected, '[query|queries]')}"
         if self.chosen == self.baseline:
             return f"{self.chosen} was the best of {chosen_on} in {self.measure}: no variant was chosen over it"
         said = "is better than" if self.p < ALPHA and self.gain_held_out > 0 else "is not shown to be better than"
-        return (
-            f"{self.chosen}, chosen among {chosen_on}, {said} {self.baseline} in {self.measure} on the other "
-            f"{self.queries_held_out:,}: {self.gain_held_out:+.3f} ({self.low:+.3f} to {self.high:+.3f}), "
-            f"{_p(self.p)}; {self.gain_selected:+.3f} where it was chosen"
-        )
+        others = f"the other {self.queries_held_out:,}"
+        return f"{self.chosen}, chosen among {chosen_on}, {said} {self.baseline} in {self.measure} on {others}"
 
 
 @dataclass(frozen=True)
@@ -228,10 +221,11 @@ class Comparison:
 
     ``measure``: the one that verdicts are about, the first that was asked for. ``pairs``: of every measure; with a
     ``baseline`` each technique against it, else each against each. ``controls``: ``filename``, ``title_only``,
-    ``random`` → measure → mean, of rankings that no honest technique gives. ``control_pairs``: the winner, or the best,
-    against each control. ``cpu_pairs``: each technique against the fastest. ``indexes``: chunking → cost of its index.
-    ``problems``: of the test set. ``warnings``: sentences that every report shows right after the verdict. ``runs``:
-    the rankings.
+    ``random`` → measure → mean, of rankings that no honest technique gives. ``control_pairs``: each technique against
+    each control on the main measure, without a correction. ``cpu_pairs``: each technique against the fastest.
+    ``diagnosis``: see `diagnosis.diagnose`. ``indexes``: chunking → cost of its index. ``problems``: of the test set.
+    ``warnings``: what may make the verdict wrong; every report shows it right after the verdict. ``notes``: what else
+    helps to read the figures; below the tables. ``runs``: the rankings.
     """
 
     name: str
@@ -244,11 +238,12 @@ class Comparison:
     controls: dict[str, dict[str, float]] = field(default_factory=dict)
     control_pairs: list[Pair] = field(default_factory=list)
     cpu_pairs: list[CpuPair] = field(default_factory=list)
-    diagnosis: list[PairDiagnosis] = field(default_factory=list)
+    diagnosis: list[dict[str, Any]] = field(default_factory=list)
     indexes: dict[str, Any] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
-    selection: Selection | None = None
+    notes: list[str] = field(default_factory=list)
+    selection: Tuning | None = None
     runs: dict[str, dict[str, list[tuple[str, float]]]] = field(default_factory=dict)
 
     @property
@@ -282,12 +277,9 @@ class Comparison:
     def winner(self) -> str | None:
         """The technique that is significantly better than every other on the main measure, if there is one."""
         distinct = [name for name, result in self.techniques.items() if result.same_as is None]
-        beaten = dict.fromkeys(distinct, 0)
-        for pair in self.main_pairs:
-            if pair.better is not None:
-                beaten[pair.better] += 1
         others = len(distinct) + len(self.failures) - 1
-        return next((name for name, count in beaten.items() if others and count == others), None)
+        beaten = [pair.better for pair in self.main_pairs]
+        return next((name for name in distinct if others and beaten.count(name) == others), None)
 
     def conclusion(self) -> str:
         """One sentence: the winner, or that there is none; with a baseline, what is better and worse than it."""
@@ -299,70 +291,44 @@ class Comparison:
         if not pairs:
             if len(self.techniques) > 1:
                 return "All techniques return the same rankings on every query."
-            return "There is no second technique to compare with."
+            return "Only one technique was given, so there is nothing to compare it with."
         if self.winner is not None:
             twins = [name for name, result in self.techniques.items() if result.same_as == self.winner]
             others = "the other technique" if len(self.techniques) - len(twins) == 2 else "every other technique"
             same = f"; {listed(twins)} {agreeing(len(twins), '[returns|return]')} the same rankings" if twins else ""
             return f"{self.winner} is significantly better than {others} in {self.measure}{same}."
-        if not any(pair.testable for pair in pairs):
-            return f"No difference can be significant with {self._size(pairs[0])}."
+        if not pairs[0].testable:
+            least = f"{pairs[0].smallest_p:.3f} after Holm's correction over {numbered(len(pairs), '[pair|pairs]')}"
+            return f"No difference can be significant with {pairs[0].size}. The smallest possible p-value is {least}."
         if self.baseline is not None:
-            return self._against_baseline()
+            groups = {
+                "significantly better": [pair.a for pair in pairs if pair.better == pair.a],
+                "significantly worse": [pair.a for pair in pairs if pair.better == pair.b],
+                "no difference shown": [pair.a for pair in pairs if pair.better is None],
+            }
+            said = "; ".join(f"{what}: {listed(names)}" for what, names in groups.items() if names)
+            return f"Against {self.baseline} in {self.measure}, {said}."
         if len(pairs) == 1:
-            [pair] = pairs
-            return f"No difference is shown between {pair.a} and {pair.b} in {pair.measure}, n = {self.queries}."
+            return f"No difference is shown between {pairs[0].a} and {pairs[0].b} in {self.measure}, {pairs[0].size}."
         shown = sum(pair.significant for pair in pairs)
-        return (
-            f"No technique is shown to be better than all others in {self.measure}: {shown} of {len(pairs)} "
-            f"differences {agreeing(shown, '[is|are]')} significant."
-        )
-
-    def _size(self, pair: Pair) -> str:
-        if pair.clusters == pair.queries:
-            return numbered(pair.queries, "[query|queries]")
-        groups = numbered(pair.clusters, "[group|groups]")
-        return f"{numbered(pair.queries, '[query|queries]')} in {groups}"
-
-    def _against_baseline(self) -> str:
-        groups = {
-            "significantly better": [pair.a for pair in self.main_pairs if pair.better == pair.a],
-            "significantly worse": [pair.a for pair in self.main_pairs if pair.better == pair.b],
-            "no difference shown": [pair.a for pair in self.main_pairs if pair.better is None],
-        }
-        said = "; ".join(f"{what}: {listed(names)}" for what, names in groups.items() if names)
-        return f"Against {self.baseline} in {self.measure}, {said}."
+        significant = f"{shown} of {len(pairs)} differences {agreeing(shown, '[is|are]')} significant"
+        return f"No technique is shown to be better than all others in {self.measure}: {significant}."
 
     def to_json(self) -> dict[str, Any]:
         """Everything but the rankings, as plain values."""
-        return {
-            "dataset": self.name,
-            "measure": self.measure,
-            "baseline": self.baseline,
-            "winner": self.winner,
-            "conclusion": self.conclusion(),
-            "verdicts": self.verdicts,
-            "warnings": [*self.warnings, *caveats(self)],
-            "selection": None if self.selection is None else asdict(self.selection),
-            "techniques": {name: asdict(result) for name, result in self.techniques.items()},
-            "pairs": [asdict(pair) for pair in self.pairs],
-            "controls": self.controls,
-            "control_pairs": [asdict(pair) for pair in self.control_pairs],
-            "cpu_pairs": [asdict(pair) for pair in self.cpu_pairs],
-            "failures": {name: asdict(failure) for name, failure in self.failures.items()},
-            "indexes": {name: asdict(cost) for name, cost in self.indexes.items()},
-            "problems": self.problems,
-            "diagnosis": [asdict(pair) for pair in self.diagnosis],
-            "provenance": self.provenance,
-        }
+        said = {"winner": self.winner, "conclusion": self.conclusion(), "verdicts": self.verdicts}
+        fields = asdict(replace(self, runs={}))
+        del fields["runs"]
+        return {"dataset": fields.pop("name"), **said, **fields}
 
 
-def listed(names: list[str]) -> str:
+def listed(names: Sequence[str], most: int = NAMES_SHOWN) -> str:
     """The names, or the first of them and how many more there are."""
-    if len(names) <= NAMES_SHOWN + 1:
+    if len(names) <= most + 1:
         return ", ".join(names)
-    return f"{', '.join(names[:NAMES_SHOWN])} and {len(names) - NAMES_SHOWN} more"
+    return f"{', '.join(names[:most])} and {len(names) - most} more"
 
 
-def _p(value: float) -> str:
-    return "p < 0.001" if value < 0.001 else f"p = {value:.3f}"
+def p_text(p: float) -> str:
+    """``p = 0.034``, or ``p < 0.001``."""
+    return "p < 0.001" if p < 0.001 else f"p = {p:.3f}"

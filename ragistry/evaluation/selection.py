@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from random import Random
 
 from ragistry.errors import EvaluationError
-from ragistry.evaluation.result import Selection
+from ragistry.evaluation.result import Tuning
 from ragistry.evaluation.statistics import flip_tests, paired
 from ragistry.utils.wording import numbered
 
@@ -29,7 +29,7 @@ def tune_on(
     groups: Mapping[str, str],
     *,
     seed: int = 0,
-) -> Selection:
+) -> Tuning:
     """Choose the variant with the best mean on a random ``fraction`` of the groups, and its gain on the others.
 
     ``values``: variant → query → value, the ``baseline`` among them, all with the same queries. ``groups``: query →
@@ -51,7 +51,7 @@ def tune_on(
     differences = paired([values[chosen][q] for q in held_out], [values[baseline][q] for q in held_out])
     [test] = flip_tests([differences.tolist()], [groups.get(query, query) for query in held_out], seed=seed)
     low, high = test.interval(bounds=(-1.0, 1.0))
-    return Selection(
+    return Tuning(
         fraction=fraction,
         chosen=chosen,
         baseline=baseline,

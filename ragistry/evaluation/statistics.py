@@ -3,7 +3,7 @@
 One test is behind every figure: the paired randomisation test by sign flips (Fisher 1935; Smucker, Allan and
 Carterette, A comparison of statistical significance tests for information retrieval evaluation, 2007). If two
 techniques are equally good, the sign of each difference is a coin toss. Queries of one group (made from one document,
-say) are no independent tosses, so a group flips as a whole. The confidence interval is the set of true differences
+say) are not independent tosses, so a group flips as a whole. The confidence interval is the set of true differences
 that this test does not reject, so the interval excludes 0 exactly when the test is significant.
 """
 
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from math import ceil, inf, sqrt
 from statistics import NormalDist
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -40,14 +40,6 @@ _TIE = 1e-9  # means of the same values, summed in another order, differ by less
 _BLOCK = 4_000_000  # numbers held at once
 _SIMULATED_GROUPS = 12  # so few groups have few attainable p-values: the detectable difference is simulated
 _SIMULATIONS = 1_000
-
-
-class WinsTiesLosses(NamedTuple):
-    """Number of queries on which the first technique is better, equal, worse."""
-
-    wins: int
-    ties: int
-    losses: int
 
 
 @dataclass(frozen=True)
@@ -181,11 +173,11 @@ def effect_size(a: Sequence[float], b: Sequence[float]) -> float | None:
     return float(differences.mean() / differences.std(ddof=1))
 
 
-def wins_ties_losses(a: Sequence[float], b: Sequence[float]) -> WinsTiesLosses:
+def wins_ties_losses(a: Sequence[float], b: Sequence[float]) -> tuple[int, int, int]:
     """On how many queries ``a`` is above, level with, below ``b``."""
     differences = paired(a, b)
     wins, losses = int((differences > 0).sum()), int((differences < 0).sum())
-    return WinsTiesLosses(wins, len(differences) - wins - losses, losses)
+    return wins, len(differences) - wins - losses, losses
 
 
 def detectable_difference(
@@ -235,7 +227,7 @@ def grouped(rows: Values, groups: Sequence[object] | None) -> tuple[Values, Valu
 
 @lru_cache(maxsize=4)
 def _flips(groups: int, seed: int, rounds: int) -> NDArray[np.uint8]:
-    """``(flips, groups / 8)`` bits: which groups change sign, in the first row none. Flipping all is as none."""
+    """``(flips, groups / 8)`` bits: which groups change sign; none in the first row. Flipping all is flipping none."""
     if groups <= EXACT_GROUPS:
         return np.arange(2 ** (groups - 1), dtype="<u4").view(np.uint8).reshape(-1, 4)
     octets = np.random.default_rng(seed).integers(256, size=(rounds + 1, ceil(groups / 8)), dtype=np.uint8)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from hashlib import sha256
 from itertools import combinations
@@ -13,26 +13,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ragistry.errors import EvaluationError
+from ragistry.evaluation import statistics
 from ragistry.evaluation.answers import Answer
 from ragistry.evaluation.data.dataset import Dataset, Run
 from ragistry.evaluation.diagnosis import diagnose, relevant_found
 from ragistry.evaluation.measures import Measure, Passage, per_query, per_query_of_passages
-from ragistry.evaluation.result import ALPHA, Comparison, CpuPair, Estimate, Failure, Latency, Outside, Pair
-from ragistry.evaluation.result import TechniqueResult as Result
+from ragistry.evaluation.result import ALPHA, Comparison, CpuPair, Estimate, Failure, Latency, Pair, TechniqueResult
 from ragistry.evaluation.selection import tune_on as selected
-from ragistry.evaluation.statistics import (
-    EXACT_GROUPS,
-    ROUNDS,
-    detectable_difference,
-    effect_size,
-    flip_tests,
-    holm,
-    mean_intervals,
-    paired,
-    smallest_p,
-    wins_ties_losses,
-)
-from ragistry.evaluation.warnings import warnings
+from ragistry.evaluation.warnings import notes, warnings
 
 if TYPE_CHECKING:
     from ragistry.evaluation.systems.index import IndexCost
@@ -52,7 +40,6 @@ def summarise(
     answers: Mapping[str, Mapping[str, Answer]],
     measures: Sequence[Measure],
     *,
-    configurations: Mapping[str, Mapping[str, Any]],
     provenance: Mapping[str, Any],
     depth: int,
     seed: int = 0,
@@ -67,103 +54,105 @@ def summarise(
     """The comparison that the answers add up to.
 
     ``answers``: technique → query → answer, of every judged query, in the order of the report. ``collections``:
-    technique → document → the collection that it is in, to tell what a route left out. ``controls``: name → run.
-    ``variants``: name of a grid's column → the technique that it is a variant of. ``tune_on``: share of the queries on
-    which the best variant is chosen. Raises `EvaluationError` for measures of spans without spans, and for a fraction
-    that leaves no queries.
+    technique → document → the collection that it is in, to tell what a route left out. ``controls``: name → run, of
+    documents. ``variants``: name of a grid's column → the technique that it is a variant of. ``tune_on``: share of the
+    queries on which the best variant is chosen. Raises `EvaluationError` for measures of spans without spans, and for a
+    fraction that leaves no queries.
     """
+    if not dataset.spans and any(measure.on_spans for measure in measures):
+        raise EvaluationError("SR@k and SP@k measure spans, and the test set has none; add spans to queries.jsonl")
     main, cutoff = str(measures[0]), measures[0].cutoff or CUTOFF
     runs = {name: {query: answer.ranking for query, answer in of.items()} for name, of in answers.items()}
-    values = {name: _measured(measures, dataset, runs[name], _passages(of)) for name, of in answers.items()}
-    queries = sorted(next(iter(values.values()))[main]) if values else []  # the order of files decides no figure
+    values = {name: _measured(measures, dataset, of) for name, of in answers.items()}
+    main_values = {name: of[main] for name, of in values.items()}
+    queries = sorted(next(iter(main_values.values()), {}))  # the order of files decides no figure
     groups = [dataset.groups.get(query, query) for query in queries]
-    same = _same(answers, baseline, spans=bool(dataset.spans))
-    names = _paired([name for name in answers if name not in same], baseline)
-    by_measure = {str(one): {name: values[name][str(one)] for name in values} for one in measures}
-    known = {document.id for document in dataset.corpus}
     estimates = _estimates(values, queries, groups, seed)
-    control_values = _controls(measures, dataset, controls or {})
-    statistics = {
-        "test": "paired randomisation test by sign flips, two-sided",
-        "rounds": None if len(set(groups)) <= EXACT_GROUPS else ROUNDS,
-        "groups": len(set(groups)),
-        "correction": "Holm",
-        "family": "the pairs of one measure"
-        + (f": each technique against the baseline {baseline!r}" if baseline else ": each against each"),
-        "alpha": ALPHA,
-        "interval": "95 %, by inversion of the test",
+    same = _same(answers, baseline, spans=bool(dataset.spans))
+    names = [name for name in answers if name not in same]
+    if baseline is None:
+        pairs = list(combinations(names, 2))
+    else:
+        pairs = [(name, baseline) for name in names if name != baseline and baseline in names]
+    control_values = {
+        f"{control} (control)": per_query(measures, dataset.qrels, run) for control, run in (controls or {}).items()
     }
+    selection = None
+    if tune_on is not None and values:
+        candidates = {name: of for name, of in main_values.items() if not variants or name in variants}
+        start = baseline if baseline in main_values else next(iter(candidates))
+        tried = {start: main_values[start]} | candidates
+        selection = selected(tune_on, tried, start, main, dataset.groups, seed=seed)
     comparison = Comparison(
         name=dataset.name,
         measure=main,
         techniques={
-            name: Result(
-                configuration=configurations[name],
+            name: TechniqueResult(
                 measures=estimates[name],
+                latency_ms=_latency([answer.ms for answer in of.values()]),
+                cpu_ms=_latency([answer.cpu_ms for answer in of.values()]),
                 calls=sum(answer.calls for answer in of.values()),
                 tokens=sum(answer.tokens for answer in of.values()),
                 returned_tokens=float(np.mean([answer.returned_tokens for answer in of.values()])),
-                latency_ms=_latency([answer.ms for answer in of.values()]),
-                cpu_ms=_latency([answer.cpu_ms for answer in of.values()]),
                 stages=_stages(list(of.values())),
-                per_query={measure: dict(found) for measure, found in values[name].items()},
+                per_query=values[name],
                 by_kind=_by_kind(values[name], dataset.kinds),
                 found=relevant_found(of, dataset, cutoff, depth, (collections or {}).get(name, {})),
-                judged=_judged(dataset, runs[name], cutoff),
-                degraded=_degraded(list(of.values())),
-                outside=_outside(list(of.values()), known),
+                judged=None if dataset.positives_only else _judged(dataset, runs[name], cutoff),
+                degraded=dict(Counter(message for answer in of.values() for message in {*answer.degraded})),
                 same_as=same.get(name),
             )
             for name, of in answers.items()
         },
-        pairs=[pair for measure, of in by_measure.items() for pair in pairs_of(names, measure, of, groups, seed=seed)],
+        pairs=[
+            pair
+            for measure in map(str, measures)
+            for pair in pairs_of(pairs, measure, {name: values[name][measure] for name in values}, groups, seed=seed)
+        ],
         provenance={
             **provenance,
-            "statistics": statistics,
-            "rankings": {name: digest(run) for name, run in runs.items()},
+            "statistics": {
+                "test": "paired randomisation test by sign flips, two-sided",
+                "rounds": None if len(set(groups)) <= statistics.EXACT_GROUPS else statistics.ROUNDS,
+                "groups": len(set(groups)),
+                "correction": "Holm",
+                "family": "the pairs of one measure: "
+                + (f"each technique against the baseline {baseline!r}" if baseline else "each against each"),
+                "alpha": ALPHA,
+                "interval": "95 %, by inversion of the test",
+            },
+            "rankings": {
+                name: sha256(json.dumps(run, sort_keys=True).encode()).hexdigest() for name, run in runs.items()
+            },
         },
         baseline=baseline,
         failures=dict(failures or {}),
         controls={
-            control: {measure: float(np.mean(list(found.values()))) for measure, found in of.items()}
+            control.removesuffix(" (control)"): {
+                measure: float(np.mean(list(found.values()))) for measure, found in of.items()
+            }
             for control, of in control_values.items()
         },
+        control_pairs=pairs_of(
+            [(name, control) for control in control_values for name in main_values],
+            main,
+            main_values | {control: of[main] for control, of in control_values.items()},
+            groups,
+            seed=seed,
+            corrected=False,
+        ),
         cpu_pairs=_cpu_pairs(answers, queries, groups, seed),
-        diagnosis=diagnose(names, main, by_measure[main], answers, dataset),
+        diagnosis=diagnose(pairs, main, main_values, answers, dataset),
         indexes=dict(indexes or {}),
         problems=dataset.problems,
+        selection=selection,
         runs=runs,
     )
-    return _completed(comparison, dataset, answers, control_values, groups, variants or {}, tune_on, seed)
-
-
-def _completed(
-    comparison: Comparison,
-    dataset: Dataset,
-    answers: Mapping[str, Mapping[str, Answer]],
-    controls: Mapping[str, Values],
-    groups: Sequence[str],
-    variants: Mapping[str, str],
-    tune_on: float | None,
-    seed: int,
-) -> Comparison:
-    """Add what depends on the winner, then the warnings, which depend on everything."""
-    main = comparison.measure
-    values = {name: result.per_query[main] for name, result in comparison.techniques.items()}
-    against = values | {f"{control} (control)": of[main] for control, of in controls.items()}
-    keys = [(name, control) for control in controls for name in values]
-    names = [(name, f"{control} (control)") for name, control in keys]
-    tested = dict(zip(keys, pairs_of(names, main, against, groups, seed=seed, corrected=False), strict=True))
-    best = comparison.winner or next(iter(comparison.by_quality), None)
-    selection = None
-    if tune_on is not None and values:
-        candidates = {name: of for name, of in values.items() if not variants or name in variants}
-        start = comparison.baseline if comparison.baseline in values else next(iter(candidates))
-        selection = selected(tune_on, {start: values[start]} | candidates, start, main, dataset.groups, seed=seed)
-    found = replace(
-        comparison, control_pairs=[tested[best, control] for control in controls] if best else [], selection=selection
+    return replace(
+        comparison,
+        warnings=warnings(comparison, dataset, answers, variants or {}),
+        notes=notes(comparison, dataset, answers),
     )
-    return replace(found, warnings=warnings(found, dataset, answers, tested, variants))
 
 
 def pairs_of(
@@ -176,22 +165,25 @@ def pairs_of(
     corrected: bool = True,
 ) -> list[Pair]:
     """Test each pair on one measure. ``groups``: of the queries in sorted order. ``corrected``: as one family."""
-    family = len(names) if corrected else 1
+    family, clusters = len(names) if corrected else 1, len(set(groups))
     columns = {name: [values[name][query] for query in sorted(values[name])] for pair in names for name in pair}
-    rows = [paired(columns[a], columns[b]).tolist() for a, b in names]
+    rows = [statistics.paired(columns[a], columns[b]).tolist() for a, b in names]
     tested = [
         (test.p(), test.interval(ALPHA, RANGE), test.interval(ALPHA / family, RANGE))
-        for test in flip_tests(rows, groups, seed=seed)
+        for test in statistics.flip_tests(rows, groups, seed=seed)
     ]
     ps = [p for p, _, _ in tested]
-    clusters = len(set(groups))
     found = []
-    for (a, b), row, (p, (low, high), wide), p_holm in zip(
-        names, rows, tested, holm(ps) if corrected else ps, strict=True
+    for (a, b), row, (p, (low, high), (family_low, family_high)), p_holm in zip(
+        names, rows, tested, statistics.holm(ps) if corrected else ps, strict=True
     ):
-        difference, significant = float(np.mean(row)), p_holm < ALPHA
-        family_low, family_high = _one_side(wide, difference) if significant else wide
-        wins, ties, losses = wins_ties_losses(columns[a], columns[b])
+        difference = float(np.mean(row))
+        if p_holm < ALPHA:
+            # Holm rejects more than equal shares of alpha; the interval of what it rejects ends at 0 (Guilbaud 2008).
+            family_low, family_high = (
+                (max(family_low, 0.0), family_high) if difference > 0 else (family_low, min(family_high, 0.0))
+            )
+        wins, ties, losses = statistics.wins_ties_losses(columns[a], columns[b])
         found.append(
             Pair(
                 a=a,
@@ -207,74 +199,43 @@ def pairs_of(
                 wins=wins,
                 ties=ties,
                 losses=losses,
-                significant=significant,
-                effect_size=effect_size(columns[a], columns[b]),
-                detectable=detectable_difference(row, groups, alpha=ALPHA / family),
-                smallest_p=smallest_p(clusters, family),
+                significant=p_holm < ALPHA,
+                effect_size=statistics.effect_size(columns[a], columns[b]),
+                detectable=statistics.detectable_difference(row, groups, alpha=ALPHA / family),
+                smallest_p=statistics.smallest_p(clusters, family),
                 clusters=clusters,
             )
         )
     return found
 
 
-def digest(run: Run) -> str:
-    """By which to tell whether two comparisons ranked alike."""
-    return sha256(json.dumps(run, sort_keys=True).encode()).hexdigest()
-
-
-def _one_side(interval: tuple[float, float], difference: float) -> tuple[float, float]:
-    """Holm rejects more than equal shares of alpha; the interval of what it rejects ends at 0 (Guilbaud 2008)."""
-    low, high = interval
-    return (max(low, 0.0), high) if difference > 0 else (low, min(high, 0.0))
-
-
 def _measured(
-    measures: Sequence[Measure], dataset: Dataset, run: Run, passages: Mapping[str, Sequence[Passage]]
+    measures: Sequence[Measure], dataset: Dataset, answers: Mapping[str, Answer]
 ) -> dict[str, dict[str, float]]:
-    """Of passages where the test set has spans, else of documents."""
+    """Measure → query → value; of passages where the test set has spans, else of documents."""
     if dataset.spans:
+        passages: dict[str, Sequence[Passage]] = {query: answer.passages for query, answer in answers.items()}
         return per_query_of_passages(measures, dataset.spans, passages)
-    if any(measure.on_spans for measure in measures):
-        raise EvaluationError("SR@k and SP@k measure spans, and the test set has none; add spans to queries.jsonl")
-    return per_query(measures, dataset.qrels, run)
-
-
-def _passages(answers: Mapping[str, Answer]) -> dict[str, Sequence[Passage]]:
-    return {query: [(id, start, end) for id, start, end in answer.passages] for query, answer in answers.items()}
-
-
-def _controls(
-    measures: Sequence[Measure], dataset: Dataset, controls: Mapping[str, Run]
-) -> dict[str, dict[str, dict[str, float]]]:
-    """A control ranks documents; where passages are measured, each document is one."""
-    lengths = {document.id: len(document.whole) for document in dataset.corpus}
-    return {
-        name: _measured(
-            measures, dataset, run, {query: [(id, 0, lengths[id]) for id, _ in hits] for query, hits in run.items()}
-        )
-        for name, run in controls.items()
-    }
+    return per_query(measures, dataset.qrels, {query: answer.ranking for query, answer in answers.items()})
 
 
 def _same(answers: Mapping[str, Mapping[str, Answer]], baseline: str | None, *, spans: bool) -> dict[str, str]:
     """Technique → an earlier one with the same rankings on every query; the baseline counts as the first."""
-    seen: dict[str, str] = {}
+    shown = {
+        name: {
+            query: ([id for id, _ in answer.ranking], answer.passages if spans else []) for query, answer in of.items()
+        }
+        for name, of in answers.items()
+    }
+    distinct: list[str] = []
     same = {}
     for name in sorted(answers, key=lambda name: name != baseline):
-        rankings = [
-            [query, [id for id, _ in answer.ranking], list(answer.passages) if spans else []]
-            for query, answer in sorted(answers[name].items())
-        ]
-        first = seen.setdefault(json.dumps(rankings), name)
-        if first != name:
+        first = next((other for other in distinct if shown[other] == shown[name]), None)
+        if first is None:
+            distinct.append(name)
+        else:
             same[name] = first
     return same
-
-
-def _paired(names: Sequence[str], baseline: str | None) -> list[tuple[str, str]]:
-    if baseline is None:
-        return list(combinations(names, 2))
-    return [(name, baseline) for name in names if name != baseline and baseline in names]
 
 
 def _estimates(
@@ -283,7 +244,7 @@ def _estimates(
     cells = [(name, measure) for name, of in values.items() for measure in of]
     rows = [[values[name][measure][query] for query in queries] for name, measure in cells]
     found: dict[str, dict[str, Estimate]] = {name: {} for name in values}
-    for (name, measure), row, ends in zip(cells, rows, mean_intervals(rows, groups, seed=seed), strict=True):
+    for (name, measure), row, ends in zip(cells, rows, statistics.mean_intervals(rows, groups, seed=seed), strict=True):
         found[name][measure] = Estimate(sum(row) / len(row), *ends)
     return found
 
@@ -292,14 +253,12 @@ def _cpu_pairs(
     answers: Mapping[str, Mapping[str, Answer]], queries: Sequence[str], groups: Sequence[str], seed: int
 ) -> list[CpuPair]:
     """Each technique against the one that takes the least CPU time."""
-    if len(answers) < 2:
-        return []
     times = {name: np.array([of[query].cpu_ms for query in queries]) for name, of in answers.items()}
-    fastest = min(times, key=lambda name: float(times[name].mean()))
+    fastest = min(times, key=lambda name: float(times[name].mean()), default="")
     others = [name for name in times if name != fastest]
     rows = [(times[name] - times[fastest]).tolist() for name in others]
     found = []
-    for name, row, test in zip(others, rows, flip_tests(rows, groups, seed=seed), strict=True):
+    for name, row, test in zip(others, rows, statistics.flip_tests(rows, groups, seed=seed), strict=True):
         low, high = test.interval()
         ends = (low, high) if np.isfinite([low, high]).all() else (None, None)
         found.append(CpuPair(name, fastest, float(np.mean(row)), *ends))
@@ -330,19 +289,6 @@ def _by_kind(values: Values, kinds: Mapping[str, str]) -> dict[str, dict[str, fl
     }
 
 
-def _judged(dataset: Dataset, run: Run, cutoff: int) -> float | None:
-    if dataset.positives_only:
-        return None
+def _judged(dataset: Dataset, run: Run, cutoff: int) -> float:
     [judged] = per_query([Measure("Judged", cutoff)], dataset.qrels, run).values()
     return sum(judged.values()) / len(judged)
-
-
-def _degraded(answers: Sequence[Answer]) -> dict[str, int]:
-    """Message → number of queries."""
-    return dict(Counter(message for answer in answers for message in dict.fromkeys(answer.degraded)))
-
-
-def _outside(answers: Sequence[Answer], known: Container[str]) -> Outside | None:
-    results = [document for answer in answers for document, _ in answer.ranking]
-    strangers = [document for document in results if document not in known]
-    return Outside(len(set(strangers)), len(strangers), len(results), min(strangers)) if strangers else None

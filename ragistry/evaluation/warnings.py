@@ -1,136 +1,220 @@
-"""What may make the verdict of a comparison wrong, one sentence each, the gravest first."""
+"""What to know of a comparison, one sentence each.
+
+Warnings say what may make the verdict wrong, and stand right after it; notes help to read the figures, and stand below
+the tables.
+"""
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from ragistry.evaluation.result import ALPHA, Comparison, Pair, listed
-from ragistry.utils.wording import numbered
+from ragistry.evaluation.result import ALPHA, Comparison, Pair, listed, p_text
+from ragistry.utils.wording import agreeing, numbered
 
 if TYPE_CHECKING:
     from ragistry.evaluation.answers import Answer
     from ragistry.evaluation.data.dataset import Dataset
 
+Answers = Mapping[str, Mapping[str, "Answer"]]
+"""Technique → query → answer."""
 CONTROLS = {
     "filename": "the words of file names alone",
     "title_only": "the words of titles alone",
     "random": "chance alone",
 }
 """Control → what it ranks by."""
+CUT = 0.1
+"""Share of chunks longer than the model's limit from which the reader is warned."""
 
 
-def warnings(
-    comparison: Comparison,
-    dataset: Dataset,
-    answers: Mapping[str, Mapping[str, Answer]],
-    tested: Mapping[tuple[str, str], Pair],
-    variants: Mapping[str, str],
-) -> list[str]:
-    """``tested``: each technique against each control. ``variants``: column of a grid → its technique."""
+def warnings(comparison: Comparison, dataset: Dataset, answers: Answers, variants: Mapping[str, str]) -> list[str]:
+    """What may make the verdict wrong, the gravest first. ``variants``: column of a grid → its technique."""
     return [
-        *_controls(comparison, tested),
-        *_few(comparison),
+        *_controls(comparison),
+        *_synthetic(comparison),
         *_groups(comparison, dataset),
-        *_same(comparison),
         *_variants(comparison, variants),
-        *_passages(dataset, answers),
-        *_timing(comparison, answers),
-        *_positives(dataset),
+        *_without_spans(dataset, answers),
+        *_cut(comparison),
+        *_deep(comparison, [comparison.measure]),
+        *_degraded(comparison),
+        *_outside(dataset, answers),
     ]
 
 
-def _controls(comparison: Comparison, tested: Mapping[tuple[str, str], Pair]) -> Iterator[str]:
-    for pair in comparison.control_pairs:
-        control = pair.b.split()[0]
-        mean = comparison.controls[control][comparison.measure]
-        worse = [name for (name, other), one in tested.items() if other == control and _not_better(one)]
-        if _not_better(pair):
-            yield (
-                f"{pair.a} is not significantly better than {CONTROLS.get(control, control)} ({control}: "
-                f"{comparison.measure} {mean:.3f}, difference {pair.difference:+.3f}, p = {pair.p:.3f}), so "
-                f"{_meaning(control)}."
-            )
-        elif control == "random" and worse:
-            yield f"Not significantly better than {CONTROLS[control]} ({mean:.3f}): {listed(worse)}."
+def notes(comparison: Comparison, dataset: Dataset, answers: Answers) -> list[str]:
+    """What helps to read the figures."""
+    return [
+        *_same(comparison),
+        *_deep(comparison, comparison.measures[1:]),
+        *_judgements(dataset),
+        *_times(comparison, answers),
+        *_kept(comparison),
+        *_how_synthetic(comparison),
+    ]
 
 
-def _not_better(pair: Pair) -> bool:
-    if not pair.testable:  # then nothing is significant, which has a sentence of its own
-        return pair.difference <= 0
-    return pair.p >= ALPHA or pair.difference <= 0
+# Warnings
 
 
-def _meaning(control: str) -> str:
-    if control == "random":
-        return "the figures show no retrieval at all"
-    return "this test set may be answered from names, and its figures may say nothing about the texts"
-
-
-def _few(comparison: Comparison) -> Iterator[str]:
-    pairs = comparison.main_pairs
-    if pairs and not pairs[0].testable:
-        clusters = pairs[0].clusters
-        unit = "[query|queries]" if clusters == pairs[0].queries else "[group|groups] of queries"
+def _controls(comparison: Comparison) -> Iterator[str]:
+    best, by_names = next(iter(comparison.by_quality), None), []
+    for control, means in comparison.controls.items():
+        pairs = [pair for pair in comparison.control_pairs if pair.b == f"{control} (control)"]
+        weak = {pair.a: pair for pair in pairs if not _beats(pair)}
+        mean, what = means[comparison.measure], CONTROLS.get(control, control)
+        if best in weak:
+            lead = f"difference {weak[best].difference:+.3f}, {p_text(weak[best].p)}"
+            said = f"{what} ({control}: {comparison.measure} {mean:.3f}, {lead})"
+            if control == "random":
+                yield f"{best} is not significantly better than {said}, so the figures show no retrieval at all."
+            else:
+                by_names.append(said)
+        elif control == "random" and weak:
+            yield f"Not significantly better than {what} ({mean:.3f}): {listed(list(weak))}."
+    if by_names:
         yield (
-            f"{numbered(clusters, unit)} and {numbered(len(pairs), '[pair|pairs]')}: no difference can be "
-            f"significant, since the smallest possible p-value after Holm's correction is {pairs[0].smallest_p:.3f}."
+            f"{best} is not significantly better than {' or '.join(by_names)}, so this test set may be answered from "
+            "names, and its figures may say nothing about the texts."
         )
+
+
+def _beats(pair: Pair) -> bool:
+    """Where so few queries show nothing, a higher mean has to do; that nothing is significant is said elsewhere."""
+    return pair.difference > 0 and (pair.p < ALPHA or not pair.testable)
+
+
+def _synthetic(comparison: Comparison) -> Iterator[str]:
+    dataset = comparison.provenance["dataset"]
+    if (made := dataset["synthetic"]) is None:
+        return
+    heading, judged = "Synthetic test set: no person asked these queries", dataset["judged_queries"]
+    if made["queries"] < judged:
+        heading = f"Partly synthetic test set: no person asked {made['queries']:,} of the {judged:,} queries"
+    shares = ", ".join(numbered(count, f"{kind}[|s]") for kind, count in made["kinds"].items())
+    by = ", ".join([f"model {name}" for name in made["models"]] + [f"seed {seed}" for seed in made["seeds"]])
+    yield (
+        f"{heading}. A program made them from the documents: {shares}{f'; {by}' if by else ''}. They tend to favour "
+        "techniques that match words."
+    )
 
 
 def _groups(comparison: Comparison, dataset: Dataset) -> Iterator[str]:
     """Queries of one group are not independent; the tests flip groups."""
-    if not comparison.techniques:
-        return
-    values = next(iter(comparison.techniques.values())).per_query[comparison.measure]
-    sizes = Counter(dataset.groups.get(query, query) for query in values)
-    if len(sizes) < len(values):
+    queries = dataset.spans or dataset.judged
+    sizes = Counter(dataset.groups.get(query, query) for query in queries)
+    if comparison.techniques and len(sizes) < len(queries):
         yield (
-            f"The {len(values):,} queries come from {numbered(len(sizes), '[group|groups]')} (the largest has "
+            f"The {len(queries):,} queries come from {numbered(len(sizes), '[group|groups]')} (the largest has "
             f"{max(sizes.values()):,}), such as one document each: tests and intervals count groups, not queries."
         )
 
 
-def _same(comparison: Comparison) -> Iterator[str]:
-    twins: dict[str, list[str]] = {}
-    for name, result in comparison.techniques.items():
-        if result.same_as is not None:
-            twins.setdefault(result.same_as, []).append(name)
-    for name, others in twins.items():
-        yield f"Same rankings as {name} on every query, so not tested: {listed(others)}."
-
-
 def _variants(comparison: Comparison, variants: Mapping[str, str]) -> Iterator[str]:
-    if comparison.selection is not None:
-        return
-    for technique, count in Counter(variants[name] for name in comparison.techniques if name in variants).items():
-        if count < 2:
-            continue
+    counts = Counter(variants[name] for name in comparison.techniques if name in variants)
+    for technique, count in counts.items() if comparison.selection is None else ():
         tested = "" if comparison.baseline is None else " and are not tested against each other"
-        yield (
-            f"{count} variants of {technique} were measured on the same queries{tested}: the best of them looks "
-            "better than it is. Choose on one part of the queries and report the other with --tune-on 0.5 (in Python, "
-            "tune_on)."
-        )
+        if count > 1:
+            yield (
+                f"{count} variants of {technique} were measured on the same queries{tested}: the best of them looks "
+                "better than it is. Choose on one part of the queries and report the other with --tune-on 0.5 (in "
+                "Python, tune_on)."
+            )
 
 
-def _passages(dataset: Dataset, answers: Mapping[str, Mapping[str, Answer]]) -> Iterator[str]:
-    if not dataset.spans:
-        return
+def _without_spans(dataset: Dataset, answers: Answers) -> Iterator[str]:
     without = [name for name, of in answers.items() if any(one.ranking and not one.passages for one in of.values())]
-    if without:
+    if dataset.spans and without:
         yield (
-            f"Results without `start` and `end` in their metadata, which count as not relevant where answers are "
+            "Results without `start` and `end` in their metadata, which count as not relevant where answers are "
             f"spans: {listed(without)}."
         )
-    left_out = len(dataset.judged.keys() - dataset.spans.keys())
-    if left_out:
+
+
+def _cut(comparison: Comparison) -> Iterator[str]:
+    for cost in comparison.indexes.values():
+        if cost.cut > CUT * cost.chunks:
+            limit = comparison.provenance["embedder"]["max_tokens"]
+            chunks = f"{numbered(cost.chunks, '[chunk|chunks]')} ({cost.chunking})"
+            yield (
+                f"{cost.cut:,} of {chunks} {agreeing(cost.cut, '[is|are]')} longer than the embedder's limit of "
+                f"{limit:,} tokens: dense retrieval sees only the beginning, word matching sees all. In a library, "
+                "which cuts to fit, the order may differ; try a smaller --chunk-size (in Python, chunk_size)."
+            )
+
+
+def _deep(comparison: Comparison, measures: list[str]) -> Iterator[str]:
+    """Measures that look at most of the corpus: any ranking does well on them."""
+    documents = comparison.provenance["dataset"]["documents"]
+    for measure in measures:
+        name, _, cutoff = measure.partition("@")
+        if name in ("R", "Success") and cutoff.isdecimal() and 2 * int(cutoff) > documents > 1:
+            yield (
+                f"{measure} looks at {min(int(cutoff), documents):,} of {documents:,} documents, so it hardly tells "
+                "techniques apart; use a smaller cutoff."
+            )
+
+
+def _degraded(comparison: Comparison) -> Iterator[str]:
+    """One sentence for each reason; reasons that differ only in numbers are one."""
+    reasons: dict[str, list[str]] = {}
+    counts: dict[str, Counter[str]] = {}
+    for name, result in comparison.techniques.items():
+        for reason, count in result.degraded.items():
+            kind = re.sub(r"\d[\d.,]*", "#", reason)
+            reasons.setdefault(kind, []).append(reason)
+            counts.setdefault(kind, Counter())[name] += count
+    for kind, by_name in counts.items():
+        example = "for example, " if len(set(reasons[kind])) > 1 else ""
+        yield (
+            f"{listed(list(by_name))} {agreeing(len(by_name), '[was|were]')} degraded on "
+            f"{agreeing(len(by_name), '[|up to ]')}{min(comparison.queries, max(by_name.values())):,} of "
+            f"{numbered(comparison.queries, '[query|queries]')}: {example}{reasons[kind][0]}."
+        )
+
+
+def _outside(dataset: Dataset, answers: Answers) -> Iterator[str]:
+    known = {document.id for document in dataset.corpus}
+    found = {}
+    for name, of in answers.items():
+        results = [id for answer in of.values() for id, _ in answer.ranking]
+        if strange := [id for id in results if id not in known]:
+            found[name] = (len(set(strange)), len(strange), len(results), min(strange))
+    if found:
+        documents, count, results_in_all, example = max(found.values())
+        yield (
+            f"{listed(list(found))} returned {agreeing(len(found), '[|up to ]')}"
+            f"{numbered(documents, '[document that is|documents that are]')} not in the corpus "
+            f"({count:,} of {numbered(results_in_all, '[result|results]')}), such as {example!r}; "
+            f"{agreeing(documents, '[it counts|they count]')} as not relevant."
+        )
+
+
+# Notes
+
+
+def _same(comparison: Comparison) -> Iterator[str]:
+    same = {name: result.same_as for name, result in comparison.techniques.items() if result.same_as is not None}
+    for first in dict.fromkeys(same.values()):
+        twins = [name for name in same if same[name] == first]
+        yield f"Same rankings as {first} on every query, so not tested: {listed(twins)}."
+
+
+def _judgements(dataset: Dataset) -> Iterator[str]:
+    if dataset.spans and (left_out := len(dataset.judged.keys() - dataset.spans.keys())):
         yield f"{numbered(left_out, '[query has|queries have]')} judgements but no spans, and no measure counts them."
+    if dataset.positives_only:
+        yield (
+            "The judgements name only relevant documents, so the share of judged results is left out; a result "
+            "without a judgement counts as not relevant."
+        )
 
 
-def _timing(comparison: Comparison, answers: Mapping[str, Mapping[str, Answer]]) -> Iterator[str]:
-    machine = comparison.provenance.get("machine", {})
+def _times(comparison: Comparison, answers: Answers) -> Iterator[str]:
+    machine = comparison.provenance["machine"]
     load, processors = machine.get("load"), machine.get("processors")
     if load is not None and processors and load / processors > 1:
         yield (
@@ -145,9 +229,29 @@ def _timing(comparison: Comparison, answers: Mapping[str, Mapping[str, Answer]])
         )
 
 
-def _positives(dataset: Dataset) -> Iterator[str]:
-    if dataset.positives_only:
+def _kept(comparison: Comparison) -> Iterator[str]:
+    """Answers that were not computed now."""
+    asking = comparison.provenance["asking"]
+    if asking.get("replayed"):
         yield (
-            "The judgements name only relevant documents, so the share of judged results is left out; a result "
-            "without a judgement counts as not relevant."
+            f"Replayed: the models' answers come from {asking['replayed']}, and each call is charged the milliseconds "
+            "that it took when it was recorded."
+        )
+    if asking.get("resumed_answers"):
+        total = comparison.queries * len(comparison.provenance["techniques"])
+        yield (
+            f"Resumed: {asking['resumed_answers']:,} of {numbered(total, '[answer comes|answers come]')} from an "
+            "earlier run of the same code and configuration, with the times measured then."
+        )
+    for name, reason in asking.get("never_resumed", {}).items():
+        yield f"{name} is never resumed: {reason}."
+
+
+def _how_synthetic(comparison: Comparison) -> Iterator[str]:
+    if comparison.provenance["dataset"]["synthetic"] is not None:
+        yield (
+            "Synthetic queries use words of the text: titles and headings those of the author, questions of a model "
+            "those of the passage it was shown. Only the document that a query was made from counts as right; others "
+            "that answer it count as wrong. Use these figures to compare settings on these documents, not with other "
+            "test sets; before a choice that matters, confirm it on queries that people asked."
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import closing
 
 from ragistry.config.archive_settings import archive_settings
-from ragistry.models.openai_compatible import OpenAICompatibleEmbedder
+from ragistry.models.openai import OpenAICompatibleEmbedder
 
 
 def embed_query(
@@ -24,5 +24,9 @@ def embed_query(
 
 
 def query_embedder(embedding_model: str, tei_url: str, timeout: float) -> OpenAICompatibleEmbedder:
-    """An embedder that asks once: whoever waits for it can ask again, and must not wait for ``timeout`` four times."""
-    return OpenAICompatibleEmbedder(embedding_model, base_url=tei_url, timeout=timeout, attempts=1)
+    """An embedder that asks once, so that no caller waits for ``timeout`` four times, and adds no prefix: nothing says
+    whether the documents of an archive have one. It needs no probe, because archives record no fingerprint.
+    """
+    return OpenAICompatibleEmbedder(
+        embedding_model, url=tei_url, query_prefix="", document_prefix="", probe=False, timeout=timeout, attempts=1
+    )

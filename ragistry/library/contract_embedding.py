@@ -19,7 +19,7 @@ from ragistry.errors import (
     StoreLockedError,
 )
 from ragistry.library.contract_chunks import OnError
-from ragistry.models.choose import choose_embedder
+from ragistry.models.registry import choose_embedder
 from ragistry.protocols import Embedder
 from ragistry.types import Chunk, EmbeddedChunk, Role
 
@@ -146,7 +146,7 @@ def _refuse(error: Exception) -> NoReturn:
 
 def _is_down(error: Exception) -> bool:
     """Whether nobody listens, or has the model, which is no fault of a text; a time-out can be one."""
-    from ragistry.ollama.failures import worth_retrying  # loads httpx, which a model in this process does not need
+    from ragistry.models.http import worth_retrying  # loads httpx, which a model in this process does not need
 
     if not isinstance(error, ModelConnectionError):
         return isinstance(error, ModelNotFoundError)

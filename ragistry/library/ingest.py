@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
@@ -22,10 +23,16 @@ from ragistry.library.refusals import explained
 from ragistry.library.report import Failure, IngestReport
 from ragistry.library.same_source import check_same_source, earlier_names, has_place_of, is_same_file, taken
 from ragistry.library.source import Reading, SourceFile, SourceText, chunks_of
+from ragistry.models.known import is_english
 from ragistry.protocols import Embedder, LibraryStore
 from ragistry.types import Chunk, EmbeddedChunk, Progress, SourceInfo
+from ragistry.utils.breadcrumb import searched_text
+from ragistry.utils.detection import detect_language, language_warnings
+from ragistry.utils.languages import AUTO, analysis_language
 from ragistry.utils.wording import agreeing, numbered
 
+SAMPLES_OF_A_SOURCE = 4
+"""Chunks by which a source counts where the language of an ingest is detected."""
 CHUNKS_AT_ONCE = 256
 """Chunks of small sources are embedded together, so that the model's batches are full."""
 
@@ -34,7 +41,7 @@ IngestSource = SourceFile | SourceText
 
 @dataclass(slots=True)
 class Prepared:
-    """A source that was read: its chunks, and the vectors that its stored version already has for some of them."""
+    """A source that was read: its chunks, and the vectors that are known of some of them, by `searched_text`."""
 
     source: IngestSource
     chunks: list[Chunk]
@@ -43,7 +50,7 @@ class Prepared:
 
     def unknown(self) -> list[str]:
         """The texts that the model has to see."""
-        return [chunk.text for chunk in self.chunks if chunk.text not in self.known]
+        return [text for chunk in self.chunks if (text := searched_text(*chunk)) not in self.known]
 
 
 class Ingest:
@@ -75,6 +82,8 @@ class Ingest:
         self._given: set[tuple[str, str]] = set()
         self._taken = {} if taken is None else taken
         self._earlier: dict[str, SourceInfo] = {}
+        self._languages: Counter[str] = Counter()
+        self._samples: list[str] = []
 
     def run(self, sources: Sequence[IngestSource], progress: Progress | None = None) -> IngestReport:
         """Take in every source that is new or changed; one that cannot be read or that the model refuses is reported.
@@ -91,6 +100,7 @@ class Ingest:
         self._drop_earlier_names()
         if self.report.added or self.report.updated:
             self.store.flush()
+            self._check_language()
         if progress is not None:
             progress("", len(sources), len(sources))
         return self.report
@@ -133,6 +143,8 @@ class Ingest:
             self.report.skipped.append(source.source_file)
             return None
         self._report_cuts(source.source_file, chunks)
+        self._samples += [chunk.text for chunk in chunks[:SAMPLES_OF_A_SOURCE]]
+        language = self._language_of(chunks) if self.reading.language == AUTO else ""
         now = time.time()
         for chunk in chunks:
             chunk.metadata.update(
@@ -143,11 +155,13 @@ class Ingest:
                 ingested_at=now,
                 type="document",
             )
+            if language:
+                chunk.metadata["language"] = language
             if source.path:
                 chunk.metadata["source_path"] = os.path.realpath(source.path)
         stored = info or self._earlier.get(source.path)
         name = source.source_file if stored is None else stored.source_file
-        known = self.store.known_vectors(self.collection, name, [chunk.text for chunk in chunks])
+        known = self.store.known_vectors(self.collection, name, chunks)
         return Prepared(source, chunks, info is None, dict(known))
 
     def _write(self, group: list[Prepared]) -> None:
@@ -160,7 +174,7 @@ class Ingest:
                 for prepared in group:
                     self._write([prepared])
                 return
-            name, texts = group[0].source.source_file, [chunk.text for chunk in group[0].chunks]
+            name, texts = group[0].source.source_file, [searched_text(*chunk) for chunk in group[0].chunks]
             self.report.failed.append(Failure(name, explained(error, name, texts, group[0].unknown(), self.embedder)))
             return
         for prepared in group:
@@ -198,6 +212,27 @@ class Ingest:
                 self.report.deleted.append(info.source_file)
                 self.report.warnings.append(f"{name}: was {info.source_file!r}; one file has one name in a collection")
 
+    def _language_of(self, chunks: list[Chunk]) -> str:
+        """The analysis that suits the words of a source; of one that is too short, that of its collection."""
+        if detected := detect_language([chunk.text for chunk in chunks]):
+            language = analysis_language(detected.language)
+            self._languages[language] += 1
+            return language
+        if not self._languages:
+            stored = next(iter(self.store.scan({"collection": self.collection}, batch=1)), None)
+            self._languages[str(stored.metadata.get("language", "")) if stored else ""] += 1
+        return self._languages.most_common(1)[0][0]
+
+    def _check_language(self) -> None:
+        """Warn if the texts do not suit the embedding model, or the analysis of words."""
+        model = self.embedder.fingerprint.model
+        self.report.warnings += language_warnings(
+            detect_language(self._samples),
+            language=self.reading.language,
+            embed_model=model,
+            english_model=is_english(model),
+        )
+
     def _report_cuts(self, name: str, chunks: list[Chunk]) -> None:
         limit = self.embedder.fingerprint.max_tokens
         longer = sum(chunk.metadata.get("token_count", 0) > limit for chunk in chunks) if limit else 0
@@ -210,7 +245,7 @@ class Ingest:
 
     def _write_source(self, prepared: Prepared) -> None:
         name = prepared.source.source_file
-        embedded = [EmbeddedChunk(chunk.text, chunk.metadata, prepared.known[chunk.text]) for chunk in prepared.chunks]
+        embedded = [EmbeddedChunk(*chunk, prepared.known[searched_text(*chunk)]) for chunk in prepared.chunks]
         try:
             self.store.replace_source(self.collection, name, embedded)
         except InvalidChunkError as error:

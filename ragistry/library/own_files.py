@@ -10,7 +10,7 @@ from pathlib import Path
 
 _CONFIGURATION = tuple(
     file
-    for name in ("documents", "techniques", "vector_stores")
+    for name in ("documents", "techniques", "vector_stores", "models")
     for file in (f"{name}.yaml", f"schemas/{name}.schema.json")
 )
 _STORE = {"store.db", "lock"}

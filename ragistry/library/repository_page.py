@@ -14,13 +14,14 @@ from ragistry.library.source import Reading, SourceText
 from ragistry.utils import front_matter
 from ragistry.utils.encoding import decode
 from ragistry.utils.extracted import Extracted
+from ragistry.utils.languages import AUTO, canonical_language
 from ragistry.utils.markdown import outline
 
 # The lengths are bounded and a mark ends before the next: one that is never closed costs little.
 _SHORTCODE = re.compile(r"\{\{(?:<(?!/\*)[^{}]{0,2000}?>|%(?!/\*)[^{}]{0,2000}?%)\}\}")
 _ESCAPED = re.compile(r"\{\{([<%])/\*([^{}]{0,2000}?)\*/([>%])\}\}")
 
-VERSION = 2
+VERSION = 3
 """Raised when pages are read otherwise than before, so that an update reads them all again."""
 
 
@@ -35,7 +36,7 @@ class Page(SourceText):
 
     def content_hash(self, reading: Reading) -> str:
         """Known without reading the file: that is how an update finds what changed."""
-        return f"{self.blob.id}/{VERSION}/{reading.signature().decode()}"
+        return f"{self.blob.id}/{VERSION}/{reading.language}/{reading.signature().decode()}"
 
     def read(self, reading: Reading, content: str) -> tuple[Extracted, str]:
         """The text without front matter and shortcodes, and what every chunk of it is to say."""
@@ -46,6 +47,8 @@ class Page(SourceText):
             )
         page = read_page(bytes_of(self.commit, self.blob), self.blob.path)
         page.metadata.update(file_path=self.blob.path, repository=self.repository, processed_at=self.processed_at)
+        if reading.language != AUTO:  # the store of a repository has no setting of its own
+            page.metadata["language"] = canonical_language(reading.language)
         return page, content
 
 
@@ -65,6 +68,8 @@ def read_page(data: bytes, path: str) -> Extracted:
     title = metadata.get("title") or next((s.title for s in outline(body).sections if s.level == 1 and s.title), "")
     placed: dict[str, Any] = {"title": title, "heading_context": title, "section": title} if title else {}
     warnings = tuple(filter(None, (decoded.warning, malformed)))
+    if not body.strip():
+        body = title  # a page that is only a name can still be found by it
     return Extracted(body, path, "markdown", metadata={**placed, **metadata}, warnings=warnings)
 
 

@@ -10,11 +10,13 @@ from pathlib import Path
 from typing import Literal
 
 from ragistry.errors import SourceError
-from ragistry.protocols import Embedder, TokenCounter
+from ragistry.protocols import Embedder
 from ragistry.types import Chunk
+from ragistry.utils.breadcrumb import searched_text
 from ragistry.utils.chunker import chunk_extracted
 from ragistry.utils.extract import extract
 from ragistry.utils.extracted import Extracted, ExtractLimits
+from ragistry.utils.languages import AUTO
 
 SMALLEST = 50
 """Characters below which a chunk is not made to fit a model: what is still too long is reported instead."""
@@ -26,7 +28,9 @@ ATTEMPTS = 3
 class Reading:
     """How sources are read and cut: characters of a chunk and of its overlap, the PDF engine, the limits.
 
-    ``fit``: nobody chose the size, so the chunks that are too long for the model are cut again.
+    ``fit``: nobody chose the size, so the chunks that are too long for the model are cut again. ``headings``: a chunk
+    is searched by its title and headings as well (`utils.breadcrumb`). ``language``: of the words; ``auto``: each
+    source by its own, which is detected.
     """
 
     chunk_size: int
@@ -34,10 +38,13 @@ class Reading:
     fit: bool = False
     pdf_engine: Literal["pypdfium2", "pypdf"] = "pypdfium2"
     limits: ExtractLimits = field(default_factory=ExtractLimits)
+    headings: bool = True
+    language: str = "english"
 
     def signature(self) -> bytes:
         """What changes the chunks of an unchanged file."""
-        return f"{self.chunk_size}/{self.chunk_overlap}/{self.fit}/{self.pdf_engine}".encode()
+        parts = [self.chunk_size, self.chunk_overlap, self.fit, self.pdf_engine, self.headings, self.language == AUTO]
+        return "/".join(map(str, parts)).encode()
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,26 +106,24 @@ class SourceText:
 
 
 def chunks_of(extracted: Extracted, reading: Reading, embedder: Embedder) -> list[Chunk]:
-    """The chunks of a source, each with its ``token_count`` where the embedder counts tokens."""
+    """The chunks of a source, each with its ``token_count`` by the embedder."""
     size, overlap = reading.chunk_size, reading.chunk_overlap
-    if not isinstance(embedder, TokenCounter):
-        return chunk_extracted(extracted, size, overlap)
     limit = embedder.fingerprint.max_tokens
     room = partial(_room, embedder, limit) if reading.fit and limit else None
-    chunks = chunk_extracted(extracted, size, overlap, room=room)
+    chunks = chunk_extracted(extracted, size, overlap, room=room, headings=reading.headings)
     counts = embedder.count_tokens([chunk.text for chunk in chunks])
     for chunk, count in zip(chunks, counts, strict=True):
         chunk.metadata["token_count"] = count
     return chunks
 
 
-def _room(embedder: TokenCounter, limit: int, texts: Sequence[str]) -> list[int]:
-    """How many characters the pieces of each text may have; a text of ``limit`` tokens may stay whole.
+def _room(embedder: Embedder, limit: int, chunks: Sequence[Chunk]) -> list[int]:
+    """How many characters the pieces of each chunk may have; one of ``limit`` tokens may stay whole.
 
     Characters a token differ by language and by subject: what is too long says by how much.
     """
-    counts = embedder.count_tokens(texts)
+    counts = embedder.count_tokens([searched_text(*chunk) for chunk in chunks])
     return [
         len(text) if count <= limit else max(SMALLEST, int(0.95 * len(text) * limit / count))
-        for text, count in zip(texts, counts, strict=True)
+        for (text, _), count in zip(chunks, counts, strict=True)
     ]

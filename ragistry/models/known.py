@@ -6,18 +6,25 @@ nDCG@10 on SciFact. Each entry follows the model's card on huggingface.co.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from ragistry.types import Role
 
 
 @dataclass(frozen=True, slots=True)
 class KnownModel:
-    """Prefixes, the tokens that the model takes in, and the characters of a chunk and of its overlap that suit it."""
+    """Prefixes, the tokens that the model takes in, and the characters of a chunk and of its overlap that suit it.
+
+    ``languages``: how many it knows, ``"en"`` for English alone.
+    """
 
     query_prefix: str = ""
     document_prefix: str = ""
     max_tokens: int = 512
     chunk_size: int = 1500
     chunk_overlap: int = 200
+    languages: Literal["en", "many"] = "en"
 
 
 _PASSAGES = "Represent this sentence for searching relevant passages: "
@@ -29,34 +36,36 @@ _MINILM = KnownModel(max_tokens=256, chunk_size=1000, chunk_overlap=150)
 _NOMIC = KnownModel("search_query: ", "search_document: ", max_tokens=2048)
 _E5 = KnownModel("query: ", "passage: ")
 _BGE = KnownModel(_PASSAGES)
-_ARCTIC2 = KnownModel("query: ", max_tokens=8192)
+_ARCTIC2 = KnownModel("query: ", max_tokens=8192, languages="many")
 
 KNOWN_MODELS: dict[str, KnownModel] = {
     "minilm": _MINILM,
     "all-minilm": _MINILM,
     "nomic-embed-text": _NOMIC,  # 8,192 tokens only with rotary scaling, which Ollama and llama.cpp leave off
-    "nomic-embed-text-v2-moe": KnownModel("search_query: ", "search_document: "),
+    "nomic-embed-text-v2-moe": KnownModel("search_query: ", "search_document: ", languages="many"),
     "mxbai-embed-large": KnownModel(_PASSAGES),
     "snowflake-arctic-embed": KnownModel(_PASSAGES),
     "snowflake-arctic-embed2": _ARCTIC2,
     "snowflake-arctic-embed-m-v2.0": _ARCTIC2,
     "snowflake-arctic-embed-l-v2.0": _ARCTIC2,
-    "bge-m3": KnownModel(max_tokens=8192),
+    "bge-m3": KnownModel(max_tokens=8192, languages="many"),
     "bge-small-en": _BGE,
     "bge-base-en": _BGE,
     "bge-large": _BGE,  # Ollama's name of bge-large-en-v1.5
     "e5-small": _E5,
     "e5-base": _E5,
     "e5-large": _E5,
-    "multilingual-e5": _E5,
-    "multilingual-e5-large-instruct": KnownModel(f"{_INSTRUCT} "),
-    "embeddinggemma": KnownModel("task: search result | query: ", "title: none | text: ", max_tokens=2048),
-    "qwen3-embedding": KnownModel(_INSTRUCT, max_tokens=32768),
+    "multilingual-e5": replace(_E5, languages="many"),
+    "multilingual-e5-large-instruct": KnownModel(f"{_INSTRUCT} ", languages="many"),
+    "embeddinggemma": KnownModel(
+        "task: search result | query: ", "title: none | text: ", max_tokens=2048, languages="many"
+    ),
+    "qwen3-embedding": KnownModel(_INSTRUCT, max_tokens=32768, languages="many"),
     "granite-embedding": KnownModel(),
     "gte-small": KnownModel(),
     "gte-base": KnownModel(),
     "gte-large": KnownModel(),
-    "paraphrase-multilingual": KnownModel(max_tokens=128, chunk_size=500, chunk_overlap=75),
+    "paraphrase-multilingual": KnownModel(max_tokens=128, chunk_size=500, chunk_overlap=75, languages="many"),
 }
 
 
@@ -69,3 +78,18 @@ def known_model(name: str) -> KnownModel | None:
     bare = name.lower().rpartition("/")[2].partition(":")[0]
     fitting = [known for known in KNOWN_MODELS if bare == known or bare.startswith(f"{known}-")]
     return KNOWN_MODELS[max(fitting, key=len)] if fitting else None
+
+
+def is_english(name: str) -> bool:
+    """Whether the model is known to be made for English alone."""
+    known = known_model(name)
+    return known is not None and known.languages == "en"
+
+
+def prefixes_of(model: str, query_prefix: str | None, document_prefix: str | None) -> dict[Role, str]:
+    """What goes before a text of each role: what was asked for, else what the model was trained with, else nothing."""
+    known = known_model(model) or KnownModel()
+    return {
+        "query": known.query_prefix if query_prefix is None else query_prefix,
+        "document": known.document_prefix if document_prefix is None else document_prefix,
+    }

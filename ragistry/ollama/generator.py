@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
+from ragistry.config.archive_settings import Seconds
+from ragistry.config.models import ApiKey
+from ragistry.config.numbers import NumberOrNone, Whole, WholeOrNone
 from ragistry.ollama.client import OllamaClient
-
-REPEATABLE: Mapping[str, Any] = {"temperature": 0}
-"""The options of a model that is to give the same answer twice."""
 
 
 class OllamaGenerator:
-    """Answers prompts with one model; ``client`` defaults to the Ollama of this machine or of ``OLLAMA_HOST``.
+    """Answers prompts with one model.
 
-    ``system`` goes before every prompt. ``options``: Ollama's; by default the likeliest words are taken, so that the
-    same prompt gives the same answer.
+    ``url``: the server's address in any spelling, else ``ollama_host``, else ``OLLAMA_HOST``, else this machine.
+    ``system`` goes before every prompt. ``temperature`` 0 takes the likeliest words, so that the same prompt gives the
+    same answer; None leaves it to the model. ``max_tokens``: of an answer at most. ``timeout``: seconds for one whole
+    answer, also for loading the model. ``options``: Ollama's own, passed on untouched. ``attempts``, ``backoff``: see
+    `JsonClient`; an answer that takes too long is not asked for again. ``client`` serves in place of one by these.
     """
 
     def __init__(
@@ -25,13 +27,29 @@ class OllamaGenerator:
         model: str,
         client: OllamaClient | None = None,
         *,
+        url: str | None = None,
+        ollama_host: str | None = None,
+        api_key: ApiKey = None,
         system: str | None = None,
-        options: Mapping[str, Any] = REPEATABLE,
+        temperature: Annotated[NumberOrNone, Field(ge=0)] = 0.0,
+        max_tokens: Annotated[WholeOrNone, Field(ge=1)] = None,
+        timeout: Seconds = 120.0,
+        options: dict[str, Any] | None = None,
+        attempts: Annotated[Whole, Field(ge=1)] = 4,
+        backoff: float = 0.5,
     ) -> None:
         self.model = model
-        self._client = client or OllamaClient()
+        self._client = client or OllamaClient(
+            url or ollama_host,
+            timeout=timeout,
+            attempts=attempts,
+            backoff=backoff,
+            retry_timeouts=False,
+            api_key=api_key,
+        )
         self._system = system
-        self._options = options
+        given = {"temperature": temperature, "num_predict": max_tokens}
+        self._options = {name: value for name, value in given.items() if value is not None} | dict(options or {})
 
     def generate(self, prompt: str, *, schema: type[BaseModel] | None = None) -> str:
         """See `ragistry.protocols.Generator`."""

@@ -22,7 +22,7 @@ def parse_host(host: str | None) -> str:
     """``scheme://[login@]host:port[/path]`` without a slash at its end.
 
     A missing host is this machine, a missing scheme http, a missing port 11434, or the scheme's own where a scheme is
-    written. An address that servers listen on but nobody can call (``0.0.0.0``, ``::``) is this machine too.
+    written. An address that servers listen on but that cannot be called (``0.0.0.0``, ``::``) is this machine too.
     A name and a password stay before the host, for a proxy that asks for them. Raises `ConfigError`.
     """
     text, login = split_login((host or "").strip().strip("\"'").strip())

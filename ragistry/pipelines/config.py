@@ -44,13 +44,15 @@ class StepConfig(BaseModel):
 
     technique: str | None = Field(default=None, description="the name of a technique")
     node: str | None = Field(default=None, description="the class of a PocketFlow node: 'module:Class'")
-    with_: dict[str, Any] = Field(default_factory=dict, alias="with", description="what the node's class is given")
+    with_: dict[str, Any] = Field(default_factory=dict, alias="with", description="arguments of the node's class")
+    generator: str | None = Field(default=None, description="the generator of the node, by its name in models.yaml")
+    reranker: str | None = Field(default=None, description="the reranker of the node, by its name in models.yaml")
     on: Annotated[dict[str, str] | str | None, WrapValidator(_transitions)] = Field(
         default=None, description="the next step, or END, by what the step returns; left out: END"
     )
     top_k: WholeOrNone = Field(default=None, ge=1, le=TOP_K_LIMIT, description="asked of the technique, not the run's")
     where: Annotated[dict[str, Any], AfterValidator(normalise)] | None = Field(
-        default=None, description="a condition on metadata, beside the run's"
+        default=None, description="a condition on metadata, besides the run's"
     )
 
     @model_validator(mode="after")
@@ -59,9 +61,15 @@ class StepConfig(BaseModel):
             raise ValueError("a step is a technique or a node; write one of `technique: name`, `node: module:Class`")
         if self.node is not None and (self.top_k is not None or self.where is not None):
             raise ValueError("top_k and where are for a technique; give them to the node in `with`")
-        if self.technique is not None and self.with_:
-            raise ValueError("`with` is for a node; configure the technique in its own entry")
+        if self.technique is not None and (self.with_ or self.generator or self.reranker):
+            raise ValueError("with, generator and reranker are for a node; configure the technique in its own entry")
         return self
+
+    @property
+    def models(self) -> dict[str, str]:
+        """The models that the step names, by kind."""
+        named = {"generator": self.generator, "reranker": self.reranker}
+        return {kind: name for kind, name in named.items() if name is not None}
 
 
 class PipelineConfig(BaseModel):
@@ -92,7 +100,7 @@ class PipelineConfig(BaseModel):
 
 
 def _check_outline(data: Any) -> Iterator[Problem]:
-    """What is wrong with the graph of a mapping that is not checked yet; what cannot be read is passed over here."""
+    """What is wrong with the graph and the nodes of a mapping that is not checked yet; skips what it cannot read."""
     if not isinstance(data, Mapping) or not isinstance(data.get("steps"), Mapping):
         return
     outlines: dict[str, Outline] = {}
@@ -103,7 +111,7 @@ def _check_outline(data: Any) -> Iterator[Problem]:
             try:
                 cls = node_class(step["node"])
                 actions = declared_actions(cls)
-                for key, said in check_class(cls, step.get("with") or {}):
+                for key, said in check_class(cls, step):
                     yield Problem(("steps", name, key), said)
             except ConfigError as error:
                 yield Problem(("steps", name, "node"), str(error))

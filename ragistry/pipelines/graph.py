@@ -1,4 +1,4 @@
-"""What can be wrong with the graph of a pipeline, told from names alone: all of it at once, before anything runs."""
+"""What can be wrong with the graph of a pipeline, found from names alone: all of it at once, before anything runs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Outline(NamedTuple):
 
 
 class Problem(NamedTuple):
-    """One thing that is wrong: its place in the configuration, and a sentence that stands alone."""
+    """One thing that is wrong: its place in the configuration, and a whole sentence."""
 
     path: tuple[str, ...]
     text: str
@@ -49,7 +49,7 @@ def check_graph(steps: Mapping[str, Outline], start: str | None, max_steps: obje
     links = {name: list(dict.fromkeys(transitions(outline).values())) for name, outline in steps.items()}
     first = next(iter(steps)) if start is None else start
     if first not in steps:
-        yield Problem(("start",), f"start is {first!r}, which is no step{did_you_mean(first, steps)}")
+        yield Problem(("start",), f"start is {first!r}, which is not a step{did_you_mean(first, steps)}")
     else:
         reached = _reachable(first, links)
         for name in steps:
@@ -74,7 +74,7 @@ def _check_step(name: str, outline: Outline, steps: Mapping[str, Outline]) -> It
         if target not in steps and target != END:
             suggestion = did_you_mean(target, [*steps, END]) or f"; there are {listed([*steps, END])}"
             place, when = ((*path, "on", action), f" on {action!r}") if action else ((*path, "on"), "")
-            yield Problem(place, f"step {name!r} leads to {target!r}{when}, which is no step{suggestion}")
+            yield Problem(place, f"step {name!r} leads to {target!r}{when}, which is not a step{suggestion}")
 
 
 def _check_loops(links: Mapping[str, list[str]], max_steps: object) -> Iterator[Problem]:
@@ -88,7 +88,7 @@ def _check_loops(links: Mapping[str, list[str]], max_steps: object) -> Iterator[
         comes_from: dict[str, list[str]] = {}
         for name, targets in links.items():
             for target in targets:
-                # A target that is no step is told elsewhere; here it stands for the end.
+                # A target that is not a step is reported elsewhere; here it counts as the end.
                 comes_from.setdefault(target if target in links else END, []).append(name)
         endless = links.keys() - _reachable(END, comes_from)
         if endless:

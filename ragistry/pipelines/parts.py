@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Set
+from collections.abc import Callable, Container, Iterator, Mapping, Set
 from inspect import getattr_static, isroutine, signature
 from typing import Any
 
@@ -10,6 +10,7 @@ from pocketflow import AsyncNode, BaseNode, Flow, Node
 
 from ragistry.errors import ConfigError, QueryError
 from ragistry.pipelines.node import TechniqueNode
+from ragistry.techniques.classes import MODELS, RESOURCES, wanted_resources
 from ragistry.types import Where
 from ragistry.utils.limits import check_top_k
 from ragistry.utils.resolve import resolve_object
@@ -23,7 +24,7 @@ def actions_of(part: Any) -> frozenset[str] | None:
 
 
 def declared_actions(node: BaseNode | type[BaseNode]) -> frozenset[str] | None:
-    """The ``actions`` of a node or its class; None where there are none, or no set of names."""
+    """The ``actions`` of a node or its class; None where it is not a set of names."""
     actions = getattr(node, "actions", None)
     if isinstance(actions, Set) and actions and all(isinstance(action, str) for action in actions):
         return frozenset(actions)
@@ -31,27 +32,46 @@ def declared_actions(node: BaseNode | type[BaseNode]) -> frozenset[str] | None:
 
 
 def node_class(spec: str) -> type[BaseNode]:
-    """The class that ``"module:Class"`` names. Raises `ConfigError` where there is none, or it is no node."""
+    """The class that ``"module:Class"`` names. Raises `ConfigError` where it is not one of a node."""
     found = resolve_object(spec)
     if not isinstance(found, type) or not issubclass(found, BaseNode):
         raise ConfigError(f"{spec!r} is {found!r}; name a class that inherits from pocketflow.Node")
     return found
 
 
-def check_class(cls: type[BaseNode], given: Any) -> Iterator[tuple[str, str]]:
-    """What can be told of a node before it is made: ``node`` or ``with``, and what is wrong with it."""
+def node_wants(cls: type[BaseNode], given: Container[str]) -> dict[str, bool]:
+    """The resources that the constructor of a node asks for, and whether each is required.
+
+    ``given``: what ``with`` sets, which comes first. ``name`` is the step's name; a node has no base.
+    """
+    wanted = wanted_resources(cls, first=0)
+    return {
+        name: required
+        for name, required in wanted.items()
+        if name in RESOURCES and name not in ("base", "bases") and name not in given
+    }
+
+
+def check_class(cls: type[BaseNode], step: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """What is wrong with a step's node, found before it is made: the key of the step, and a sentence."""
     silent = declared_actions(cls) is None and not _computes_actions(cls)
-    if silent and cls.__init__ in (BaseNode.__init__, Node.__init__):  # nor does its __init__
+    if silent and cls.__init__ in (BaseNode.__init__, Node.__init__):  # its __init__ cannot set them either
         yield "node", _silent(cls)
+    given = step.get("with") or {}
+    if not isinstance(given, Mapping) or not all(isinstance(key, str) for key in given):
+        return  # the field's own check reports it
+    wanted = node_wants(cls, given)
     try:
-        if isinstance(given, Mapping) and all(isinstance(key, str) for key in given):
-            signature(cls).bind(**given)
+        signature(cls).bind(**given, **dict.fromkeys(wanted))
     except TypeError as error:
         yield "with", f"{cls.__name__} cannot be made with {listed(given)}: {error}"
+    for kind in MODELS:
+        if step.get(kind) is not None and kind not in wanted:
+            yield kind, f"{cls.__name__} does not take a parameter {kind!r}; remove this key"
 
 
 def _computes_actions(cls: type[BaseNode]) -> bool:
-    """Whether ``actions`` is a property, which tells them of a node that is made."""
+    """Whether ``actions`` is a property, which only a node that is made can answer."""
     found = getattr_static(cls, "actions", None)
     return hasattr(type(found), "__get__") and not isroutine(found)
 

@@ -9,13 +9,17 @@ from ragistry.config.parse import parse_config
 from ragistry.errors import ConfigError
 from ragistry.pipelines.builder import PipelineBuilder
 from ragistry.pipelines.config import PipelineConfig, StepConfig
-from ragistry.pipelines.parts import node_class
+from ragistry.pipelines.parts import node_class, node_wants
 from ragistry.protocols import Technique
+from ragistry.techniques.classes import MODELS, Wanted, resources_for
 from ragistry.types import Document, Where
 
 
 class Techniques(Protocol):
     """What a pipeline asks of the registry."""
+
+    @property
+    def resources(self) -> Mapping[str, Any]: ...
 
     def get(self, name: str) -> Technique: ...
 
@@ -28,6 +32,8 @@ class PipelineTechnique:
       steps:
         search: {technique: naive, on: {found: END, empty: wide}}
         wide: {technique: hybrid, top_k: 50}
+
+    A node's constructor gets resources by parameter name, as a technique's does, besides what ``with`` sets.
     """
 
     Config = PipelineConfig
@@ -36,7 +42,7 @@ class PipelineTechnique:
         settings = parse_config(self.Config, config, type(self).__name__)
         builder = PipelineBuilder(name)
         for step_name, step in settings.steps.items():
-            part = registry.get(step.technique) if step.technique is not None else _node(step)
+            part = registry.get(step.technique) if step.technique is not None else _node(step_name, step, registry)
             builder.step(step_name, part, on=step.on, top_k=step.top_k, where=step.where)
         self.pipeline = builder.build(
             start=settings.start, max_steps=settings.max_steps, max_seconds=settings.max_seconds
@@ -44,19 +50,42 @@ class PipelineTechnique:
 
     @staticmethod
     def references(config: Mapping[str, Any]) -> list[str]:
-        """The techniques that the steps name, each once; a malformed step names none."""
-        steps = config.get("steps")
-        entries = steps.values() if isinstance(steps, Mapping) else ()
-        names = [entry.get("technique") for entry in entries if isinstance(entry, Mapping)]
+        """The techniques that the steps name, each once; skips malformed steps."""
+        names = [step.get("technique") for _, step in _steps(config)]
         return list(dict.fromkeys(name for name in names if isinstance(name, str)))
+
+    @staticmethod
+    def wanted(config: Mapping[str, Any]) -> list[Wanted]:
+        """The resources that the nodes of the steps ask for; skips malformed steps."""
+        found = []
+        for name, step in _steps(config):
+            try:
+                asked = node_wants(node_class(step["node"]), step.get("with") or {}) if "node" in step else {}
+            except ConfigError:
+                continue
+            models = {kind: step[kind] for kind in MODELS if isinstance(step.get(kind), str)}
+            found += [Wanted(("steps", name), resource, models.get(resource)) for resource in asked]
+        return found
 
     def retrieve(self, query: str, *, top_k: int | None = None, where: Where | None = None) -> list[Document]:
         return self.pipeline.retrieve(query, top_k=top_k, where=where)
 
 
-def _node(step: StepConfig) -> Any:
+def _steps(config: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
+    """The steps of a configuration that is not checked yet."""
+    steps = config.get("steps")
+    return (
+        [(name, step) for name, step in steps.items() if isinstance(step, Mapping)]
+        if isinstance(steps, Mapping)
+        else []
+    )
+
+
+def _node(name: str, step: StepConfig, registry: Techniques) -> Any:
     cls = node_class(str(step.node))
+    own, wanted = {"name": name, "registry": registry}, node_wants(cls, step.with_)
+    given = resources_for(f"node {step.node!r}", wanted, own, registry.resources, step.models)
     try:
-        return cls(**step.with_)
+        return cls(**step.with_, **given)
     except TypeError as error:
         raise ConfigError(f"node {step.node!r} cannot be made with {step.with_!r}: {error}") from error

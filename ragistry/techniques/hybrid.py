@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
+from math import fsum
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
@@ -15,24 +16,37 @@ from ragistry.errors import InvalidConfigError
 from ragistry.protocols import Technique
 from ragistry.trace import stage
 from ragistry.types import TOP_K_LIMIT, Document, Where
-from ragistry.utils.fusion import Ranking, min_max_fusion, reciprocal_rank_fusion
+from ragistry.utils.fusion import Ranking, dbsf, min_max_fusion, prominences, reciprocal_rank_fusion
 
 
 class HybridTechnique:
     """Fusion: what several bases find, such as vectors and words, as one ranking.
 
-    By rank (``rrf``): Cormack, Clarke and Büttcher, "Reciprocal Rank Fusion outperforms Condorcet and individual Rank
-    Learning Methods", 2009. By scores that are scaled within each base (``min_max``): Lee, "Analyses of Multiple
-    Evidence Combination", 1997. A document keeps what each base gave it in ``scores``; its own score is small by
-    ``rrf`` (with ``k: 60`` and two bases at most 2/61) and 0 to 1 by ``min_max``. The bases run one after the other:
-    a search of words takes less time than a second thread costs.
+    By scores in standard deviations (``dbsf``, the default): Mazzeschi, "Distribution-Based Score Fusion", 2023. By
+    scores scaled to [0, 1] within each base (``min_max``): Lee, "Analyses of Multiple Evidence Combination", 1997. By
+    rank (``rrf``): Cormack, Clarke and Büttcher, "Reciprocal Rank Fusion outperforms Condorcet and individual Rank
+    Learning Methods", 2009.
+
+    With ``gate``, each base counts by how far its best score stands out in the scores of this query, times its weight
+    (`utils.fusion.prominences`). This turns a weak base down: vectors of a model that does not know the language, or
+    words that are in every document. It is measured for each query, so a library with an English and a German
+    collection gets both right. The trace shows what each base counted.
+
+    A document keeps what each base gave it in ``scores``. Its own score is 0 or more by ``dbsf``, 0 to 1 by
+    ``min_max``, and small by ``rrf`` (with ``k: 60`` and two bases at most 2/61). The bases run one after the other: a
+    search of words takes less time than a second thread costs.
     """
 
     class Config(BaseModel):
         model_config = ConfigDict(extra="forbid")
 
         top_k: Whole = Field(default=5, ge=1, le=TOP_K_LIMIT, description="how many documents")
-        fusion: Literal["rrf", "min_max"] = Field(default="rrf", description="by rank, or by scores scaled to [0, 1]")
+        fusion: Literal["dbsf", "rrf", "min_max"] = Field(
+            default="dbsf", description="by scores in standard deviations, by rank, or by scores scaled to [0, 1]"
+        )
+        gate: bool = Field(
+            default=True, description="a base counts less where its best score stands out less from its others"
+        )
         k: Whole = Field(default=60, ge=0, description="rrf: the larger, the less the first ranks count")
         weights: list[Number] | None = Field(
             default=None, description="one a base, 0: not asked; left out: all the same"
@@ -50,7 +64,7 @@ class HybridTechnique:
         self.config = parse_config(self.Config, config, type(self).__name__)
         self.bases = bases
         if not bases:
-            raise InvalidConfigError(f"{type(self).__name__}: bases: {bases!r} are none; give one technique or more")
+            raise InvalidConfigError(f"{type(self).__name__}: bases is empty; list at least one technique")
         for key, said in self.disagreements(config, bases).items():
             raise InvalidConfigError(f"{type(self).__name__}: {key}: {said}")
 
@@ -70,14 +84,30 @@ class HybridTechnique:
         rankings = [base.retrieve(query, top_k=fetch, where=where) for base, _ in asked]
         with stage("fuse", fusion=self.config.fusion) as this:
             this.documents_in = sum(map(len, rankings))
-            documents = self._fuse(under_present_names(rankings), [weight for _, weight in asked], wanted)
+            shares = [weight for _, weight in asked]
+            if self.config.gate and len(asked) > 1:
+                prominence = prominences(rankings)
+                shares = gated(shares, prominence)
+                names = [getattr(base, "name", type(base).__name__) for base, _ in asked]
+                this.detail["gate"] = [
+                    {"base": name, "weight": round(share / fsum(shares), 2), "prominence": round(one, 1)}
+                    for name, share, one in zip(names, shares, prominence, strict=True)
+                ]
+            documents = self._fuse(under_present_names(rankings), shares, wanted)
             this.documents_out = len(documents)
         return documents
 
     def _fuse(self, rankings: Sequence[Ranking], weights: Sequence[float], wanted: int) -> list[Document]:
-        if self.config.fusion == "min_max":
-            return min_max_fusion(rankings, weights=weights, top_k=wanted, stage="hybrid")
-        return reciprocal_rank_fusion(rankings, k=self.config.k, weights=weights, top_k=wanted, stage="hybrid")
+        if self.config.fusion == "rrf":
+            return reciprocal_rank_fusion(rankings, k=self.config.k, weights=weights, top_k=wanted, stage="hybrid")
+        fuse = dbsf if self.config.fusion == "dbsf" else min_max_fusion
+        return fuse(rankings, weights=weights, top_k=wanted, stage="hybrid")
+
+
+def gated(weights: Sequence[float], prominence: Sequence[float]) -> list[float]:
+    """The weights times the prominences, with the same sum as before; unchanged if there are no documents at all."""
+    products = [weight * one for weight, one in zip(weights, prominence, strict=True)]
+    return [product * fsum(weights) / fsum(products) for product in products] if any(products) else list(weights)
 
 
 def under_present_names(rankings: Sequence[Ranking]) -> Sequence[Ranking]:

@@ -16,6 +16,7 @@ from ragistry.errors import StoreError
 from ragistry.protocols import Embedder, LibraryStore, Technique
 from ragistry.trace import stage
 from ragistry.types import TOP_K_LIMIT, Document, StageScore, Where
+from ragistry.utils.fusion import scaled
 
 Vectors = NDArray[np.float32]
 AGAIN = 3
@@ -26,9 +27,10 @@ class MMRTechnique:
     """Diversity: of what the base finds, the documents that are relevant and unlike each other.
 
     Carbonell and Goldstein, "The Use of MMR, Diversity-Based Reranking for Reordering Documents and Producing
-    Summaries", 1998. The score of a document is ``lambda * relevance + (1 - lambda) * novelty``: its cosine
-    similarity to the query, and one less its largest cosine similarity to a document above it (both within
-    [0, 1]); so scores fall from the first document to the last, as in the paper's greedy order.
+    Summaries", 1998. The score of a document is ``lambda * relevance + (1 - lambda) * novelty``. Its relevance is the
+    score that the base gave it, scaled to [0, 1] within the candidates; so whatever the base knows (words, fusion, a
+    reranker) still counts. Its novelty is one less its largest cosine similarity to a document above it, cut to
+    [0, 1]. Scores fall from the first document to the last, as in the paper's greedy order.
 
     Vectors are those of ``store``. A document that it does not have, because the base found it in another store or it
     was deleted meanwhile, is compared by the vector that ``embedder`` gives its content; nothing is left out for that.
@@ -57,7 +59,7 @@ class MMRTechnique:
         with stage("diversify") as this:
             this.documents_in = len(candidates)
             vectors = self._vectors(candidates)
-            relevance = vectors @ self.embedder.embed([query], role="query")[0]
+            relevance = np.array(scaled([document.score for document in candidates]), dtype=np.float32)
             chosen = choose(vectors, relevance, self.config.weight, wanted)
             this.documents_out = len(chosen)
         return [_scored(candidates[row], score) for row, score in chosen]
@@ -82,8 +84,11 @@ class MMRTechnique:
 
 
 def choose(vectors: Vectors, relevance: NDArray[np.float32], weight: float, count: int) -> list[tuple[int, float]]:
-    """The rows of ``vectors`` ``(n, d)`` in greedy order, each with its score, at most ``count`` of them."""
-    gain = weight * np.clip(relevance, 0.0, 1.0)
+    """The rows of ``vectors`` ``(n, d)`` in greedy order, each with its score, at most ``count`` of them.
+
+    ``relevance``: ``(n,)``, 0 to 1.
+    """
+    gain = weight * relevance
     nearest = np.zeros(len(vectors), dtype=np.float32)
     left = np.ones(len(vectors), dtype=bool)
     chosen: list[tuple[int, float]] = []

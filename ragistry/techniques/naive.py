@@ -11,7 +11,7 @@ from ragistry.config.numbers import Number, Whole, WholeOrNone
 from ragistry.config.parse import parse_config
 from ragistry.errors import EmbeddingMismatchError
 from ragistry.protocols import DocumentStore, Embedder, LibraryStore
-from ragistry.techniques.agreement import model_name
+from ragistry.techniques.checks import model_name
 from ragistry.trace import stage
 from ragistry.types import TOP_K_LIMIT, Document, Where
 from ragistry.utils.fingerprints import check_embedder

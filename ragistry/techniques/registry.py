@@ -1,31 +1,55 @@
-"""techniques.yaml as techniques: every entry checked when the file is loaded, built when it is first asked for."""
+"""techniques.yaml as techniques: checked when the file is loaded, each built when it is first asked for."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+import sysconfig
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
+from math import isfinite
 from pathlib import Path
 from threading import RLock
+from traceback import walk_tb
 from typing import Any
 
 from ragistry.config.problems import Problems
+from ragistry.config.settings import DEFAULTS
 from ragistry.config.yaml_file import YamlFile, read_yaml
-from ragistry.errors import ConfigError, InvalidConfigError, PipelineError, UnknownTechniqueError
-from ragistry.techniques.catalogue import modules_beside
-from ragistry.techniques.check import Checked, check_entries
-from ragistry.techniques.entry import AUTO, DEFAULT_TECHNIQUE, WITH_WORDS, Entry, read_entries
-from ragistry.techniques.registered import RegisteredTechnique, told_of
-from ragistry.techniques.shape import RESOURCES, SETTING, takes_everything, wanted_resources
+from ragistry.errors import (
+    ConfigError,
+    InvalidConfigError,
+    PipelineError,
+    RagistryError,
+    TechniqueError,
+    UnknownTechniqueError,
+)
+from ragistry.protocols import Technique
+from ragistry.techniques.checks import (
+    AUTO,
+    DEFAULT_TECHNIQUE,
+    WITH_WORDS,
+    Checked,
+    Entry,
+    check_entries,
+    read_entries,
+)
+from ragistry.techniques.classes import RESOURCES, modules_beside, resources_for, takes_everything, wanted_resources
+from ragistry.trace import stage
+from ragistry.types import Document, Where
+from ragistry.utils.limits import check_query, check_top_k
 from ragistry.utils.suggest import did_you_mean
+from ragistry.utils.where import matches, normalise
 
 
 class TechniqueRegistry:
     """Techniques by name.
 
     ``resources`` gives what constructors ask for by parameter name (``store``, ``embedder``, …). It may be any
-    mapping; an item is looked up when the first technique that wants it is built. ``searches_words``: whether its
-    store does, which ``auto`` goes by. ``one_place``: there is nothing to choose from, as over the store of a
-    repository; a technique that chooses where to search then stands for what it stands on, wherever it is named.
+    mapping; an item is looked up when the first technique that wants it is built. Its ``generators`` and
+    ``rerankers`` are mappings by name, from which ``generator: NAME`` in an entry chooses. ``searches_words``: whether
+    the store does, which decides what ``auto`` means. ``one_place``: there is nothing to choose from, as over the
+    store of a repository; a technique that chooses where to search is then replaced by the one it builds on.
     """
 
     def __init__(self, file: YamlFile, checked: Checked, resources: Mapping[str, Any]) -> None:
@@ -33,34 +57,35 @@ class TechniqueRegistry:
         self.broken = checked.broken
         self.searches_words = True
         self.one_place = False
+        self.resources = resources
         self._checked = checked
-        self._resources = resources
         self._built: dict[str, RegisteredTechnique] = {}
         self._lock = RLock()
 
     @classmethod
     def load(cls, path: str | Path, resources: Mapping[str, Any] | None = None) -> TechniqueRegistry:
-        """Read and check a techniques.yaml.
+        """Read and check a techniques.yaml; one without ``techniques`` has those of the packaged file.
 
         Raises `InvalidConfigError` with every problem as ``file:line: …``. A technique of an installed plugin that
-        cannot be imported is no such problem: it is listed in ``broken``, and the others work.
+        cannot be imported is not such a problem: it is listed in ``broken``, and the others work.
         """
         path = Path(path)
         if not path.is_file():
             raise InvalidConfigError(f"{path}: there is no such file; `ragistry init` writes one")
         file, problems = read_yaml(path), Problems()
-        checked = check_entries(file, read_entries(file, problems), problems)
-        default, written = file.data.get("default"), file.data.get("techniques")
-        known = list(written) if isinstance(written, dict) else []
-        if default not in (None, AUTO, *known):
-            problems.add(
-                file,
-                ["default"],
-                f"default: no technique {default!r}{did_you_mean(default, map(str, known))}; there are "
-                f"{', '.join(map(str, known)) or 'none'}",
-            )
+        if file.data.get("techniques") is None:
+            packaged = read_yaml(DEFAULTS / "techniques.yaml").data
+            file = replace(file, data=packaged | {key: value for key, value in file.data.items() if value is not None})
+        resources = {} if resources is None else resources
+        checked = check_entries(file, read_entries(file, problems), problems, resources)
+        default, written = file.data.get("default"), file.data["techniques"]
+        known = list(map(str, written)) if isinstance(written, dict) else []
+        if default not in (None, AUTO) and str(default) not in known:
+            there = f"there are {', '.join([*known, AUTO])}"
+            said = f"default: no technique {default!r}{did_you_mean(default, [*known, AUTO])}; {there}"
+            problems.add(file, ["default"], said)
         problems.report()
-        return cls(file, checked, {} if resources is None else resources)
+        return cls(file, checked, resources)
 
     @property
     def default(self) -> str:
@@ -70,7 +95,7 @@ class TechniqueRegistry:
         return meant if meant in names or named not in (None, AUTO) else next(iter(names), meant)
 
     def _meant(self, name: str) -> str:
-        """The technique that a name stands for: ``auto`` is what can run here."""
+        """The technique that a name means: ``auto`` is what can run here."""
         if name != AUTO or AUTO in self.names():
             return name
         return WITH_WORDS if self.searches_words and WITH_WORDS in self.names() else DEFAULT_TECHNIQUE
@@ -86,7 +111,7 @@ class TechniqueRegistry:
         return entry if entry.base is None else replace(entry, base=self._meant(entry.base))
 
     def technique_class(self, name: str) -> type[Any]:
-        """The class that the technique is made of. Raises `UnknownTechniqueError`."""
+        """The class of the technique. Raises `UnknownTechniqueError`."""
         self._known(name)
         return self._checked.classes[name]
 
@@ -121,32 +146,110 @@ class TechniqueRegistry:
             )
 
     def _build(self, entry: Entry) -> Any:
-        cls = self._checked.classes[entry.name]
-        given: dict[str, Any] = {}
+        cls, place = self._checked.classes[entry.name], self.file.place(entry.keys)
+        own: dict[str, Any] = {"name": entry.name, "registry": self}
+        if entry.base is not None:
+            own["base"] = self.get(entry.base)
+        if entry.bases:
+            own["bases"] = [self.get(base) for base in entry.bases]
         wanted = wanted_resources(cls)
         if takes_everything(cls):
             wanted = {name: False for name in RESOURCES if name != "name"} | wanted
-        for name, required in wanted.items():
-            if name == "name":
-                given[name] = entry.name
-            elif name == "registry":
-                given[name] = self
-            elif name == "base" and entry.base is not None:
-                given[name] = self.get(entry.base)
-            elif name == "bases" and entry.bases:
-                given[name] = [self.get(base) for base in entry.bases]
-            elif name in self._resources:
-                given[name] = self._resources[name]
-            elif required:
-                raise ConfigError(
-                    f"{self.file.place(entry.keys)}: technique {entry.name!r} needs a {name}, and none is configured "
-                    f"here; {SETTING.get(name, 'configure one in the workspace')}, or pass resources={{{name!r}: …}}"
-                )
+        user = f"technique {entry.name!r}"
         try:
-            with told_of(entry.name), modules_beside(self.file.path):
+            given = resources_for(user, wanted, own, self.resources, entry.models)
+            with named_errors(entry.name), modules_beside(self.file.path):
                 return cls(dict(entry.config), **given)
         except (ConfigError, PipelineError) as error:
             if str(self.file.path) in str(error):
                 raise
+            said = str(error) if str(error).startswith(user) else f"{user}: {error}"
             kind = PipelineError if isinstance(error, PipelineError) else ConfigError
-            raise kind(f"{self.file.place(entry.keys)}: technique {entry.name!r}: {error}") from error
+            raise kind(f"{place}: {said}") from error
+
+
+@contextmanager
+def named_errors(technique: str) -> Iterator[None]:
+    """Add a note to what a technique's own code raises: the name of the technique, and the line in the user's file."""
+    try:
+        yield
+    except Exception as error:
+        line = _own_line(error)
+        if line or not isinstance(error, RagistryError):  # where only our code ran, its message says what is wrong
+            error.add_note(f"technique {technique!r} failed{line}")
+        raise
+
+
+INSTALLED = tuple(
+    f"{folder}{os.sep}"
+    for folder in (
+        Path(__file__).parents[1],
+        *map(sysconfig.get_path, ("stdlib", "platstdlib", "purelib", "platlib")),
+    )
+)
+"""Folders of this package, of Python and of installed packages."""
+
+
+def _own_line(error: Exception) -> str:
+    """The innermost line of a file that is neither ours nor installed; empty without one."""
+    frames = [(frame.f_code.co_filename, line) for frame, line in walk_tb(error.__traceback__)]
+    own = [f" at {file}:{line}" for file, line in frames if not file.startswith((*INSTALLED, "<"))]
+    return own[-1] if own else ""
+
+
+class RegisteredTechnique:
+    """A technique under its name: input checked, the stage recorded, and what it returns checked.
+
+    ``where`` is also how access is limited, so a document that does not meet it never gets out, whatever the
+    technique did with the condition. Nor do more than ``top_k``: what asks may have no room for more.
+    """
+
+    __slots__ = ("name", "technique")
+
+    def __init__(self, name: str, technique: Technique) -> None:
+        self.name = name
+        self.technique = technique
+
+    def __getattr__(self, name: str) -> Any:
+        """Everything else is an attribute of the technique itself."""
+        return getattr(object.__getattribute__(self, "technique"), name)
+
+    def __repr__(self) -> str:
+        return f"<technique {self.name!r}: {type(self.technique).__name__}>"
+
+    def retrieve(self, query: str, *, top_k: int | None = None, where: Where | None = None) -> list[Document]:
+        check_query(query)
+        if top_k is not None:
+            check_top_k(top_k)
+        condition = None if where is None else normalise(where)
+        with stage(self.name) as this, named_errors(self.name):
+            documents = self.technique.retrieve(query, top_k=top_k, where=condition)
+            self._check(documents, condition)
+            documents = documents[:top_k]
+            this.documents_out = len(documents)
+        return documents
+
+    def _check(self, documents: Any, condition: Where | None) -> None:
+        if not isinstance(documents, list) or not all(isinstance(item, Document) for item in documents):
+            raise TechniqueError(
+                f"technique {self.name!r} returned {type(documents).__name__} {str(documents)[:80]!r}; "
+                "retrieve must return a list of Document"
+            )
+        for document in documents:
+            if not _is_finite(document.score):
+                raise TechniqueError(
+                    f"technique {self.name!r} gave document {document.id!r} the score {document.score!r}; "
+                    "a score must be a finite number, by which documents are ordered"
+                )
+            if condition is not None and not matches(condition, document.metadata):
+                raise TechniqueError(
+                    f"technique {self.name!r} ignored where={condition!r}: it returned {document.id!r}; "
+                    "pass `where` on to the store or base"
+                )
+
+
+def _is_finite(score: Any) -> bool:
+    try:
+        return isfinite(score)
+    except (TypeError, ValueError, OverflowError):
+        return False

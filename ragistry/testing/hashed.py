@@ -55,4 +55,6 @@ def flawed(vectors: Sequence[list[float]], flaw: Failure | None) -> list[list[An
         return [[float("nan")] * len(vector) for vector in vectors]
     if flaw == "zeros":
         return [[0.0] * len(vector) for vector in vectors]
+    if flaw == "booleans":
+        return [[True, *vector[1:]] for vector in vectors]
     return list(vectors)

@@ -1,7 +1,8 @@
-"""A real HTTP server on this machine, in a thread, that fails when told to and remembers what it was asked."""
+"""A real HTTP server on this machine, in a thread, that fails on request and remembers what it was asked."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from threading import Event, Lock, Thread
 from types import TracebackType
@@ -9,9 +10,13 @@ from typing import Any, Literal, Self
 
 from ragistry.testing.wire import Handler, HTTPServer, Reply, Request
 
-Failure = Literal["hang", "drop", "cut", "garbage", "short", "nan", "zeros"] | int
-"""No answer at all; a closed connection; one closed in mid-answer; a page of HTML; embeddings that are one too few,
-not numbers, or zeros; or the status of an HTTP error."""
+Failure = (
+    Literal["hang", "drop", "cut", "garbage", "deep", "endless", "drip", "short", "nan", "zeros", "booleans"] | int
+)
+"""No answer at all; a closed connection; one closed in mid-answer; a page of HTML; lists nested 2 million deep; a body
+without an end; one of a byte every `DRIP` seconds; embeddings that are one too few, NaN, zeros or booleans; or the
+status of an HTTP error."""
+DRIP = 0.05
 
 GARBAGE = b"<html><body>It works!</body></html>"
 
@@ -91,12 +96,21 @@ class LoopbackServer:
             self._closing.wait()
         elif failure == "garbage":
             handler.send(200, GARBAGE, {"Content-Type": "text/html"})
+        elif failure == "deep":
+            handler.send(200, b"[" * 2_000_000, {"Content-Type": "application/json"})
+        elif failure in ("endless", "drip"):
+            handler.send_pieces(self._without_end(b" " if failure == "drip" else b" " * 1_000_000))
         elif plan is not None and isinstance(failure, int):
             handler.send_reply(Reply(failure, self.refusal(failure), headers=plan.headers))
         elif failure != "drop":
             handler.send_reply(self.answer(request, failure), cut=failure == "cut")
-        if failure in ("hang", "drop", "cut"):
+        if failure in ("hang", "drop", "cut", "endless", "drip"):
             handler.close_connection = True
+
+    def _without_end(self, piece: bytes) -> Iterator[bytes]:
+        """The same piece until the server stops or the client hangs up; a single byte comes slowly."""
+        while not self._closing.wait(DRIP if len(piece) == 1 else 0):
+            yield piece
 
     def _note(self, request: Request) -> Planned | None:
         """Remember the request; the failure that is planned for it, which is then used up."""

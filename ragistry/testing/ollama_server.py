@@ -34,8 +34,7 @@ class OllamaServer(LoopbackServer):
     """Has the ``models``, all with embeddings of ``dimension`` and a window of ``context_length`` tokens.
 
     ``answers``: what its models say next; after that they repeat what they are asked. ``cuts_silently``: it ignores
-    ``truncate: false``. ``refuses_always``: it ignores ``truncate: true``, as versions since 0.13.5 do.
-    ``breaks_after``: pieces after which a stream ends with an error.
+    ``truncate: false``. ``breaks_after``: pieces after which a stream ends with an error.
     """
 
     def __init__(
@@ -53,7 +52,6 @@ class OllamaServer(LoopbackServer):
         self.version = version
         self.answers: deque[str] = deque()
         self.cuts_silently = False
-        self.refuses_always = False
         self.breaks_after: int | None = None
 
     def refusal(self, status: int) -> Any:
@@ -134,7 +132,7 @@ class OllamaServer(LoopbackServer):
         return Reply(body={"embedding": hashed_embedding(prompt, self.dimension) if prompt else []})
 
     def _may_cut(self, body: Mapping[str, Any]) -> bool:
-        return self.cuts_silently or (body.get("truncate") is not False and not self.refuses_always)
+        return self.cuts_silently or body.get("truncate") is not False
 
     def _window(self, body: Mapping[str, Any]) -> int:
         return min(self.context_length, (body.get("options") or {}).get("num_ctx") or self.context_length)

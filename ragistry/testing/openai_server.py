@@ -1,4 +1,4 @@
-"""A server of embeddings that speaks OpenAI's protocol in three accents, without a model.
+"""A server of embeddings, answers and scores that speaks OpenAI's protocol in three accents, without a model.
 
 ``tei`` is Text Embeddings Inference (its openapi.json), ``vllm`` and ``llama.cpp`` are those servers. They differ in
 what they tell of themselves and in how they refuse.
@@ -6,11 +6,14 @@ what they tell of themselves and in how they refuse.
 
 from __future__ import annotations
 
+import json
+from collections import deque
 from collections.abc import Sequence
 from typing import Any, Literal
 
 from ragistry.testing.hashed import beginning, count_tokens, flawed, hashed_embedding, tokens_of
 from ragistry.testing.loopback import Failure, LoopbackServer
+from ragistry.testing.schemas import example_of
 from ragistry.testing.wire import Reply, Request
 
 Accent = Literal["tei", "vllm", "llama.cpp"]
@@ -21,7 +24,9 @@ class OpenAIServer(LoopbackServer):
     """Serves one ``model`` with a window of ``max_tokens``, at most ``max_batch`` texts a request (TEI).
 
     ``auto_truncate``: it cuts longer texts, which TEI tells in ``/info`` and nowhere else. ``api_key``: where one is
-    set, a request without it is refused.
+    set, a request without it is refused. ``answers``: what the model says next; after that it repeats what it is asked.
+    ``takes_schemas``: it accepts ``response_format``. ``seed``: another one is another model of the same name.
+    ``noise``: added to the numbers of vectors, as other hardware does.
     """
 
     def __init__(
@@ -43,6 +48,10 @@ class OpenAIServer(LoopbackServer):
         self.max_batch = max_batch
         self.auto_truncate = auto_truncate
         self.api_key = api_key
+        self.answers: deque[str] = deque()
+        self.takes_schemas = True
+        self.seed = ""
+        self.noise = 0.0
 
     def refusal(self, status: int, reason: str = "the server refuses") -> Any:
         if self.accent == "tei":
@@ -57,6 +66,12 @@ class OpenAIServer(LoopbackServer):
         body = request.body or {}
         if request.path == "/v1/embeddings":
             return self._embeddings(body, flaw)
+        if request.path == "/v1/chat/completions" and self.accent != "tei":
+            return self._chat(body)
+        if request.path == "/v1/rerank" and self.accent != "tei":
+            scores = _overlaps(body["query"], body["documents"])
+            rows = [{"index": index, "relevance_score": score} for index, score in enumerate(scores)]
+            return Reply(body={"model": self.model, "results": rows[: -1 if flaw == "short" else None][::-1]})
         if request.path == "/v1/models" and self.accent != "tei":
             return Reply(body={"object": "list", "data": [self._row()]})
         if self.accent == "tei" and request.path == "/info":
@@ -93,7 +108,7 @@ class OpenAIServer(LoopbackServer):
         if refused is not None:
             return refused
         read = [beginning(text, self.max_tokens) if count_tokens(text) > self.max_tokens else text for text in texts]
-        vectors = flawed([hashed_embedding(text, self.dimension) for text in read], flaw)
+        vectors = flawed([self._vector(text) for text in read], flaw)
         rows = [{"object": "embedding", "embedding": vector, "index": i} for i, vector in enumerate(vectors)]
         tokens = sum(map(count_tokens, read))
         return Reply(
@@ -104,6 +119,31 @@ class OpenAIServer(LoopbackServer):
                 "usage": {"prompt_tokens": tokens, "total_tokens": tokens},
             }
         )
+
+    def _vector(self, text: str) -> list[float]:
+        """The vector of a text by the model that ``seed`` means."""
+        vector = hashed_embedding(" ".join(self.seed + token for token in tokens_of(text)), self.dimension)
+        return [number + self.noise * (-1) ** place for place, number in enumerate(vector)]
+
+    def _chat(self, body: dict[str, Any]) -> Reply:
+        if body.get("model") != self.model:
+            return self._refuse(404, f"The model `{body.get('model')}` does not exist.")
+        form = (body.get("response_format") or {}).get("json_schema")
+        if form and not self.takes_schemas:
+            return self._refuse(400, "response_format is not supported")
+        asked = body["messages"][-1]["content"]
+        said = json.dumps(example_of(form["schema"])) if form else f"You said: {asked}"
+        if self.answers:
+            said = self.answers.popleft()
+        words, limit = said.split(" "), body.get("max_tokens") or 1_000
+        choice = {
+            "index": 0,
+            "message": {"role": "assistant", "content": " ".join(words[:limit])},
+            "finish_reason": "length" if len(words) > limit else "stop",
+        }
+        tokens = {"prompt_tokens": len(tokens_of(asked)), "completion_tokens": min(limit, len(words))}
+        usage = {**tokens, "total_tokens": sum(tokens.values())}
+        return Reply(body={"object": "chat.completion", "model": self.model, "choices": [choice], "usage": usage})
 
     def _refused(self, body: dict[str, Any], texts: Sequence[str]) -> Reply | None:
         longest = max(map(count_tokens, texts), default=0)
@@ -130,10 +170,14 @@ class OpenAIServer(LoopbackServer):
         if len(texts) > self.max_batch:
             reason = f"batch size {len(texts)} > maximum allowed batch size {self.max_batch}"
             return Reply(413, {"error": reason, "error_type": "Validation"})
-        wanted = set(tokens_of(query))
-        scores = [len(wanted & set(tokens_of(text))) / len(wanted) for text in texts]
-        rows = [{"index": index, "score": score} for index, score in enumerate(scores)]
+        rows = [{"index": index, "score": score} for index, score in enumerate(_overlaps(query, texts))]
         return Reply(body=sorted(rows[: -1 if flaw == "short" else None], key=lambda row: -row["score"]))
+
+
+def _overlaps(query: str, texts: Sequence[str]) -> list[float]:
+    """The share of the query's words that each text has."""
+    wanted = set(tokens_of(query))
+    return [len(wanted & set(tokens_of(text))) / len(wanted) for text in texts]
 
 
 def _tokenized(text: str) -> list[dict[str, Any]]:

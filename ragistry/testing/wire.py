@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import islice
 from typing import Any
 
 
@@ -98,13 +99,16 @@ class Handler(BaseHTTPRequestHandler):
             headers = {"Content-Type": "application/json", **reply.headers}
             self.send(reply.status, json.dumps(reply.body).encode(), headers, cut=cut)
             return
-        self._send_head(200, {"Content-Type": "application/x-ndjson", "Transfer-Encoding": "chunked"})
-        for line in reply.lines:
-            text = json.dumps(line).encode() + b"\n"
-            self.wfile.write(b"%x\r\n%b\r\n" % (len(text), text))
-            if cut:
-                return
-        self.wfile.write(b"0\r\n\r\n")
+        lines = (json.dumps(line).encode() + b"\n" for line in reply.lines)
+        self.send_pieces(islice(lines, 1) if cut else lines, "application/x-ndjson")
+        if not cut:
+            self.wfile.write(b"0\r\n\r\n")
+
+    def send_pieces(self, pieces: Iterable[bytes], content_type: str = "application/json") -> None:
+        """Send an answer of unknown length, without its end."""
+        self._send_head(200, {"Content-Type": content_type, "Transfer-Encoding": "chunked"})
+        for piece in pieces:
+            self.wfile.write(b"%x\r\n%b\r\n" % (len(piece), piece))
 
     def _send_head(self, status: int, headers: dict[str, str]) -> None:
         self.send_response(status)

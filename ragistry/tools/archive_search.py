@@ -20,7 +20,7 @@ from ragistry.types import Document, EmbedderFingerprint
 from ragistry.utils.limits import check_query
 
 if TYPE_CHECKING:
-    from ragistry.models.openai_compatible import OpenAICompatibleEmbedder
+    from ragistry.models.openai import OpenAICompatibleEmbedder
     from ragistry.protocols import Vectors
 
 log = logging.getLogger(__name__)

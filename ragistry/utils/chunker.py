@@ -14,6 +14,8 @@ from typing import Any
 
 from ragistry.types import Chunk
 from ragistry.utils import sections
+from ragistry.utils.breadcrumb import KEY as BREADCRUMB
+from ragistry.utils.breadcrumb import breadcrumb
 from ragistry.utils.extract import MARKDOWN_EXTS, TEXT_EXTS, extract
 from ragistry.utils.extracted import Extracted
 from ragistry.utils.markdown import Outline, outline
@@ -21,8 +23,8 @@ from ragistry.utils.spans import Region, Span, check_sizes, cut_region
 
 _log = logging.getLogger(__name__)
 
-Room = Callable[[Sequence[str]], Sequence[int]]
-"""Says of texts how many characters each one's pieces may have: its own length where it may stay whole."""
+Room = Callable[[Sequence[Chunk]], Sequence[int]]
+"""How many characters the pieces of each chunk may have: the length of its text where it may stay whole."""
 
 _LINE_EXTS = TEXT_EXTS - MARKDOWN_EXTS - {".txt", ".rst"}
 """Files whose units are lines, not sentences: code, configuration, tables."""
@@ -43,13 +45,19 @@ def chunk_document(file_path: str | Path, max_chunk_size: int, overlap: int = 0)
 
 
 def chunk_extracted(
-    extracted: Extracted, max_chunk_size: int, overlap: int = 0, *, room: Room | None = None
+    extracted: Extracted,
+    max_chunk_size: int,
+    overlap: int = 0,
+    *,
+    room: Room | None = None,
+    headings: bool = False,
 ) -> list[Chunk]:
     """The chunks of a text; sizes as in `chunk_document`. ``room``: a chunk that is longer than this says is cut again.
 
     Metadata: the source's own, ``source``, ``chunk_index`` (0, 1, …), ``start`` and ``end`` (``text[start:end]`` is
     the chunk); PDF: ``page`` (1, 2, …, where the chunk starts); Markdown: ``has_code``, and below a heading
-    ``heading_context`` ("Install > Requirements") and ``section`` ("Requirements").
+    ``heading_context`` ("Install > Requirements") and ``section`` ("Requirements"). ``headings``: also
+    ``breadcrumb``, by which stores search a chunk besides its text (`utils.breadcrumb`).
     """
     check_sizes(max_chunk_size, overlap)
     text = extracted.text
@@ -58,24 +66,33 @@ def chunk_extracted(
     known = {key: value for key, value in extracted.metadata.items() if value is not None}
     known["source"] = extracted.source
     cuts = [(region, span) for region in regions for span in cut_region(text, region, max_chunk_size, overlap)]
-    spans = _fitted(text, cuts, overlap / max_chunk_size, room) if room else [span for _, span in cuts]
-    chunks = [
-        Chunk(text[start:end], {**known, "chunk_index": index, "start": start, "end": end})
-        for index, (start, end) in enumerate(spans)
-    ]
-    if sketch:
-        for _, metadata in chunks:
+
+    def chunk_at(span: Span) -> Chunk:
+        start, end = span
+        metadata = known | {"start": start, "end": end}
+        if sketch:
             _place(sketch, metadata)
-    if extracted.format == "pdf":
-        for _, metadata in chunks:
-            metadata["page"] = bisect_right(extracted.page_starts, metadata["start"])
+        if extracted.format == "pdf":
+            metadata["page"] = bisect_right(extracted.page_starts, start)
+        if headings and (line := breadcrumb(metadata)):
+            metadata[BREADCRUMB] = line
+        return Chunk(text[start:end], metadata)
+
+    spans = [span for _, span in cuts]
+    if room:
+        spans = _fitted(text, cuts, overlap / max_chunk_size, lambda found: room([chunk_at(span) for span in found]))
+    chunks = [chunk_at(span) for span in spans]
+    for index, chunk in enumerate(chunks):
+        chunk.metadata["chunk_index"] = index
     return chunks
 
 
-def _fitted(text: str, cuts: Sequence[tuple[Region, Span]], share: float, room: Room) -> list[Span]:
+def _fitted(
+    text: str, cuts: Sequence[tuple[Region, Span]], share: float, room: Callable[[Sequence[Span]], Sequence[int]]
+) -> list[Span]:
     """The spans, those without room replaced by smaller ones; ``share``: of the size, how much is overlap."""
     fitted: list[Span] = []
-    rooms = room([text[start:end] for _, (start, end) in cuts])
+    rooms = room([span for _, span in cuts])
     for (region, (start, end)), size in zip(cuts, rooms, strict=True):
         pieces = [(start, end)]
         if size < end - start:

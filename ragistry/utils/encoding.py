@@ -13,14 +13,17 @@ _BOMS = (  # UTF-32 first: its little-endian mark begins with that of UTF-16
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
-_CANDIDATES = [  # what files are really written in; the detector's longer list makes it guess worse, not better
-    *("cp1252", "cp1250", "iso8859_2", "cp1251", "koi8_r", "cp866", "iso8859_5", "cp1253", "cp1254", "cp1255"),
-    *("cp1256", "cp1257", "cp932", "euc_jp", "gb18030", "big5", "cp949", "mac_roman", "cp850"),
-]
-_PIECE = re.compile(rb"(?s:.{0,4095})[ \n]|[^ \n]+")  # ends where no encoding has half a character
-_SAMPLE = 65_536  # bytes of non-ASCII pieces that the detector reads
-_MARGIN = 0.03  # within which cp1252 wins: on Spanish, the detector ranks cp1250 as high, and ñ becomes ń
-_FEW = 10  # non-ASCII bytes among ASCII that are too few to tell anything: the commonest encoding is taken
+_WIDE = ("utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be")
+_ESCAPED = ("iso2022_jp_2", "iso2022_jp_ext", "iso2022_jp_2004", "iso2022_kr")
+_CANDIDATES = (  # what files are really written in; the detector's whole list makes it guess worse, not better
+    *("cp1252", "cp1250", "cp1251", "cp1253", "cp1254", "cp1255", "cp1256", "cp1257", "cp1258", "cp874"),
+    *("iso8859-2", "iso8859-5", "iso8859-7", "iso8859-15", "koi8-r", "koi8-u", "cp866", "cp850", "cp852"),
+    *("mac-roman", "cp932", "euc_jis_2004", "gb18030", "big5hkscs", "cp949", *_WIDE, *_ESCAPED),
+)
+_SAMPLE = 65_536  # bytes that the detector reads, which takes it about 10 ms
+_ASCII = bytes(range(128))
+_BREAK = re.compile("[ \n\u3000-\u3002\uff0c]")  # any text has blanks, line ends or Chinese punctuation
+_FEW = 3  # bytes beyond ASCII that are too few to tell anything, as in "50 °C": the commonest encoding is taken
 _DAMAGED = 0.1  # share of bad sequences up to which a file is damaged UTF-8 rather than another encoding
 
 
@@ -33,17 +36,27 @@ class Decoded(NamedTuple):
 
 
 def decode(data: bytes) -> Decoded:
-    """Read ``data`` by its byte order mark, else as UTF-8, else in the encoding that its letters speak for.
+    """Read ``data`` by its byte order mark, else as UTF-8, else in the encoding that its bytes are typical of.
 
-    Raises `ValueError` where the bytes are no text: NUL bytes, or nothing that any encoding makes sense of.
+    Raises `ValueError` where the bytes are not text: NUL characters, or nothing that any encoding makes sense of.
     """
     marked = next((encoding for mark, encoding in _BOMS if data.startswith(mark)), "")
     decoded = _lenient(data, marked or "utf-8")
+    if not marked and "\0" in decoded.text:
+        guessed = _guessed(data, _WIDE)
+        decoded = guessed if guessed is not None and _BREAK.search(guessed.text) else decoded
+    elif not marked and decoded.warning and not _is_mostly_whole(decoded.text):
+        guessed = _guessed(data, _CANDIDATES)
+        if guessed is None:
+            raise ValueError("its encoding is not known: a binary file, or damaged text; save it as UTF-8")
+        decoded = guessed
+    elif not marked and b"\x1b" in data and b"\x1b$" in data:  # ASCII too; colours of a terminal are just that
+        return _guessed(data, _ESCAPED) or decoded
+    elif not marked:
+        return decoded
     if "\0" in decoded.text:
         raise ValueError("it has NUL characters: a binary file, or UTF-16 without its mark; save it as UTF-8")
-    if marked or not decoded.warning or _is_mostly_whole(decoded.text):
-        return decoded
-    return _guessed(data)
+    return decoded
 
 
 def _lenient(data: bytes, encoding: str) -> Decoded:
@@ -58,34 +71,32 @@ def _is_mostly_whole(text: str) -> bool:
     return text.count("\ufffd") <= _DAMAGED * beyond_ascii
 
 
-def _guessed(data: bytes) -> Decoded:
-    encoding = _guess(_sample(data))
-    decoded = _lenient(data, encoding)
-    return decoded._replace(warning=f"not UTF-8: read as {encoding}, which is a guess; save it as UTF-8")
+def _guessed(data: bytes, candidates: tuple[str, ...]) -> Decoded | None:
+    """``data`` in the likeliest of the encodings; None where it is in none of them."""
+    sample = data[:_SAMPLE]
+    if candidates is _CANDIDATES and sample.isascii():
+        start = len(data) - len(data.lstrip(_ASCII))
+        sample = data[start : start + _SAMPLE]
+    encoding = _detected(sample, candidates)
+    if not encoding:
+        return None
+    warning = f"not UTF-8: read as {encoding}, which is a guess; save it as UTF-8"
+    return _lenient(data, encoding)._replace(warning=warning)
 
 
-def _sample(data: bytes) -> bytes:
-    pieces, size = [], 0
-    for piece in (found[0] for found in _PIECE.finditer(data)):
-        if not piece.isascii():
-            pieces.append(piece)
-            size += len(piece)
-        if size >= _SAMPLE:
-            break
-    return b"".join(pieces)
-
-
-def _guess(sample: bytes) -> str:
-    beyond_ascii = sum(byte > 127 for byte in sample)
-    if beyond_ascii < _FEW and 2 * beyond_ascii <= len(sample):
+def _detected(sample: bytes, candidates: tuple[str, ...]) -> str:
+    """The likeliest of the encodings; empty where the sample is in none of them."""
+    beyond_ascii = len(sample.translate(None, _ASCII))
+    if candidates is _CANDIDATES and beyond_ascii < _FEW and 2 * beyond_ascii <= len(sample):
         return "cp1252"
-    from charset_normalizer import from_bytes  # only the few files that are not UTF-8 pay for it
+    import chardet  # only the few files that are not UTF-8 pay for it
 
-    matches = from_bytes(sample, cp_isolation=_CANDIDATES, threshold=0.9)
-    best = matches.best()
-    if best is None:
-        raise ValueError("it is in no encoding that is known here; save it as UTF-8")
-    western = (match for match in matches if "cp1252" in match.could_be_from_charset)
-    if any(m.chaos <= best.chaos + _MARGIN and m.coherence >= best.coherence - _MARGIN for m in western):
-        return "cp1252"
-    return best.encoding
+    nothing = "ascii"
+    found = chardet.detect(
+        sample,
+        max_bytes=_SAMPLE,
+        compat_names=False,
+        include_encodings=(*candidates, nothing),
+        no_match_encoding=nothing,
+    )["encoding"]
+    return "" if found in (None, nothing) else codecs.lookup(found).name

@@ -70,6 +70,8 @@ def extract_for_attachment(path: str | os.PathLike[str]) -> dict[str, str]:
     _check(source, _DEFAULT_LIMITS)
     if _suffix(source, (*SUPPORTED_FORMATS, *sorted(IMAGE_EXTS))) in IMAGE_EXTS:
         return {"type": "image", "name": name, "data": b64encode(_bytes(source)).decode("ascii")}
+    if Path(source).suffix.lower() in MARKDOWN_EXTS:
+        return {"type": "text", "name": name, "data": _text(source, _bytes(source))[0]}  # with its front matter
     return {"type": "text", "name": name, "data": extract_text(source)}
 
 
@@ -120,6 +122,8 @@ def _markdown(text: str, source: str, warning: str) -> Extracted:
     metadata, body, malformed = front_matter.split(text)
     title = metadata.get("title") or _first_heading(body)
     metadata = {"title": title, **metadata} if title else metadata
+    if not body.strip():
+        body = metadata.get("title", "")  # a page that is only a name can still be found by it
     return Extracted(body, source, "markdown", metadata=metadata, warnings=_warned(body, warning, malformed))
 
 

@@ -1,15 +1,17 @@
 """Several rankings of the same documents as one, without ever comparing scores of different kinds.
 
-By rank, or by scores that are first brought to one range within each ranking. Sums are exactly rounded, so a tie is a
-tie whatever the order of the rankings, and ids decide it. What only rankings of weight 0 have is left out. What is
-given is not changed.
+By rank (`reciprocal_rank_fusion`), or by scores that are first brought to one scale within each ranking
+(`min_max_fusion`, `dbsf`). `prominences` says how much each ranking should count. Sums are exactly rounded, so a tie is
+a tie whatever the order of the rankings, and ids decide it. Documents that only rankings of weight 0 have are left out.
+The rankings that are given stay unchanged.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from math import fsum, isfinite
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from math import fsum, isfinite, sqrt
+from typing import NamedTuple
 
 from ragistry.errors import TechniqueError
 from ragistry.types import Document, ScoreKind, StageScore
@@ -53,9 +55,57 @@ def min_max_fusion(
     Raises `TechniqueError` for a score that is not finite.
     """
     found = [_distinct(ranking) for ranking in rankings]
-    total = len(found) if weights is None else fsum(weights)
-    means = {identity: value / total for identity, value in _sums(map(_scaled, found), weights).items()}
-    return _best(found, means, top_k, stage, "min_max")
+    shares = [dict(zip(documents, scaled(_scores(documents.values())), strict=True)) for documents in found]
+    return _best(found, _means(shares, weights), top_k, stage, "min_max")
+
+
+def dbsf(
+    rankings: Sequence[Ranking],
+    *,
+    weights: Sequence[float] | None = None,
+    top_k: int | None = None,
+    stage: str = "fusion",
+) -> list[Document]:
+    """The documents of all rankings, scored by the weighted mean of ``(score - lowest) / deviation``, 0 or more.
+
+    ``lowest`` and ``deviation`` (standard) are those of the scores of one ranking; where all of them are equal, each
+    document gets 1. A document that a ranking does not have gets 0 from it, like the lowest. A ranking that is shorter
+    than the longest found nothing else, so its scores are completed with zeros: three documents with a rare word are
+    then far above the rest.
+
+    Mazzeschi, "Distribution-Based Score Fusion (DBSF), a new approach to Vector Search Ranking", 2023. That one scales
+    by the mean and three deviations on either side, so that a missing document gets less than any that was found; with
+    an English model on Chinese text this lost 2 more points of nDCG@10. Raises `TechniqueError` for a score that is
+    not finite.
+    """
+    found = [_distinct(ranking) for ranking in rankings]
+    shares = []
+    for documents, spread in zip(found, _spreads([documents.values() for documents in found]), strict=True):
+        low, deviation = spread.lowest, spread.deviation
+        shares.append(
+            {identity: (one.score - low) / deviation if deviation else 1.0 for identity, one in documents.items()}
+        )
+    return _best(found, _means(shares, weights), top_k, stage, "dbsf")
+
+
+def prominences(rankings: Sequence[Ranking]) -> list[float]:
+    """For each ranking, how many standard deviations its best score is above its mean score.
+
+    The scores of an embedder that does not know the language of a text are all alike, and so are those of words that
+    every document has. As weights of the rankings, these figures need neither judgements nor a constant. 1 where all
+    scores are equal, 0 for a ranking without documents; short rankings are completed with zeros as in `dbsf`. Raises
+    `TechniqueError` for a score that is not finite.
+    """
+    return [
+        (spread.highest - spread.mean) / spread.deviation if spread.deviation else float(bool(ranking))
+        for ranking, spread in zip(rankings, _spreads(rankings), strict=True)
+    ]
+
+
+def scaled(scores: Sequence[float]) -> list[float]:
+    """The scores as numbers from 0 (the lowest) to 1 (the highest); 1 for each where all are equal."""
+    low, high = min(scores, default=0.0), max(scores, default=0.0)
+    return [(score - low) / (high - low) if high > low else 1.0 for score in scores]
 
 
 def _distinct(ranking: Ranking) -> dict[str, Document]:
@@ -66,15 +116,43 @@ def _distinct(ranking: Ranking) -> dict[str, Document]:
     return found
 
 
-def _scaled(documents: Mapping[str, Document]) -> dict[str, float]:
-    scores = {identity: document.score for identity, document in documents.items()}
-    strange = next((score for score in scores.values() if not isfinite(score)), None)
+class _Spread(NamedTuple):
+    """How the scores of a ranking are distributed."""
+
+    lowest: float
+    highest: float
+    mean: float
+    deviation: float
+
+
+def _spreads(rankings: Iterable[Collection[Document]]) -> list[_Spread]:
+    """The distribution of each ranking's scores, completed with zeros to the length of the longest ranking."""
+    lists = [_scores(ranking) for ranking in rankings]
+    longest = max(map(len, lists), default=0)
+    return [_spread([*scores, *[min([0.0, *scores])] * (longest - len(scores))] or [0.0]) for scores in lists]
+
+
+def _spread(scores: Sequence[float]) -> _Spread:
+    low, high, mean = min(scores), max(scores), fsum(scores) / len(scores)
+    # Rounding could leave a small deviation where there is none.
+    deviation = sqrt(fsum((score - mean) ** 2 for score in scores) / len(scores)) if high > low else 0.0
+    return _Spread(low, high, mean, deviation)
+
+
+def _scores(documents: Iterable[Document]) -> list[float]:
+    scores = [document.score for document in documents]
+    strange = next((score for score in scores if not isfinite(score)), None)
     if strange is not None:
-        raise TechniqueError(f"a score to be fused is {strange!r}, not a finite number; fuse by rank, which needs none")
-    low, high = min(scores.values(), default=0.0), max(scores.values(), default=0.0)
-    if low == high:
-        return dict.fromkeys(scores, 1.0)
-    return {identity: (score - low) / (high - low) for identity, score in scores.items()}
+        raise TechniqueError(
+            f"a score to be fused is {strange!r}, not a finite number; fuse by rank alone (fusion: rrf, gate: false)"
+        )
+    return scores
+
+
+def _means(shares: Iterable[Mapping[str, float]], weights: Sequence[float] | None) -> dict[str, float]:
+    shares = list(shares)
+    total = len(shares) if weights is None else fsum(weights)
+    return {identity: value / total for identity, value in _sums(shares, weights).items()}
 
 
 def _sums(shares: Iterable[Mapping[str, float]], weights: Sequence[float] | None) -> dict[str, float]:

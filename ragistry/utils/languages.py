@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
+from typing import Any
 
 from ragistry.errors import ConfigError
 from ragistry.utils.shown import shown
@@ -24,7 +26,20 @@ UNSTEMMED = {
 }  # fmt: skip
 """Those that pairs of characters serve, and ``none`` for any other language, and for several in one index."""
 
+_OTHERS = {
+    "af": "afrikaans", "bg": "bulgarian", "bn": "bengali", "bs": "bosnian", "gl": "galician", "gu": "gujarati",
+    "he": "hebrew", "hr": "croatian", "is": "icelandic", "ka": "georgian", "kk": "kazakh", "la": "latin",
+    "lv": "latvian", "mk": "macedonian", "mn": "mongolian", "mr": "marathi", "ms": "malay", "pa": "punjabi",
+    "sk": "slovak", "sl": "slovenian", "sq": "albanian", "sw": "swahili", "te": "telugu", "tl": "tagalog",
+    "uk": "ukrainian", "ur": "urdu", "vi": "vietnamese", "yo": "yoruba",
+}  # fmt: skip
+"""Those that have no analysis of their own, for messages."""
+
 _NAMES = STEMMED | UNSTEMMED
+_KNOWN = frozenset(_NAMES.values())
+
+AUTO = "auto"
+"""As the setting ``language``: each source by its own."""
 
 
 @cache
@@ -44,6 +59,28 @@ def canonical_language(language: str) -> str:
     return name
 
 
+def chunk_language(metadata: Mapping[str, Any], default: str) -> str:
+    """The analysis of a chunk's words: the ``language`` of its metadata where that is known, else ``default``.
+
+    ``default``: as canonical name, or ``"auto"``, which stands for English where nothing was detected.
+    """
+    said = metadata.get("language")
+    if isinstance(said, str) and (name := _NAMES.get(said.casefold(), said.casefold())) in _KNOWN:
+        return name
+    return "english" if default == AUTO else default
+
+
 def stemmer_name(language: str) -> str:
     """Snowball's algorithm for a language in its canonical name; empty where there is none."""
     return language if language in STEMMED.values() else ""
+
+
+def analysis_language(code: str) -> str:
+    """The name of the analysis that suits a language by its ISO 639 code; ``"none"`` where there is no stemmer."""
+    return _NAMES.get(code, "none")
+
+
+def language_name(code: str) -> str:
+    """A language for a message, capitalised: ``"German"``; the code itself where the name is not known here."""
+    name = _NAMES.get(code) or _OTHERS.get(code)
+    return name.capitalize() if name else repr(code)

@@ -18,7 +18,7 @@ from ragistry.errors import RagistryError
 from ragistry.library.report import Failure, IngestReport
 from ragistry.library.service import DocumentService
 from ragistry.web.blank import blank_replacements, refusal
-from ragistry.web.stoppable import stoppable
+from ragistry.web.stoppable import Stoppable
 from ragistry.web.uploads import Uploads
 
 State = Literal["waiting", "running", "done", "failed"]
@@ -145,7 +145,7 @@ class Jobs:
         try:
             job.state = "running"
             library = copy(self._library())
-            library.embedder = stoppable(library.embedder, self._check)
+            library.embedder = Stoppable(library.embedder, self._check)
             with self._uploads.swept(library.store, job.collection, job.paths):
                 report = self._take_in(job, library)
         except RagistryError as error:

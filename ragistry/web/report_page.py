@@ -8,7 +8,6 @@ from functools import partial
 from nicegui import events, ui
 
 from ragistry.errors import EvaluationError
-from ragistry.evaluation.caveats import synthetic_caveats
 from ragistry.utils.wording import numbered
 from ragistry.web.charts import by_query, quality, quality_and_time
 from ragistry.web.controls import button
@@ -52,8 +51,8 @@ def _report(report: Report) -> None:
         with ui.element("div").classes("rg-warning").props("role=note"):
             for warning in report["warnings"]:
                 ui.label(warning)
-    if made := synthetic_caveats(provenance):
-        ui.label(" ".join(made)).classes("rg-dim")
+    if report["notes"]:
+        ui.label(" ".join(report["notes"])).classes("rg-dim")
     for verdict in report["verdicts"][:VERDICTS]:
         ui.label(verdict)
     for name, failure in report.get("failures", {}).items():

@@ -16,7 +16,7 @@ from ragistry.utils.wording import numbered
 Report = dict[str, Any]
 """The JSON of a comparison: see `ragistry.evaluation.result.Comparison.to_json`."""
 
-NEEDED = {"dataset", "measure", "techniques", "pairs", "conclusion", "verdicts", "warnings", "provenance"}
+NEEDED = {"dataset", "measure", "techniques", "pairs", "conclusion", "verdicts", "warnings", "notes", "provenance"}
 
 
 @dataclass(frozen=True, slots=True)

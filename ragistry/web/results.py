@@ -10,6 +10,7 @@ from nicegui import ui
 
 from ragistry.errors import CollectionNotFoundError
 from ragistry.types import Document, RetrievalResult
+from ragistry.utils.languages import chunk_language
 from ragistry.web.around import Around, around
 from ragistry.web.controls import button, for_the_page
 from ragistry.web.dialogs import dialog
@@ -40,7 +41,7 @@ def results(site: Site, technique: str, result: RetrievalResult, beside: Beside 
 
 
 def _passage(site: Site, query: str, rank: int, document: Document, beside: Beside | None) -> None:
-    language = site.workspace.settings.language
+    language = chunk_language(document.metadata, site.workspace.settings.language)
     with ui.element("article").classes("rg-passage") as card:
         with ui.element("div").classes("rg-bar"):
             ui.label(f"{rank}.").classes("rg-rank")
@@ -93,7 +94,7 @@ async def _open(site: Site, query: str, document: Document) -> None:
     found = await attempt(surroundings, site, document)
     if found is None:
         return
-    language = site.workspace.settings.language
+    language = chunk_language(document.metadata, site.workspace.settings.language)
     with dialog(where_it_stands(document), classes="rg-source") as opened:
         with ui.element("div").classes("rg-source-text").props('tabindex=0 role=region aria-label="Source text"'):
             if found.before:

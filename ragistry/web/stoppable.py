@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from ragistry.protocols import Embedder, TokenCounter
+from ragistry.protocols import Embedder
 from ragistry.types import EmbedderFingerprint, Role
 
 if TYPE_CHECKING:
@@ -38,15 +38,5 @@ class Stoppable:
             rows.append(self.embedder.embed(texts[first : first + TEXTS_AT_ONCE], role=role))
         return np.concatenate(rows)
 
-
-class StoppableAndCounting(Stoppable):
-    """The same over an embedder that counts tokens."""
-
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
-        assert isinstance(self.embedder, TokenCounter)
         return self.embedder.count_tokens(texts)
-
-
-def stoppable(embedder: Embedder, check: Callable[[], None]) -> Stoppable:
-    """``embedder``, that stops when ``check`` raises."""
-    return (StoppableAndCounting if isinstance(embedder, TokenCounter) else Stoppable)(embedder, check)

@@ -8,8 +8,8 @@ from typing import Any
 from nicegui import ui
 
 from ragistry.errors import ConfigError
+from ragistry.techniques.classes import config_schema, first_sentence
 from ragistry.techniques.registry import TechniqueRegistry
-from ragistry.techniques.schema import config_schema, first_sentence
 from ragistry.web.drawing import drawn
 from ragistry.web.frame import frame, heading
 from ragistry.web.site import Site

@@ -31,13 +31,14 @@ def filled(ragistry: Run, notes: Path) -> Run:
 
 def test_init_writes_a_workspace_that_loads_and_keeps_what_is_there(ragistry: Run, tmp_path: Path) -> None:
     first = ragistry("init")
-    assert (first.code, first.out.count("wrote")) == (0, 3)
+    assert (first.code, first.out.count("wrote")) == (0, 4)
     (tmp_path / "config" / "documents.yaml").write_text("n_results: 3\n", encoding="utf-8")
     second = ragistry("init", "--json")
     assert [Path(name).name for name in second.json["kept"]] == [
         "techniques.yaml",
         "documents.yaml",
         "vector_stores.yaml",
+        "models.yaml",
     ]
     assert ragistry("config", "--json").json["settings"]["n_results"] == {
         "value": 3,
@@ -93,9 +94,9 @@ def test_a_second_description_is_not_taken_in_silence(filled: Run, notes: Path) 
 def test_search_prints_source_heading_score_and_text(filled: Run) -> None:
     done = filled("search", "water temperature for green tea", "--top-k", 1)
     assert done.code == 0
-    assert re.match(r"1\. notes/tea\.md \(Tea.*, chunk 0\)  rrf 0\.0\d\d\n", done.out)
+    assert re.match(r"1\. notes/tea\.md \(Tea.*, chunk 0\)  dbsf \d\.\d\d\d\n", done.out)
     assert "Steep in water of eighty degrees." in done.out
-    for technique, kind in (("naive", "cosine"), ("bm25", "bm25"), ("mmr", "mmr"), ("parent_document", "rrf")):
+    for technique, kind in (("naive", "cosine"), ("bm25", "bm25"), ("mmr", "mmr"), ("parent_document", "dbsf")):
         assert f"chunk 0)  {kind} " in filled("search", "green tea", "-k", 1, "-t", technique).out
     assert "[bold]and[/bold]" in filled("search", "rain", "-k", 1).out, "markup of documents is text"
 

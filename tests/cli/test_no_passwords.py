@@ -13,8 +13,8 @@ from ragistry import open_workspace
 from ragistry.errors import ModelError
 from ragistry.evaluation.systems.record import model_of
 from ragistry.library.archive_clients import place_of
-from ragistry.models.openai_compatible import OpenAICompatibleEmbedder
-from ragistry.models.tei_reranker import TEIReranker
+from ragistry.models.openai import OpenAICompatibleEmbedder
+from ragistry.models.tei import TEIReranker
 from ragistry.ollama.client import OllamaClient
 from ragistry.testing.openai_server import OpenAIServer
 from ragistry.tools.archives import ChromaRagConfig, RagArchiveConfig, archive_settings, create_archive_search_tool
@@ -32,6 +32,10 @@ techniques:
   all: {use: collection_routed, base: bm25, router: all}
   llm: {use: collection_routed, base: bm25, router: llm, on_error: all}
 """
+MODELS = f"""
+generators: {{writer: {{use: ollama, model: llama3.2, url: "{DOWN}", backoff: 0.001}}}}
+rerankers: {{tei: {{use: tei, url: "{DOWN}", api_key: "${{RANK_KEY}}", backoff: 0.001}}}}
+"""
 
 
 def write(root: Path, documents: dict[str, Any] | None = None, stores: dict[str, Any] | None = None) -> None:
@@ -41,10 +45,11 @@ def write(root: Path, documents: dict[str, Any] | None = None, stores: dict[str,
     (root / "config" / "documents.yaml").write_text(json.dumps(collections | (documents or {})), encoding="utf-8")
     (root / "config" / "vector_stores.yaml").write_text(json.dumps(stores or {}), encoding="utf-8")
     (root / "config" / "techniques.yaml").write_text(TECHNIQUES, encoding="utf-8")
+    (root / "config" / "models.yaml").write_text(MODELS, encoding="utf-8")
 
 
 EVERYWHERE = (
-    ({"embed_model": "tei", "embed_url": DOWN, "rerank_url": DOWN, "generate_model": "llama3.2"}, {}),
+    ({"embed_model": "tei", "embed_url": DOWN}, {}),
     ({}, {"archives": [{**ARCHIVE, "chromadb_url": DOWN, "tei_url": DOWN}]}),
     ({}, {"chromadb": {"host": DOWN}}),
 )
@@ -60,7 +65,7 @@ def test_no_command_prints_a_password(
     stores: dict[str, Any],
 ) -> None:
     write(tmp_path, documents, stores)
-    for variable in ("RAGISTRY_EMBED_API_KEY", "RAGISTRY_RERANK_API_KEY", "CHROMA_API_KEY"):
+    for variable in ("RAGISTRY_EMBED_API_KEY", "RANK_KEY", "CHROMA_API_KEY"):
         monkeypatch.setenv(variable, SECRET)
     for variable in ("OLLAMA_HOST", "DOCPROC_CHROMADB_URL", "DOCPROC_TEI_EMBEDDINGS_URL"):
         monkeypatch.setenv(variable, DOWN)
@@ -76,7 +81,8 @@ def test_no_command_prints_a_password(
     assert SECRET not in caplog.text
 
 
-def test_no_model_is_told_a_password(tmp_path: Path) -> None:
+def test_no_model_is_told_a_password(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RANK_KEY", SECRET)
     write(tmp_path, {"embed_model": "tei", "embed_url": DOWN}, {"archives": [{**ARCHIVE, "chromadb_url": DOWN}]})
     with open_workspace(tmp_path) as workspace:
         for technique in ("naive", "all"):
@@ -93,8 +99,8 @@ def test_no_model_is_told_a_password(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "make",
     [
-        lambda: OpenAICompatibleEmbedder("m", base_url=DOWN, attempts=1).embed(["tea"]),
-        lambda: TEIReranker(base_url=DOWN, attempts=1).rerank("tea", ["tea"]),
+        lambda: OpenAICompatibleEmbedder("m", url=DOWN, attempts=1).embed(["tea"]),
+        lambda: TEIReranker(url=DOWN, attempts=1).rerank("tea", ["tea"]),
         lambda: OllamaClient(DOWN, attempts=1).list_models(),
         lambda: OllamaClient(f"bob:{SECRET}@127.0.0.1:9", attempts=1).list_models(),
     ],
@@ -116,8 +122,8 @@ def archive_at(url: str) -> object:
 @pytest.mark.parametrize(
     ("make", "url"),
     [
-        (lambda url: OpenAICompatibleEmbedder("m", base_url=url), f"http://bob:{SECRET}/x@host"),
-        (lambda url: OpenAICompatibleEmbedder("m", base_url=url), f"http://bob:{SECRET}@host:x"),
+        (lambda url: OpenAICompatibleEmbedder("m", url=url), f"http://bob:{SECRET}/x@host"),
+        (lambda url: OpenAICompatibleEmbedder("m", url=url), f"http://bob:{SECRET}@host:x"),
         (OllamaClient, f"http://bob:{SECRET}/x@host"),
         (OllamaClient, f"ftp://bob:{SECRET}@host"),
         (OllamaClient, f"bob:{SECRET}@host:x"),
@@ -136,7 +142,7 @@ def test_no_complaint_about_an_address_has_the_password(make: Callable[[str], ob
 def test_the_server_itself_gets_the_login() -> None:
     with OpenAIServer() as server:
         url = server.url.replace("://", f"://bob:{SECRET}@")
-        embedder = OpenAICompatibleEmbedder(base_url=url)
+        embedder = OpenAICompatibleEmbedder(url=url)
         embedder.embed(["tea"])
         assert {request.headers["Authorization"] for request in server.requests} == {BASIC}
         assert SECRET not in repr(model_of(embedder))

@@ -52,7 +52,7 @@ def test_a_comparison_on_a_made_set_says_so_before_any_figure(ragistry: Run, doc
     ragistry("testset", "make", "set", "--from", docs)
     done = ragistry("compare", "--dataset", "set", "-t", "bm25", "-t", "naive")
     assert done.code == 0, done.err
-    said = "! Synthetic test set: no person asked these queries. A program made them from the documents: descriptions"
+    said = "! Synthetic test set: no person asked these queries. A program made them from the documents: "
     assert 0 < done.out.index(said) < done.out.index("favour techniques that match words") < done.out.index("vs best")
 
 
@@ -142,7 +142,7 @@ def test_a_question_that_its_chunk_does_not_answer_is_left_out_and_the_others_ar
         server.answers += scripted("Which metal do smiths prefer?", "smiths prefer copper")
         server.answers += scripted("How hot should the pot be for sencha?", "Eighty degrees are enough")
         done = ragistry("testset", "make", "set", "--model", "llama3.2")
-        prompts = [request.body["prompt"] for request in server.requests if request.path == "/api/generate"]
+        prompts = [body["messages"][0]["content"] for body in server.asked("/api/chat")]
     assert (done.code, done.out) == (0, "set: 1 query (1 question) over 3 documents, marked as synthetic\n")
     assert "note: 1 query left out not answered by the chunk\n" in done.err
     assert "note: 1 query left out on chunks below 200 characters, too short to ask about\n" in done.err
@@ -153,7 +153,7 @@ def test_a_question_that_its_chunk_does_not_answer_is_left_out_and_the_others_ar
     assert dataset.qrels == {"q1": {"notes/tea.md": 1}}
     assert dataset.synthetic == {"q1": {"kind": "question", "seed": 0, "model": "llama3.2"}}
     compared = ragistry("compare", "--dataset", "set", "-t", "bm25", "-t", "naive")
-    assert "questions that a model asked about one passage (1); model llama3.2, seed 0" in compared.out
+    assert "A program made them from the documents: 1 question; model llama3.2, seed 0." in compared.out
 
 
 def test_where_the_model_answers_nothing_it_says_why_and_writes_nothing(

@@ -104,7 +104,9 @@ def test_a_technique_that_fails_is_named_in_one_line(ragistry: Run, tmp_path: Pa
     (tmp_path / "config" / "techniques.yaml").write_text(techniques, encoding="utf-8")
     done = ragistry("search", "tea", "--technique", "t")
     assert (done.code, done.out) == (1, "")
-    assert done.err == "error: technique 't' failed: ValueError: deep problem; `--debug` shows where\n"
+    line = 3 if where == "__init__" else 5
+    place = f"{tmp_path / f'raising{where}.py'}:{line}"
+    assert done.err == f"error: technique 't' failed at {place}: ValueError: deep problem; `--debug` shows where\n"
     with pytest.raises(ValueError, match="deep"):
         ragistry("search", "tea", "--technique", "t", "--debug")
 

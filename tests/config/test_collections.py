@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from ragistry.config.collections import CollectionsFile
-from ragistry.config.settings import resolve
+from ragistry.config.resolve import resolve
 from ragistry.errors import (
     CollectionAlreadyExistsError,
     ConfigError,
@@ -96,7 +96,7 @@ def test_two_processes_lose_nothing_of_each_other(file: CollectionsFile) -> None
 import sys
 from pathlib import Path
 from ragistry.config.collections import CollectionsFile
-from ragistry.config.settings import resolve
+from ragistry.config.resolve import resolve
 file, mine = CollectionsFile(Path(sys.argv[1])), sys.argv[2]
 for number in range(8):
     file.add(f"{mine}{number}", f"Number {number}")
@@ -160,7 +160,7 @@ def test_a_link_to_the_file_stays_a_link_and_the_mode_stays(file: CollectionsFil
 
 def test_a_name_that_stands_there_twice_is_told(file: CollectionsFile) -> None:
     file.path.write_text("collections:\n  - name: one\n  - name: one\n", encoding="utf-8")
-    with pytest.raises(InvalidConfigError, match=r"documents.yaml:3: .*collection 'one' stands here twice"):
+    with pytest.raises(InvalidConfigError, match=r"documents.yaml:3: .*collection 'one' is listed twice"):
         file.entries()
 
 
@@ -172,15 +172,12 @@ def test_a_former_name_is_not_free_while_it_is_needed(file: CollectionsFile) -> 
     assert file.add("mba").name == "mba"
 
 
-def test_what_a_killed_edit_left_is_swept_when_it_is_old(file: CollectionsFile) -> None:
-    folder = file.path.parent
-    old, fresh, others = (folder / f".documents.yaml.{end}" for end in ("abcd_123", "abcd_124", "swp"))
-    for path in (old, fresh, others):
-        path.write_text("collections: [{name: half", encoding="utf-8")
-    for path in (old, others):
-        os.utime(path, (1, 1))
+def test_what_a_killed_edit_left_is_replaced(file: CollectionsFile) -> None:
+    left = file.path.with_name(".documents.yaml.new")
+    left.write_text("collections: [{name: half", encoding="utf-8")
     file.add("econ")
-    assert [path.exists() for path in (old, fresh, others)] == [False, True, True]
+    assert not left.exists()
+    assert [entry.name for entry in file.entries()] == ["mba", "econ"]
 
 
 def test_collections_that_are_no_list_are_told(file: CollectionsFile) -> None:

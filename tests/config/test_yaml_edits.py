@@ -52,7 +52,6 @@ EMPTY = {
     "no value at the end": "collections:",
     "no value before the last comments": "n_results: 3\ncollections:   # none yet\n  # - name: old\n# the end\n",
     "brackets below a comment": "collections:   # none yet\n  # - name: old\n  []\nn_results: 3\n",
-    "comments in brackets": "collections: [  # none yet\n  # - {name: old}\n]\nn_results: 3\n",
     "brackets": "collections: []   # none yet\nn_results: 3\n",
     "null": "collections: null\n",
     "comments only": "# nothing but this\n",
@@ -122,11 +121,24 @@ def test_the_last_entry_leaves_an_empty_list(text: str) -> None:
     assert entries(with_entry(text, {"name": "again"})) == [{"name": "again"}]
 
 
-def test_what_cannot_be_edited_in_place_is_left_to_its_owner() -> None:
-    with pytest.raises(ConfigError, match="nothing was changed: edit it by hand"):
-        with_fields("collections:\n  - &one {name: mba}\n  - *one\n", 1, {"description": "new"})
-    with pytest.raises(ConfigError, match="nothing was changed: edit it by hand"):
-        with_entry("{n_results: 3}", {"name": "tea"})
+def test_styles_that_cannot_be_edited_are_refused() -> None:
+    for edit in [
+        lambda: with_fields("collections:\n  - &one {name: mba}\n  - *one\n", 1, {"description": "new"}),
+        lambda: with_entry("{n_results: 3}", {"name": "tea"}),
+        lambda: with_entry("collections: [  # none yet\n  # - {name: old}\n]\n", {"name": "tea"}),
+        lambda: with_entry("collections: [{name: old},  # the first\n  {name: new}]\n", {"name": "tea"}),
+    ]:
+        with pytest.raises(ConfigError, match="nothing was changed: edit it by hand"):
+            edit()
+
+
+def test_list_in_brackets_stays_in_brackets() -> None:
+    text = "collections: [{name: mba, description: null}]  # short\n"
+    changed = with_entry(text, {"name": "tea", "description": "Green # black"})
+    assert (
+        changed == 'collections: [{name: mba, description: null}, {name: tea, description: "Green # black"}]  # short\n'
+    )
+    assert without_entry(changed, 1) == text
 
 
 @settings(max_examples=150, deadline=None)

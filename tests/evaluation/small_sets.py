@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 from ragistry.evaluation import Dataset, Text
 from ragistry.types import Document
@@ -54,12 +54,10 @@ class Answers:
     def __init__(self, rank: Callable[[int], int], documents: int = 1_000) -> None:
         self.rank = rank
         self.documents = documents
-        self.asked: list[str] = []
 
     def retrieve(
         self, query: str, *, top_k: int | None = None, where: Mapping[str, Any] | None = None
     ) -> list[Document]:
-        self.asked.append(query)
         number, rank = int(query.split()[-1]), self.rank(int(query.split()[-1]))
         wrong = [f"x{other}" for other in range(self.documents)][: (top_k or 10)]
         names = [*wrong[: rank - 1], f"d{number}", *wrong[rank - 1 :]] if rank else wrong
@@ -67,33 +65,5 @@ class Answers:
 
 
 def first(_: int) -> int:
-    """For `Answers`: always right. A function of a module, so that one can tell that it is the same."""
+    """For `Answers`: always right."""
     return 1
-
-
-class Stopped(Answers):
-    """Always right, until somebody stops the process at a query; what stops it is none of its settings."""
-
-    at: ClassVar[int] = -1
-
-    def __init__(self) -> None:
-        super().__init__(first)
-
-    def retrieve(self, query: str, **options: Any) -> list[Document]:
-        if int(query.split()[-1]) == type(self).at:
-            raise KeyboardInterrupt
-        return super().retrieve(query, **options)
-
-
-class Failing(Answers):
-    """Right, until it is asked this one."""
-
-    def __init__(self, at: int, error: BaseException) -> None:
-        super().__init__(lambda _: 1)
-        self.at = at
-        self.error = error
-
-    def retrieve(self, query: str, **options: Any) -> list[Document]:
-        if int(query.split()[-1]) == self.at:
-            raise self.error
-        return super().retrieve(query, **options)

@@ -1,4 +1,4 @@
-"""BEIR's layout, read and written, and every problem of its files told together."""
+"""BEIR's layout, read and written, and every problem of its files listed together."""
 
 from __future__ import annotations
 
@@ -30,10 +30,6 @@ def files(folder: Path, corpus: str, queries: str, qrels: str = "") -> Path:
     return folder
 
 
-def lines(*rows: dict[str, Any]) -> str:
-    return "".join(f"{json.dumps(row)}\n" for row in rows)
-
-
 @pytest.mark.parametrize(
     "dataset",
     [
@@ -43,81 +39,63 @@ def lines(*rows: dict[str, Any]) -> str:
         replace(DATASET, spans={"q1": {"d 1": [(4, 9), (10, 11)]}, "q2": {"d2": [(0, 4)]}}),
     ],
 )
-@pytest.mark.parametrize("compressed", [False, True])
-def test_what_is_written_is_read(dataset: Dataset, compressed: bool, tmp_path: Path) -> None:
+def test_a_written_set_is_read_and_has_the_same_bytes_again(dataset: Dataset, tmp_path: Path) -> None:
     for folder in (tmp_path / "small", tmp_path / "twice" / "small"):
-        write_beir(DATASET, folder, "dev", compressed=not compressed)  # an earlier set, that must not be read
-        write_beir(dataset, folder, "dev", compressed=compressed)
-    again = read_beir(tmp_path / "small", "dev")
-    assert again == dataset
-    assert again.content_hash() == dataset.content_hash()
+        write_beir(dataset, folder, "dev")
+    assert read_beir(tmp_path / "small", "dev") == dataset
     for path in (path for path in (tmp_path / "small").rglob("*.*") if path.is_file()):
         assert path.read_bytes() == (tmp_path / "twice" / path.relative_to(tmp_path)).read_bytes()
     with pytest.raises(DatasetError, match=r"has no qrels/test.tsv \(splits there: dev\)"):
         read_beir(tmp_path / "small")
 
 
-@pytest.mark.parametrize("metadata", [{}, {"synthetic": False, "kind": "title"}, {"synthetic": "yes"}, "synthetic"])
-def test_only_marked_queries_are_synthetic(tmp_path: Path, metadata: object) -> None:
-    write_beir(DATASET, tmp_path)
-    with (tmp_path / "queries.jsonl").open("a", encoding="utf-8") as stream:
-        stream.write(lines({"_id": "q3", "text": "more", "metadata": metadata}))
-    assert read_beir(tmp_path).synthetic == {}
-
-
 def test_files_as_people_write_them_are_read(tmp_path: Path) -> None:
     folder = files(
         tmp_path / "set",
         '\ufeff{"_id": 7, "text": "Tea."}\n\n{"_id": "8", "title": null, "text": "Rain.", "metadata": {}}\n',
-        '{"_id": "q1", "text": "tea", "group": 3}',
-        "q1\t7\t1.0\r\nq1\t7\t1\n",
+        '{"_id": "q1", "text": "tea", "group": 3, "metadata": {"synthetic": "yes"}}',
+        "query-id\tcorpus-id\tscore\nq1\t7\t1.0\r\nq1\t7\t1\n",
     )
     dataset = read_beir(folder)
     assert dataset.corpus == [Text("7", "", "Tea."), Text("8", "", "Rain.")]
-    assert (dataset.qrels, dataset.groups, dataset.positives_only) == ({"q1": {"7": 1}}, {"q1": "3"}, True)
+    assert (dataset.qrels, dataset.groups, dataset.synthetic) == ({"q1": {"7": 1}}, {"q1": "3"}, {})
 
 
-def test_every_problem_of_every_file_is_told_at_once(tmp_path: Path) -> None:
+def test_every_problem_of_every_file_is_listed_at_once(tmp_path: Path) -> None:
     deep = f'{{"_id": "d9", "metadata": {"[" * 100_000}{"]" * 100_000}}}\n'
     folder = files(
         tmp_path / "set",
-        '{"_id": "d1", "text": "Tea."}\n{"_id": "d1", "text": "Rain."}\nnot json\n["a"]\n{"_id": "d4", "text": 3.5}\n'
-        + deep,
-        '{"_id": "q1", "text": "tea"}\n{"_id": "q1", "text": "rain"}\n{"text": "nameless"}\n',
-        "query-id\tcorpus-id\tscore\nq1\td1\t1\nq1\td1\t2\nq1\td7\t1\nq1\td1\tnan\nq1\td1\tgood\nq1 d1 1\nq9\td1\t.5\n",
+        f'{{"_id": "d1", "text": "Tea."}}\n{{"_id": "d1", "text": "Rain."}}\nnot json\n["a"]\n{{"text": "x"}}\n{deep}',
+        '{"_id": "q1", "text": "tea"}\n{"_id": "q1", "text": "rain"}\n{"_id": "q2"}\n',
+        "q1\td1\t1\nq1\td1\t2\nq1\td7\t1\nq1\td1\tnan\nq1\td1\tgood\nq1 d1 1\nq9\td1\t.5\nq1\td1\tinf\n",
     )
     with pytest.raises(DatasetError) as caught:
         read_beir(folder)
-    for said in (
-        "corpus.jsonl:3: no JSON object: 'not json'",
-        "corpus.jsonl:4: no JSON object",
-        "corpus.jsonl:5: 'text' must be text",
-        "corpus.jsonl:6: no JSON object",
-        "queries.jsonl: the id 'q1' comes twice",
-        "queries.jsonl:3: '_id' must be text",
-        "test.tsv:3: 'd1' has grade 1 and 2 for query 'q1'",
-        *(f"test.tsv:{line}:" for line in range(5, 9)),
+    for problem in (
+        *(f"corpus.jsonl:{line}: " for line in range(3, 7)),
+        "corpus.jsonl:5: '_id': Field required",
+        "queries.jsonl:2: the id 'q1' comes twice",
+        "queries.jsonl:3: 'text': Field required",
+        "'d1' has grade 1 for query 'q1', too; keep one",
+        *(f"test.tsv:{line}: " for line in (2, 4, 5, 6, 7, 8)),
         "1 document has an id that another one has: 'd1'",
         "1 document is judged relevant but not in the corpus: 'd7'",
     ):
-        assert said in str(caught.value)
+        assert problem in str(caught.value)
     (folder / "corpus.jsonl").write_text("{}\n" * 500)
-    with pytest.raises(DatasetError) as caught:
+    with pytest.raises(DatasetError, match="more lines") as caught:
         read_beir(folder)
-    assert "more lines" in str(caught.value)
     assert len(str(caught.value).splitlines()) < 30
 
 
-CORPUS = lines({"_id": "d1", "title": "Tea", "text": "Steep it. Steep it\n twice."}, {"_id": "d2", "text": "Rain."})
-
-
-def spans_of(folder: Path, *spans: Any) -> Dataset:
-    row = {"_id": "q1", "text": "how to make tea", "spans": list(spans)}
-    return read_beir(files(folder / "set", CORPUS, lines(row)))
+def with_spans(folder: Path, *spans: Any) -> Dataset:
+    corpus = '{"_id": "d1", "title": "Tea", "text": "Steep it. Steep it\\n twice."}\n{"_id": "d2", "text": "Rain."}\n'
+    query = json.dumps({"_id": "q1", "text": "how to make tea", "spans": list(spans)})
+    return read_beir(files(folder / "set", corpus, query))
 
 
 def test_spans_are_offsets_into_the_text_or_text_and_need_no_qrels(tmp_path: Path) -> None:
-    found = spans_of(
+    found = with_spans(
         tmp_path,
         {"document": "d1", "start": 0, "end": 9},
         {"document": "d1", "text": "Steep it twice"},
@@ -133,31 +111,23 @@ def test_spans_are_offsets_into_the_text_or_text_and_need_no_qrels(tmp_path: Pat
     assert found.problems == ["query 'q1': 'Snow.' is not in 'd2'; this span is left out"]
 
 
-def test_every_bad_span_is_told_at_once(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("span", "problem"),
+    [
+        ({"document": "d3", "text": "Tea"}, "the span is of 'd3', which is not in the corpus"),
+        ({"document": "d1", "start": 9, "end": 3}, "span 9 to 3 of 'd1' is not valid; give 0 <= start < end <= 26"),
+        ({"document": "d2", "start": 0, "end": 6}, "the span 0 to 6 of 'd2' is not valid"),
+        ({"document": "d2", "start": -1, "end": 2}, "the span -1 to 2 of 'd2' is not valid"),
+        ({"document": "d2", "start": 0}, "the span 0 to 0 of 'd2' is not valid"),
+        ({"document": "d2", "text": " "}, "queries.jsonl:1: 'spans'"),
+        ("Rain.", "queries.jsonl:1: 'spans'"),
+    ],
+)
+def test_a_span_outside_of_its_source_is_refused(tmp_path: Path, span: Any, problem: str) -> None:
     with pytest.raises(DatasetError) as caught:
-        spans_of(
-            tmp_path,
-            {"document": "d3", "text": "Tea"},
-            {"document": "d1", "start": 9, "end": 3},
-            {"document": "d2", "start": 0, "end": 6},
-            {"document": "d2", "start": -1, "end": 2},
-            {"document": "d2", "start": "0"},
-            {"document": "d2", "text": " "},
-            {"start": 0, "end": 1},
-            "Rain.",
-        )
-    for said in (
-        "the span is of 'd3', which is not in the corpus",
-        "the span 9 to 3 of 'd1' starts at or after its end; give 0 <= start < end <= 26",
-        "the span 0 to 6 of 'd2' is outside of its 5 characters",
-        "the span -1 to 2 of 'd2' is outside",
-        "the span of 'd2' needs whole numbers 'start' and 'end', or 'text'",
-        "'text' of the span of 'd2' is empty or no text",
-        "no span: {'start': 0, 'end': 1}",
-        "no span: 'Rain.'",
-    ):
-        assert said in str(caught.value)
-    with pytest.raises(DatasetError, match=r"query 'q': the span 0 to 9 of 'd' is outside of its 1 characters"):
+        with_spans(tmp_path, span)
+    assert problem in str(caught.value)
+    with pytest.raises(DatasetError, match=r"query 'q': the span 0 to 9 of 'd' is not valid"):
         Dataset("d", [Text("d", "", "x")], {"q": "x"}, {}, spans={"q": {"d": [(0, 9)]}})
 
 
@@ -175,9 +145,7 @@ def test_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:
             read_beir(folder)
 
 
-def test_real_test_sets_are_sound(data: Path) -> None:
+def test_a_published_set_is_read_whole(data: Path) -> None:
     scifact = read_beir(data / "scifact")
     assert (len(scifact.corpus), len(scifact.judged)) == (5183, 300)
-    assert sum(grade > 0 for grades in scifact.qrels.values() for grade in grades.values()) == 339
     assert scifact.problems == ["809 queries have no judgements: no mean counts them: '0', '10', '1000' and 806 more"]
-    assert read_beir(data / "scifact", "train").content_hash() != scifact.content_hash()

@@ -21,20 +21,23 @@ TEXTS = (
     "Leaves turn bitter in boiling water.", "Dough rises overnight.", "A colony survives the winter.",
     "Clean and oil it every few weeks.", "Its strings stand in fifths.",
 )  # fmt: skip
+LONG = ["\n\n".join(f"{text} Part {part}." for part in range(4)) for text in TEXTS]
 
 
 class ByPath:
     """Ranks by the words that a query shares with whatever names a chunk's source."""
 
-    def __init__(self, config: dict, *, store: Any) -> None:
+    def __init__(self, config: dict, *, store: Any, library: Any = None) -> None:
         self.store = store
+        self.listed = "" if library is None else str(library.sources())
 
     def retrieve(self, query: str, *, top_k: int | None = None, where: object = None) -> list[Document]:
         words = set(analyse(query))
+        assert not any(name in self.listed for name in NAMES)
 
         def shared(chunk: Document) -> int:
-            told = [chunk.id, *(str(chunk.metadata.get(key, "")) for key in HIDDEN)]
-            return len(words & set(analyse(" ".join(told).replace("-", " ").replace("/", " "))))
+            names = " ".join([chunk.id, *(str(chunk.metadata.get(key, "")) for key in HIDDEN)])
+            return len(words & set(analyse(names.replace("-", " ").replace("/", " "))))
 
         ranked = sorted(self.store.scan(), key=lambda chunk: (-shared(chunk), chunk.id))
         return [Document(one.content, one.metadata, -at, one.id) for at, one in enumerate(ranked)][:top_k]
@@ -44,51 +47,39 @@ class ByPath:
 def workspace(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workspace]:
     with open_workspace(tmp_path_factory.mktemp("library"), chunk_size=60, chunk_overlap=0) as opened:
         opened.library.create_collection("notes")
-        for name, text in zip(NAMES, TEXTS, strict=True):
-            text = "\n\n".join(f"{text} Part {part}." for part in range(4))
+        for name, text in zip(NAMES, LONG, strict=True):
             opened.library.ingest_text(text, f"deep/{name}.md", "notes")
         yield opened
 
 
-def by_names() -> Dataset:
+@pytest.mark.parametrize("of_library", [False, True])
+def test_a_technique_that_ranks_by_paths_does_no_better_than_chance(
+    of_library: bool, workspace: Workspace, tmp_path: Path
+) -> None:
     """Every query is answered by the words of a path, and by no word of a text."""
-    corpus = [Text(f"guide/{name}.md", "", text) for name, text in zip(NAMES, TEXTS, strict=True)]
-    queries = {name: name.replace("-", " ") for name in NAMES}
-    return Dataset("paths", corpus, queries, {name: {f"guide/{name}.md": 1} for name in NAMES})
-
-
-def test_a_technique_that_ranks_by_paths_does_no_better_than_chance(workspace: Workspace, tmp_path: Path) -> None:
-    result = compare({"paths": ByPath, "bm25": None}, by_names(), ["RR@10"], workspace=workspace, cache=tmp_path)
-    assert result.controls["filename"]["RR@10"] == 1
-    assert result.techniques["paths"].measures["RR@10"].mean < 0.8
-    assert any("filename" in warning for warning in result.warnings)
-    assert {id for ranking in result.runs["paths"].values() for id, _ in ranking} == {
-        one.id for one in by_names().corpus
-    }
-
-
-def test_a_technique_that_ranks_by_paths_fails_over_the_library(workspace: Workspace) -> None:
-    lines = [f'{{"text": "{name.replace("-", " ")}", "sources": ["deep/{name}.md"]}}\n' for name in NAMES]
-    (workspace.root / "queries.jsonl").write_text("".join(lines))
-    dataset = read_library(workspace, workspace.root / "queries.jsonl")
-    options = {"workspace": workspace, "chunk_size": "library"}
+    if of_library:
+        lines = [f'{{"text": "{name.replace("-", " ")}", "sources": ["deep/{name}.md"]}}\n' for name in NAMES]
+        (tmp_path / "queries.jsonl").write_text("".join(lines))
+        dataset = read_library(workspace, tmp_path / "queries.jsonl")
+    else:
+        corpus = [Text(f"guide/{name}.md", "", text) for name, text in zip(NAMES, LONG, strict=True)]
+        qrels = {name: {f"guide/{name}.md": 1} for name in NAMES}
+        dataset = Dataset("paths", corpus, {name: name.replace("-", " ") for name in NAMES}, qrels)
     given = {"paths": ByPath, "bm25": None, "parent_document": None, "sentence_window": None}
-    result = compare(given, dataset, ["RR@10"], **options)
+    size = "library" if of_library else 60
+    result = compare(given, dataset, ["RR@10"], workspace=workspace, cache=tmp_path, chunk_size=size)
     assert result.failures == {}
     assert result.controls["filename"]["RR@10"] == 1
     assert result.techniques["paths"].measures["RR@10"].mean < 0.8
+    assert any("filename" in warning for warning in result.warnings)
     assert all(id in dataset.texts for run in result.runs.values() for ranking in run.values() for id, _ in ranking)
 
 
 @pytest.mark.parametrize("technique", ["parent_document", "sentence_window"])
 def test_neighbours_are_found_under_opaque_names(technique: str, workspace: Workspace, tmp_path: Path) -> None:
-    long = [
-        Text(name, "", "\n\n".join(f"{text} Part {part}." for part in range(4)))
-        for name, text in zip(NAMES, TEXTS, strict=True)
-    ]
-    dataset = Dataset("long", long, {"q": "bitter leaves"}, {"q": {NAMES[0]: 1}})
+    corpus = [Text(name, "", text) for name, text in zip(NAMES, LONG, strict=True)]
+    dataset = Dataset("long", corpus, {"q": "bitter leaves"}, {"q": {NAMES[0]: 1}})
     result = compare(["bm25", technique], dataset, ["RR@10"], workspace=workspace, chunk_size=60, cache=tmp_path)
-    assert result.failures == {}
     assert result.techniques[technique].returned_tokens >= result.techniques["bm25"].returned_tokens
     assert result.techniques[technique].measures["RR@10"].mean == 1
 
@@ -97,22 +88,20 @@ def test_the_view_is_the_store_under_other_names(workspace: Workspace) -> None:
     view = MaskedStore(workspace.store)
     chunks = list(view.scan())
     names = {chunk.metadata["source_file"] for chunk in chunks}
-    assert len(names) == len(NAMES)
     assert {view.real_name(name) for name in names} == {f"deep/{name}.md" for name in NAMES}
     assert {info.source_file for info in view.sources()} == names
-    told = str([(chunk.metadata, chunk.id) for chunk in chunks] + view.sources())
-    assert not any(name in told for name in NAMES)
+    shown = str([(chunk.metadata, chunk.id) for chunk in chunks] + view.sources())
+    assert not any(name in shown for name in NAMES)
     one, *others = sorted(names)
     for where in (
         {"source_file": one},
         {"source": {"$in": [one]}},
+        {"source_file": {"$nin": others}},
         {"$and": [{"source_file": one}, {"collection": "notes"}]},
     ):
         assert {chunk.metadata["source_file"] for chunk in view.scan(where)} == {one}
     assert view.count({"source_file": {"$ne": one}}) + view.count({"source_file": one}) == view.count() == len(chunks)
-    assert view.count({"source_file": {"$nin": others}}) == view.count({"source_file": one})
     assert {hit.metadata["source_file"] for hit in view.search_text("bitter", where={"source_file": one})} <= {one}
-    assert [chunk.id for chunk in view.get([chunks[0].id])] == [chunks[0].id]
     with pytest.raises(UnsupportedError, match="only reads"):
         view.delete(ids=[chunks[0].id])
 
@@ -120,8 +109,9 @@ def test_the_view_is_the_store_under_other_names(workspace: Workspace) -> None:
 def test_controls_rank_by_names_by_titles_and_at_random() -> None:
     corpus = [Text("a/GreenTea_2.md", "Rain", "x"), Text("b.md", "", "# Cold soup\n\ntext"), Text("c.md", "", "y")]
     qrels = {"tea": {"b.md": 1}, "soup": {"c.md": 1}}
-    found = controls(Dataset("d", corpus, {"tea": "green tea", "soup": "cold soup"}, qrels), 2)
+    dataset = Dataset("d", corpus, {"tea": "green tea", "soup": "cold soup"}, qrels)
+    found = controls(dataset, 2)
     assert found["filename"]["tea"][0][0] == "a/GreenTea_2.md"
     assert found["title_only"]["soup"][0][0] == "b.md"
     assert all(len({id for id, _ in ranking}) == 2 for run in found.values() for ranking in run.values())
-    assert controls(Dataset("d", corpus, {"tea": "green tea", "soup": "cold soup"}, qrels), 2) == found
+    assert controls(dataset, 2) == found

@@ -50,6 +50,9 @@ class Failing:
         self.error, self.times, self.word = error, times, word
         self.calls = 0
 
+    def count_tokens(self, texts: Sequence[str]) -> list[int]:
+        return [len(text.split()) for text in texts]
+
     def embed(self, texts: Sequence[str], *, role: Any = "document") -> Any:
         self.calls += 1
         if self.calls <= self.times or (self.word and any(self.word in text for text in texts)):

@@ -38,6 +38,9 @@ class Hashing:
         self.calls, self.meanwhile, self.flaw = calls, meanwhile, flaw
         self.embedded = 0
 
+    def count_tokens(self, texts: Sequence[str]) -> list[int]:
+        return [len(text.split()) for text in texts]
+
     def embed(self, texts: Sequence[str], *, role: str = "document") -> Any:
         if not self.calls:
             raise ModelConnectionError("gone")

@@ -153,7 +153,7 @@ def test_an_update_without_a_change_changes_nothing(repositories: Repositories, 
 
 
 def test_an_update_warns_of_changed_pages_alone(repositories: Repositories, clone: Path) -> None:
-    commit(clone, {"empty.md": "---\ntitle: Empty\n---\n", "other.md": "<!-- later -->\n"})
+    commit(clone, {"empty.md": "---\ndate: 2026-01-01\n---\n", "other.md": "<!-- later -->\n"})
     told = {"empty.md: no text; nothing to search in it", "other.md: no text; nothing to search in it"}
     assert set(repositories.add(clone).files.warnings) == told
     again = repositories.update("widget-docs").files
@@ -163,7 +163,7 @@ def test_an_update_warns_of_changed_pages_alone(repositories: Repositories, clon
         "new.md: no text; nothing to search in it",
         "other.md: no text; nothing to search in it",
     }
-    commit(clone, {"empty.md": "---\ntitle: Empty\n---\n\n", "operate/backup.md": "# Backups\n\nSome.\n"})
+    commit(clone, {"empty.md": "---\ndate: 2026-01-02\n---\n\n", "operate/backup.md": "# Backups\n\nSome.\n"})
     shutil.rmtree(clone / ".git")
     git(clone, "init", "--quiet")
     commit(clone)
@@ -206,6 +206,9 @@ class Unreachable:
 
     def __init__(self, texts: int) -> None:
         self.left = texts
+
+    def count_tokens(self, texts: Sequence[str]) -> list[int]:
+        return [len(text.split()) for text in texts]
 
     def embed(self, texts: Sequence[str], *, role: Any = "document") -> Any:
         self.left -= len(texts)
@@ -316,6 +319,9 @@ class Hashed:
     """An embedder without a model, for more text than a model gets through in a test."""
 
     fingerprint = EmbedderFingerprint("test", "hashed", "", 64)
+
+    def count_tokens(self, texts: Sequence[str]) -> list[int]:
+        return [len(text.split()) for text in texts]
 
     def embed(self, texts: Sequence[str], *, role: Any = "document") -> Any:
         return np.array([hashed_embedding(text, 64) for text in texts], dtype=np.float32)

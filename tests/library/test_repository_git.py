@@ -128,6 +128,9 @@ class Killed:
     def __init__(self):
         self.model, self.calls = MiniLMEmbedder(), 0
         self.fingerprint = self.model.fingerprint
+    def count_tokens(self, texts):
+        return [len(text.split()) for text in texts]
+
     def embed(self, texts, *, role="document"):
         self.calls += 1
         if self.calls == 2:

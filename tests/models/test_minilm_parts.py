@@ -14,13 +14,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ragistry.errors import ModelError, ModelNotFoundError
-from ragistry.models.encoder import batches
-from ragistry.models.minilm import MiniLMEmbedder
-from ragistry.models.weights import WEIGHTS_SHA256, read_checked, read_vocabulary, read_weights
-from ragistry.models.wordpiece import count_tokens, load_tokenizer, tokenize
+from ragistry.models.minilm import (
+    WEIGHTS_SHA256,
+    MiniLMEmbedder,
+    batches,
+    load_tokenizer,
+    read_vocabulary,
+    read_weights,
+    tokenize,
+)
 
 CLS, SEP = 101, 102
 TOKENIZER = load_tokenizer()
+MINILM = MiniLMEmbedder()
 
 
 def run_python(script: str) -> str:
@@ -37,13 +43,6 @@ def test_a_damaged_copy_of_the_weights_is_refused(tmp_path: Path):
     path = tmp_path / "model.onnx"
     path.write_bytes(damaged)
     with pytest.raises(ModelError, match=f"model.onnx' is damaged: .* in place of '{WEIGHTS_SHA256}'; copy model.onnx"):
-        MiniLMEmbedder(weights_path=path).embed(["text"])
-
-
-def test_weights_cut_short_are_refused(tmp_path: Path):
-    path = tmp_path / "model.onnx"
-    path.write_bytes(read_weights()[:1000])
-    with pytest.raises(ModelError, match="is damaged"):
         MiniLMEmbedder(weights_path=path).embed(["text"])
 
 
@@ -74,13 +73,6 @@ def test_a_failed_load_is_tried_again(tmp_path: Path):
     assert embedder.embed(["text"]).shape == (1, 384)
 
 
-def test_a_changed_file_is_told_by_its_sha256(tmp_path: Path):
-    file = tmp_path / "vocab.txt"
-    file.write_text("changed")
-    with pytest.raises(ModelError, match="do this"):
-        read_checked(file, "0" * 64, "do this")
-
-
 def test_the_vocabulary_is_berts_and_comes_with_its_licence():
     vocabulary = read_vocabulary()
     assert (len(vocabulary), len(set(vocabulary))) == (30_522, 30_522)
@@ -96,9 +88,9 @@ def test_text_is_lower_case_without_accents_and_cut_into_word_pieces():
 
 
 @settings(max_examples=50, deadline=None)
-@given(st.lists(st.text(max_size=80), max_size=4), st.integers(2, 20))
+@given(st.lists(st.text(st.characters(codec="utf-8"), max_size=80), max_size=4), st.integers(2, 20))
 def test_tokens_are_cut_to_the_limit_and_counted_before(texts: list[str], limit: int):
-    counts = count_tokens(TOKENIZER, texts)
+    counts = MINILM.count_tokens(texts)
     whole = tokenize(TOKENIZER, texts, 1000)
     assert [tokens.length for tokens in whole] == [len(tokens.ids) for tokens in whole] == counts
     for cut, full in zip(tokenize(TOKENIZER, texts, limit), whole, strict=True):
@@ -110,7 +102,7 @@ def test_tokens_are_cut_to_the_limit_and_counted_before(texts: list[str], limit:
 
 def test_many_texts_are_tokenized_in_their_order():
     texts = ["word " * (number % 7) for number in range(1000)]
-    assert count_tokens(TOKENIZER, texts) == [2 + number % 7 for number in range(1000)]
+    assert MINILM.count_tokens(texts) == [2 + number % 7 for number in range(1000)]
 
 
 @settings(max_examples=100, deadline=None)

@@ -58,13 +58,6 @@ def test_prefixes_are_those_of_the_model_cards(name: str, query: str, document: 
     assert (model.query_prefix, model.document_prefix) == (query, document)
 
 
-@pytest.mark.parametrize(("name", "chunking"), [("minilm", (1000, 150)), ("nomic-embed-text", (1500, 200))])
-def test_chunks_suit_the_model(name: str, chunking: tuple[int, int]) -> None:
-    model = known_model(name)
-    assert model is not None
-    assert (model.chunk_size, model.chunk_overlap) == chunking
-
-
 @pytest.mark.parametrize(
     "name", ["", "llama3.2", "bge", "e5-mistral-7b-instruct", "bge-base-zh", "my-nomic-embed-text"]
 )

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator
 
-import numpy as np
 import pytest
 
 from ragistry.errors import EmbeddingGenerationError, ModelConnectionError, ModelNotFoundError
-from ragistry.models.ollama import OllamaEmbedder
 from ragistry.ollama.client import OllamaClient
+from ragistry.ollama.embedder import OllamaEmbedder
 from ragistry.testing.embedders import EmbedderConformance
 from ragistry.testing.ollama_server import OllamaServer
-from ragistry.trace import collect, stage
 
 
 @pytest.fixture(scope="module")
@@ -51,13 +48,6 @@ def test_two_spellings_of_a_model_have_one_fingerprint(client: OllamaClient) -> 
     assert len({OllamaEmbedder(name, client=client).fingerprint for name in names}) == 1
 
 
-def test_the_server_is_asked_for_the_fingerprint_once(server: OllamaServer, client: OllamaClient) -> None:
-    embedder = OllamaEmbedder(client=client)
-    server.requests.clear()
-    assert embedder.fingerprint == embedder.fingerprint
-    assert len(server.asked("/api/tags")) == 1
-
-
 def test_queries_and_documents_get_their_prefixes(server: OllamaServer, client: OllamaClient) -> None:
     embedder = OllamaEmbedder(client=client)
     assert embedder.fingerprint
@@ -84,29 +74,6 @@ def test_prefixes_can_be_set(
     server.requests.clear()
     embedder.embed(["sky"], role="query")
     assert texts_sent(server) == [text]
-
-
-def test_texts_that_share_words_are_near(client: OllamaClient) -> None:
-    query, near, far = OllamaEmbedder(client=client).embed(
-        ["how cells make energy", "how cells make energy from sugar", "the capital of France"]
-    )
-    assert query @ near > query @ far + 0.3
-
-
-def test_a_long_text_is_cut_and_reported(client: OllamaClient, caplog: pytest.LogCaptureFixture) -> None:
-    embedder = OllamaEmbedder(client=client)
-    assert embedder.fingerprint
-    with collect() as trace, stage("dense"), caplog.at_level(logging.WARNING):
-        rows = embedder.embed(["word " * 3000], role="query")
-    np.testing.assert_allclose(np.linalg.norm(rows, axis=1), 1, atol=1e-5)
-    assert "only their beginnings were embedded" in caplog.text
-    assert "only their beginnings were embedded" in trace.stages()[0].degraded
-    assert trace.stages()[0].tokens >= 2048
-
-
-def test_a_long_text_is_refused_where_that_is_asked(client: OllamaClient) -> None:
-    with pytest.raises(EmbeddingGenerationError, match=r"texts\[1\].*2,048 tokens"):
-        OllamaEmbedder(client=client, on_long="raise").embed(["short", "word " * 3000])
 
 
 def test_a_smaller_window_is_part_of_the_fingerprint(client: OllamaClient) -> None:

@@ -5,15 +5,24 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from ragistry.errors import EmbeddingGenerationError, ModelConnectionError, ModelError, ModelNotFoundError
-from ragistry.models.openai_compatible import OpenAICompatibleEmbedder
+from ragistry import open_workspace
+from ragistry.errors import (
+    EmbeddingGenerationError,
+    EmbeddingMismatchError,
+    ModelConnectionError,
+    ModelError,
+    ModelNotFoundError,
+)
+from ragistry.models.openai import OpenAICompatibleEmbedder
 from ragistry.testing.embedders import EmbedderConformance
 from ragistry.testing.openai_server import Accent, OpenAIServer
 from ragistry.trace import collect, stage
+from ragistry.utils.fingerprints import check_same_embedder
 
 ACCENTS: tuple[Accent, ...] = ("tei", "vllm", "llama.cpp")
 MODEL = "BAAI/bge-small-en-v1.5"
@@ -30,7 +39,7 @@ def make() -> Iterator[Callable[..., Made]]:
             accent: Accent = "tei", model: str | None = MODEL, server: dict | None = None, **embedder: object
         ) -> Made:
             running = stack.enter_context(OpenAIServer(MODEL, accent=accent, max_tokens=64, **(server or {})))
-            client = OpenAICompatibleEmbedder(model, base_url=running.url, backoff=0.001, **embedder)
+            client = OpenAICompatibleEmbedder(model, url=running.url, backoff=0.001, **embedder)
             stack.callback(client.close)
             return running, client
 
@@ -42,7 +51,7 @@ class TestConformance(EmbedderConformance):
     @pytest.fixture
     def embedder(self, accent: Accent) -> Iterator[OpenAICompatibleEmbedder]:
         with OpenAIServer(MODEL, accent=accent) as server:
-            client = OpenAICompatibleEmbedder(MODEL, base_url=server.url)
+            client = OpenAICompatibleEmbedder(MODEL, url=server.url)
             yield client
             client.close()
 
@@ -50,7 +59,7 @@ class TestConformance(EmbedderConformance):
 @pytest.mark.parametrize("ending", ["", "/", "/v1", "/v1/"])
 def test_the_address_may_end_in_v1(ending: str) -> None:
     with OpenAIServer() as server:
-        embedder = OpenAICompatibleEmbedder(base_url=server.url + ending)
+        embedder = OpenAICompatibleEmbedder(url=server.url + ending)
         assert embedder.embed(["text"]).shape == (1, server.dimension)
         embedder.close()
         assert {request.path for request in server.requests} == {"/info", "/v1/embeddings"}
@@ -148,42 +157,12 @@ def test_a_text_that_is_refused_at_any_length_is_named(make: Callable[..., Made]
         embedder.embed(["first", "second"])
 
 
-def test_a_refusal_with_status_500_is_not_tried_again(make: Callable[..., Made]) -> None:
-    server, embedder = make("llama.cpp", on_long="raise")
-    assert embedder.fingerprint
-    server.requests.clear()
-    with pytest.raises(EmbeddingGenerationError, match="input is too large to process"):
-        embedder.embed([LONG])
-    assert len(server.requests) == 1
-
-
 def test_a_server_that_cuts_in_silence_is_found_out(make: Callable[..., Made]) -> None:
     server, embedder = make(server={"auto_truncate": True}, on_long="raise")
     assert embedder.embed(["short", "word " * 60]).shape == (2, 64)
     with pytest.raises(EmbeddingGenerationError, match=r"texts\[1\]"):
         embedder.embed(["short", LONG])
     assert all(text.startswith("word") for body in server.asked("/tokenize") for text in body["inputs"])
-
-
-def test_a_short_query_asks_for_no_count_of_tokens(make: Callable[..., Made]) -> None:
-    server, embedder = make(server={"auto_truncate": True})
-    embedder.embed(["a short query"], role="query")
-    assert server.asked("/tokenize") == []
-
-
-@pytest.mark.parametrize("failure", [429, 500, 503, "drop", "cut"])
-def test_a_passing_failure_is_tried_again(make: Callable[..., Made], failure: str | int) -> None:
-    server, embedder = make()
-    server.fail_next(failure, times=2, path="/v1/embeddings")
-    assert embedder.embed(["text"]).shape == (1, 64)
-
-
-def test_an_overloaded_server_is_asked_four_times(make: Callable[..., Made]) -> None:
-    server, embedder = make()
-    server.fail_next(429, times=10, path="/v1/embeddings")
-    with pytest.raises(ModelError, match="429"):
-        embedder.embed(["text"])
-    assert len(server.asked("/v1/embeddings")) == 4
 
 
 @pytest.mark.parametrize("status", [413, 422])
@@ -196,24 +175,6 @@ def test_a_batch_that_is_too_large_is_halved(make: Callable[..., Made], status: 
     assert [len(body["input"]) for body in server.asked("/v1/embeddings")] == [4, 2, 2]
 
 
-@pytest.mark.parametrize("status", [400, 401, 404, 424])
-def test_other_refusals_are_final(make: Callable[..., Made], status: int) -> None:
-    server, embedder = make()
-    server.fail_next(status, path="/v1/embeddings")
-    with pytest.raises(ModelError, match=str(status)):
-        embedder.embed(["text"])
-    assert len(server.asked("/v1/embeddings")) == 1
-
-
-@pytest.mark.parametrize("flaw", ["short", "nan", "zeros", "garbage"])
-def test_answers_that_are_no_embeddings_are_refused(make: Callable[..., Made], flaw: str) -> None:
-    server, embedder = make()
-    assert embedder.fingerprint
-    server.fail_next(flaw, path="/v1/embeddings")
-    with pytest.raises(ModelError):
-        embedder.embed(["one", "two"])
-
-
 def test_a_key_is_sent(make: Callable[..., Made]) -> None:
     _, embedder = make(server={"api_key": "secret"}, api_key="secret")
     assert embedder.embed(["text"]).shape == (1, 64)
@@ -223,18 +184,10 @@ def test_a_key_is_sent(make: Callable[..., Made]) -> None:
 
 
 def test_a_server_that_is_not_there_is_reported() -> None:
-    embedder = OpenAICompatibleEmbedder(base_url="http://127.0.0.1:1/v1")
+    embedder = OpenAICompatibleEmbedder(url="http://127.0.0.1:1/v1")
     with pytest.raises(ModelConnectionError, match=r"127\.0\.0\.1:1 cannot be reached.*correct its address"):
         embedder.embed(["text"])
     embedder.close()
-
-
-def test_calls_and_tokens_are_traced(make: Callable[..., Made]) -> None:
-    _, embedder = make(query_prefix="")
-    assert embedder.fingerprint
-    with collect() as trace, stage("dense"):
-        embedder.embed(["two words"], role="query")
-    assert (trace.stages()[0].model_calls, trace.stages()[0].tokens) == (1, 4)
 
 
 def test_without_a_model_a_server_must_tell_which_it_serves(make: Callable[..., Made]) -> None:
@@ -255,3 +208,55 @@ def test_a_named_model_is_used_where_the_server_does_not_tell(make: Callable[...
     for path in ("/info", "/v1/models"):
         server.fail_next(502, path=path)
     assert (embedder.fingerprint.model, embedder.fingerprint.max_tokens) == (MODEL, 512), "as is known of the model"
+
+
+def test_tokens_are_counted_by_tei_and_estimated_elsewhere(make: Callable[..., Made]) -> None:
+    texts = ["two words", "three more words", LONG]
+    server, tei = make(batch_size=2, server={"max_batch": 2}, document_prefix="")
+    assert tei.count_tokens(texts) == [4, 5, 102]
+    assert [len(body["inputs"]) for body in server.asked("/tokenize")] == [2, 1]
+    _, vllm = make("vllm", document_prefix="")
+    assert vllm.count_tokens(texts) == [5, 6, 127], "four bytes a token, and two"
+    server.fail_next(404, path="/tokenize")
+    assert tei.count_tokens(texts) == [5, 6, 127], "a proxy that only lets embeddings pass"
+
+
+@pytest.mark.parametrize("accent", ACCENTS)
+def test_another_model_behind_the_same_name_is_told_by_its_probe(make: Callable[..., Made], accent: Accent) -> None:
+    server, first = make(accent)
+    _, same = make(accent)
+    server.noise = 0.005
+    recorded = first.fingerprint
+    check_same_embedder(recorded, same.fingerprint)
+    assert recorded == same.fingerprint
+    server.seed = "other"
+    other = OpenAICompatibleEmbedder(MODEL, url=server.url)
+    with pytest.raises(EmbeddingMismatchError, match="another vector for the same text.*run `ragistry reembed`"):
+        check_same_embedder(recorded, other.fingerprint)
+    other.close()
+
+
+def test_a_store_refuses_another_model_behind_the_same_name(tmp_path: Path) -> None:
+    with OpenAIServer(MODEL) as server:
+        settings = {"embed_model": f"openai:{MODEL}", "embed_url": server.url}
+        with open_workspace(tmp_path, **settings) as workspace:
+            workspace.library.create_collection("tea")
+            workspace.library.ingest_text("Green tea is steeped.", "tea.txt", "tea")
+        with open_workspace(tmp_path, **settings) as workspace:
+            assert workspace.search("tea", "naive").total_results == 1
+        server.seed = "other"
+        with (
+            open_workspace(tmp_path, **settings) as workspace,
+            pytest.raises(EmbeddingMismatchError, match="is another model there; .* `ragistry reembed`"),
+        ):
+            workspace.search("tea", "naive")
+
+
+@pytest.mark.parametrize("failure", ["deep", "booleans", "endless"])
+def test_embed_refuses_answers_that_are_not_vectors(make: Callable[..., Made], failure: str) -> None:
+    server, embedder = make(attempts=1)
+    assert embedder.fingerprint
+    server.fail_next(failure, path="/v1/embeddings")
+    with pytest.raises(ModelError) as raised:
+        embedder.embed(["text"])
+    assert len(str(raised.value)) < 500

@@ -69,12 +69,6 @@ def test_it_gets_answers_in_the_shape_of_a_schema(official: ollama.Client) -> No
     assert official.generate(TALKER, "someone", format=schema).response == '{"age": 1, "free": true}'
 
 
-def test_it_loads_a_model_without_a_prompt(official: ollama.Client) -> None:
-    assert official.generate(TALKER).done_reason == "load"
-    assert official.chat(TALKER).done_reason == "load"
-    assert official.embed(EMBEDDER, "").embeddings == []
-
-
 def test_it_is_told_that_a_model_is_missing(official: ollama.Client) -> None:
     for call in (
         lambda: official.embed("absent", "text"),
@@ -85,13 +79,6 @@ def test_it_is_told_that_a_model_is_missing(official: ollama.Client) -> None:
         with pytest.raises(ollama.ResponseError, match="not found") as raised:
             call()
         assert raised.value.status_code == 404
-
-
-def test_it_is_told_that_the_server_is_busy(server: OllamaServer, official: ollama.Client) -> None:
-    server.fail_next(503)
-    with pytest.raises(ollama.ResponseError, match="server busy") as raised:
-        official.embed(EMBEDDER, "text")
-    assert raised.value.status_code == 503
 
 
 def test_it_is_told_of_an_error_in_mid_stream(server: OllamaServer, official: ollama.Client) -> None:

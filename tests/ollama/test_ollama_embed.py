@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import logging
 import math
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ragistry.errors import EmbeddingGenerationError
-from ragistry.ollama.batches import check_vectors, embed_texts
+from ragistry.models.texts import TooLongError, check_vectors, embed_texts
 from ragistry.ollama.client import OllamaClient
-from ragistry.ollama.failures import TooLongError
 from ragistry.testing.hashed import hashed_embedding
 from ragistry.testing.ollama_server import OllamaServer
 from ragistry.trace import collect, stage
@@ -67,22 +66,14 @@ def test_a_long_text_may_be_cut_but_not_in_silence(client: OllamaClient, caplog:
     with collect() as trace, stage("embed"), caplog.at_level(logging.WARNING):
         vectors = client.embed_batch([FITS, LONG, FITS], EMBEDDER, on_long="truncate")
     assert vectors[0] == vectors[2] == client.embed(FITS, EMBEDDER)
-    assert vectors[1] == pytest.approx(client.embed("word " * 62, EMBEDDER))
+    assert np.corrcoef(vectors[1], client.embed("word " * 62, EMBEDDER))[0, 1] > 0.999
     assert (
         "1 of the texts, up to 1,000 characters, are longer than 'nomic-embed-text' takes in (64 tokens)" in caplog.text
     )
     assert "only their beginnings were embedded" in trace.stages()[0].degraded
 
 
-def test_texts_that_fit_are_not_reported(client: OllamaClient, caplog: pytest.LogCaptureFixture) -> None:
-    with collect() as trace, stage("embed"), caplog.at_level(logging.WARNING):
-        client.embed_batch([FITS] * 3, EMBEDDER, on_long="truncate")
-    assert caplog.text == ""
-    assert trace.stages()[0].degraded == ""
-
-
-def test_a_server_that_refuses_even_to_cut_gets_a_shorter_text(server: OllamaServer, client: OllamaClient) -> None:
-    server.refuses_always = True
+def test_a_text_that_is_too_long_is_shortened_until_it_fits(server: OllamaServer, client: OllamaClient) -> None:
     vector = client.embed(LONG, EMBEDDER, on_long="truncate")
     sent = [body["input"][0] for body in server.asked("/api/embed")]
     assert vector == client.embed(sent[-1], EMBEDDER)
@@ -131,19 +122,6 @@ def test_what_is_not_text_is_refused_before_anything_is_sent(
     assert server.requests == []
 
 
-def test_threads_may_share_a_client(client: OllamaClient) -> None:
-    texts = [f"text number {number}" for number in range(40)]
-    with ThreadPoolExecutor(8) as threads:
-        vectors = list(threads.map(lambda text: client.embed(text, EMBEDDER), texts))
-    assert vectors == client.embed_batch(texts, EMBEDDER)
-
-
-def test_connections_are_kept(server: OllamaServer, client: OllamaClient) -> None:
-    for _ in range(5):
-        client.embed(FITS, EMBEDDER)
-    assert server.connections == 1
-
-
 def test_calls_and_tokens_are_traced(client: OllamaClient) -> None:
     with collect() as trace, stage("embed"):
         client.embed_batch(["one two", "three"], EMBEDDER)
@@ -175,19 +153,24 @@ def test_whatever_the_limits_every_text_gets_its_own_vector(
 
 @pytest.mark.parametrize(
     "vectors",
-    [None, {}, "text", [], [[]], [[1.0], [2.0]], [[1.0, 2.0], [3.0]], [1.0], [["a"]], [[None]], [[math.inf]], [[0.0]]],
+    [
+        None,
+        {},
+        "text",
+        [],
+        [[]],
+        [[1.0], [2.0]],
+        [[1.0, 2.0], [3.0]],
+        [1.0],
+        [["a"]],
+        [["0.5"]],
+        [[None]],
+        [[math.inf]],
+        [[0.0]],
+        [[True, 0.5]],
+        [[10**400]],
+    ],
 )
 def test_only_vectors_are_vectors(vectors: Any) -> None:
     with pytest.raises(EmbeddingGenerationError):
         check_vectors(vectors, 1)
-
-
-def test_a_vector_for_each_token_is_told_from_other_faults():
-    with pytest.raises(EmbeddingGenerationError, match=r"a vector for each token, .* `--pooling mean`"):
-        check_vectors([[[0.1, 0.2], [0.3, 0.4]], [[0.5, 0.6]]], 2)
-
-
-def test_vectors_are_floats_however_they_are_written() -> None:
-    [vector] = check_vectors([[1, 0, "0.5"]], 1)
-    assert vector == [1.0, 0.0, 0.5]
-    assert [type(value) for value in vector] == [float] * 3

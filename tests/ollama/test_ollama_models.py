@@ -6,10 +6,22 @@ from typing import Any
 
 import pytest
 
-from ragistry.ollama.client import OllamaClient
-from ragistry.ollama.models import OllamaModel, full_name, installed, limits_of
+from ragistry.ollama.client import OllamaClient, OllamaModel, full_name
+from ragistry.testing.loopback import Failure, LoopbackServer
 from ragistry.testing.ollama_server import OllamaServer
+from ragistry.testing.wire import Reply, Request
 from tests.ollama.conftest import EMBEDDER
+
+
+class Fixed(LoopbackServer):
+    """Answers every request with the same body."""
+
+    def __init__(self, body: Any) -> None:
+        super().__init__()
+        self.body = body
+
+    def answer(self, request: Request, flaw: Failure | None) -> Reply:
+        return Reply(body=self.body)
 
 
 def test_models_are_listed_with_their_digests(server: OllamaServer, client: OllamaClient) -> None:
@@ -17,17 +29,6 @@ def test_models_are_listed_with_their_digests(server: OllamaServer, client: Olla
     assert [model.name for model in models] == server.models
     assert models[0].digest == server.digest(server.models[0])
     assert models[0].size > 0
-
-
-def test_a_server_without_models_has_an_empty_list(server: OllamaServer, client: OllamaClient) -> None:
-    server.models.clear()
-    assert client.list_models() == []
-
-
-def test_a_model_is_shown(server: OllamaServer, client: OllamaClient) -> None:
-    shown = client.show(EMBEDDER)
-    assert shown["model_info"]["nomic-bert.context_length"] == server.context_length
-    assert shown["details"]["family"] == "nomic-bert"
 
 
 @pytest.mark.parametrize("name", ["nomic-embed-text", "nomic-embed-text:latest", "Nomic-Embed-Text"])
@@ -58,7 +59,8 @@ def test_the_window_is_asked_once_and_options_change_it(server: OllamaServer, cl
     ],
 )
 def test_the_window_is_the_smallest_limit(shown: dict[str, Any], options: dict[str, Any], window: int) -> None:
-    assert limits_of(shown).window(options) == window
+    with Fixed(shown) as server, OllamaClient(server.url) as client:
+        assert client.window("model", options) == window
 
 
 @pytest.mark.parametrize(
@@ -75,5 +77,8 @@ def test_a_name_without_a_tag_is_the_latest(name: str, full: str) -> None:
 
 
 def test_older_servers_give_a_name_and_no_model() -> None:
-    tags = {"models": [{"name": "old:latest", "digest": "sha256:abc"}]}
-    assert installed(tags) == [OllamaModel("old:latest", "abc", 0)]
+    with (
+        Fixed({"models": [{"name": "old:latest", "digest": "sha256:abc"}]}) as server,
+        OllamaClient(server.url) as client,
+    ):
+        assert client.list_models() == [OllamaModel("old:latest", "abc", 0)]

@@ -11,10 +11,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ragistry.errors import RagistryError
-from ragistry.models.openai_compatible import OpenAICompatibleEmbedder
-from ragistry.models.tei_reranker import TEIReranker
-from ragistry.ollama.client import OllamaClient
-from ragistry.ollama.models import OllamaModel
+from ragistry.models.openai import OpenAICompatibleEmbedder, OpenAIGenerator, OpenAIReranker
+from ragistry.models.tei import TEIReranker
+from ragistry.ollama.client import OllamaClient, OllamaModel
 from ragistry.testing.loopback import Failure, LoopbackServer
 from ragistry.testing.wire import Reply, Request
 
@@ -23,7 +22,8 @@ KEYS = st.sampled_from(
         "models", "name", "model", "digest", "size", "embeddings", "prompt_eval_count", "response", "message",
         "content", "done", "done_reason", "error", "version", "model_info", "x.context_length", "parameters", "data",
         "index", "embedding", "usage", "prompt_tokens", "model_id", "model_sha", "max_input_length",
-        "max_client_batch_size", "auto_truncate", "id", "max_model_len", "score",
+        "max_client_batch_size", "auto_truncate", "id", "max_model_len", "score", "choices", "results",
+        "relevance_score",
     ]
 )  # fmt: skip
 SCALARS = st.none() | st.booleans() | st.integers(-2, 3) | st.floats() | st.text(max_size=5) | st.just(10**400)
@@ -87,7 +87,7 @@ def test_ollama_may_answer_anything(server: Nonsense, client: OllamaClient, call
 @given(body=JSON)
 def test_an_openai_server_may_answer_anything(server: Nonsense, body: Any) -> None:
     server.body = body
-    embedder = OpenAICompatibleEmbedder("m", base_url=server.url, backoff=0)
+    embedder = OpenAICompatibleEmbedder("m", url=server.url, backoff=0)
     try:
         rows = embedder.embed(["text"])
     except RagistryError:
@@ -97,11 +97,12 @@ def test_an_openai_server_may_answer_anything(server: Nonsense, body: Any) -> No
     assert np.linalg.norm(rows, axis=1) == pytest.approx(1)
 
 
+@pytest.mark.parametrize("kind", [TEIReranker, OpenAIReranker])
 @settings(max_examples=60, deadline=None)
 @given(body=JSON)
-def test_a_reranker_may_answer_anything(server: Nonsense, body: Any) -> None:
+def test_a_reranker_may_answer_anything(server: Nonsense, kind: type, body: Any) -> None:
     server.body = body
-    reranker = TEIReranker(base_url=server.url, backoff=0)
+    reranker = kind(url=server.url, backoff=0)
     try:
         scores = reranker.rerank("query", ["text"])
     except RagistryError:
@@ -109,3 +110,16 @@ def test_a_reranker_may_answer_anything(server: Nonsense, body: Any) -> None:
     finally:
         reranker.close()
     assert [type(score) for score in scores] == [float]
+
+
+@settings(max_examples=60, deadline=None)
+@given(body=JSON)
+def test_an_openai_generator_may_answer_anything(server: Nonsense, body: Any) -> None:
+    server.body = body
+    generator = OpenAIGenerator("m", url=server.url, backoff=0)
+    try:
+        assert isinstance(generator.generate("prompt"), str)
+    except RagistryError:
+        return
+    finally:
+        generator.close()

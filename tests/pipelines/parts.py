@@ -108,5 +108,16 @@ class Limited(pocketflow.Node):
         self.limit = limit + 1
 
 
+class Asking(Rewrite):
+    """Let a generator rewrite the query."""
+
+    def __init__(self, *, generator, store=None, name="", suffix=""):
+        super().__init__()
+        self.generator, self.store, self.name, self.suffix = generator, store, name, suffix
+
+    def exec(self, query):
+        return self.generator(query) + self.suffix
+
+
 def texts(documents):
     return [document.content for document in documents]

@@ -1,6 +1,7 @@
 """A pipeline in techniques.yaml: checked when the file is loaded, built from the registry's techniques."""
 
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 from pocketflow import Node
@@ -29,10 +30,10 @@ techniques:
 """
 
 
-def load(tmp_path: Path, text: str = YAML) -> TechniqueRegistry:
+def load(tmp_path: Path, text: str = YAML, **resources) -> TechniqueRegistry:
     path = tmp_path / "techniques.yaml"
     path.write_text(text, encoding="utf-8")
-    return TechniqueRegistry.load(path)
+    return TechniqueRegistry.load(path, resources)
 
 
 def complaints(config) -> dict[str, list[str]]:
@@ -57,11 +58,6 @@ def test_a_pipeline_is_a_technique_of_the_registry(tmp_path):
     assert careful.retrieve("stone", top_k=1, where={"collection": "trees"})
 
 
-def test_the_actions_of_a_pipeline_can_be_drawn(tmp_path):
-    drawn = load(tmp_path).get("careful").technique.pipeline.mermaid()
-    assert 's0 -->|"empty"| s1' in drawn
-
-
 def test_a_technique_that_ignores_where_is_found_out_inside_a_pipeline(tmp_path):
     with pytest.raises(TechniqueError, match="'blind' ignored where") as caught:
         load(tmp_path).get("leaky").retrieve("granite", where={"collection": "rocks"})
@@ -77,11 +73,11 @@ def test_what_is_wrong_is_told_with_file_and_line(tmp_path):
         "techniques.yaml:6: techniques.careful.max_step: unknown setting 'max_step'; did you mean 'max_steps'?" in said
     )
     assert "techniques.yaml:9: techniques.careful.steps.search.on.emty: step 'search' never returns 'emty'" in said
-    assert "which is no step; did you mean 'rewrite'?" in said
+    assert "which is not a step; did you mean 'rewrite'?" in said
 
 
 def test_a_pipeline_that_stands_on_itself_or_on_nothing_is_told_when_the_file_is_loaded(tmp_path):
-    with pytest.raises(InvalidConfigError, match="stand on each other: careful -> careful"):
+    with pytest.raises(InvalidConfigError, match="build on each other: careful -> careful"):
         load(tmp_path, YAML.replace("search: {technique: words", "search: {technique: careful"))
     with pytest.raises(InvalidConfigError, match="no technique 'wrds'; did you mean 'words'"):
         load(tmp_path, YAML.replace("search: {technique: words", "search: {technique: wrds"))
@@ -114,9 +110,11 @@ def test_complaints_about_fields_and_about_the_graph_come_together():
     }
     found = complaints(config)
     assert found["max_second"][0].startswith("unknown setting 'max_second'; did you mean 'max_seconds'?")
-    assert found["start"] == ["start is 'serch', which is no step; did you mean 'search'?"]
-    assert found["steps.search.topk"][0].startswith("unknown setting 'topk'; did you mean 'top_k'?; there are node, on")
-    assert found["steps.search.on.found"][0].endswith("which is no step; did you mean 'wide'?")
+    assert found["start"] == ["start is 'serch', which is not a step; did you mean 'search'?"]
+    assert found["steps.search.topk"][0].startswith(
+        "unknown setting 'topk'; did you mean 'top_k'?; there are generator, node, on"
+    )
+    assert found["steps.search.on.found"][0].endswith("which is not a step; did you mean 'wide'?")
     assert found["steps.search.on.emty"] == ["step 'search' never returns 'emty'; did you mean 'empty'?"]
     assert found["steps.search.on"] == ["step 'search' leads nowhere on 'empty'; give a step's name or 'END'"]
     assert found["steps.wide.on"] == ["write a step's name, or a mapping of actions to steps' names, got 4"]
@@ -129,17 +127,14 @@ def test_complaints_about_fields_and_about_the_graph_come_together():
     assert "steps.none" in found
 
 
-def test_one_name_for_every_action_has_its_own_place():
-    assert complaints({"steps": {"a": naive(on="b")}}).keys() == {"steps.a.on"}
-
-
 @pytest.mark.parametrize(
     ("step", "said"),
     [
         ({}, "a step is a technique or a node"),
         (naive(node=f"{PARTS}:Rewrite"), "a step is a technique or a node"),
         ({"node": f"{PARTS}:Rewrite", "top_k": 3}, "top_k and where are for a technique"),
-        (naive(**{"with": {"k": 3}}), "`with` is for a node"),
+        (naive(generator="writer"), "with, generator and reranker are for a node"),
+        (naive(**{"with": {"k": 3}}), "with, generator and reranker are for a node"),
     ],
 )
 def test_a_step_is_one_thing_with_its_own_settings(step, said):
@@ -179,7 +174,9 @@ def test_no_steps_and_bad_budgets():
 
 
 class Shelf:
-    """A registry of nothing: what the pipeline asks of it is an error of the test."""
+    """A registry without techniques, whose resources are empty."""
+
+    resources: ClassVar = {}
 
     def get(self, name):
         raise AssertionError(name)
@@ -211,14 +208,8 @@ def test_what_is_wrong_with_a_node_that_was_made_has_its_file_and_line(tmp_path)
         registry.get("p")
 
 
-def test_a_node_that_would_never_run_is_refused_when_it_is_made():
-    step = {"node": f"{PARTS}:Rewrite", "with": {"max_retries": 0}}
-    with pytest.raises(PipelineError, match="pipeline 'quick' cannot be built:\n  step 'a': Rewrite has max_retries=0"):
-        PipelineTechnique({"steps": {"a": step}}, registry=Shelf(), name="quick")
-
-
 def test_a_bad_configuration_given_by_hand_is_one_error():
-    with pytest.raises(InvalidConfigError, match="start is 'b', which is no step"):
+    with pytest.raises(InvalidConfigError, match="start is 'b', which is not a step"):
         PipelineTechnique({"steps": {"a": naive()}, "start": "b"}, registry=Shelf())
 
 
@@ -229,8 +220,47 @@ def test_the_schema_describes_every_setting():
     assert all("description" in field for field in fields.values())
 
 
+ASKING = f"""\
+techniques:
+  words: {{use: "{PARTS}:Words"}}
+  asking:
+    use: pipeline
+    steps:
+      rewrite: {{node: "{PARTS}:Asking", with: {{suffix: "!"}}, generator: upper, on: search}}
+      search: {{technique: words}}
+"""
+GENERATORS = {"upper": str.upper, "title": str.title}
+
+
+def test_node_gets_resources_by_parameter_name(tmp_path):
+    registry = load(tmp_path, ASKING, generators=GENERATORS, generator=str.title, store="s")
+    node = registry.get("asking").technique.pipeline.flow.steps["rewrite"].node
+    assert (node.generator("oak"), node.suffix, node.store, node.name) == ("OAK", "!", "s", "rewrite")
+    default = load(tmp_path, ASKING.replace("generator: upper, ", ""), generator=str.title)
+    node = default.get("asking").technique.pipeline.flow.steps["rewrite"].node
+    assert (node.generator("oak"), node.store) == ("Oak", None)
+
+
+def test_resources_of_nodes_are_checked_when_the_file_is_loaded(tmp_path):
+    with pytest.raises(InvalidConfigError) as caught:
+        load(tmp_path, ASKING.replace("upper", "uper"), generators=GENERATORS)
+    assert "techniques.yaml:6: techniques.asking.steps.rewrite.generator: no generator 'uper'; did" in str(caught.value)
+    with pytest.raises(InvalidConfigError, match="rewrite.reranker: Asking does not take a parameter 'reranker'"):
+        load(tmp_path, ASKING.replace("generator: upper", "reranker: tei"), generators=GENERATORS)
+    with pytest.raises(ConfigError, match=r"techniques.yaml:3: .*: node '.*:Asking' needs a generator, and none is"):
+        load(tmp_path, ASKING.replace("generator: upper, ", "")).get("asking")
+
+
+def test_wanted_lists_the_resources_of_nodes():
+    steps = {"a": {"node": f"{PARTS}:Asking", "generator": "upper"}, "b": naive(), "c": {"node": "no:Node"}, "d": 3}
+    wanted = PipelineTechnique.wanted({"steps": steps})
+    assert [tuple(one) for one in wanted] == [
+        (("steps", "a"), "generator", "upper"), (("steps", "a"), "store", None), (("steps", "a"), "name", None),
+    ]  # fmt: skip
+
+
 class ByProperty(Node):
-    """Its actions stand on the node that is made."""
+    """Its actions are known once the node is made."""
 
     @property
     def actions(self):
@@ -238,7 +268,7 @@ class ByProperty(Node):
 
 
 class ByMethod(Node):
-    """What stands there is no set of names."""
+    """Its actions are a method, not a set of names."""
 
     def actions(self):
         return frozenset({"default"})

@@ -48,14 +48,9 @@ def test_the_action_decides_which_step_runs_next():
     assert [stage.name for stage in pipeline.run("stone").trace] == ["search", "rewrite", "wide"]
 
 
-def test_a_node_may_change_the_query_and_the_result_has_what_was_asked():
+def test_the_first_query_stays_in_the_result_and_in_the_shared_mapping():
     result = rewriting().run("stone", where=ROCKS)
-    assert texts(result.documents) == ["granite and basalt"]
-    assert (result.query, result.total_results) == ("stone", 1)
-    assert result.search_time_ms > 0
-
-
-def test_the_first_query_stays_in_the_shared_mapping():
+    assert (texts(result.documents), result.query, result.total_results) == (["granite and basalt"], "stone", 1)
     shared = {"query": "stone"}
     assert rewriting().flow.run(shared) == "found"
     assert (shared["original_query"], shared["query"]) == ("stone", "granite")
@@ -116,12 +111,6 @@ def test_a_run_that_uses_up_its_steps_names_the_way_it_went():
     builder = PipelineBuilder("dizzy").step("a", Visits(100), on={"again": "b", "done": END})
     pipeline = builder.step("b", Words(), on="a").build(max_steps=5)
     with pytest.raises(PipelineError, match=r"'dizzy' did not end within max_steps 5 \(a → b → a → b → a\); raise"):
-        pipeline.retrieve("oak")
-
-
-def test_a_long_way_is_shown_from_its_end():
-    pipeline = PipelineBuilder().step("a", Visits(1000), on={"again": "a", "done": END}).build(max_steps=500)
-    with pytest.raises(PipelineError, match=r"\(… → a( → a){11}\)"):
         pipeline.retrieve("oak")
 
 
@@ -187,19 +176,6 @@ def test_what_a_step_raises_comes_through_with_a_note_that_says_where(error):
         builder.step("second", Failing(error)).build().retrieve("oak")
     assert caught.value is error
     assert error.__notes__ == ["in step 'second' of pipeline 'careful' (first → second)"]
-
-
-def test_what_a_node_raises_comes_through_after_its_retries():
-    class Flaky(Rewrite):
-        tries = 0
-
-        def exec(self, query):
-            type(self).tries += 1
-            raise OSError(f"try {self.tries}")
-
-    pipeline = PipelineBuilder().step("flaky", Flaky(max_retries=3)).build()
-    with pytest.raises(OSError, match="try 3"):
-        pipeline.retrieve("oak")
 
 
 @pytest.mark.parametrize(

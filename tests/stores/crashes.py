@@ -92,6 +92,9 @@ class Other:
 
     fingerprint = EmbedderFingerprint("test", "other", "", 8)
 
+    def count_tokens(self, texts: Sequence[str]) -> list[int]:
+        return [len(text.split()) for text in texts]
+
     def embed(self, texts: Sequence[str], *, role: str = "document") -> Any:
         return np.array([vector_of(f"other {text}") for text in texts], dtype=np.float32)
 

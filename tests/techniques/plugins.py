@@ -77,7 +77,7 @@ class Scored:
 
 
 class NeedsGenerator:
-    """Need what is not always there."""
+    """Answer with what the generator makes of the query."""
 
     def __init__(self, config, *, generator):
         self.generator = generator
@@ -87,7 +87,7 @@ class NeedsGenerator:
 
 
 class NeedsTheMoon:
-    """Ask for what nobody has."""
+    """Ask for what is not a resource."""
 
     def __init__(self, config, *, moon):
         self.moon = moon
@@ -107,14 +107,14 @@ class NoWhere:
 
 
 class NoRetrieve:
-    """Retrieve nothing, for want of a method."""
+    """Lack the method."""
 
     def __init__(self, config):
         pass
 
 
 class Tuples:
-    """Return what is no list of documents."""
+    """Return pairs in place of documents."""
 
     def __init__(self, config):
         pass

@@ -10,8 +10,9 @@ import pytest
 
 from ragistry import TechniqueRegistry, Workspace, open_workspace
 from ragistry.config.settings import DEFAULTS
-from ragistry.techniques.catalogue import offers
-from ragistry.techniques.registered import RegisteredTechnique
+from ragistry.techniques.classes import offers
+from ragistry.techniques.registry import RegisteredTechnique
+from ragistry.testing.ollama_server import OllamaServer
 from ragistry.testing.techniques import TechniqueConformance
 
 MORE = """
@@ -30,13 +31,20 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workspace]:
     root = tmp_path_factory.mktemp("conformance")
     (root / "config").mkdir()
     (root / "config" / "techniques.yaml").write_text(TECHNIQUES, encoding="utf-8")
-    with open_workspace(root) as opened:
-        for collection, topic in (("handbook", "backup"), ("garden", "soil"), ("manuals", "battery")):
-            opened.library.create_collection(collection)
-            for number in range(4):
-                text = f"To restore a {topic} of kind {number}, wait {number + 2} days and look at the {topic} again."
-                opened.library.ingest_text(text, f"{topic}-{number}.txt", collection)
-        yield opened
+    with OllamaServer() as server:  # it answers with the simplest thing that a schema accepts
+        models = f"generators: {{simple: {{use: ollama, model: llama3.2, url: '{server.url}'}}}}"
+        (root / "config" / "models.yaml").write_text(models, encoding="utf-8")
+        with open_workspace(root) as opened:
+            fill(opened)
+            yield opened
+
+
+def fill(workspace: Workspace) -> None:
+    for collection, topic in (("handbook", "backup"), ("garden", "soil"), ("manuals", "battery")):
+        workspace.library.create_collection(collection)
+        for number in range(4):
+            text = f"To restore a {topic} of kind {number}, wait {number + 2} days and look at the {topic} again."
+            workspace.library.ingest_text(text, f"{topic}-{number}.txt", collection)
 
 
 def names(root: Path) -> list[str]:

@@ -56,7 +56,7 @@ def found(workspace: Workspace, happens: Callable[[], object], fusion: str = "rr
     return sorted((document.metadata["collection"], document.metadata["source_file"]) for document in documents)
 
 
-@pytest.mark.parametrize("fusion", ["rrf", "min_max"])
+@pytest.mark.parametrize("fusion", ["dbsf", "rrf", "min_max"])
 def test_a_chunk_of_a_renamed_collection_is_found_once_under_its_new_name(orchard, fusion):
     names = found(orchard, lambda: orchard.library.rename_collection("trees", "orchard"), fusion)
     assert names == [("orchard", f"{number}.txt") for number in range(4)]

@@ -14,7 +14,7 @@ from ragistry import Workspace, open_workspace
 from ragistry.errors import InvalidConfigError, InvalidFilterError
 from ragistry.stores.chroma import ChromaStore
 from ragistry.techniques.parent_document import ParentDocumentTechnique
-from ragistry.techniques.registered import RegisteredTechnique
+from ragistry.techniques.registry import RegisteredTechnique
 from ragistry.testing.techniques import TechniqueConformance
 from ragistry.types import Document, EmbeddedChunk
 from ragistry.utils.extract import extract

@@ -80,7 +80,7 @@ def test_broken_plugins_are_listed_and_the_others_work(site: Path, tmp_path: Pat
     done = python(
         site,
         "import json\nfrom ragistry import TechniqueRegistry\n"
-        "from ragistry.techniques.catalogue import broken_plugins, offers\n"
+        "from ragistry.techniques.classes import broken_plugins, offers\n"
         f"r = TechniqueRegistry.load({str(tmp_path / 'techniques.yaml')!r})\n"
         "print(json.dumps([r.names(), r.broken, broken_plugins(), offers()['naive'].distribution]))",
     )

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from ragistry import RetrievalResult, Workspace
 from ragistry.errors import ConfigError, QueryError, StoreError, TechniqueError
-from ragistry.models.cached import cached
+from ragistry.models.registry import CachedQueries
 from ragistry.stores.local import LocalStore
 from ragistry.techniques.naive import NaiveRAGTechnique
-from ragistry.techniques.registered import RegisteredTechnique
+from ragistry.techniques.registry import RegisteredTechnique
 from ragistry.techniques.routing.samples import Samples
 from ragistry.techniques.routing.target import Reachable, Target, library_targets
 from ragistry.techniques.routing.technique import CollectionRoutedTechnique
@@ -112,12 +112,15 @@ def test_the_query_is_embedded_once(opened: Workspace) -> None:
             self.queries: list[str] = []
             self.fingerprint = opened.embedder.fingerprint
 
+        def count_tokens(self, texts: Any) -> list[int]:
+            return [len(text.split()) for text in texts]
+
         def embed(self, texts: Any, *, role: str = "document") -> Any:
             self.queries += texts if role == "query" else []
             return opened.embedder.embed(texts, role=role)  # type: ignore[arg-type]
 
     counting = Counting()
-    shared = cached(counting)  # type: ignore[arg-type]
+    shared = CachedQueries(counting)  # type: ignore[arg-type]
     base = NaiveRAGTechnique({}, store=opened.store, embedder=shared)
     technique = CollectionRoutedTechnique({}, base=base, store=opened.store, embedder=shared, library=opened.library)
     assert technique.retrieve("which oil does the engine need?")
@@ -217,6 +220,9 @@ def test_chunks_whose_ids_somebody_chose_are_sampled_too(opened: Workspace, tmp_
 def test_a_vector_that_is_no_number_is_told(opened: Workspace) -> None:
     class Broken:
         fingerprint = opened.embedder.fingerprint
+
+        def count_tokens(self, texts: Any) -> list[int]:
+            return [len(text.split()) for text in texts]
 
         def embed(self, texts: Any, *, role: str = "document") -> Any:
             return opened.embedder.embed(texts) * float("nan")

@@ -133,7 +133,7 @@ def server() -> Iterator[OllamaServer]:
 
 @pytest.mark.parametrize(("answer", "chosen"), [('{"collection": "art"}', ("art",)), ('{"collection": "zoo"}', None)])
 def test_a_model_of_ollama_chooses(server: OllamaServer, answer: str, chosen: tuple[str, ...] | None) -> None:
-    server.answers.append(answer)
+    server.answers += [answer] * 2  # what does not fit is sent back once
     with OllamaClient(server.url, timeout=10, backoff=0.001) as client:
         router = LLMRouter(OllamaGenerator("llama3.2", client))
         if chosen is None:

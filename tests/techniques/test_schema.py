@@ -10,7 +10,7 @@ from jsonschema import Draft202012Validator
 from ruamel.yaml import YAML
 
 from ragistry.config.settings import DEFAULTS
-from ragistry.techniques.schema import techniques_schema
+from ragistry.techniques.classes import techniques_schema
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -10,7 +10,7 @@ import pytest
 from ragistry import Workspace, open_workspace
 from ragistry.errors import InvalidConfigError
 from ragistry.stores.chroma import ChromaStore
-from ragistry.techniques.registered import RegisteredTechnique
+from ragistry.techniques.registry import RegisteredTechnique
 from ragistry.techniques.sentence_window import SentenceWindowTechnique
 from ragistry.testing.techniques import TechniqueConformance
 from ragistry.types import Document

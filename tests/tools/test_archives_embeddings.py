@@ -52,10 +52,10 @@ def test_a_server_that_never_answers_is_given_up_in_time(monkeypatch):
         assert monotonic() - start < 3
 
 
-def test_the_models_own_prefix_goes_before_a_query():
+def test_embed_query_adds_no_prefix():
     with OpenAIServer("intfloat/e5-small-v2") as tei:
         embed_query("the boiler", "intfloat/e5-small-v2", tei.url)
-        assert tei.asked("/v1/embeddings")[0]["input"] == ["query: the boiler"]
+        assert tei.asked("/v1/embeddings")[0]["input"] == ["the boiler"]
 
 
 def test_another_model_than_the_archives_is_refused(tei):

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from ragistry.models.openai_compatible import OpenAICompatibleEmbedder
+from ragistry.models.openai import OpenAICompatibleEmbedder
 from ragistry.testing.openai_server import OpenAIServer
 from ragistry.tools.archive_search import ArchiveSearch
 from ragistry.tools.archives import ChromaRagConfig, embed_query
@@ -38,7 +38,7 @@ def test_the_first_query_is_one_request_for_embeddings():
 
 def test_the_dimension_comes_with_the_first_embeddings():
     with OpenAIServer(MODEL) as server:
-        embedder = OpenAICompatibleEmbedder(MODEL, base_url=server.url)
+        embedder = OpenAICompatibleEmbedder(MODEL, url=server.url, probe=False)
         embedder.embed(["one", "two"])
         assert embedder.fingerprint.dimension == server.dimension
         assert embedder.embed([]).shape == (0, server.dimension)

@@ -124,7 +124,7 @@ def test_the_artifact_is_the_documents_that_are_quoted(house):
     message = library_tool(SearchLibraryTool(house.library)).invoke(call(query="steep tea", collection="tea"))
     assert {document.metadata["collection"] for document in message.artifact} == {"tea"}
     assert all(document.page_content in message.content for document in message.artifact)
-    assert all(0 <= document.metadata["score"] <= 1 for document in message.artifact)
+    assert all(document.metadata["score"] >= 0 for document in message.artifact)
 
 
 @pytest.mark.parametrize(

@@ -252,9 +252,9 @@ def tokens(text: str) -> int:
 
 
 def room_for(limit: int) -> Room:
-    return lambda texts: [
+    return lambda chunks: [
         len(text) if tokens(text) <= limit else max(LEAST, 9 * len(text) * limit // (10 * tokens(text)))
-        for text in texts
+        for text, _ in chunks
     ]
 
 

@@ -75,7 +75,7 @@ def test_an_uncertain_encoding_is_a_warning(tmp_path: Path) -> None:
     assert "cp1252" in extracted.warnings[0]
 
 
-@pytest.mark.parametrize("content", ["", " \n\t\n", "---\ntitle: Only this\n---\n"])
+@pytest.mark.parametrize("content", ["", " \n\t\n", "---\ntags: [a]\n---\n"])
 def test_an_empty_document_is_a_warning(tmp_path: Path, content: str) -> None:
     extracted = extract(written(tmp_path / "a.md", content))
     assert not extracted.text.strip()

@@ -34,10 +34,21 @@ def test_what_is_no_fingerprint_is_damage(text):
         ({"max_tokens": 128}, ["max_tokens"]),
         ({"query_prefix": "query: "}, ["query_prefix"]),
         ({"provider": "ollama", "dimension": 768}, ["provider", "dimension"]),
+        ({"probe": "0.1 0.2"}, []),
     ],
 )
 def test_what_one_side_does_not_know_is_no_difference(change, names):
     assert differences(MINILM, replace(MINILM, **change)) == differences(replace(MINILM, **change), MINILM) == names
+
+
+@pytest.mark.parametrize(
+    ("other", "names"),
+    [("1 2 3", []), ("1.1 2 2.8", []), ("1 2", ["probe"]), ("3 2 1", ["probe"]), ("-1 -2 -3", ["probe"])],
+)
+def test_probes_are_compared_with_a_tolerance(other, names):
+    one, two = replace(MINILM, probe="1 2 3"), replace(MINILM, probe=other)
+    assert differences(one, two) == names
+    assert one == two
 
 
 def test_the_message_names_both_and_the_remedy():

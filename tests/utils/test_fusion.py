@@ -6,6 +6,7 @@ import copy
 from collections.abc import Callable
 from fractions import Fraction
 from itertools import permutations
+from statistics import fmean, pstdev
 
 import pytest
 from hypothesis import given, settings
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 
 from ragistry.errors import TechniqueError
 from ragistry.types import Document, StageScore, ranked
-from ragistry.utils.fusion import min_max_fusion, reciprocal_rank_fusion
+from ragistry.utils.fusion import dbsf, min_max_fusion, prominences, reciprocal_rank_fusion, scaled
 from ragistry.utils.ids import content_id
 
 IDS = "abcdefghij"
@@ -57,6 +58,23 @@ def reference_min_max(given: list[list[Document]], factors: list[float]) -> dict
     return values
 
 
+def completed(given: list[list[Document]]) -> list[list[float]]:
+    """The scores of each ranking, with zeros (or the lowest, if that is less) up to the length of the longest."""
+    longest = max(map(len, given))
+    lists = [[document.score for document in documents] for documents in given]
+    return [scores + [min(0.0, *scores, 0.0)] * (longest - len(scores)) for scores in lists]
+
+
+def reference_dbsf(given: list[list[Document]], factors: list[float]) -> dict[str, float]:
+    """The weighted mean of how many standard deviations a score is above the lowest of its ranking."""
+    values = {document.id: 0.0 for documents in given for document in documents}
+    for factor, documents, scores in zip(factors, given, completed(given), strict=True):
+        for document in documents:
+            above = (document.score - min(scores)) / pstdev(scores) if len(set(scores)) > 1 else 1.0
+            values[document.id] += factor * above / sum(factors)
+    return values
+
+
 def check(fused: list[Document], values: dict[str, Fraction]) -> None:
     assert {document.id: document.score for document in fused} == pytest.approx(
         {name: float(value) for name, value in values.items()}, rel=1e-14, abs=1e-15
@@ -82,6 +100,56 @@ def test_min_max_is_its_definition(given: list[list[Document]], factors: list[fl
     assert all(0 <= document.score <= 1 for document in fused)
 
 
+@given(rankings, weights)
+@settings(max_examples=150, deadline=None)
+def test_dbsf_is_its_definition(given: list[list[Document]], factors: list[float]) -> None:
+    factors = factors[: len(given)]
+    for fused, values in (
+        (dbsf(given), reference_dbsf(given, [1.0] * len(given))),
+        (dbsf(given, weights=factors), reference_dbsf(given, factors)),
+    ):
+        assert {one.id: one.score for one in fused} == pytest.approx(values, rel=1e-12, abs=1e-12)
+        assert fused == ranked(fused)
+        assert all(document.score >= 0 for document in fused)
+
+
+@given(rankings)
+@settings(max_examples=150, deadline=None)
+def test_a_prominence_is_the_z_score_of_the_best_document(given: list[list[Document]]) -> None:
+    for found, documents, scores in zip(prominences(given), given, completed(given), strict=True):
+        if len(set(scores)) > 1:
+            assert found == pytest.approx((max(scores) - fmean(scores)) / pstdev(scores), rel=1e-12)
+        else:
+            assert found == (1 if documents else 0)
+
+
+def test_a_short_ranking_is_far_above_what_it_did_not_find() -> None:
+    rare_word = ranking({"a": 9.0, "b": 8.0, "c": 7.0}, "bm25")
+    vectors = ranking({f"v{number}": 0.5 - number / 1000 for number in range(100)})
+    assert prominences([rare_word])[0] < 1.3
+    assert prominences([rare_word, vectors])[0] > 5
+    assert [document.id for document in dbsf([rare_word, vectors], top_k=3)] == ["a", "b", "c"]
+
+
+def test_a_best_score_that_stands_out_is_more_prominent_than_one_of_many_alike() -> None:
+    alike = ranking({letter: 0.9 - number / 100 for number, letter in enumerate(IDS)})
+    outstanding = ranking({letter: 9.0 if letter == "a" else 1.0 for letter in IDS})
+    low, high = prominences([alike, outstanding])
+    assert low < 1.6
+    assert high == pytest.approx(3)
+    scores = [document.score for document in alike]
+    assert prominences([ranking({letter: 70 * score + 5 for letter, score in zip(IDS, scores, strict=True)})]) == (
+        pytest.approx([low])
+    ), "neither the unit nor the zero of the scores counts"
+
+
+@pytest.mark.parametrize(
+    ("scores", "expected"), [([], []), ([3.0], [1.0]), ([2.0, 2.0], [1.0, 1.0]), ([-4.0, 0.0, -2.0], [0.0, 1.0, 0.5])]
+)
+def test_scaled_scores_are_0_to_1(scores: list[float], expected: list[float]) -> None:
+    assert scaled(scores) == expected
+
+
 def test_the_constant_of_the_paper_is_60_and_the_first_rank_is_1() -> None:
     first, second, third = reciprocal_rank_fusion(by_rank("ab", "ca"))
     assert [document.id for document in (first, second, third)] == ["a", "c", "b"]
@@ -92,7 +160,7 @@ def test_the_constant_of_the_paper_is_60_and_the_first_rank_is_1() -> None:
 def test_scores_of_different_kinds_are_never_compared() -> None:
     words = ranking({"a": 17.3, "b": 16.9, "c": 4.0}, "bm25")
     vectors = ranking({"d": 0.93, "b": 0.91, "e": 0.2})
-    for fuse in (reciprocal_rank_fusion, min_max_fusion):
+    for fuse in (reciprocal_rank_fusion, min_max_fusion, dbsf):
         assert [document.id for document in fuse([words, vectors])][:3] == ["b", "a", "d"]
         larger = ranking({document.id: document.score * 1000 for document in words}, "bm25")
         assert [document.score for document in fuse([larger, vectors])] == pytest.approx(
@@ -127,7 +195,7 @@ def test_a_document_keeps_what_every_stage_gave_it() -> None:
 def test_what_is_given_is_not_changed() -> None:
     given = [ranking({"a": 0.5, "b": 0.25}), ranking({"a": 12.0}, "bm25")]
     before = copy.deepcopy(given)
-    for fuse in (reciprocal_rank_fusion, min_max_fusion):
+    for fuse in (reciprocal_rank_fusion, min_max_fusion, dbsf):
         for document in fuse(given):
             document.metadata.clear()
         assert given == before
@@ -145,9 +213,9 @@ def test_of_a_repetition_the_first_counts() -> None:
     assert [document.score for document in reciprocal_rank_fusion([[a, a, b]])] == [1 / 61, 1 / 62]
 
 
-@pytest.mark.parametrize("fuse", [reciprocal_rank_fusion, min_max_fusion])
+@pytest.mark.parametrize("fuse", [reciprocal_rank_fusion, min_max_fusion, dbsf])
 def test_a_ranking_of_weight_0_gives_no_documents(fuse: Callable[..., list[Document]]) -> None:
-    both, alone = fuse(by_rank("abc", "cd"), weights=[0.0, 1.0]), fuse(by_rank("cd"))
+    both, alone = fuse(by_rank("abc", "cde"), weights=[0.0, 1.0]), fuse(by_rank("cde"))
     assert [(document.id, document.score) for document in both] == [(one.id, one.score) for one in alone]
     assert fuse(by_rank("ab", ""), weights=[0.0, 1.0]) == [], "in the order of ids they would be a matter of chance"
 
@@ -158,14 +226,14 @@ def test_equal_scores_of_a_ranking_are_all_its_best() -> None:
 
 
 def test_nothing_fused_is_nothing() -> None:
-    for fuse in (reciprocal_rank_fusion, min_max_fusion):
+    for fuse in (reciprocal_rank_fusion, min_max_fusion, dbsf):
         assert fuse([]) == []
         assert fuse([[], []]) == []
         assert [document.id for document in fuse([*by_rank("ab"), []])] == ["a", "b"]
 
 
 def test_only_so_many_as_asked_for() -> None:
-    for fuse in (reciprocal_rank_fusion, min_max_fusion):
+    for fuse in (reciprocal_rank_fusion, min_max_fusion, dbsf):
         assert fuse(by_rank("abcd", "ecb"), top_k=2) == fuse(by_rank("abcd", "ecb"))[:2]
 
 
@@ -175,3 +243,7 @@ def test_scores_that_are_no_numbers_are_fused_by_rank_alone(score: float) -> Non
     assert [document.id for document in reciprocal_rank_fusion([strange])] == ["a", "b"]
     with pytest.raises(TechniqueError, match=f"a score to be fused is {score}, not a finite number"):
         min_max_fusion([strange])
+    with pytest.raises(TechniqueError, match="fusion: rrf, gate: false"):
+        dbsf([strange])
+    with pytest.raises(TechniqueError, match="a score to be fused is"):
+        prominences([strange])

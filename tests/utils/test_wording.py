@@ -7,7 +7,6 @@ from pathlib import Path
 
 from ragistry.evaluation import Comparison, Dataset, Text, compare, markdown, page
 from ragistry.evaluation.data.dataset import cautions, faults
-from ragistry.evaluation.report.content import report
 from ragistry.types import Document
 from ragistry.utils.wording import agreeing, numbered
 from tests.evaluation.small_sets import Answers, first
@@ -48,7 +47,7 @@ def test_a_comparison_of_one_query_and_one_document_is_told_in_the_singular(tmp_
 
     compared()
     result = compared()
-    warnings = " ".join(report(result).warnings)
+    warnings = " ".join(result.warnings)
     assert "more returned 1 document that is not in the corpus (1 of 2 results)" in warnings
     for text in (page(result), markdown(result), warnings):
         assert MANY_OF_ONE.findall(text) == []

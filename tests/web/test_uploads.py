@@ -73,7 +73,7 @@ def test_a_file_that_cannot_be_read_leaves_the_one_that_it_should_replace(
         assert Path(workspace.library.source("doc.pdf", "replaced").source_path).read_bytes() == good
 
 
-@pytest.mark.parametrize("blank", [b"", b" \n\n", b"---\ntitle: None\n---\n"])
+@pytest.mark.parametrize("blank", [b"", b" \n\n", b"---\ndate: 2026-01-01\n---\n"])
 def test_a_file_without_text_replaces_nothing(site: Site, workspace: Workspace, tmp_path: Path, blank: bytes) -> None:
     drop(site, ("a.md", b"The first."), ("b.md", b"Beside it."))
     job = drop(site, ("a.md", blank), ("b.md", b"Instead of it."), ("new.md", blank), replace=True)

@@ -8,12 +8,23 @@ test set, so that `compare` measures chunk sizes and what widens chunks:
 from __future__ import annotations
 
 import gzip
-import json
 import zlib
 from pathlib import Path
 
+from pydantic import Field
+
 from ragistry.errors import DatasetError
 from ragistry.evaluation.data.dataset import Dataset, Spans, Text, raise_together
+from ragistry.evaluation.data.lines import Row, rows_of
+
+
+class QuestionRow(Row):
+    """A line of queries.jsonl: the text that it is on, and the ranges that answer."""
+
+    id: str = Field(alias="_id")
+    text: str
+    corpus: str
+    references: list[tuple[int, int]] = Field(min_length=1)
 
 
 def is_chunking_set(folder: Path) -> bool:
@@ -26,27 +37,15 @@ def read_chunking_set(folder: str | Path) -> Dataset:
 
     Line ends are kept as they are, since references count characters. Raises `DatasetError` with all that is wrong.
     """
-    root = Path(folder)
-    spans: Spans = {}
-    queries: dict[str, str] = {}
-    problems = []
-    try:
-        texts = {path.name.partition(".md")[0]: _read(path) for path in _texts_in(root)}
-        lines = (root / "queries.jsonl").read_text(encoding="utf-8").split("\n")  # JSON may hold other ends of lines
-        for row in (json.loads(line) for line in lines if line.strip()):
-            query, name = str(row["_id"]), str(row["corpus"])
-            queries[query] = str(row["text"])
-            before = len(texts.get(name, "")) - len(texts.get(name, "").lstrip())
-            ranges = [(int(start) - before, int(end) - before) for start, end in row["references"]]
-            if name not in texts or not ranges:
-                wrong = f"is on {name!r}; the texts are {sorted(texts)!r:.200}" if ranges else "has no answer"
-                problems.append(f"question {query!r} {wrong}; correct it, or leave it out")
-            else:
-                spans[query] = {name: ranges}
-    except (OSError, EOFError, zlib.error, ValueError, KeyError, TypeError, RecursionError) as error:
-        raise DatasetError(
-            f"{str(root)!r} is not a set of texts and questions: {error!r}; see read_chunking_set"
-        ) from error
+    root, problems, queries, spans = Path(folder), list[str](), dict[str, str](), Spans()
+    texts = {path.name.partition(".md")[0]: _read(path) for path in _texts_in(root)}
+    for place, row in rows_of(root / "queries.jsonl", QuestionRow, problems):
+        queries[row.id] = row.text
+        if row.corpus not in texts:
+            problems.append(f"{place}: 'corpus' is {row.corpus!r}; the texts are {sorted(texts)!r:.200}")
+            continue
+        before = len(texts[row.corpus]) - len(texts[row.corpus].lstrip())  # what is searched begins after blanks
+        spans[row.id] = {row.corpus: [(start - before, end - before) for start, end in row.references]}
     raise_together(root.name, problems)
     return Dataset(root.name, [Text(name, "", text) for name, text in texts.items()], queries, {}, spans=spans)
 
@@ -58,5 +57,8 @@ def _texts_in(folder: Path) -> list[Path]:
 
 
 def _read(path: Path) -> str:
-    raw = path.read_bytes()
-    return (gzip.decompress(raw) if path.suffix == ".gz" else raw).decode()
+    try:
+        raw = path.read_bytes()
+        return (gzip.decompress(raw) if path.suffix == ".gz" else raw).decode()
+    except (OSError, EOFError, UnicodeDecodeError, zlib.error) as error:
+        raise DatasetError(f"{str(path)!r} cannot be read: {error}; it must be UTF-8 text, plain or gzip") from error

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -40,7 +39,7 @@ class Text(NamedTuple):
         return f"{self.title} {self.text}".strip()
 
 
-@dataclass(frozen=True)
+@dataclass
 class Dataset:
     """A corpus, queries, and judgements.
 
@@ -69,30 +68,26 @@ class Dataset:
 
     def __post_init__(self) -> None:
         if self.spans:
-            self._set("qrels", _with_spans(self.qrels, self.spans))
-        raise_together(self.name, [*faults(self.corpus, self.queries, self.qrels), *self._bad_spans()])
-        said = [*self.problems, *cautions(self.corpus, self.queries, self.qrels)]
-        self._set("problems", list(dict.fromkeys(said)))
-        self._set("groups", {query: self._group(query) for query in self.queries})
+            self.qrels = _with_spans(self.qrels, self.spans)
+        lengths = {document.id: len(document.whole) for document in self.corpus}
+        outside = [
+            f"query {query!r}: {span_fault(document, start, end, lengths[document])}"
+            for query, by_document in self.spans.items()
+            for document in by_document.keys() & lengths.keys()
+            for start, end in by_document[document]
+            if not 0 <= start < end <= lengths[document]
+        ]
+        raise_together(self.name, [*faults(self.corpus, self.queries, self.qrels), *outside])
+        self.problems = list(dict.fromkeys([*self.problems, *cautions(self.corpus, self.queries, self.qrels)]))
+        self.groups = {query: self._group(query) for query in self.queries}
         made = {query: str(how["kind"]) for query, how in self.synthetic.items() if "kind" in how}
-        self._set("kinds", {query: kind for query, kind in (made | self.kinds).items() if query in self.queries})
-
-    def _set(self, name: str, value: Any) -> None:
-        object.__setattr__(self, name, value)
+        self.kinds = {query: kind for query, kind in (made | self.kinds).items() if query in self.queries}
 
     def _group(self, query: str) -> str:
-        if self.groups.get(query, query) != query:
-            return self.groups[query]
         relevant = [document for document, grade in self.qrels.get(query, {}).items() if grade > 0]
-        return relevant[0] if query in self.synthetic and relevant else query
-
-    def _bad_spans(self) -> Iterator[str]:
-        lengths = {document.id: len(document.whole) for document in self.corpus}
-        for query, by_document in self.spans.items():
-            for document, spans in by_document.items():
-                for start, end in spans if document in lengths else ():
-                    if not 0 <= start < end <= lengths[document]:
-                        yield f"query {query!r}: {span_fault(document, start, end, lengths[document])}"
+        own = relevant[0] if query in self.synthetic and relevant else query
+        given = self.groups.get(query, query)
+        return own if given == query else given
 
     @cached_property
     def judged(self) -> dict[str, str]:
@@ -129,70 +124,9 @@ def raise_together(name: str, problems: Sequence[str]) -> None:
         raise DatasetError("\n".join([f"test set {name!r}: {len(problems)} problems:", *(f"  {p}" for p in problems)]))
 
 
-# Spans
-
-
-def find_span(text: str, wanted: str, start: int | None = None) -> tuple[int, int] | None:
-    """Where a passage is in a text, the occurrence nearest to ``start``; white space may differ."""
-    words = wanted.split()
-    pattern = r"\s+".join(map(re.escape, words))
-    found = [match.span() for match in re.finditer(pattern, text)] if words else []
-    return min(found, key=lambda span: abs(span[0] - (start or 0)), default=None)
-
-
 def span_fault(document: str, start: int, end: int, length: int) -> str:
     """What is wrong with offsets into a document of that length."""
-    wrong = "starts at or after its end" if start >= end else f"is outside of its {length:,} characters"
-    return f"the span {start} to {end} of {document!r} {wrong}; give 0 <= start < end <= {length}"
-
-
-def read_spans(
-    query: str, given: Any, texts: Mapping[str, str], shifts: Mapping[str, int], remarks: list[str]
-) -> dict[str, list[tuple[int, int]]]:
-    """The spans of a row: ``[{"document": id, "start": n, "end": n}]`` or ``[{"document": id, "text": "…"}]``.
-
-    ``text`` wins over offsets that no longer hold: a changed source is searched for it, and a passage that is gone is
-    added to ``remarks`` and left out. ``shifts``: document → what to add to offsets. Raises `ValueError` with every
-    problem.
-    """
-    found: dict[str, list[tuple[int, int]]] = {}
-    problems = []
-    for span in given if isinstance(given, list) else [given]:
-        try:
-            document, place = _read_span(span, texts, shifts)
-        except ValueError as error:
-            problems.append(f"query {query!r}: {error}")
-            continue
-        if place is None:
-            remarks.append(f"query {query!r}: {span['text']!r:.60} is not in {document!r}; this span is left out")
-        else:
-            found.setdefault(document, []).append(place)
-    if problems:
-        raise ValueError("; ".join(problems))
-    return found
-
-
-def _read_span(span: Any, texts: Mapping[str, str], shifts: Mapping[str, int]) -> tuple[str, tuple[int, int] | None]:
-    """The document of a span, and where it is; None when its text is not there any more."""
-    if not isinstance(span, dict) or not isinstance(span.get("document"), str):
-        raise ValueError(f'no span: {span!r:.80}; write {{"document": ID, "start": 0, "end": 9}} or "text"')
-    document, wanted = str(span["document"]), span.get("text")
-    start, end = (offset if type(offset := span.get(key)) is int else None for key in ("start", "end"))
-    if document not in texts:
-        raise ValueError(f"the span is of {document!r}, which is not in the corpus")
-    whole, shift = texts[document], shifts.get(document, 0)
-    if wanted is None:
-        if start is None or end is None:
-            raise ValueError(f"the span of {document!r} needs whole numbers 'start' and 'end', or 'text'")
-        if not max(0, shift) <= start + shift < end + shift <= len(whole):
-            raise ValueError(span_fault(document, start, end, len(whole) - shift))
-        return document, (start + shift, end + shift)
-    if not isinstance(wanted, str) or not wanted.strip():
-        raise ValueError(f"'text' of the span of {document!r} is empty or no text")
-    if start is None or end is None:
-        return document, find_span(whole, wanted)
-    first, last = max(0, start + shift), end + shift
-    return document, (first, last) if whole[first:last] == wanted else find_span(whole, wanted, first)
+    return f"the span {start} to {end} of {document!r} is not valid; give 0 <= start < end <= {length}"
 
 
 def _with_spans(qrels: Qrels, spans: Spans) -> Qrels:
@@ -205,78 +139,43 @@ def _with_spans(qrels: Qrels, spans: Spans) -> Qrels:
     return joined
 
 
-# Checks
-
-
 def faults(corpus: Sequence[Text], queries: Mapping[str, str], qrels: Qrels) -> list[str]:
     """What makes a test set useless, each kind once with how many and the first of them."""
     if not corpus:
         return ["the corpus is empty; give at least one document"]
     counts = Counter(document.id for document in corpus)
+    twice = [name for name, count in counts.items() if count > 1]
     relevant = {document for grades in qrels.values() for document, grade in grades.items() if grade > 0}
-    texts = [(one.id, one.id + one.whole) for one in corpus] + [(q, q + text) for q, text in queries.items()]
-    problems = [
-        *_said(
-            "[document has|documents have] an id that another one has",
-            (name for name, count in counts.items() if count > 1),
-            "give [it|each] its own",
-        ),
-        *_said(
-            "[document is|documents are] judged relevant but not in the corpus",
-            relevant - counts.keys(),
-            "add [it|them], or take out what is said of [it|them] in the qrels",
-        ),
-        *_said(
-            "[query has|queries have] judgements but no text",
-            qrels.keys() - queries.keys(),
-            "add [it|them] to the queries, or take [its|their] judgements out",
-        ),
-        *_said(
-            "[query is|queries are] empty",
-            (query for query, text in queries.items() if not text.strip()),
-            "write what is asked, or take [it|them] out",
-        ),
-        *_said(
-            "[document or query has|documents or queries have] half a surrogate pair, which no file and no model takes",
-            (name for name, text in texts if _broken(text)),
-            "decode [its|their] source with errors='replace'",
-        ),
-        *_said(
-            "[id is empty or holds|ids are empty or hold] a tab or a line end",
-            (name for name in [*counts, *queries] if not name or not {"\t", "\n", "\r"}.isdisjoint(name)),
-            "give [it another id|them other ids]",
-        ),
-        *_said(
-            "[query has|queries have] a grade that is not a whole number",
-            (query for query, grades in qrels.items() if any(type(grade) is not int for grade in grades.values())),
-            "grade with 0, 1, 2, …",
-        ),
+    blank = [query for query, text in queries.items() if not text.strip()]
+    broken = [name for name in [*counts, *queries] if not name or not {"\t", "\n", "\r"}.isdisjoint(name)]
+    fractions = [query for query, grades in qrels.items() if any(type(grade) is not int for grade in grades.values())]
+    unknown, unasked = relevant - counts.keys(), qrels.keys() - queries.keys()
+    found = [
+        *_said("[document has|documents have] an id that another one has", twice, "give [it|each] its own"),
+        *_said("[document is|documents are] judged relevant but not in the corpus", unknown, "add [it|them]"),
+        *_said("[query has|queries have] judgements but no text", unasked, "add [it|them] to the queries"),
+        *_said("[query is|queries are] empty", blank, "write what is asked, or take [it|them] out"),
+        *_said("[id is empty or holds|ids are empty or hold] a tab or a line end", broken, "rename [it|them]"),
+        *_said("[query has|queries have] a grade that is not a whole number", fractions, "grade with 0, 1, 2, …"),
     ]
     if not any(qrels.get(query) for query in queries):
-        problems.append("no query has judgements; say in the qrels which documents answer it")
-    return problems
+        found.append("no query has judgements; say in the qrels which documents answer it")
+    return found
 
 
 def cautions(corpus: Sequence[Text], queries: Mapping[str, str], qrels: Qrels) -> list[str]:
     """What a reader of the results must know, one line each."""
-    known = {document.id for document in corpus}
+    left_out = [query for query in queries if not qrels.get(query)]
+    hopeless = [query for query, grades in qrels.items() if grades and max(grades.values()) <= 0]
+    empty = [document.id for document in corpus if not document.whole]
+    missing = set().union(*qrels.values()) - {document.id for document in corpus}
     return [
         *_said(
-            "[query has no judgements: no mean counts it|queries have no judgements: no mean counts them]",
-            (query for query in queries if not qrels.get(query)),
+            "[query has no judgements: no mean counts it|queries have no judgements: no mean counts them]", left_out
         ),
-        *_said(
-            "[query has|queries have] judgements but no relevant document: everybody scores 0 on [it|them]",
-            (query for query, grades in qrels.items() if grades and max(grades.values()) <= 0),
-        ),
-        *_said(
-            "[document has|documents have] neither title nor text: [it|they] cannot be found",
-            (document.id for document in corpus if not document.whole),
-        ),
-        *_said(
-            "[document is|documents are] judged not relevant and not in the corpus",
-            set().union(*qrels.values()) - known,
-        ),
+        *_said("[query has|queries have] judgements but no relevant document: every technique scores 0", hopeless),
+        *_said("[document has|documents have] neither title nor text and cannot be found", empty),
+        *_said("[document is|documents are] judged not relevant and not in the corpus", missing),
     ]
 
 
@@ -286,11 +185,3 @@ def _said(what: str, ids: Iterable[str], remedy: str = "") -> Iterator[str]:
     if names:
         said = f"{numbered(len(names), what)}: {', '.join(map(repr, names[:NAMED]))}{rest}"
         yield f"{said}; {agreeing(len(names), remedy)}" if remedy else said
-
-
-def _broken(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return True
-    return False

@@ -19,8 +19,8 @@ from typing import Literal, NamedTuple
 from pydantic import BaseModel, Field
 
 from ragistry.errors import ModelConnectionError, ModelError, ModelNotFoundError
-from ragistry.evaluation.data.beir import lines_of
 from ragistry.evaluation.data.dataset import Dataset
+from ragistry.evaluation.data.lines import lines_of
 from ragistry.evaluation.data.testsets import Candidate, Source, near_duplicates, plain_words, stands_in
 from ragistry.protocols import Generator
 from ragistry.utils.analysis import analyse, query_terms
@@ -38,7 +38,7 @@ GIVEN_AWAY = 4
 """Words from which a query that its document contains literally is not a coincidence."""
 
 ASK = """\
-Below is a passage of a document. Write one question that somebody who has never seen the passage might ask, and that \
+Below is a passage of a document. Write one question that a person who has never seen the passage might ask, and that \
 the passage answers fully. Do not speak of "the passage", "the text" or "the document", name the thing that you ask \
 about, and use other words than the passage does where you can.
 
@@ -48,7 +48,7 @@ Passage:
 
 VERIFY = """\
 Does this passage, by itself, answer the question? If it does, quote the words of the passage that answer it, exactly \
-as they stand there.
+as they are written there.
 
 Question: {question}
 
@@ -85,13 +85,14 @@ def ask_questions(
     random.Random(seed).shuffle(chunks)
     asked = failures = 0
     for tried, (source, chunk) in enumerate(chunks[: 3 * count], 1):
-        if asked == count:
-            return
+        reason = ""
         try:
-            question = Question.model_validate_json(
-                generator.generate(ASK.format(chunk=chunk), schema=Question)
-            ).question
-            reason = _fault(question, chunk, generator)
+            raw = generator.generate(ASK.format(chunk=chunk), schema=Question)
+            question = Question.model_validate_json(raw).question.strip()
+            if _copies(question, chunk):
+                reason = "copying the chunk"
+            elif not answers(generator, question, chunk):
+                reason = "not answered by the chunk"
         except (ModelConnectionError, ModelNotFoundError):
             raise
         except (ModelError, ValueError) as error:
@@ -102,8 +103,10 @@ def ask_questions(
         if reason:
             left_out[reason] += 1
             continue
+        yield Candidate(question, "question", source)
         asked += 1
-        yield Candidate(question.strip(), "question", source)
+        if asked == count:
+            return
 
 
 def answers(generator: Generator, question: str, text: str) -> bool:
@@ -113,19 +116,10 @@ def answers(generator: Generator, question: str, text: str) -> bool:
     return verdict.answered and stands_in(verdict.quote, text)
 
 
-def _fault(question: str, chunk: str, generator: Generator) -> str:
-    if _copies(question, chunk):
-        return "copying the chunk"
-    return "" if answers(generator, question, chunk) else "not answered by the chunk"
-
-
 def _copies(question: str, chunk: str) -> bool:
     words, there = plain_words(question).split(), f" {plain_words(chunk)} "
     runs = (" ".join(words[start : start + COPIED]) for start in range(len(words) - COPIED + 1))
     return any(f" {run} " in there for run in runs)
-
-
-# Looking a test set over
 
 
 class Finding(NamedTuple):
@@ -139,17 +133,25 @@ class Finding(NamedTuple):
 def check_testset(
     dataset: Dataset, generator: Generator | None = None, elsewhere: Collection[str] = ()
 ) -> list[Finding]:
-    """Everything that is wrong with the queries, in their order.
+    """Everything that is wrong with the queries.
 
     Unanswerable is a query that no document is relevant to, whose relevant documents are empty, or, with a
-    ``generator``, that none of them answers in the generator's eyes. ``elsewhere``: queries that another split judges.
+    ``generator``, that none of them answers according to it. ``elsewhere``: queries that another split judges.
     """
-    return [
-        *_repeated(dataset),
-        *_not_judged(dataset, elsewhere),
-        *_unanswerable(dataset, generator),
-        *_given_away(dataset),
-    ]
+    found = list(_repeated(dataset))
+    for query, text in dataset.queries.items():
+        if query not in dataset.judged:
+            if query not in elsewhere:
+                message = f"{text!r} has no judgement; say in the qrels which documents answer it, or take it out"
+                found.append(Finding("not judged", (query,), message))
+            continue
+        relevant = _relevant(dataset, query)
+        if reason := _no_answer(text, relevant, generator):
+            found.append(Finding("unanswerable", (query,), f"{text!r}: {reason}"))
+        if len(analyse(text)) >= GIVEN_AWAY and any(stands_in(text, document) for document in relevant):
+            message = f"{text!r} is contained word for word in the document that it must find"
+            found.append(Finding("given away", (query,), message))
+    return found
 
 
 def remarks(dataset: Dataset) -> list[Finding]:
@@ -171,27 +173,11 @@ def judged_in_any_split(folder: str | Path) -> set[str]:
 def _repeated(dataset: Dataset) -> Iterator[Finding]:
     ids, texts = list(dataset.judged), list(dataset.judged.values())
     for first, second, shared in near_duplicates(texts):
-        pair = (ids[first], ids[second])
-        same = " ".join(analyse(texts[first])) == " ".join(analyse(texts[second]))
         says = f"{texts[first]!r} and {texts[second]!r}"
-        if same:
-            yield Finding("duplicate", pair, f"{says} ask the same")
+        if plain_words(texts[first]) == plain_words(texts[second]):
+            yield Finding("duplicate", (ids[first], ids[second]), f"{says} ask the same")
         else:
-            yield Finding("near-duplicate", pair, f"{says} share {shared:.0%} of their words")
-
-
-def _not_judged(dataset: Dataset, elsewhere: Collection[str]) -> Iterator[Finding]:
-    for query, text in dataset.queries.items():
-        if query not in dataset.judged and query not in elsewhere:
-            message = f"{text!r} has no judgement; say in the qrels which documents answer it, or take it out"
-            yield Finding("not judged", (query,), message)
-
-
-def _unanswerable(dataset: Dataset, generator: Generator | None) -> Iterator[Finding]:
-    for query, text in dataset.judged.items():
-        reason = _no_answer(text, _relevant(dataset, query), generator)
-        if reason:
-            yield Finding("unanswerable", (query,), f"{text!r}: {reason}")
+            yield Finding("near-duplicate", (ids[first], ids[second]), f"{says} share {shared:.0%} of their words")
 
 
 def _no_answer(text: str, relevant: list[str], generator: Generator | None) -> str:
@@ -199,16 +185,9 @@ def _no_answer(text: str, relevant: list[str], generator: Generator | None) -> s
         return "no document is relevant to it"
     if not any(document.strip() for document in relevant):
         return "its relevant documents are empty"
-    if generator is not None:
-        judged = any(answers(generator, text, document[:LONGEST]) for document in relevant)
-        return "" if judged else "the generator finds no answer in its relevant documents"
-    return ""
-
-
-def _given_away(dataset: Dataset) -> Iterator[Finding]:
-    for query, text in dataset.judged.items():
-        if len(analyse(text)) >= GIVEN_AWAY and any(stands_in(text, doc) for doc in _relevant(dataset, query)):
-            yield Finding("given away", (query,), f"{text!r} stands word for word in the document that it must find")
+    if generator is None or any(answers(generator, text, document[:LONGEST]) for document in relevant):
+        return ""
+    return "the generator finds no answer in its relevant documents"
 
 
 def _relevant(dataset: Dataset, query: str) -> list[str]:

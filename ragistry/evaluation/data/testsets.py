@@ -4,9 +4,9 @@ A query is what an author wrote about a source: its title, a heading, the descri
 be found too easily where the same words are indexed, so
 
 - a title or heading that becomes a query is taken out of the text that is written to the corpus;
-- a query whose words still stand there, in their order, is left out: one cannot take prose out of a text;
+- a query whose words are still there, in their order, is left out: one cannot take prose out of a text;
 - a query that fits several sources is left out: the same words as another one's, a heading that names a part of a
-  page ("Example: …", "Step 2") or has no word that is rare in the corpus, too few words that tell anything;
+  page ("Example: …", "Step 2") or has no word that is rare in the corpus, too few words with a meaning;
 - at most `PER_DOCUMENT` queries ask for one source, because they are not independent.
 
 A query that shares no word with what is left of its source stays: that is one which words alone do not find.
@@ -20,10 +20,9 @@ import random
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from math import ceil
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from ragistry.errors import DatasetError
 from ragistry.evaluation.data.dataset import Dataset, Text
@@ -82,29 +81,25 @@ class Candidate(NamedTuple):
     cuts: tuple[tuple[int, int], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class TestSet:
+class TestSet(NamedTuple):
     """A dataset all of whose queries are synthetic, and how many candidates were left out, by reason."""
 
-    __test__ = False  # no test of pytest's
-
     dataset: Dataset
-    left_out: Counter[str] = field(default_factory=Counter)
+    left_out: Counter[str]
 
 
 def known_items(sources: Iterable[Source], kinds: Sequence[Kind] = KINDS) -> Iterator[Candidate]:
     """Every query that the sources' titles, headings and descriptions give."""
     for source in sources:
-        headings = [section for section in outline(source.text).sections if section.title]
         if "description" in kinds and source.description:
             yield Candidate(_plain(source.description), "description", source.id)
+        headings = [section for section in outline(source.text).sections if section.title]
+        named = [section for section in headings if plain_words(section.title) == plain_words(source.title)]
         if "title" in kinds and source.title:
-            named = [section for section in headings if plain_words(section.title) == plain_words(source.title)]
-            cuts = tuple((section.start, section.body) for section in named)
-            yield Candidate(_plain(source.title), "title", source.id, cuts)
-        for section in headings if "heading" in kinds else ():
-            if plain_words(section.title) != plain_words(source.title):
-                yield Candidate(_plain(section.title), "heading", source.id, ((section.start, section.body),))
+            yield Candidate(_plain(source.title), "title", source.id, tuple((one.start, one.body) for one in named))
+        for one in headings if "heading" in kinds else ():
+            if one not in named:
+                yield Candidate(_plain(one.title), "heading", source.id, ((one.start, one.body),))
 
 
 def make_testset(
@@ -118,40 +113,92 @@ def make_testset(
     model: str | None = None,
     left_out: Counter[str] | None = None,
 ) -> TestSet:
-    """The candidates that hold, at most ``per_document`` for each source and ``limit`` in all, drawn at random.
+    """The candidates that can be used, at most ``per_document`` for each source and ``limit`` in all, drawn at random.
 
-    ``model``: the one that asked the questions, to be written beside them. ``left_out``: what was no use before, to be
-    counted on. Raises `DatasetError` where none holds.
+    ``model``: the one that asked the questions, to be written into the test set. ``left_out``: candidates that were
+    left out before, to be counted on. Raises `DatasetError` if no candidate can be used.
     """
     if per_document < 1:
         raise DatasetError(f"{per_document} queries per document; give 1 or more")
     left_out = Counter(left_out)
     texts = {source.id: source.text for source in sources}
-    found = _telling(candidates, texts, left_out)
-    specific = _specific(found, list(texts.values()), left_out)
-    kept = list(_of_some_text(list(_without_ambiguous(specific, left_out)), texts, left_out))
-    kept = _capped(kept, per_document, seed, left_out)
+    kept = []
+    spread = Counter(term for text in texts.values() for term in set(analyse(text)))
+    for candidate in candidates:
+        if reason := _fault(candidate, texts[candidate.source], spread, max(2, int(RARE * len(texts)))):
+            left_out[reason] += 1
+        else:
+            kept.append(candidate)
+    ambiguous = _ambiguous(kept)
+    kept = _without(kept, ambiguous, "asking for what another one asks for", left_out)
+    remaining = _cut(texts, kept)
+    empty = {at for at, one in enumerate(kept) if not remaining[one.source].strip()}
+    kept = _without(kept, empty, "of a source with nothing else in it", left_out)
+    kept = _without(kept, _surplus(kept, per_document, seed), f"over the {per_document} of one document", left_out)
     if limit is not None and len(kept) > limit:
-        left_out["over the limit"] = len(kept) - limit
-        drawn = set(random.Random(seed).sample(range(len(kept)), limit))
-        kept = [candidate for number, candidate in enumerate(kept) if number in drawn]
+        drawn = random.Random(seed).sample(range(len(kept)), limit)
+        kept = _without(kept, set(range(len(kept))).difference(drawn), "over the limit", left_out)
     if not kept:
         reasons = ", ".join(f"{count} {reason}" for reason, count in left_out.items())
-        reasons = reasons or "none of them has any of the kinds asked for"
-        remedy = "try other kinds" if model else "try other kinds or a model"
+        remedy = f"try other kinds{'' if model else ' or a model'}"
         raise DatasetError(
-            f"no query can be made from {numbered(len(sources), '[source|sources]')}: {reasons}; {remedy}"
+            f"no query can be made from {numbered(len(sources), '[source|sources]')}: "
+            f"{reasons or 'none of them has any of the kinds asked for'}; {remedy}"
         )
-    corpus = [Text(source, "", text) for source, text in _cut(texts, kept).items()]
     ids = {f"{candidate.kind[0]}{number}": candidate for number, candidate in enumerate(kept, 1)}
     dataset = Dataset(
         name,
-        corpus,
+        [Text(source, "", text) for source, text in _cut(texts, kept).items()],
         {query: candidate.text for query, candidate in ids.items()},
         {query: {candidate.source: 1} for query, candidate in ids.items()},
-        synthetic={query: _origin(candidate, seed, model) for query, candidate in ids.items()},
+        synthetic={
+            query: {"kind": one.kind, "seed": seed} | ({"model": model} if model and one.kind == "question" else {})
+            for query, one in ids.items()
+        },
     )
     return TestSet(dataset, left_out)
+
+
+def _fault(candidate: Candidate, text: str, spread: Mapping[str, int], most: int) -> str:
+    """Why a query cannot be used; empty if it can. ``spread``: term → sources, of which ``most`` are still few."""
+    terms = query_terms(candidate.text)
+    if len(terms) < TELLING[candidate.kind]:
+        return "with too few telling words"
+    if stands_in(candidate.text, without(text, candidate.cuts)):
+        return "standing word for word in the text to be found"
+    common = _STRUCTURE.match(candidate.text) or all(spread[term] > most for term in terms)
+    return "taken from headings of many a page" if candidate.kind == "heading" and common else ""
+
+
+def _ambiguous(candidates: Sequence[Candidate]) -> set[int]:
+    """Of near-duplicates that ask for one source all but the first, of those that ask for several all."""
+    found: set[int] = set()
+    for first, second, _ in near_duplicates([candidate.text for candidate in candidates]):
+        found |= {second} if candidates[first].source == candidates[second].source else {first, second}
+    return found
+
+
+def _surplus(candidates: Sequence[Candidate], most: int, seed: int) -> set[int]:
+    """What is over ``most`` of a source: one of each kind is kept first, drawn among those of a kind."""
+    by_source: defaultdict[str, list[int]] = defaultdict(list)
+    for at, candidate in enumerate(candidates):
+        by_source[candidate.source].append(at)
+    found: set[int] = set()
+    for source, places in by_source.items():
+        random.Random(f"{seed}/{source}").shuffle(places)
+        of_kind: Counter[str] = Counter()
+        turns = {}
+        for at in places:
+            of_kind[candidates[at].kind] += 1
+            turns[at] = of_kind[candidates[at].kind]
+        found.update(sorted(places, key=turns.__getitem__)[most:])
+    return found
+
+
+def _without(kept: list[Candidate], dropped: set[int], reason: str, left_out: Counter[str]) -> list[Candidate]:
+    if dropped:
+        left_out[reason] = len(dropped)
+    return [candidate for at, candidate in enumerate(kept) if at not in dropped]
 
 
 def without(text: str, cuts: Iterable[tuple[int, int]]) -> str:
@@ -159,31 +206,6 @@ def without(text: str, cuts: Iterable[tuple[int, int]]) -> str:
     for start, end in sorted(cuts, reverse=True):
         text = text[:start] + text[end:]
     return text
-
-
-def _capped(kept: Sequence[Candidate], most: int, seed: int, left_out: Counter[str]) -> list[Candidate]:
-    """At most so many of each source: one of each kind first, drawn among those of a kind."""
-    by_source: defaultdict[str, list[int]] = defaultdict(list)
-    for number, candidate in enumerate(kept):
-        by_source[candidate.source].append(number)
-    chosen: set[int] = set()
-    for source, numbers in by_source.items():
-        random.Random(f"{seed}/{source}").shuffle(numbers)
-        of_kind: Counter[str] = Counter()
-        turns = {}
-        for number in numbers:
-            of_kind[kept[number].kind] += 1
-            turns[number] = of_kind[kept[number].kind]
-        chosen.update(sorted(numbers, key=turns.__getitem__)[:most])
-    if len(chosen) < len(kept):
-        left_out[f"over the {most} of one document"] = len(kept) - len(chosen)
-    return [candidate for number, candidate in enumerate(kept) if number in chosen]
-
-
-def _origin(candidate: Candidate, seed: int, model: str | None) -> dict[str, Any]:
-    """How a query was made."""
-    asked = {"model": model} if model and candidate.kind == "question" else {}
-    return {"kind": candidate.kind, "seed": seed, **asked}
 
 
 def _cut(texts: Mapping[str, str], candidates: Iterable[Candidate]) -> dict[str, str]:
@@ -194,60 +216,9 @@ def _cut(texts: Mapping[str, str], candidates: Iterable[Candidate]) -> dict[str,
     return {source: without(text, cuts[source]) for source, text in texts.items()}
 
 
-def _telling(candidates: Iterable[Candidate], texts: Mapping[str, str], left_out: Counter[str]) -> Iterator[Candidate]:
-    for candidate in candidates:
-        if len(query_terms(candidate.text)) < TELLING[candidate.kind]:
-            left_out["with too few telling words"] += 1
-        elif stands_in(candidate.text, without(texts[candidate.source], candidate.cuts)):
-            left_out["standing word for word in the text to be found"] += 1
-        else:
-            yield candidate
-
-
-def _specific(candidates: Iterable[Candidate], texts: Sequence[str], left_out: Counter[str]) -> Iterator[Candidate]:
-    """Descriptions, titles and questions, and the headings that say which source they are of."""
-    spread = Counter(term for text in texts for term in set(analyse(text)))
-    most = max(2, int(RARE * len(texts)))
-    for candidate in candidates:
-        rare = any(spread[term] <= most for term in query_terms(candidate.text))
-        if candidate.kind == "heading" and (not rare or _STRUCTURE.match(candidate.text)):
-            left_out["taken from headings of many a page"] += 1
-        else:
-            yield candidate
-
-
-def _without_ambiguous(candidates: Iterable[Candidate], left_out: Counter[str]) -> Iterator[Candidate]:
-    """Of near-duplicates that ask for one source the first is kept, of those that ask for several none."""
-    listed = list(candidates)
-    dropped: set[int] = set()
-    for first, second, _ in near_duplicates([candidate.text for candidate in listed]):
-        if listed[first].source == listed[second].source:
-            dropped.add(second)
-        else:
-            dropped |= {first, second}
-    if dropped:
-        left_out["asking for what another one asks for"] = len(dropped)
-    yield from (candidate for number, candidate in enumerate(listed) if number not in dropped)
-
-
-def _of_some_text(
-    candidates: Sequence[Candidate], texts: Mapping[str, str], left_out: Counter[str]
-) -> Iterator[Candidate]:
-    """Those whose source has any text left when all that gives any query away is taken out."""
-    remaining = _cut(texts, candidates)
-    for candidate in candidates:
-        if remaining[candidate.source].strip():
-            yield candidate
-        else:
-            left_out["of a source with nothing else in it"] += 1
-
-
 def _plain(text: str) -> str:
     """The words without Markdown's marks."""
     return " ".join(_MARKUP.sub("", _LINK.sub(r"\1", text)).split())
-
-
-# The sources
 
 
 def library_sources(workspace: Workspace, collection: str | None = None) -> list[Source]:
@@ -271,9 +242,6 @@ def folder_sources(folder: str | Path) -> list[Source]:
         if chunks:
             found.append(Source(file.source_file, title, description, extracted.text, chunks))
     return found
-
-
-# Queries that are alike
 
 
 def near_duplicates(texts: Sequence[str], threshold: float = NEAR) -> Iterator[tuple[int, int, float]]:

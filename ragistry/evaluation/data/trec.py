@@ -19,16 +19,14 @@ from typing import Any
 from urllib.parse import quote, unquote
 
 from ragistry.errors import DatasetError, EvaluationError
-from ragistry.evaluation.data.beir import lines_of, whole_grade, write_lines
 from ragistry.evaluation.data.dataset import Dataset, Qrels, Run, Text, raise_together
-from ragistry.utils.wording import numbered
+from ragistry.evaluation.data.lines import fields_of, judge, lines_of, write_lines
 
 _TOPIC = re.compile(r"<top>(.*?)</top>", re.DOTALL)
 _NUMBER = re.compile(r"<num>\s*(?:Number:)?\s*([^\s<]+)")
 _TITLE = re.compile(r"<title>\s*(?:Topic:)?\s*(.*?)\s*(?=</?[a-zA-Z]+>|\Z)", re.DOTALL)
 _REST = "|".join(quote(each)[1:] for each in "%" + "".join(filter(str.isspace, map(chr, range(0x3001)))))
 """What follows the first % of the code of a % or of white space, the last of which in Unicode is U+3000."""
-_TAG = "ragistry"
 LONGEST = 120
 """Bytes of the name of a file, of the 255 that systems allow."""
 
@@ -38,18 +36,23 @@ def read_topics(path: str | Path) -> dict[str, str]:
 
     Raises `DatasetError` with every problem.
     """
-    lines = list(lines_of(Path(path)))
-    text = "\n".join(line for _, line in lines)
-    if "<top>" in text:
-        found = [(_NUMBER.search(block), _TITLE.search(block)) for block in _TOPIC.findall(text)]
-        pairs = [(number[1], " ".join(title[1].split())) for number, title in found if number and title]
-        lacking = len(found) - len(pairs)
-        problems = [numbered(lacking, "[topic has|topics have] no <num> or no <title>")] if lacking else []
-    else:
-        pairs = [(query, topic.strip()) for query, tab, topic in (line.partition("\t") for _, line in lines) if tab]
-        problems = [f"{place}: no tab between id and text: {line!r:.80}" for place, line in lines if "\t" not in line]
-    repeated = sorted(query for query, count in Counter(query for query, _ in pairs).items() if count > 1)
-    problems += [f"the id {query!r} comes twice; give each query its own" for query in repeated]
+    lines, problems = list(lines_of(Path(path))), list[str]()
+    pairs: list[tuple[str, str]] = []
+    blocks = _TOPIC.findall("\n".join(line for _, line in lines))
+    for block in blocks:
+        number, title = _NUMBER.search(block), _TITLE.search(block)
+        if number and title:
+            pairs.append((number[1], " ".join(title[1].split())))
+        else:
+            problems.append(f"no <num> or no <title>: {block.strip()!r:.80}")
+    for place, line in lines if not blocks else ():
+        query, tab, topic = line.partition("\t")
+        if tab:
+            pairs.append((query, topic.strip()))
+        else:
+            problems.append(f"{place}: no tab between id and text: {line!r:.80}")
+    twice = [query for query, count in Counter(query for query, _ in pairs).items() if count > 1]
+    problems += [f"the id {query!r} comes twice; give each query its own" for query in twice]
     raise_together(str(path), problems)
     return dict(pairs)
 
@@ -64,12 +67,7 @@ def read_qrels(path: str | Path) -> Qrels:
     qrels: Qrels = {}
 
     def take(query: str, _: str, document: str, grade: str) -> None:
-        whole = whole_grade(grade)
-        if whole is None:
-            raise ValueError(f"the grade {grade!r} is not a whole number")
-        before = qrels.setdefault(query, {}).setdefault(document, whole)
-        if before != whole:
-            raise ValueError(f"{document!r} has grade {before} too; keep one")
+        judge(qrels, query, document, grade)
 
     _read(path, take, "query 0 document grade")
     return qrels
@@ -104,8 +102,8 @@ def read_run(path: str | Path) -> Run:
     }
 
 
-def write_run(run: Mapping[str, Sequence[tuple[str, float]]], path: str | Path, tag: str = _TAG) -> None:
-    """Write rankings as they stand, with scores that make trec_eval see the same order (`decreasing`)."""
+def write_run(run: Mapping[str, Sequence[tuple[str, float]]], path: str | Path, tag: str = "ragistry") -> None:
+    """Write rankings in their order, with scores that make trec_eval see the same order (`decreasing`)."""
     rows = (
         f"{_escaped(query)} Q0 {_escaped(document)} {rank} {score:.9g} {_escaped(tag)}"
         for query, hits in run.items()
@@ -144,15 +142,9 @@ def decreasing(hits: Sequence[tuple[str, float]]) -> list[tuple[str, float]]:
 
 
 def _read(path: str | Path, take: Callable[..., None], shape: str) -> None:
-    """Hand the fields of each line on, and raise all that is wrong together."""
-    problems = []
-    for place, line in lines_of(Path(path)):
-        try:
-            take(*map(_plain, re.split("[ \t]+", line.strip(" \t"))))
-        except TypeError:
-            problems.append(f"{place}: {line!r:.80} is not {shape!r}")
-        except ValueError as error:
-            problems.append(f"{place}: {line!r:.80}: {error}")
+    """Give the fields of each line to ``take``, and raise all that is wrong together."""
+    problems: list[str] = []
+    fields_of(Path(path), take, shape, lambda line: map(_plain, re.split("[ \t]+", line.strip(" \t"))), problems)
     raise_together(str(path), problems)
 
 
@@ -179,16 +171,13 @@ def read_ir_datasets(name: str) -> Dataset:
         source: Any = ir_datasets.load(name)
     except KeyError as error:
         raise DatasetError(f"ir_datasets has no {name!r}; https://ir-datasets.com lists what it has") from error
-    lacking = [kind for kind in ("docs", "queries", "qrels") if not getattr(source, f"has_{kind}")()]
-    if lacking:
+    missing = [kind for kind in ("docs", "queries", "qrels") if not getattr(source, f"has_{kind}")()]
+    if missing:
         raise DatasetError(
-            f"{name!r} of ir_datasets has no {', '.join(lacking)}; name a part that has, such as a split"
+            f"{name!r} of ir_datasets has no {', '.join(missing)}; name a part that has, such as a split"
         )
-    qrels: Qrels = {}
-    for judgement in source.qrels_iter():
-        qrels.setdefault(judgement.query_id, {})[judgement.doc_id] = int(judgement.relevance)
     queries = {query.query_id: query.default_text() for query in source.queries_iter()}
-    return Dataset(name, [_text(document) for document in source.docs_iter()], queries, qrels)
+    return Dataset(name, [_text(document) for document in source.docs_iter()], queries, source.qrels_dict())
 
 
 def _text(document: Any) -> Text:

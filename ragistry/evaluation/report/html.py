@@ -1,47 +1,102 @@
-"""A comparison as one page that needs nothing else: no script, no network, light and dark, fit to print."""
+"""A comparison as one page that needs nothing else: no script, no network, light and dark, fit to print.
+
+The template draws the plots as SVG in per cent of their width and height; `Scale` tells it where a value lies.
+"""
 
 from __future__ import annotations
 
 import json
-from functools import lru_cache
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from ragistry.evaluation.diagnosis import Lost
-from ragistry.evaluation.report import charts
-from ragistry.evaluation.report.charts import Chart, Point, Spread
-from ragistry.evaluation.report.content import report
-from ragistry.evaluation.report.tables import PAIRS_EXPLAINED, pair_name, signed
-from ragistry.evaluation.result import Comparison, Pair
+from ragistry.evaluation.report.content import about, failures, origin, verdicts
+from ragistry.evaluation.report.tables import MINUS, PAIRS_EXPLAINED, Interval, Table, signed, tables
+from ragistry.evaluation.result import Comparison
 
 HERE = Path(__file__).parent
-FATES = (2, 1, 5, 4)
-"""Colours of what became of relevant documents, from good to bad."""
-SMALL = 0.01
-"""Stages below this share of the slowest technique's time are summed up."""
-PAIRS_DRAWN = 30
-"""Of more pairs, only those with the baseline or the best technique are drawn."""
+MARKS = 5
+"""About how many marks an axis has."""
 QUERIES_DRAWN = 12
 """Pairs whose single queries are drawn."""
+SHORTEST = 0.001
+"""Milliseconds: a logarithmic axis has no 0."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """Maps ``low`` to ``high`` onto ``start`` to ``stop`` per cent, by logarithm if ``log``."""
+
+    low: float
+    high: float
+    start: float = 0.0
+    stop: float = 100.0
+    log: bool = False
+
+    def __call__(self, value: float) -> str:
+        """The position of a value, with two decimals: equal figures give equal bytes."""
+        low, high, value = (math.log10(v) if self.log else v for v in (self.low, self.high, value))
+        return f"{self.start + (value - low) / (high - low) * (self.stop - self.start):.2f}%"
+
+    def marks(self) -> list[float]:
+        """Round numbers between low and high: 1, 2 or 5 times a power of ten apart (log: these numbers themselves)."""
+        if self.log:
+            powers = range(math.floor(math.log10(self.low)), math.ceil(math.log10(self.high)) + 1)
+            numbers = [round(factor * 10.0**power, 10) for power in powers for factor in (1, 2, 5)]
+            return [number for number in numbers if self.low <= number <= self.high]
+        rough = (self.high - self.low) / MARKS
+        power = 10.0 ** math.floor(math.log10(rough))
+        step = next(power * factor for factor in (1, 2, 5, 10) if power * factor >= rough)
+        return [round(n * step, 10) for n in range(math.ceil(self.low / step), math.floor(self.high / step) + 1)]
 
 
 def page(comparison: Comparison) -> str:
     """The report as HTML."""
+    results = [comparison.techniques[name] for name in comparison.by_quality]
+    means = [result.measures[comparison.measure] for result in results]
+    times = [max(time, SHORTEST) for result in results for time in (result.cpu_ms.p50, result.cpu_ms.p95)]
+    drawn = []
+    for pair in comparison.main_pairs[:QUERIES_DRAWN]:
+        one, other = (comparison.techniques[name].per_query[pair.measure] for name in (pair.a, pair.b))
+        values = [(query, one[query] - other[query]) for query in one]
+        drawn.append((pair, sorted(values, key=lambda item: (-item[1], item[0]))))
     return _environment().get_template("report.html").render(
-        report=report(comparison),
+        comparison=comparison,
+        tables=tables(comparison),
+        about=about(comparison),
+        verdicts=verdicts(comparison),
+        failures=failures(comparison),
+        origin=origin(comparison),
         style=Markup((HERE / "report.css").read_text(encoding="utf-8")),
-        charts=_charts(comparison) if comparison.techniques else {},
-        measure=comparison.measure,
-        baseline=comparison.baseline,
-        hidden=len(comparison.main_pairs) - len(_drawn(comparison, comparison.measure)),
-        hidden_queries=max(0, len(comparison.main_pairs) - QUERIES_DRAWN),
+        time=Scale(min(times) / 1.6, max(times) * 1.6, 8, 70, log=True) if times else None,
+        mean=scale((end for one in means for end in (one.low, one.high)), 90, 4) if means else None,
+        drawn=drawn,
+        limit=max((abs(value) for _, values in drawn for _, value in values), default=0.0) or 1.0,
         diagnosis=comparison.diagnosis[:PAIRS_EXPLAINED],
-        lost=_lost(comparison),
-        narrow=charts.NARROW,
     )  # fmt: skip
+
+
+def scale(values: Iterable[float], start: float = 0, stop: float = 100) -> Scale:
+    """A scale over the values with a margin."""
+    found = [*values]
+    room = (max(found) - min(found)) * 0.06 or 0.05
+    return Scale(min(found) - room, max(found) + room, start, stop)
+
+
+def scales(table: Table) -> list[Scale | None]:
+    """Of each column that has intervals, a scale over those of rows that are not faint; with 0 for differences."""
+    found: list[Scale | None] = []
+    for column in range(len(table.columns)):
+        cells = [row[column] for place, row in enumerate(table.rows) if place not in table.faint]
+        intervals = [cell for cell in cells if isinstance(cell, Interval)]
+        ends = [end for one in intervals for end in (one.low, one.high, 0.0 if one.form[0] == "+" else one.value)]
+        found.append(scale(ends) if ends else None)
+    return found
 
 
 @lru_cache
@@ -53,101 +108,10 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         undefined=StrictUndefined,
     )
-    made.filters |= {"signed": signed, "json": lambda value: json.dumps(value, ensure_ascii=False)}
+    made.filters |= {
+        "json": partial(json.dumps, ensure_ascii=False),
+        "mark": lambda value: f"{value:.10g}".replace("-", MINUS),
+        "scales": scales,
+        "signed": signed,
+    }
     return made
-
-
-def _charts(comparison: Comparison) -> dict[str, Any]:
-    colours = {name: number for number, name in enumerate(comparison.techniques)}
-    return {
-        "quality": {measure: _quality(comparison, measure, colours) for measure in comparison.measures},
-        "differences": {measure: _differences(comparison, measure, colours) for measure in comparison.measures},
-        "queries": _queries(comparison, colours),
-        "time": _time(comparison, colours),
-        "stages": _stages(comparison),
-        "relevant": _relevant(comparison),
-    }
-
-
-def _quality(comparison: Comparison, measure: str, colours: dict[str, int]) -> Chart:
-    rows = []
-    for name in comparison.by_quality:
-        one = comparison.techniques[name].measures[measure]
-        rows.append(Spread(name, one.mean, one.low, one.high, colours[name]))
-    return charts.spreads(rows, measure)
-
-
-def _differences(comparison: Comparison, measure: str, colours: dict[str, int]) -> Chart | None:
-    rows = [
-        Spread(pair_name(comparison, pair), pair.difference, pair.low, pair.high, colours[pair.a], pair.significant)
-        for pair in _drawn(comparison, measure)
-    ]
-    return charts.spreads(rows, f"Difference in {measure}", zero=True) if rows else None
-
-
-def _drawn(comparison: Comparison, measure: str) -> list[Pair]:
-    pairs = [pair for pair in comparison.pairs if pair.measure == measure]
-    best = comparison.baseline or next(iter(comparison.by_quality), "")
-    return pairs if len(pairs) <= PAIRS_DRAWN else [pair for pair in pairs if best in (pair.a, pair.b)]
-
-
-def _queries(comparison: Comparison, colours: dict[str, int]) -> list[Chart]:
-    """Query by query, all charts on one scale."""
-    found = []
-    for pair in _drawn(comparison, comparison.measure)[:QUERIES_DRAWN]:
-        left, right = (comparison.techniques[name].per_query[comparison.measure] for name in (pair.a, pair.b))
-        found.append((pair, [(query, left[query] - right[query]) for query in left]))
-    limit = max((abs(value) for _, values in found for _, value in values), default=0.0) or 1.0
-    return [
-        charts.query_differences(values, pair.a, pair.b, (colours[pair.a], colours[pair.b]), limit)
-        for pair, values in found
-    ]
-
-
-def _time(comparison: Comparison, colours: dict[str, int]) -> Chart:
-    points = []
-    for name in comparison.by_quality:
-        result = comparison.techniques[name]
-        quality, time = result.measures[comparison.measure], result.cpu_ms
-        points.append(Point(name, time.p50, time.p95, quality.mean, quality.low, quality.high, colours[name]))
-    return charts.quality_and_time(points, comparison.measure, "CPU milliseconds")
-
-
-def _stages(comparison: Comparison) -> Chart:
-    """Milliseconds of each stage; small ones are summed.
-
-    A stage of a technique inside another one has the same name, and so the same colour, in both: ``naive > embed``.
-    """
-    measured = {name: comparison.techniques[name].stages for name in comparison.by_quality}
-    inside = {stage for stages in measured.values() for stage in stages}
-    found = {
-        name: {whole if (whole := f"{name} > {stage}") in inside else stage: ms for stage, ms in stages.items()}
-        for name, stages in measured.items()
-    }
-    least = SMALL * max(sum(stages.values()) for stages in found.values())
-    stages = list(dict.fromkeys(stage for own in found.values() for stage, ms in own.items() if ms >= least))
-    rows = []
-    for name, own in found.items():
-        times = [own.get(stage, 0.0) for stage in stages]
-        rows.append((name, [*times, sum(own.values()) - sum(times)]))
-    return charts.bars(rows, [*stages, "the rest"], "Time by stage", "ms")
-
-
-def _relevant(comparison: Comparison) -> Chart:
-    rows, parts = [], ["shown", "ranked lower", "not retrieved", "routed away"]
-    for name in comparison.by_quality:
-        found = comparison.techniques[name].found
-        rows.append((name, [float(n) for n in (found.shown, found.low, found.never, found.routed_away)]))
-    title = "What became of the relevant documents"
-    return charts.bars(rows, parts, title, "[document|documents]", colours=FATES)
-
-
-def _lost(comparison: Comparison) -> list[tuple[str, list[Lost]]]:
-    """Relevant documents that were not shown: a summary and some examples each."""
-    said = {"low": "ranked too low", "never": "not retrieved", "routed_away": "routed away"}
-    return [
-        (f"{name}: {getattr(result.found, fate):,} {what}; examples", examples)
-        for name, result in comparison.techniques.items()
-        for fate, what in said.items()
-        if (examples := result.found.examples.get(fate, []))
-    ]

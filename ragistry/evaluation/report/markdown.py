@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ragistry.evaluation.report.content import report
-from ragistry.evaluation.report.tables import Table
+from ragistry.evaluation.report.content import about, failures, origin, verdicts
+from ragistry.evaluation.report.tables import Table, tables
 from ragistry.evaluation.result import Comparison
 
 _MARKS = str.maketrans({mark: f"\\{mark}" for mark in "\\|`*_[]<>#"} | {"\n": " ", "\r": " "})
@@ -13,20 +13,15 @@ _MARKS = str.maketrans({mark: f"\\{mark}" for mark in "\\|`*_[]<>#"} | {"\n": " 
 
 def markdown(comparison: Comparison) -> str:
     """The report as Markdown, with the queries that differ most but without their rankings."""
-    said = report(comparison)
-    lines = [f"# {_plain(said.title)}", "", f"**{_plain(said.conclusion)}**"]
-    for title, items in (("", said.verdicts), ("Before you rely on it", said.warnings)):
-        lines += _listed(title, items)
-    lines += _listed("Could not be compared", said.failures)
-    lines += ["", f"{_plain(said.about)}."]
-    for table in said.tables.values():
-        lines += ["", f"## {_plain(table.title)}", "", *_table(table)]
-        if table.note:
-            lines += ["", _plain(table.note)]
-    lines += _listed("How the synthetic queries were made", said.synthetic)
-    lines += _listed("Notes on the test set", said.problems)
-    lines += ["", "## Where these figures come from", ""]
-    lines += [f"- {name}: {_plain(text)}" for name, text in said.origin.items()]
+    lines = [f"# Retrieval on {_plain(comparison.name)}", "", f"**{_plain(comparison.conclusion())}**"]
+    lines += _listed("", verdicts(comparison))
+    lines += _listed("Before you rely on it", comparison.warnings)
+    lines += _listed("Could not be compared", failures(comparison))
+    lines += ["", f"{_plain(about(comparison))}."]
+    for table in tables(comparison).values():
+        lines += ["", f"## {_plain(table.title)}", "", *_table(table), "", _plain(table.note)]
+    lines += _listed("Notes", [*comparison.notes, *(f"Test set: {problem}" for problem in comparison.problems)])
+    lines += _listed("Where these figures come from", [f"{name}: {text}" for name, text in origin(comparison).items()])
     return "\n".join(lines) + "\n"
 
 
@@ -36,16 +31,11 @@ def _listed(title: str, items: Iterable[str]) -> list[str]:
 
 
 def _table(table: Table) -> list[str]:
-    rule = ["--:" if kind == "number" else ":--" for _, kind in table.columns]
-    heads = [_plain(heading) for heading, _ in table.columns]
-    rows = [
-        [
-            f"**{cell.strip()}**" if number in table.strong and cell.strip() else cell.strip()
-            for cell in map(_plain, row)
-        ]
-        for number, row in enumerate(table.rows)
-    ]
-    return [f"| {' | '.join(cells)} |" for cells in (heads, rule, *rows)]
+    rows = [[_plain(str(cell)).strip() for cell in row] for row in table.rows]
+    for place in table.strong:
+        rows[place] = [f"**{cell}**" if cell else "" for cell in rows[place]]
+    rule = ["--:" if kind == "number" else ":--" for kind in table.kinds]
+    return [f"| {' | '.join(cells)} |" for cells in (map(_plain, table.columns), rule, *rows)]
 
 
 def _plain(text: str) -> str:

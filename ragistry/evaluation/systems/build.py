@@ -4,54 +4,49 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import replace
 from pathlib import Path
-from shutil import rmtree
-from tempfile import mkdtemp
-from typing import Any
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
 
-from ragistry.config.yaml_file import YamlFile
 from ragistry.errors import ConfigError, EvaluationError
 from ragistry.evaluation.data.dataset import Dataset
-from ragistry.evaluation.systems.entries import Variant, builds_on, checked_entries, resolved, wanted_by
+from ragistry.evaluation.systems.entries import (
+    Variant,
+    Want,
+    all_entries,
+    checked_entries,
+    model_in,
+    resolved,
+    wants,
+)
 from ragistry.evaluation.systems.index import FOLDER, Chunking, Corpus, DatasetIndex, library_index, open_index
-from ragistry.evaluation.systems.programs import attempted, described, is_ready, made_of, program_wants, ready_system
-from ragistry.evaluation.systems.record import recording, replaying
-from ragistry.evaluation.systems.systems import MODELS, System
+from ragistry.evaluation.systems.masking import MaskedLibrary
+from ragistry.evaluation.systems.record import KINDS, recording, replaying
+from ragistry.evaluation.systems.systems import (
+    System,
+    is_ready,
+    parameters_of,
+    ready_system,
+    registered,
+)
 from ragistry.evaluation.systems.vectors import KeptVectors, kept
-from ragistry.protocols import Technique
-from ragistry.techniques.check import Checked
-from ragistry.techniques.registered import RegisteredTechnique
+from ragistry.techniques.classes import MODELS, complaints, resources_for, wanted_resources
 from ragistry.techniques.registry import TechniqueRegistry
-from ragistry.techniques.shape import wanted_resources
 from ragistry.types import Progress
+from ragistry.utils.detection import detect_language
+from ragistry.utils.languages import AUTO, analysis_language
 from ragistry.workspace import Workspace, open_workspace
 
+EMBEDDER: Want = ("embedder", None)
 
-@dataclass(frozen=True, slots=True)
-class Places:
-    """Where things outlive a comparison.
 
-    ``cache``: the folder of vectors and indexes, None: in the workspace's data. ``record``: a file that models'
-    answers are recorded to. ``replay``: one that they are taken from, no model asked. With either of the two every
-    answer is needed anew, so ``cache`` is not used.
-    """
+class Built(NamedTuple):
+    """What is compared, in order; what could not be made, with the reason; the embedder, None where nothing embeds."""
 
-    cache: Path | None = None
-    record: Path | None = None
-    replay: Path | None = None
-
-    def __post_init__(self) -> None:
-        if self.record is not None and self.replay is not None:
-            raise EvaluationError("record and replay are both given; record first, then replay")
-
-    def folder(self, stack: ExitStack, workspace: Workspace) -> Path:
-        if self.record is None and self.replay is None:
-            return self.cache or workspace.path_of(workspace.settings.data_dir) / FOLDER
-        folder = Path(mkdtemp(prefix="ragistry-"))
-        stack.callback(rmtree, folder, ignore_errors=True)
-        return folder
+    systems: list[System]
+    errors: dict[str, Exception]
+    embedder: KeptVectors | None
 
 
 def build_systems(
@@ -60,143 +55,186 @@ def build_systems(
     given: Mapping[str, Any],
     dataset: Dataset,
     workspace: Workspace | str | Path | None,
-    places: Places,
-    progress: Progress | None,
-) -> tuple[list[System], KeptVectors | None]:
-    """Everything that is compared, in order, and the vectors that they share; None where nothing embeds.
+    *,
+    cache: Path | None = None,
+    record: Path | None = None,
+    replay: Path | None = None,
+    progress: Progress | None = None,
+) -> Built:
+    """Make everything that is compared. ``given``: technique → what a program gave, None: the one of techniques.yaml.
 
-    ``given``: technique → object, class, function, or None for the one of techniques.yaml. What has to be closed is
-    left to ``stack``.
+    ``cache``, ``record``, ``replay`` as in `compare`. What has to be closed is left to ``stack``.
     """
-    if dataset.library is None and any(variant.chunking.library for variant in variants):
-        raise EvaluationError(
-            f"chunk size 'library' searches the workspace's own library, and the test set {dataset.name!r} is another; "
-            "give --queries FILE (in Python, read_library), or a chunk size such as 'document' or 500"
-        )
-    if all(is_ready(given[variant.technique]) for variant in variants):
-        return [ready_system(variant.name, given[variant.technique]) for variant in variants], None
-    opened = workspace if isinstance(workspace, Workspace) else stack.enter_context(open_workspace(workspace or "."))
-    entries = checked_entries(opened, [variant for variant in variants if given[variant.technique] is None])
-    variants = [replace(one, chunking=_settled(one.chunking, opened)) for one in variants]
-    builder = _Builder(given, *entries, dataset)
-    wanted = set().union(*(builder.wanted(variant) for variant in variants))
-    fitted = any(variant.chunking.fit for variant in variants)
-    models = _models(opened, places, wanted | ({"embedder"} if fitted else set()))
-    folder, vectors = places.folder(stack, opened), None
-    if "embedder" in wanted:
-        vectors = kept(models["embedder"], folder / "vectors.db")
-        stack.callback(vectors.close)
-        models = models | {"embedder": vectors}
-    found: dict[str, System] = {}
-    for chunking in dict.fromkeys(variant.chunking for variant in variants):
-        same = [variant for variant in variants if variant.chunking == chunking]
-        resources, index = dict(models), None
-        searching = set().union(*(builder.wanted(variant) for variant in same))
-        if chunking.library:
-            if dataset.library != (home := str(opened.root.resolve())):
-                raise EvaluationError(
-                    f"the test set is of the library in {dataset.library!r}, and the workspace is {home!r}; open that "
-                    "one"
-                )
-            index = library_index(dataset, opened)
-            resources["library"] = opened.library
-        elif "store" in searching:
-            counter = models["embedder"] if chunking.fit else None
-            of_index = vectors if "embedder" in searching else None
-            corpus = Corpus(dataset, chunking, of_index, counter, opened.settings.language)
-            index, store = open_index(corpus, folder, progress)
-            stack.callback(store.close)
-        if index is not None:
-            resources["store"] = index.store
-        found |= {one.name: one for one in builder.over(index, same, resources)}
-    return [found[variant.name] for variant in variants], vectors
-
-
-@dataclass(frozen=True, slots=True)
-class _Builder:
-    """Makes the techniques of variants; ``file`` and ``checked`` are techniques.yaml as a grid changes it."""
-
-    given: Mapping[str, Any]
-    file: YamlFile
-    checked: Checked
-    dataset: Dataset
-
-    def wanted(self, variant: Variant) -> set[str]:
-        """The resources that a variant asks for."""
-        given = self.given[variant.technique]
-        if given is None:
-            registry = TechniqueRegistry(self.file, self.checked, {})
-            refused = not variant.chunking.library and _router_in(registry, variant.entry)
-            return set() if refused else wanted_by(registry, variant.entry)
-        return set() if is_ready(given) else program_wants(given)
-
-    def over(
-        self, index: DatasetIndex | None, variants: Sequence[Variant], resources: Mapping[str, Any]
-    ) -> list[System]:
-        """Every variant over an index."""
-        registry = TechniqueRegistry(self.file, self.checked, resources)
-        registry.searches_words = index is not None and "text" in index.store.abilities
-        found = []
-        for variant in variants:
-            given, not_resumed = self.given[variant.technique], ""
-            if is_ready(given):
-                found.append(ready_system(variant.name, given))
-                continue
-            if given is None:
-                made = attempted(partial(_entry, registry, variant.entry, resources))
-                configuration = resolved(registry, variant.entry, resources)
+    _check(variants, given, dataset)
+    built = Built([], {}, None)
+    if not all(is_ready(given[one.technique]) for one in variants):
+        if not isinstance(workspace, Workspace):
+            workspace = stack.enter_context(open_workspace(workspace or "."))
+        variants = [replace(one, chunking=_settled(one.chunking, workspace)) for one in variants]
+        made = [one for one in variants if not is_ready(given[one.technique])]
+        entries = checked_entries(workspace, made, given)
+        wanted = {one.name: _wanted(TechniqueRegistry(*entries, {}), one, given[one.technique]) for one in made}
+        fitted = {EMBEDDER} if any(one.chunking.fit for one in made) else set()
+        models = _models(workspace, fitted.union(*wanted.values()), record, replay)
+        folder = cache or workspace.path_of(workspace.settings.data_dir) / FOLDER
+        if record is not None or replay is not None:  # every answer is needed anew
+            folder = Path(stack.enter_context(TemporaryDirectory(prefix="ragistry-", ignore_cleanup_errors=True)))
+        elif "embedder" in models:
+            models["embedder"] = kept(models["embedder"], folder / "vectors.db")
+        built = built._replace(embedder=models.get("embedder"))
+        over = {}
+        for chunking in dict.fromkeys(one.chunking for one in made):
+            asked = set[Want]().union(*(wanted[one.name] for one in made if one.chunking == chunking))
+            index, resources = _resources(stack, workspace, dataset, chunking, models, asked, folder, progress)
+            registry = TechniqueRegistry(*entries, resources)
+            registry.searches_words = index is not None and "text" in index.store.abilities
+            over[chunking] = registry, index
+    for one in variants:
+        technique = given[one.technique]
+        try:
+            if is_ready(technique):
+                system = ready_system(one.name, technique)
             else:
-                made = made_of(given, variant, resources)
-                configuration, not_resumed = described(given, made, variant, resources)
-            found.append(
-                System(
-                    variant.name,
-                    RegisteredTechnique(variant.name, made),
-                    configuration | ({} if index is None else index.configuration),
-                    index,
-                    own_top_k="top_k" in variant.changes,
-                    embeds="embedder" in self.wanted(variant) or variant.chunking.fit,
-                    not_resumed=not_resumed,
-                )
+                embeds = one.chunking.fit or EMBEDDER in wanted[one.name]
+                system = _system(*over[one.chunking], one, technique, embeds=embeds)
+            built.systems.append(system)
+        except Exception as error:  # noqa: BLE001, third-party code: what it raises goes into the report
+            built.errors[one.name] = error
+    return built
+
+
+def _resources(
+    stack: ExitStack,
+    workspace: Workspace,
+    dataset: Dataset,
+    chunking: Chunking,
+    models: Mapping[str, Any],
+    wanted: set[Want],
+    folder: Path,
+    progress: Progress | None,
+) -> tuple[DatasetIndex | None, dict[str, Any]]:
+    """The index of one way to cut, None without a technique that asks for a store; and all resources."""
+    if chunking.library:
+        if dataset.library != (home := str(workspace.root.resolve())):
+            raise EvaluationError(
+                f"the test set is of the library in {dataset.library!r}, and the workspace is {home!r}; open that one"
             )
-        return found
+        index = library_index(dataset, workspace)
+        library = MaskedLibrary(workspace.library, index.store)
+        return index, {**models, "store": index.store, "library": library}
+    if "store" not in {name for name, _ in wanted}:
+        return None, dict(models)
+    vectors = models["embedder"] if EMBEDDER in wanted else None
+    counter = models["embedder"] if chunking.fit else None
+    index, store = open_index(
+        Corpus(dataset, chunking, vectors, counter, _language(dataset, workspace.settings.language)), folder, progress
+    )
+    stack.callback(store.close)
+    return index, {**models, "store": index.store}
 
 
-def _entry(registry: TechniqueRegistry, name: str, resources: Mapping[str, Any]) -> Technique:
-    if "library" not in resources and (router := _router_in(registry, name)):
-        raise ConfigError(
-            f"technique {router!r} chooses between the collections of a library, and a test set is one; compare it "
-            "on the workspace's own library with --queries FILE (in Python, with read_library)"
-        )
-    return registry.get(name).technique
+def _language(dataset: Dataset, setting: str) -> str:
+    """The analysis of words; for ``auto`` that of the language which the corpus is detected to be in."""
+    if setting != AUTO:
+        return setting
+    detected = detect_language([document.whole for document in dataset.corpus])
+    return "english" if detected is None else analysis_language(detected.language)
 
 
-def _router_in(registry: TechniqueRegistry, name: str) -> str | None:
-    """What chooses between collections, of an entry and all that it builds on."""
-    for used in builds_on(registry, name):
-        wanted = wanted_resources(registry.technique_class(used))
-        if "targets" in wanted or wanted.get("library"):
-            return used
-    return None
+def _check(variants: Sequence[Variant], given: Mapping[str, Any], dataset: Dataset) -> None:
+    for one in variants:
+        technique = given[one.technique]
+        if not (technique is None or is_ready(technique) or callable(technique)):
+            raise EvaluationError(
+                f"technique {one.technique!r} is {technique!r:.80}; give a name of techniques.yaml, an object with "
+                "retrieve(query), or a class or function that makes one"
+            )
+        if one.changes and not (technique is None or isinstance(technique, type)):
+            raise EvaluationError(f"the grid changes {one.technique!r}, which is not a class; give its class")
+        if one.chunking.library and dataset.library is None:
+            raise EvaluationError(
+                f"chunk size 'library' searches the workspace's own library, and the test set {dataset.name!r} is "
+                "another; give --queries FILE (in Python, read_library), or a chunk size such as 'document' or 500"
+            )
 
 
 def _settled(chunking: Chunking, workspace: Workspace) -> Chunking:
     """The chunking in figures, where it is left to the workspace."""
-    if not chunking.ingested:
-        return chunking
     reading = workspace.reading
-    return Chunking(reading.chunk_size, reading.chunk_overlap, reading.fit)
+    return Chunking(reading.chunk_size, reading.chunk_overlap, reading.fit) if chunking.ingested else chunking
 
 
-def _models(workspace: Workspace, places: Places, wanted: set[str]) -> dict[str, Any]:
-    """The models that are asked for and that the workspace has, recorded or replayed where that is asked."""
-    if places.replay is not None:
-        models = replaying(places.replay)
-        if "embedder" in wanted and "embedder" not in models:
-            raise EvaluationError(
-                f"{str(places.replay)!r} has no answer of an embedder; record with --record FILE first"
-            )
-        return models
-    names = [name for name in MODELS if name in wanted]
-    parts = {name: part for name in names if (part := getattr(workspace, name, None)) is not None}
-    return parts if places.record is None else recording(parts, places.record)
+def _wanted(registry: TechniqueRegistry, variant: Variant, given: Any) -> set[Want]:
+    """The resources that a variant asks for, with all that it builds on; empty for one that cannot be made."""
+    if isinstance(given, type) and complaints(given):
+        return set()
+    if given is not None and not isinstance(given, type):
+        return {(name, None) for name in parameters_of(given)}
+    if not variant.chunking.library and _router(registry, variant.entry):
+        return set()
+    return set[Want]().union(*(wants(registry, name) for name in all_entries(registry, variant.entry)))
+
+
+def _router(registry: TechniqueRegistry, entry: str) -> str | None:
+    """What chooses between collections, of an entry and all that it builds on."""
+    for name in all_entries(registry, entry):
+        wanted = wanted_resources(registry.technique_class(name))
+        if "targets" in wanted or wanted.get("library"):
+            return name
+    return None
+
+
+def _models(workspace: Workspace, wanted: set[Want], record: Path | None, replay: Path | None) -> dict[str, Any]:
+    """The models that are asked for and that the workspace has, as resources; recorded, or replayed."""
+    if record is not None and replay is not None:
+        raise EvaluationError("record and replay are both given; record first, then replay")
+    parts = {}
+    for kind, name in sorted(wanted, key=str) if replay is None else ():
+        if kind in KINDS and (model := model_in(workspace.registry.resources, (kind, name))) is not None:
+            parts[kind if name is None else f"{kind} {name}"] = model
+    if replay is not None:
+        parts = replaying(replay)
+        if EMBEDDER in wanted and "embedder" not in parts:
+            raise EvaluationError(f"{str(replay)!r} has no answer of an embedder; record with --record FILE first")
+    elif record is not None:
+        parts = recording(parts, record)
+    resources: dict[str, Any] = {f"{kind}s": {} for kind in MODELS}
+    for part, model in parts.items():
+        kind, _, name = part.partition(" ")
+        if name:
+            resources[f"{kind}s"][name] = model
+        else:
+            resources[kind] = model
+    return resources
+
+
+def _system(
+    registry: TechniqueRegistry, index: DatasetIndex | None, variant: Variant, given: Any, *, embeds: bool
+) -> System:
+    """A technique over an index. Raises what its own code raises, and `ConfigError` for what cannot be a technique."""
+    if given is not None and not isinstance(given, type):
+        user, wanted = f"technique {variant.technique!r}", wanted_resources(given, 0)
+        made = given(**resources_for(user, wanted, {}, registry.resources, {}))
+        configuration, not_resumed = (
+            {"use": getattr(given, "__qualname__", "a callable object")},
+            "a function made it, and may use anything",
+        )
+    elif isinstance(given, type) and (wrong := complaints(given)):
+        raise ConfigError("; ".join(wrong))
+    elif not variant.chunking.library and (router := _router(registry, variant.entry)):
+        raise ConfigError(
+            f"technique {router!r} chooses between the collections of a library, and a test set is one; compare it "
+            "on the workspace's own library with --queries FILE (in Python, with read_library)"
+        )
+    else:
+        made = registry.get(variant.entry).technique
+        configuration, not_resumed = resolved(registry, variant.entry)
+    return System(
+        variant.name,
+        registered(variant.name, made),
+        configuration | ({} if index is None else index.configuration),
+        index,
+        own_top_k="top_k" in variant.changes,
+        embeds=embeds,
+        not_resumed=not_resumed,
+    )

@@ -6,31 +6,32 @@ A grid is ``hybrid.k=10,60`` or ``chunk_size=document,500``: every combination o
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from typing import Any
-
-from pydantic import BaseModel
 
 from ragistry.config.problems import Problems
 from ragistry.config.yaml_file import YamlFile
 from ragistry.errors import EvaluationError
 from ragistry.evaluation.systems.index import Chunking
-from ragistry.evaluation.systems.record import model_of, plain
-from ragistry.evaluation.systems.systems import MODELS, code_hash
-from ragistry.techniques.catalogue import modules_beside
-from ragistry.techniques.check import Checked, check_entries
-from ragistry.techniques.entry import read_entries
+from ragistry.evaluation.systems.record import model_of
+from ragistry.evaluation.systems.systems import described
+from ragistry.techniques.checks import Checked, Entry, check_entries, read_entries
+from ragistry.techniques.classes import MODELS, RESOURCES, complaints, config_model, takes_everything, wanted_resources
 from ragistry.techniques.registry import TechniqueRegistry
-from ragistry.techniques.shape import RESOURCES, takes_everything, wanted_resources
-from ragistry.utils.resolve import resolve_object
 from ragistry.utils.suggest import did_you_mean
 from ragistry.workspace import Workspace
+
+Want = tuple[str, str | None]
+"""A resource, and for a generator or a reranker the name of the one that is meant; None: the default."""
 
 Grid = Mapping[str, Sequence[Any]]
 """Parameter → values. ``TECHNIQUE.PARAMETER`` changes an entry of techniques.yaml, ``chunk_size`` the chunks."""
 
+_COMMA = re.compile(r",(?![^\[{]*[\]}])")
+"""Between values: not within brackets."""
 CHUNK_SIZE = "chunk_size"
 WHOLE = "document"
 LIBRARY = "library"
@@ -49,7 +50,7 @@ class Variant:
 
     @property
     def entry(self) -> str:
-        """The name of its entry among `checked_entries`."""
+        """The name of its entry in what `checked_entries` returns."""
         return self.name if self.changes else self.technique
 
 
@@ -57,28 +58,16 @@ def parse_grid(lines: Iterable[str]) -> dict[str, list[Any]]:
     """``["hybrid.k=10,60"]`` as ``{"hybrid.k": [10, 60]}``; what is JSON, such as ``[1, 0]``, as that, else text."""
     grid: dict[str, list[Any]] = {}
     for line in lines:
-        key, equals, text = line.partition("=")
-        values = _split(text)
-        if not equals or not key.strip() or not all(values):
+        key, equals, text = (part.strip() for part in line.partition("="))
+        values = [value.strip() for value in _COMMA.split(text)]
+        if not equals or not key or not all(values):
             raise EvaluationError(
                 f"a grid is written TECHNIQUE.PARAMETER=VALUE,VALUE, got {line!r}; try hybrid.k=10,60"
             )
-        if key.strip() in grid:
-            raise EvaluationError(f"the grid names {key.strip()!r} twice; write all its values after one =")
-        grid[key.strip()] = [_value(value) for value in values]
+        if key in grid:
+            raise EvaluationError(f"the grid names {key!r} twice; write all its values after one =")
+        grid[key] = [_value(value) for value in values]
     return grid
-
-
-def _split(text: str) -> list[str]:
-    """What is between the commas, of which those within brackets separate nothing."""
-    found, depth = [""], 0
-    for character in text:
-        depth += (character in "[{") - (character in "]}")
-        if character == "," and depth <= 0:
-            found.append("")
-        else:
-            found[-1] += character
-    return [value.strip() for value in found]
 
 
 def _value(text: str) -> Any:
@@ -105,7 +94,7 @@ def parse_chunking(size: Any) -> Chunking:
 def variants(techniques: Sequence[str], chunking: Chunking, grid: Grid) -> list[Variant]:
     """Every technique with every combination of what the grid says of it, in order.
 
-    A name tells what was varied: ``hybrid[k=10,chunk_size=500/75]``. Raises `EvaluationError` for a parameter of a
+    A name says what was varied: ``hybrid[k=10,chunk_size=500/75]``. Raises `EvaluationError` for a parameter of a
     technique that is not compared, and for a combination that comes twice.
     """
     for key, values in grid.items():
@@ -113,27 +102,21 @@ def variants(techniques: Sequence[str], chunking: Chunking, grid: Grid) -> list[
         if not values:
             raise EvaluationError(f"the grid has no values for {key!r}; give one or more")
         if key != CHUNK_SIZE and not (dot and technique in techniques):
-            known = [CHUNK_SIZE, *(f"{name}.PARAMETER" for name in techniques)]
-            raise EvaluationError(
-                f"the grid names {key!r}{did_you_mean(technique, techniques)}; it may name {', '.join(known)}"
-            )
+            known = ", ".join([CHUNK_SIZE, *(f"{name}.PARAMETER" for name in techniques)])
+            raise EvaluationError(f"the grid names {key!r}{did_you_mean(technique, techniques)}; it may name {known}")
     sizes = [parse_chunking(size) for size in grid.get(CHUNK_SIZE, [chunking])]
-    found = []
+    found: dict[str, Variant] = {}
     for technique in techniques:
         own = {key.partition(".")[2]: values for key, values in grid.items() if key.partition(".")[0] == technique}
         for size, values in product(sizes, product(*own.values())):
-            found.append(_variant(technique, dict(zip(own, values, strict=True)), size, CHUNK_SIZE in grid))
-    names = [variant.name for variant in found]
-    twice = next((name for name in names if names.count(name) > 1), None)
-    if twice is not None:
-        raise EvaluationError(f"{twice!r} would be compared twice; name each technique and each value once")
-    return found
-
-
-def _variant(technique: str, changes: dict[str, Any], chunking: Chunking, named: bool) -> Variant:
-    shown = changes | ({CHUNK_SIZE: chunking} if named else {})
-    settings = ",".join(f"{key}={value}" for key, value in shown.items())
-    return Variant(f"{technique}[{settings}]" if settings else technique, technique, chunking, changes)
+            changes = dict(zip(own, values, strict=True))
+            shown = changes | ({CHUNK_SIZE: size} if CHUNK_SIZE in grid else {})
+            settings = ",".join(f"{key}={value}" for key, value in shown.items())
+            name = f"{technique}[{settings}]" if settings else technique
+            if name in found:
+                raise EvaluationError(f"{name!r} would be compared twice; name each technique and each value once")
+            found[name] = Variant(name, technique, size, changes)
+    return list(found.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,88 +129,71 @@ class VariedFile(YamlFile):
         return "grid" if self.variants.intersection(map(str, keys[1:2])) else YamlFile.place(self, keys)
 
 
-def checked_entries(workspace: Workspace, variants: Sequence[Variant]) -> tuple[YamlFile, Checked]:
-    """techniques.yaml with the entries that a grid changes, all of them checked before anything is indexed.
+def checked_entries(
+    workspace: Workspace, variants: Sequence[Variant], given: Mapping[str, Any]
+) -> tuple[YamlFile, Checked]:
+    """techniques.yaml with the entries that a grid changes, and classes that a program gives as entries of their own.
 
-    Raises `UnknownTechniqueError`, and `InvalidConfigError` for a value that an entry cannot have.
+    All is checked before anything is indexed. Raises `UnknownTechniqueError`, and `InvalidConfigError` for a value that
+    an entry cannot have.
     """
-    file = workspace.registry.file
+    file, problems = workspace.registry.file, Problems()
     bodies = dict(file.data.get("techniques") or {})
-    for variant in variants:
-        entry = workspace.registry.entry(variant.technique)
-        if variant.changes:
-            bodies[variant.name] = {"use": entry.use, **(bodies[variant.technique] or {}), **variant.changes}
-    names = frozenset(variant.name for variant in variants if variant.changes)
-    changed, problems = VariedFile(file.path, {**file.data, "techniques": bodies}, file.tree, names), Problems()
-    checked = check_entries(changed, read_entries(changed, problems), problems)
+    of_file = [one for one in variants if given[one.technique] is None]
+    for one in of_file:
+        entry = workspace.registry.entry(one.technique)
+        if one.changes:
+            bodies[one.name] = {"use": entry.use, **(bodies[one.technique] or {}), **one.changes}
+    names = frozenset(one.name for one in of_file if one.changes)
+    varied = VariedFile(file.path, {**file.data, "techniques": bodies}, file.tree, names)
+    checked = check_entries(varied, read_entries(varied, problems), problems, workspace.registry.resources)
     problems.report()
-    return changed, checked
+    for one in variants:
+        if isinstance(cls := given[one.technique], type) and not complaints(cls):
+            checked.entries[one.entry] = Entry(one.entry, cls.__qualname__, dict(one.changes))
+            checked.classes[one.entry] = cls
+    return varied, checked
 
 
-def resolved(registry: TechniqueRegistry, name: str, models: Mapping[str, Any]) -> dict[str, Any]:
-    """An entry with its defaults, the hash of its code, the models that it asks, and the same of what it builds on."""
-    entry, cls = registry.entry(name), registry.technique_class(name)
-    found: dict[str, Any] = {
-        "use": entry.use,
-        "code": code_hash(cls),
-        "config": _with_defaults(getattr(cls, "Config", None), entry.config),
-    }
-    judges = {one: model_of(models[one]) for one in MODELS[1:] if one in _wanted(cls) and one in models}
-    parts = {
-        "models": judges,
-        "base": [entry.base] if entry.base is not None else [],
-        "bases": entry.bases,
-        "references": _references(cls, entry.config),
-    }
-    for key, part in parts.items():
-        if part:
-            found[key] = part if key == "models" else {one: resolved(registry, one, models) for one in part}
-    steps = entry.config.get("steps")
-    nodes = (
-        [body.get("node") for body in steps.values() if isinstance(body, Mapping)] if isinstance(steps, Mapping) else []
-    )
-    if any(nodes):
-        with modules_beside(registry.file.path):
-            found["nodes"] = {use: code_hash(resolve_object(use)) for use in nodes if isinstance(use, str)}
-    return found
-
-
-def wanted_by(registry: TechniqueRegistry, name: str) -> set[str]:
-    """The resources that an entry and all that it builds on ask for."""
-    found: set[str] = set()
-    for used in builds_on(registry, name):
-        cls = registry.technique_class(used)
-        wanted = _wanted(cls)
-        if "registry" in wanted and not callable(getattr(cls, "references", None)):
-            wanted = set(RESOURCES)  # it may ask the registry for anything
-        found |= wanted
-    return found
-
-
-def builds_on(registry: TechniqueRegistry, name: str) -> Iterator[str]:
+def all_entries(registry: TechniqueRegistry, name: str) -> list[str]:
     """The entry, and all that it builds on."""
-    yield name
-    entry = registry.entry(name)
-    references = _references(registry.technique_class(name), entry.config)
-    for other in filter(None, [entry.base, *entry.bases, *references]):
-        yield from builds_on(registry, other)
+    return [name, *(one for below in builds_on(registry, name) for one in all_entries(registry, below))]
 
 
-def _wanted(cls: type[Any]) -> set[str]:
-    return set(RESOURCES) if takes_everything(cls) else set(wanted_resources(cls))
+def builds_on(registry: TechniqueRegistry, name: str) -> list[str]:
+    """What an entry names; a pipeline names its steps in its own configuration."""
+    entry, references = registry.entry(name), getattr(registry.technique_class(name), "references", None)
+    base = [] if entry.base is None else [entry.base]
+    return [*base, *entry.bases, *(references(entry.config) if callable(references) else [])]
 
 
-def _references(cls: type[Any], config: Mapping[str, Any]) -> list[str]:
-    """A pipeline names its steps in its own configuration."""
-    references = getattr(cls, "references", None)
-    return list(references(config)) if callable(references) else []
+def wants(registry: TechniqueRegistry, name: str) -> set[Want]:
+    """The resources that an entry itself asks for; nodes of a pipeline ask, too."""
+    entry, cls = registry.entry(name), registry.technique_class(name)
+    names = set(wanted_resources(cls))
+    if takes_everything(cls) or ("registry" in names and not hasattr(cls, "references")):
+        names = set(RESOURCES)  # it may ask the registry for anything
+    nodes = cls.wanted(entry.config) if hasattr(cls, "wanted") else []
+    return {(name, entry.models.get(name)) for name in names} | {(one.resource, one.name) for one in nodes}
 
 
-def _with_defaults(model: Any, config: Mapping[str, Any]) -> dict[str, Any]:
-    """A configuration as plain values: what the file says, and the defaults that it leaves out."""
-    found = dict(config)
-    if isinstance(model, type) and issubclass(model, BaseModel):
-        for name, value in model.model_validate(config):
-            alias = (known.alias if (known := model.model_fields.get(name)) else None) or name
-            found.setdefault(alias, value)
-    return plain(found)
+def model_in(resources: Mapping[str, Any], want: Want) -> Any:
+    """The model that is wanted, or the default one where no name is given; None where there is none."""
+    kind, name = want
+    return resources.get(kind) if name is None else resources.get(f"{kind}s", {}).get(name)
+
+
+def resolved(registry: TechniqueRegistry, name: str) -> tuple[dict[str, Any], str]:
+    """An entry with its defaults, code and models, and the same of what it builds on; why it is never resumed."""
+    entry, cls = registry.entry(name), registry.technique_class(name)
+    config, model = dict(entry.config), config_model(cls)
+    if model is not None:
+        for key, value in model.model_validate(config):
+            config.setdefault(model.model_fields[key].alias or key, value)
+    found, not_resumed = described(cls, config)
+    models = [(want, model_in(registry.resources, want)) for want in wants(registry, name) if want[0] in MODELS]
+    if judges := {want[1] or want[0]: model_of(one) for want, one in models if one is not None}:
+        found["models"] = judges
+    if bases := {one: resolved(registry, one)[0] for one in builds_on(registry, name)}:
+        found["bases"] = bases
+    return found, not_resumed

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import cache, cached_property
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -19,6 +20,7 @@ from ragistry.utils.ids import chunk_id
 from ragistry.utils.where import JOINS, normalise
 
 if TYPE_CHECKING:
+    from ragistry.library.service import DocumentService
     from ragistry.protocols import Vectors
 
 HIDDEN = ("source_file", "source", "source_path", "file_path")
@@ -27,20 +29,23 @@ HIDDEN = ("source_file", "source", "source_path", "file_path")
 PLACE = ("collection", "source_file", "chunk_index")
 
 
+@cache
+def opaque(source_file: str) -> str:
+    """The name of a source during a comparison."""
+    return f"d{sha256(f'source {source_file}'.encode()).hexdigest()[:16]}"
+
+
 class MaskedStore:
     """A `LibraryStore` to read from. ``has_vectors``: False for an index of words alone."""
 
     def __init__(self, store: LibraryStore, *, has_vectors: bool = True) -> None:
         self._store = store
         self._has_vectors = has_vectors
-        self._opaque: dict[str, str] = {}
         self._real: dict[str, str] = {}
-        self._ids: dict[str, str] = {}
-        for info in store.sources():
-            self._mask(info.source_file)
+        self.sources()  # so that conditions on the opaque names are understood
 
     def real_name(self, name: str) -> str:
-        """The source that an opaque name stands for; any other name as it is."""
+        """The source behind an opaque name; any other name as it is."""
         return self._real.get(name, name)
 
     @property
@@ -56,9 +61,8 @@ class MaskedStore:
 
     def get(self, ids: Sequence[str]) -> list[Document]:
         """Also by the id that a chunk has under the opaque name of its source, as for its neighbours."""
-        found = [] if self._ids else self._store.get(ids)
+        found = self._store.get(ids)
         if len(found) < len(ids):
-            self._learn_ids()
             found = self._store.get(list(dict.fromkeys(self._ids.get(id, id) for id in ids)))
         return self._masked(found)
 
@@ -70,11 +74,9 @@ class MaskedStore:
         return self._store.count(self._real_where(where))
 
     def sources(self, collection: str | None = None) -> list[SourceInfo]:
-        found = self._store.sources(collection)
-        masks = [self._mask(info.source_file) for info in found]
         return [
-            replace(info, source_file=name, source=name, source_path="")
-            for info, name in zip(found, masks, strict=True)
+            replace(info, source_file=self._mask(info.source_file), source=self._mask(info.source_file), source_path="")
+            for info in self._store.sources(collection)
         ]
 
     def vectors(self, ids: Sequence[str]) -> Vectors:
@@ -101,29 +103,27 @@ class MaskedStore:
             )
 
     def _mask(self, source_file: str) -> str:
-        name = self._opaque.get(source_file)
-        if name is None:
-            name = self._opaque[source_file] = f"d{sha256(f'source {source_file}'.encode()).hexdigest()[:16]}"
-            self._real[name] = source_file
+        name = opaque(source_file)
+        self._real[name] = source_file
         return name
 
     def _masked(self, documents: Sequence[Document]) -> list[Document]:
         found = []
         for one in documents:
-            metadata = one.metadata
-            name = self._mask(str(metadata.get("source_file") or metadata.get("source") or ""))
-            metadata = metadata | {key: name for key in HIDDEN if key in metadata}
+            name = self._mask(str(one.metadata.get("source_file") or one.metadata.get("source") or ""))
+            metadata = one.metadata | {key: name for key in HIDDEN if key in one.metadata}
             found.append(Document(one.content, metadata, one.score, one.id, one.scores))
         return found
 
-    def _learn_ids(self) -> None:
-        """The real id of each chunk by the id that its opaque name gives; read once, when neighbours are wanted."""
-        if self._ids:
-            return
+    @cached_property
+    def _ids(self) -> dict[str, str]:
+        """The real id of each chunk by the id that its opaque name gives."""
+        found = {}
         for chunk in self._store.scan():
             collection, source_file, index = (chunk.metadata.get(key) for key in PLACE)
             if isinstance(source_file, str) and index is not None:
-                self._ids[chunk_id(str(collection), self._mask(source_file), index)] = chunk.id
+                found[chunk_id(str(collection), self._mask(source_file), index)] = chunk.id
+        return found
 
     def _real_where(self, where: Where | None) -> Where | None:
         return None if where is None else self._unmasked(normalise(where))
@@ -139,3 +139,11 @@ class MaskedStore:
             return {key: value}
         real = [self._real.get(one, one) for one in operands]
         return {"source_file": {op: real if isinstance(operand, list) else real[0]}}
+
+
+class MaskedLibrary:
+    """What techniques see of a workspace's library: its collections, and sources with opaque names."""
+
+    def __init__(self, library: DocumentService, store: MaskedStore) -> None:
+        self.collections = library.collections
+        self.sources = store.sources

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import inspect
+import json
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from ragistry.errors import ConfigError
 from ragistry.evaluation.systems.index import DatasetIndex
-from ragistry.techniques.registered import RegisteredTechnique
-from ragistry.types import Document
-
-MODELS = ("embedder", "generator", "reranker")
-"""Resources that are models; the first is shared by all techniques."""
+from ragistry.evaluation.systems.record import plain
+from ragistry.techniques.classes import retrieve_complaints, wanted_resources
+from ragistry.techniques.registry import RegisteredTechnique
+from ragistry.utils.own_modules import written
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,40 +41,63 @@ class System:
         """How many chunks make up a document, on average; 1 where that is not known."""
         return 1.0 if self.index is None else max(1.0, self.index.cost.chunks / self.index.cost.documents)
 
-    @property
-    def unmade(self) -> Exception | None:
-        """Why there is nothing to ask, where the technique could not be made."""
-        inner = self.technique.technique
-        return inner.reason if isinstance(inner, Unmade) else None
+
+def is_ready(given: Any) -> bool:
+    """Whether a technique that a program gives is an object that needs nothing more."""
+    return not isinstance(given, type) and callable(getattr(given, "retrieve", None))
 
 
-class Unmade:
-    """Replaces a technique that could not be made, so that the others can be compared."""
-
-    def __init__(self, reason: Exception) -> None:
-        self.reason = reason
-
-    def retrieve(self, query: str, **_: Any) -> list[Document]:  # noqa: ARG002, nothing can be found
-        raise self.reason
+def registered(name: str, made: Any) -> RegisteredTechnique:
+    """The technique under its name, which stages are recorded by. Raises `ConfigError` for what cannot be asked."""
+    if wrong := retrieve_complaints(made):
+        raise ConfigError("; ".join(wrong))
+    return made if isinstance(made, RegisteredTechnique) else RegisteredTechnique(name, made)
 
 
-def code_hash(made: Any) -> str | None:
-    """SHA-256, hexadecimal, of the source files of a class and of its base classes, or of a function.
+def ready_system(name: str, given: Any) -> System:
+    """A technique object over whatever store it was made with; its configuration is what it keeps."""
+    inner = given.technique if isinstance(given, RegisteredTechnique) else given
+    configuration, not_resumed = described(type(inner), {})
+    try:
+        configuration["config"] = plain(json.loads(json.dumps(getattr(inner, "__dict__", {}))))
+    except (TypeError, ValueError, RecursionError) as error:
+        not_resumed = not_resumed or f"what it keeps cannot be written down ({error})"
+    return System(name, registered(name, inner), configuration, not_resumed=not_resumed)
 
-    None where its own has no file, as for what was typed at a prompt. Files that these import are not seen.
+
+def parameters_of(function: Any) -> dict[str, bool]:
+    """The resources that a function asks for by name, and whether it must have them."""
+    wanted = wanted_resources(function, 0) if callable(function) else {}
+    # It may search the store with an embedder of its own choice, which needs vectors there.
+    return wanted | {"embedder": False} if "store" in wanted else wanted
+
+
+def described(cls: type[Any], config: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
+    """A class with its code and configuration, and why answers of what it makes are never resumed, if they are not."""
+    code = code_hash(cls)
+    reason = (
+        f"{cls.__qualname__} is made inside a function, whose variables it may use" if "<" in cls.__qualname__ else ""
+    )
+    found = {"use": f"{written(cls.__module__)}:{cls.__qualname__}", "code": code, "config": plain(config)}
+    return found, reason if code else f"{cls.__qualname__} has no source file"
+
+
+def code_hash(cls: type[Any]) -> str | None:
+    """SHA-256, hexadecimal, of the source files of a class and of its base classes.
+
+    Files that these import are not seen. None where its own has no file, as for what was typed at a prompt.
     """
-    kinds = made.__mro__ if isinstance(made, type) else (made,)
-    files = {kind.__module__: _source_file(kind) for kind in kinds}
-    if files[kinds[0].__module__] is None:
+    files = {kind.__module__: _source_file(kind) for kind in cls.__mro__}
+    if files[cls.__module__] is None:
         return None
     digest = sha256()
-    for name in sorted(files):
-        if (file := files[name]) is not None:
+    for _, file in sorted(files.items()):
+        if file is not None:
             digest.update(sha256(file.read_bytes()).digest())
     return digest.hexdigest()
 
 
-def _source_file(kind: Any) -> Path | None:
+def _source_file(kind: type[Any]) -> Path | None:
     if kind.__module__.partition(".")[0] in sys.stdlib_module_names and kind.__module__ != "__main__":
         return None
     try:

@@ -1,176 +1,176 @@
-"""Vectors that are computed once and kept in a file, each with what it cost, so that a comparison can charge it.
+"""Answers of models that are kept in an SQLite file: each question is asked once, and charged every time.
 
-Work that was done earlier is charged in the details of a trace's stage: milliseconds to add to those that were
+The file is the cache of an embedder's vectors, or a recording of all models (`record`). A trace is charged what an
+answer took when it was given: calls, tokens, and in the details of the stage the milliseconds to add to those that were
 measured, of wall time (`CHARGED`) and of CPU time (`CHARGED_CPU`).
 """
 
 from __future__ import annotations
 
+import json
 import sqlite3
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import asdict
 from hashlib import sha256
 from pathlib import Path
-from threading import RLock
 from time import perf_counter, process_time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from ragistry import trace
-from ragistry.errors import EvaluationError
-from ragistry.models.texts import check_texts
-from ragistry.protocols import Embedder, TokenCounter
+from ragistry.errors import EvaluationError, MissingRecordError
+from ragistry.protocols import Embedder
 from ragistry.types import EmbedderFingerprint, Role, Stage
-from ragistry.utils.fingerprints import to_json
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from ragistry.protocols import Vectors
 
 CHARGED, CHARGED_CPU = "charged_ms", "charged_cpu_ms"
 CACHED = "cached"
-"""The detail of a stage that used vectors which an earlier comparison computed."""
-
+"""The detail of a stage that used answers which an earlier comparison was given."""
 TEXTS_AT_ONCE = 64
 """Texts that are embedded together; a killed process loses at most the work on these."""
+SHOWN = 80
+"""Characters of a text that a message shows."""
+Asked = dict[str, Any]
+"""What a model is asked: ``role``, ``text``, and what else decides the answer."""
+Ask = Callable[[list[Asked]], Sequence[Any]]
+"""Asks the model: for each question an answer that JSON can hold, or a vector."""
 
-_TABLE = """
-CREATE TABLE IF NOT EXISTS embeddings (
-    model TEXT, role TEXT, text BLOB, vector BLOB, ms REAL, cpu_ms REAL, tokens REAL, note TEXT,
-    PRIMARY KEY (model, role, text)
-) WITHOUT ROWID
+_TABLES = """
+CREATE TABLE IF NOT EXISTS models (part TEXT PRIMARY KEY, kind TEXT, model TEXT) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS answers (
+    asked BLOB PRIMARY KEY, answer BLOB, ms REAL, cpu_ms REAL, tokens REAL, note TEXT
+) WITHOUT ROWID;
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Kept:
-    """A vector ``(d,)``, the time and tokens that it took, and what the embedder reported about the text."""
+class Kept(NamedTuple):
+    """What a model said, as bytes, the time and tokens that it took, and what the model reported as degraded."""
 
-    vector: NDArray[np.float32]
+    answer: bytes
     ms: float
     cpu_ms: float
     tokens: float
     note: str
 
 
-class KeptVectors:
-    """An embedder that asks another one only for what its file does not hold. Safe for threads.
+class AnswerStore:
+    """The file. ``replay``: it must be there, and what it does not have raises `MissingRecordError`."""
 
-    The trace is charged what embedding a text took, whenever that was: its tokens, and its milliseconds less those
-    that the call took now. A second look within one retrieval is free, as it is in a workspace, which remembers its
-    last queries; `begin` starts the next retrieval. ``path``: the file; any number of models share it.
-    """
+    def __init__(self, path: str | Path, *, replay: bool = False) -> None:
+        self.path = Path(path)
+        self.replay = replay
+        self.charged: set[bytes] = set()
+        """What the current retrieval was charged already: a second look is free, as in a workspace."""
+        self._made: set[bytes] = set()
+        if replay and not self.path.is_file():
+            raise EvaluationError(f"no recording {str(path)!r}; record one first with --record {path}")
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        with self._open() as connection:
+            connection.executescript(_TABLES)
 
-    def __init__(self, embedder: Embedder, path: Path) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        self.path = path
-        self.embedder = embedder
-        self._model = sha256(to_json(embedder.fingerprint).encode()).hexdigest()
-        self._connection = sqlite3.connect(path, timeout=30, check_same_thread=False)
-        try:
-            with self._translated():
-                self._connection.execute(_TABLE)
-        except EvaluationError:
-            self._connection.close()
-            raise
-        self._lock = RLock()
-        self._warm = False
-        self._charged: set[tuple[Role, str]] = set()
-        self._made: set[tuple[Role, str]] = set()
+    def models(self) -> dict[str, tuple[str, Any]]:
+        """Part → its kind and model, as `model_of` described it."""
+        with self._open() as connection:
+            return {part: (kind, json.loads(model)) for part, kind, model in connection.execute("SELECT * FROM models")}
 
-    @property
-    def fingerprint(self) -> EmbedderFingerprint:
-        return self.embedder.fingerprint
-
-    def begin(self) -> None:
-        """From here on every text is charged again."""
-        self._charged.clear()
-
-    def embed(self, texts: Sequence[str], *, role: Role = "document") -> NDArray[np.float32]:
-        start, cpu = perf_counter(), process_time()
-        texts = check_texts(texts)
-        with trace.stage("kept vectors") as this, self._lock, self._translated():
-            known = {text: kept for text in texts if (kept := self._find(text, role)) is not None}
-            this.detail[CACHED] = any((role, text) not in self._made | self._charged for text in known)
-            missing = [text for text in dict.fromkeys(texts) if text not in known]
-            for first in range(0, len(missing), TEXTS_AT_ONCE):
-                known |= self._make(missing[first : first + TEXTS_AT_ONCE], role)
-            new = [known[text] for text in known if (role, text) not in self._charged]
-            self._charged |= {(role, text) for text in texts}
-            _report(new)
-            rows = [known[text].vector for text in texts]
-            this.detail[CHARGED] = sum(kept.ms for kept in new) - (perf_counter() - start) * 1000
-            this.detail[CHARGED_CPU] = sum(kept.cpu_ms for kept in new) - (process_time() - cpu) * 1000
-        return np.stack(rows) if rows else np.empty((0, self.fingerprint.dimension), dtype=np.float32)
-
-    def cost(self, texts: Sequence[str], *, role: Role = "document") -> tuple[float, float]:
-        """Seconds and tokens that the vectors of these texts took when they were made."""
-        with self._translated():
-            kept = [self._find(text, role) for text in dict.fromkeys(texts)]
-        return sum(one.ms for one in kept if one) / 1000, sum(one.tokens for one in kept if one)
-
-    def close(self) -> None:
-        """Close the file; the embedder stays open."""
-        self._connection.close()
-
-    @contextmanager
-    def _translated(self) -> Iterator[None]:
-        try:
-            yield
-        except sqlite3.OperationalError as error:
-            raise EvaluationError(f"cannot use {str(self.path)!r}: {error}; give another folder as cache") from error
-        except sqlite3.DatabaseError as error:
+    def use_model(self, part: str, kind: str, model: Any) -> None:
+        """Say which model answers for a part. Raises `EvaluationError` where the file has answers of another one."""
+        known = self.models().get(part)
+        if known is None:
+            with self._open() as connection:
+                connection.execute("INSERT INTO models VALUES (?, ?, ?)", (part, kind, json.dumps(model)))
+        elif known != (kind, json.loads(json.dumps(model))):
             raise EvaluationError(
-                f"the vectors in {str(self.path)!r} are damaged: {error}; delete that file, and they are made anew"
-            ) from error
-
-    def _find(self, text: str, role: Role) -> Kept | None:
-        row = self._connection.execute(
-            "SELECT vector, ms, cpu_ms, tokens, note FROM embeddings WHERE model = ? AND role = ? AND text = ?",
-            (self._model, role, _hash(text)),
-        ).fetchone()
-        return None if row is None else Kept(np.frombuffer(row[0], dtype=np.float32), *row[1:])
-
-    def _make(self, texts: list[str], role: Role) -> dict[str, Kept]:
-        if not self._warm:  # the first text does not pay for loading the model
-            with trace.collect():
-                self.embedder.embed(["warm up"], role=role)
-            self._warm = True
-        with trace.collect() as inner, trace.stage("embed"):
-            start, cpu = perf_counter(), process_time()
-            vectors = self.embedder.embed(texts, role=role)
-            ms, cpu_ms = (perf_counter() - start) * 1000, (process_time() - cpu) * 1000
-        ms += charged(inner.stages())
-        share, tokens = len(texts), sum(stage.tokens for stage in inner.stages())
-        note = "; ".join(stage.degraded for stage in inner.stages() if stage.degraded)
-        made = {
-            text: Kept(np.ascontiguousarray(vector, dtype=np.float32), ms / share, cpu_ms / share, tokens / share, note)
-            for text, vector in zip(texts, vectors, strict=True)
-        }
-        self._made |= {(role, text) for text in texts}
-        with self._connection:
-            self._connection.executemany(
-                "INSERT OR REPLACE INTO embeddings VALUES (?, ?, ?, ?, ?, ?, ?, ?)", self._rows(made, role)
+                f"{str(self.path)!r} holds answers of {known[1]!r} for the {part}, not of {model!r}; record to another "
+                "file"
             )
+
+    def answers(self, model: Any, asked: Sequence[Asked], ask: Ask) -> list[bytes]:
+        """The answer to each question; the model is asked what is not kept, and the trace is charged for all."""
+        start, cpu = perf_counter(), process_time()
+        keys = [_key(model, one) for one in asked]
+        with trace.stage("kept answers") as this:
+            known = self._known(keys)
+            this.detail[CACHED] = any(key not in self._made for key in known)
+            missing = [(key, one) for key, one in dict(zip(keys, asked, strict=True)).items() if key not in known]
+            if missing and self.replay:
+                raise _absent(self.path, model, [one for _, one in missing])
+            for first in range(0, len(missing), TEXTS_AT_ONCE):
+                known |= self._ask(missing[first : first + TEXTS_AT_ONCE], ask)
+            new = [known[key] for key in dict.fromkeys(keys) if key not in self.charged]
+            if new:
+                trace.model_call(tokens=round(sum(one.tokens for one in new)))
+            for note in dict.fromkeys(one.note for one in new if one.note):
+                trace.degraded(note)
+            this.detail[CHARGED] = sum(one.ms for one in new) - (perf_counter() - start) * 1000
+            this.detail[CHARGED_CPU] = sum(one.cpu_ms for one in new) - (process_time() - cpu) * 1000
+        return [known[key].answer for key in keys]
+
+    def cost(self, model: Any, asked: Sequence[Asked]) -> tuple[float, float]:
+        """Seconds and tokens that these answers took."""
+        known = self._known([_key(model, one) for one in asked]).values()
+        return sum(one.ms for one in known) / 1000, sum(one.tokens for one in known)
+
+    def _known(self, keys: Sequence[bytes]) -> dict[bytes, Kept]:
+        query = "SELECT answer, ms, cpu_ms, tokens, note FROM answers WHERE asked = ?"
+        with self._open() as connection:
+            rows = {key: connection.execute(query, (key,)).fetchone() for key in dict.fromkeys(keys)}
+        return {key: Kept(*row) for key, row in rows.items() if row is not None}
+
+    def _ask(self, missing: Sequence[tuple[bytes, Asked]], ask: Ask) -> dict[bytes, Kept]:
+        """Ask the model and keep what it says, each with its share of the time and of the tokens."""
+        with trace.collect() as inner, trace.stage("ask"):
+            start, cpu = perf_counter(), process_time()
+            said = ask([one for _, one in missing])
+            ms, cpu_ms = (perf_counter() - start) * 1000, (process_time() - cpu) * 1000
+        stages, share = inner.stages(), len(missing)
+        tokens = sum(stage.tokens for stage in stages)
+        note = "; ".join(stage.degraded for stage in stages if stage.degraded)
+        made = {
+            key: Kept(_bytes(answer), ms / share, cpu_ms / share, tokens / share, note)
+            for (key, _), answer in zip(missing, said, strict=True)
+        }
+        with self._open() as connection:
+            connection.executemany(
+                "INSERT OR REPLACE INTO answers VALUES (?, ?, ?, ?, ?, ?)", ((key, *one) for key, one in made.items())
+            )
+        self._made |= made.keys()
         return made
 
-    def _rows(self, made: dict[str, Kept], role: Role) -> Iterator[tuple[str | bytes | float, ...]]:
-        for text, one in made.items():
-            yield self._model, role, _hash(text), one.vector.tobytes(), one.ms, one.cpu_ms, one.tokens, one.note
+    @contextmanager
+    def _open(self) -> Iterator[sqlite3.Connection]:
+        """A connection for one transaction, so that threads and processes can share the file."""
+        try:
+            with closing(sqlite3.connect(self.path, timeout=30)) as connection, connection:
+                yield connection
+        except sqlite3.OperationalError as error:
+            raise EvaluationError(f"cannot use {str(self.path)!r}: {error}; give another file or folder") from error
+        except sqlite3.DatabaseError as error:
+            raise EvaluationError(
+                f"the kept answers of models in {str(self.path)!r} are damaged: {error}; delete that file, and the "
+                "models are asked again"
+            ) from error
 
 
-class KeptVectorsAndTokens(KeptVectors):
-    """The same over an embedder that counts tokens."""
-
-    def count_tokens(self, texts: Sequence[str]) -> list[int]:
-        assert isinstance(self.embedder, TokenCounter)
-        return self.embedder.count_tokens(texts)
+def _key(model: Any, asked: Asked) -> bytes:
+    return sha256(json.dumps([model, asked], sort_keys=True).encode()).digest()
 
 
-def kept(embedder: Embedder, path: Path) -> KeptVectors:
-    """``embedder`` with its vectors kept in a file."""
-    return KeptVectorsAndTokens(embedder, path) if isinstance(embedder, TokenCounter) else KeptVectors(embedder, path)
+def _bytes(answer: Any) -> bytes:
+    return answer if isinstance(answer, bytes) else json.dumps(answer).encode()
+
+
+def _absent(path: Path, model: Any, missing: list[Asked]) -> MissingRecordError:
+    name = " ".join(str(model[key]) for key in ("provider", "model") if key in model) or model["use"]
+    others = f" (and {len(missing) - 1} more)" if len(missing) > 1 else ""
+    return MissingRecordError(
+        f"{str(path)!r} has no answer of {name!r} to the {missing[0]['role']} {missing[0]['text'][:SHOWN]!r}{others}; "
+        f"record it with --record {path}"
+    )
 
 
 def charged(stages: Sequence[Stage], key: str = CHARGED) -> float:
@@ -178,13 +178,52 @@ def charged(stages: Sequence[Stage], key: str = CHARGED) -> float:
     return sum(float(stage.detail.get(key, 0.0)) for stage in stages)
 
 
-def _report(new: Sequence[Kept]) -> None:
-    """Report to the trace what the embedder would have reported."""
-    if new:
-        trace.model_call(tokens=round(sum(kept.tokens for kept in new)))
-    for note in dict.fromkeys(kept.note for kept in new if kept.note):
-        trace.degraded(note)
+class KeptModel:
+    """``live``: the model that answers what the file does not have; None in a replay."""
+
+    def __init__(self, file: AnswerStore, model: Any, live: Any = None) -> None:
+        self.file, self.model, self.live = file, model, live
 
 
-def _hash(text: str) -> bytes:
-    return sha256(text.encode()).digest()
+class KeptVectors(KeptModel):
+    """An `Embedder`; each text is a question of its own, whatever it was asked together with."""
+
+    _warm = False
+
+    @property
+    def fingerprint(self) -> EmbedderFingerprint:
+        return self.live.fingerprint if self.live is not None else EmbedderFingerprint(**self.model)
+
+    def embed(self, texts: Sequence[str], *, role: Role = "document") -> Vectors:
+        def ask(missing: list[Asked]) -> list[bytes]:
+            if not self._warm:  # the first text does not pay for loading the model
+                self._warm = True
+                with trace.collect():
+                    self.live.embed(["warm up"], role=role)
+            vectors = self.live.embed([asked["text"] for asked in missing], role=role)
+            return [np.asarray(vector, "<f4").tobytes() for vector in vectors]
+
+        asked = [{"role": role, "text": text} for text in texts]
+        rows = b"".join(self.file.answers(self.model, asked, ask))
+        self.file.charged |= {_key(self.model, one) for one in asked}
+        return np.frombuffer(rows, "<f4").astype(np.float32).reshape(-1, self.fingerprint.dimension)
+
+    def count_tokens(self, texts: Sequence[str]) -> list[int]:
+        def ask(missing: list[Asked]) -> list[int]:
+            return list(self.live.count_tokens([asked["text"] for asked in missing]))
+
+        return list(map(json.loads, self.file.answers(self.model, [{"role": "tokens", "text": t} for t in texts], ask)))
+
+    def cost(self, texts: Sequence[str]) -> tuple[float, float]:
+        """Seconds and tokens that the vectors of these documents took when they were made."""
+        return self.file.cost(self.model, [{"role": "document", "text": text} for text in texts])
+
+
+def fingerprint_of(embedder: Embedder) -> dict[str, Any]:
+    """What distinguishes an embedder from another; not its probe, which varies a little."""
+    return {key: value for key, value in asdict(embedder.fingerprint).items() if key != "probe"}
+
+
+def kept(embedder: Embedder, path: Path) -> KeptVectors:
+    """``embedder`` with its vectors kept in a file, which any number of models may share."""
+    return KeptVectors(AnswerStore(path), fingerprint_of(embedder), embedder)

@@ -17,7 +17,18 @@ from ragistry.config.numbers import Number, Whole
 from ragistry.errors import ConfigError, EmbeddingMismatchError, InvalidFilterError, StoreError, UnsupportedError
 from ragistry.stores.chroma import client, rows, sources
 from ragistry.stores.chroma.errors import ANEW, translated
-from ragistry.types import Document, EmbeddedChunk, EmbedderFingerprint, Progress, Repair, SourceInfo, Where, ranked
+from ragistry.types import (
+    Chunk,
+    Document,
+    EmbeddedChunk,
+    EmbedderFingerprint,
+    Progress,
+    Repair,
+    SourceInfo,
+    Where,
+    ranked,
+)
+from ragistry.utils.breadcrumb import searched_text
 from ragistry.utils.chunk_checks import check_chunks, check_source, listed
 from ragistry.utils.fingerprints import check_same_embedder, from_json, to_json
 from ragistry.utils.limits import check_batch, check_ids, check_top_k
@@ -60,7 +71,7 @@ class ChromaStore:
 
     abilities: frozenset[str] = frozenset()
 
-    class Config(ChromaServer):
+    class Config(ChromaServer):  # type: ignore[misc, valid-type] # made of the settings
         """What ``store: {use: chroma}`` takes."""
 
         path: str | None = Field(default=None, description="folder of the database")
@@ -173,12 +184,16 @@ class ChromaStore:
         vectors = [found[identity] for identity in ids] or np.empty((0, self._dimension or 0))
         return np.asarray(vectors, dtype=np.float32)
 
-    def known_vectors(self, collection: str, source_file: str, texts: Sequence[str]) -> dict[str, Vectors]:
-        wanted = set(texts)
+    def known_vectors(self, collection: str, source_file: str, chunks: Sequence[Chunk]) -> dict[str, Vectors]:
+        wanted = {searched_text(*chunk) for chunk in chunks}
         with self._use() as chroma:
             ids = rows.matching_ids(chroma, sources.of_source(collection, source_file))
-            found = list(rows.fetched(chroma, ids, "documents", "embeddings"))
-        return {text: np.asarray(vector, dtype=np.float32) for _, text, vector in found if text in wanted}
+            found = list(rows.fetched(chroma, ids, "documents", "metadatas", "embeddings"))
+        vectors = {
+            searched_text(text or "", metadata or {}): np.asarray(vector, dtype=np.float32)
+            for _, text, metadata, vector in found
+        }
+        return {text: vector for text, vector in vectors.items() if text in wanted}
 
     def scan(self, where: Where | None = None, *, batch: int = 1000) -> Iterator[Document]:
         condition = None if where is None else normalise(where)

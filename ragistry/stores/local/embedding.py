@@ -12,7 +12,8 @@ from ragistry.errors import EmbeddingMismatchError, InvalidChunkError
 from ragistry.stores.local import rows
 from ragistry.stores.local.database import Database, Head, advance, read_head
 from ragistry.types import EmbedderFingerprint, Progress
-from ragistry.utils.fingerprints import check_same_embedder, from_json, to_json
+from ragistry.utils.breadcrumb import searched_text
+from ragistry.utils.fingerprints import check_same_embedder, differences, from_json, to_json
 from ragistry.utils.vectors import unit_vectors
 
 if TYPE_CHECKING:
@@ -54,14 +55,13 @@ def reembed(database: Database, embedder: Embedder, progress: Progress | None) -
     done = 0
     while True:
         with database.read() as connection:
-            missing = connection.execute(
-                f"SELECT key, text FROM chunks WHERE key NOT IN (SELECT key FROM {table}) ORDER BY key LIMIT {AT_ONCE}"
-            ).fetchall()
+            lacking = f"chunks.key NOT IN (SELECT key FROM {table})"
+            missing = list(rows.chunks_where(connection, lacking, limit=AT_ONCE))
             counts = f"SELECT (SELECT count(*) FROM chunks) - (SELECT count(*) FROM {table})"
             [left] = connection.execute(counts).fetchone()
         if progress is not None:
             progress("chunks", done, done + left)
-        vectors = _units(embedder, [text for _, text in missing]) if missing else None
+        vectors = _units(embedder, [searched_text(*chunk) for _, chunk in missing]) if missing else None
         with database.write() as connection:
             if _begin(connection, fingerprint, only_continue=True) != table:
                 return done  # another run with the same embedder has finished
@@ -77,13 +77,13 @@ def _begin(connection: sqlite3.Connection, fingerprint: EmbedderFingerprint, *, 
 
     ``only_continue``: raise `EmbeddingMismatchError` if a run with another embedder began meanwhile.
     """
-    head, written = read_head(connection), to_json(fingerprint)
-    if head.embedder == written:
+    head = read_head(connection)
+    if _is_of(head.embedder, fingerprint):
         if not only_continue:
             connection.execute("DELETE FROM next_vectors")
             connection.execute("UPDATE head SET next_embedder = NULL")
         return "vectors"
-    if head.next_embedder != written:
+    if not _is_of(head.next_embedder, fingerprint):
         if only_continue:
             other = from_json(head.next_embedder or head.embedder or "").model
             raise EmbeddingMismatchError(
@@ -91,8 +91,12 @@ def _begin(connection: sqlite3.Connection, fingerprint: EmbedderFingerprint, *, 
                 f"{other!r}, came later; run it again with the model that you want"
             )
         connection.execute("DELETE FROM next_vectors")
-        connection.execute("UPDATE head SET next_embedder = ?", (written,))
+        connection.execute("UPDATE head SET next_embedder = ?", (to_json(fingerprint),))
     return "next_vectors"
+
+
+def _is_of(recorded: str | None, fingerprint: EmbedderFingerprint) -> bool:
+    return recorded is not None and not differences(from_json(recorded), fingerprint)
 
 
 def _keep(connection: sqlite3.Connection, table: str, keys: list[int], vectors: Vectors) -> None:

@@ -17,7 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragistry.errors import DuplicateChunkIDError
-from ragistry.types import Document, SourceInfo
+from ragistry.types import Chunk, Document, SourceInfo
+from ragistry.utils.breadcrumb import searched_text
 from ragistry.utils.chunk_checks import CheckedChunks, id_problem
 from ragistry.utils.ids import chunk_id
 from ragistry.utils.shown import shown
@@ -29,11 +30,12 @@ Keys = NDArray[np.int64]
 Name = tuple[str, str]
 NAMES = ("collection", "source_file")
 PAGE = 1_000
+_WITH_SOURCE = "chunks LEFT JOIN sources ON sources.id = chunks.source"
 _CHUNK = (
     "SELECT chunks.key, chunks.id, text, hash, chunks.metadata, coalesce(sources.metadata, '{}'), collection, "
-    "source_file "
-    "FROM chunks LEFT JOIN sources ON sources.id = chunks.source"
+    f"source_file FROM {_WITH_SOURCE}"
 )
+_CONTENT = "text, chunks.metadata, coalesce(sources.metadata, '{}')"
 
 
 # Writing
@@ -295,20 +297,38 @@ def checked_vectors(rows: Iterable[tuple[int, bytes, int]]) -> Iterator[tuple[in
         yield key, np.frombuffer(blob, dtype=np.float32)
 
 
-def vectors_of_texts(connection: sqlite3.Connection, texts: Sequence[str]) -> dict[str, Vectors]:
-    """The vector ``(d,)`` of each text that some source has."""
-    hashes = {text_hash(text): text for text in texts}
+def vectors_of_equals(connection: sqlite3.Connection, chunks: Sequence[Chunk]) -> dict[str, Vectors]:
+    """By `searched_text`, the vector ``(d,)`` of each of these chunks whose equal some source has."""
+    wanted = {searched_text(*chunk) for chunk in chunks}
+    hashes = list({text_hash(chunk.text) for chunk in chunks})
     found: dict[str, Vectors] = {}
     for start in range(0, len(hashes), PAGE):
-        page = list(hashes)[start : start + PAGE]
+        page = hashes[start : start + PAGE]
         rows = connection.execute(
-            "SELECT hash, vectors.key, vector, crc FROM chunks JOIN vectors USING (key) "
+            f"SELECT {_CONTENT}, vectors.key, vector, crc FROM {_WITH_SOURCE} JOIN vectors USING (key) "
             f"WHERE hash IN ({_marks(page)})",
             page,
         ).fetchall()
-        vectors = checked_vectors(row[1:] for row in rows)
-        found.update((hashes[row[0]], vector) for row, (_, vector) in zip(rows, vectors, strict=True))
+        vectors = checked_vectors(row[3:] for row in rows)
+        for row, (_, vector) in zip(rows, vectors, strict=True):
+            if (searched := searched_text(*_chunk(*row[:3]))) in wanted:
+                found[searched] = vector
     return found
+
+
+def chunks_where(
+    connection: sqlite3.Connection, condition: str, *values: Any, limit: int = -1
+) -> Iterator[tuple[int, Chunk]]:
+    """The first chunks by key that meet the SQL condition, without their names; ``limit`` -1: all."""
+    rows = connection.execute(
+        f"SELECT chunks.key, {_CONTENT} FROM {_WITH_SOURCE} WHERE {condition} ORDER BY chunks.key LIMIT ?",
+        (*values, limit),
+    )
+    return ((row[0], _chunk(*row[1:])) for row in rows)
+
+
+def _chunk(text: str, own: str, shared: str) -> Chunk:
+    return Chunk(text, {**json.loads(shared), **json.loads(own)})
 
 
 def listed_sources(connection: sqlite3.Connection, collection: str | None) -> list[SourceInfo]:

@@ -30,6 +30,7 @@ from ragistry.stores.local.words import WordIndex
 from ragistry.stores.lock import WriterLock
 from ragistry.trace import degraded
 from ragistry.types import (
+    Chunk,
     Document,
     EmbeddedChunk,
     EmbedderFingerprint,
@@ -322,9 +323,9 @@ class LocalStore:
             )
         return np.array([found[keys[id]] for id in ids], dtype=np.float32).reshape(len(ids), dimension)
 
-    def known_vectors(self, collection: str, source_file: str, texts: Sequence[str]) -> dict[str, Vectors]:  # noqa: ARG002
+    def known_vectors(self, collection: str, source_file: str, chunks: Sequence[Chunk]) -> dict[str, Vectors]:  # noqa: ARG002
         with self._database.read() as connection:
-            return rows.vectors_of_texts(connection, texts)
+            return rows.vectors_of_equals(connection, chunks)
 
     def scan(self, where: Where | None = None, *, batch: int = 1000) -> Iterator[Document]:
         condition = None if where is None else normalise(where)

@@ -10,7 +10,7 @@ import os
 import shutil
 import sqlite3
 from base64 import urlsafe_b64encode
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
@@ -26,10 +26,12 @@ from tantivy import Document, Index, Occur, Query, Schema, SchemaBuilder, Search
 from ragistry.errors import StoreError
 from ragistry.stores.local.database import Head
 from ragistry.stores.local.index import DerivedIndex, Files, Signature, Stale, Stamp, View, checksum
-from ragistry.stores.local.rows import Keys
+from ragistry.stores.local.rows import Keys, chunks_where
 from ragistry.utils.analysis import analyse, analysis_record, query_terms
+from ragistry.utils.breadcrumb import searched_text
+from ragistry.utils.languages import canonical_language, chunk_language
 
-FILES_VERSION = 2
+FILES_VERSION = 3
 META = "meta.json"
 KEY, TERMS = "key", "terms"
 WRITE_MEMORY = 64_000_000
@@ -52,13 +54,16 @@ class WordView(View):
 
 
 class WordIndex(DerivedIndex[WordView]):
-    """``language``: see `utils.analysis.analyse`."""
+    """``language``: of the chunks whose metadata do not name theirs as ``language`` (see `utils.languages`).
+
+    Terms of different languages never match each other. A query is analysed in every language that the index has.
+    """
 
     name = "words"
 
     def __init__(self, *arguments: Any, language: str) -> None:
         super().__init__(*arguments)
-        self.language = language
+        self.language = canonical_language(language)
         self.kind = {"version": FILES_VERSION, **analysis_record(language)}
 
     def best(self, view: WordView, query: str, top_k: int, allowed: Keys | None) -> tuple[Keys, Scores]:
@@ -68,7 +73,7 @@ class WordIndex(DerivedIndex[WordView]):
         thrown away until the best are certain; few are looked up. Raises `Stale` where the index is damaged.
         """
         with _damage_is_stale():
-            found = _any_of(view.schema, query_terms(query, self.language))
+            found = _any_of(view.schema, query, view.stamp.files["languages"])
             if allowed is None:
                 return _best(view.searcher, found, top_k, top_k, None)
             if not len(allowed):
@@ -84,8 +89,8 @@ class WordIndex(DerivedIndex[WordView]):
     # The files
 
     def load(self, folder: Path, stamp: Stamp, signature: Signature) -> WordView:
-        known = {} if self._view is None else self._view.stamp.files  # files of segments, which never change
-        for name, entry in stamp.files.items():
+        known = {} if self._view is None else self._view.stamp.files["segments"]  # which never change
+        for name, entry in stamp.files["segments"].items():
             path, is_known = folder / name, name != META and known.get(name) == entry
             if path.stat().st_size != entry[0] or (not is_known and checksum(path) != entry[1]):
                 raise Stale(f"damaged ({name})", broken=True)
@@ -96,7 +101,8 @@ class WordIndex(DerivedIndex[WordView]):
 
     def write(self, folder: Path, connection: sqlite3.Connection, head: Head, since: WordView | None) -> Files:  # noqa: ARG002
         first = 0 if since is None else since.stamp.next_key
-        chunks = connection.execute("SELECT key, text FROM chunks WHERE key >= ? ORDER BY key", (first,))
+        chunks = chunks_where(connection, "chunks.key >= ?", first)
+        languages = {self.language} if since is None else set(since.stamp.files["languages"])
         with _damage_is_stale(folder):
             index = Index(schema(), str(folder)) if since is None else Index.open(str(folder))
             index.config_reader("manual")
@@ -108,18 +114,22 @@ class WordIndex(DerivedIndex[WordView]):
                         "SELECT key FROM removed WHERE number > ? AND key < ?", (since.stamp.removed, first)
                     ):
                         writer.delete_documents_by_term(KEY, key)
-                for key, text in chunks:
+                for key, chunk in chunks:
+                    language = chunk_language(chunk.metadata, self.language)
+                    languages.add(language)
+                    terms = analyse(searched_text(*chunk), language)
                     document = Document()
                     document.add_integer(KEY, key)
-                    document.add_text(TERMS, " ".join(map(_code, analyse(text, self.language))))
+                    document.add_text(TERMS, " ".join(_code(language, term) for term in terms))
                     writer.add_document(document)
                 writer.commit()
             finally:
                 writer.wait_merging_threads()  # and frees tantivy's own lock
         for name in (META, ".managed.json"):  # tantivy lets nobody else read them
             (folder / name).chmod(folder.stat().st_mode & 0o666)
-        known = {} if since is None else since.stamp.files
-        return {name: _entry(folder / name, known.get(name)) for name in _files(folder)}
+        known = {} if since is None else since.stamp.files["segments"]
+        segments = {name: _entry(folder / name, known.get(name)) for name in _files(folder)}
+        return {"segments": segments, "languages": sorted(languages)}
 
     def check(self, connection: sqlite3.Connection, view: WordView) -> str:
         [expected] = connection.execute(
@@ -134,19 +144,20 @@ class WordIndex(DerivedIndex[WordView]):
 
 
 @lru_cache(maxsize=1 << 18)
-def _code(term: str) -> str:
+def _code(language: str, term: str) -> str:
     """A hash in place of the term: tantivy keeps terms of deleted chunks until it merges segments, and no word of a
     deleted text may stay in a file.
     """
-    return urlsafe_b64encode(blake2b(term.encode(), digest_size=8).digest()).decode().rstrip("=")
+    return urlsafe_b64encode(blake2b(f"{language} {term}".encode(), digest_size=8).digest()).decode().rstrip("=")
 
 
-def _any_of(schema: Schema, terms: Mapping[str, int]) -> Query:
-    """What has at least one of the terms; a term that was asked for n times counts n times."""
+def _any_of(schema: Schema, query: str, languages: Sequence[str]) -> Query:
+    """What has at least one of the query's terms; a term that is asked for n times counts n times."""
     clauses = []
-    for term, count in terms.items():
-        clause = Query.term_query(schema, TERMS, _code(term), "freq")
-        clauses.append((Occur.Should, clause if count == 1 else Query.boost_query(clause, float(count))))
+    for language in languages:
+        for term, count in query_terms(query, language).items():
+            clause = Query.term_query(schema, TERMS, _code(language, term), "freq")
+            clauses.append((Occur.Should, clause if count == 1 else Query.boost_query(clause, float(count))))
     return Query.boolean_query(clauses)
 
 

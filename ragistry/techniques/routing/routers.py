@@ -6,6 +6,7 @@ from typing import TypeVar
 
 from ragistry.errors import ConfigError
 from ragistry.protocols import DocumentStore, Embedder, Generator
+from ragistry.techniques.classes import SETTING
 from ragistry.techniques.routing.config import RoutingConfig
 from ragistry.techniques.routing.embedding import EmbeddingRouter
 from ragistry.techniques.routing.evidence import EvidenceRouter
@@ -13,7 +14,6 @@ from ragistry.techniques.routing.explicit import AllRouter, ExplicitRouter
 from ragistry.techniques.routing.llm import LLMRouter
 from ragistry.techniques.routing.route import Limits, Router
 from ragistry.techniques.routing.samples import Samples
-from ragistry.techniques.shape import SETTING
 
 Resource = TypeVar("Resource")
 

@@ -18,7 +18,7 @@ from ragistry.errors import (
 )
 from ragistry.protocols import LibraryStore
 from ragistry.testing.stores.chunks import EAST, NORTH, UP, chunk, source
-from ragistry.types import EmbedderFingerprint, Repair, Role, SourceInfo
+from ragistry.types import Chunk, EmbedderFingerprint, Repair, Role, SourceInfo
 
 if TYPE_CHECKING:
     from ragistry.protocols import Vectors
@@ -33,6 +33,9 @@ class Flat:
 
     def __init__(self, fail_after: int = 1_000) -> None:
         self.left = fail_after
+
+    def count_tokens(self, texts: Sequence[str]) -> list[int]:
+        return [len(text.split()) for text in texts]
 
     def embed(self, texts: Sequence[str], *, role: Role = "document") -> Vectors:  # noqa: ARG002
         self.left -= len(texts)
@@ -178,10 +181,20 @@ class LibraryStoreConformance:
     def test_the_vectors_of_stored_texts_are_known(self, store: LibraryStore) -> None:
         one, two = source("c", "f.md", ["one", "two"])
         store.replace_source("c", "f.md", [one, two._replace(embedding=NORTH)])
-        known = store.known_vectors("c", "f.md", ["two", "three", "one"])
+        known = store.known_vectors("c", "f.md", [Chunk(text, {}) for text in ("two", "three", "one")])
         assert {text: vector.tolist() for text, vector in known.items()} == {"one": EAST, "two": NORTH}
         assert store.known_vectors("c", "f.md", []) == {}
-        assert set(store.known_vectors("c", "g.md", ["one", "three"])) <= {"one"}
+        assert set(store.known_vectors("c", "g.md", [Chunk("one", {}), Chunk("three", {})])) <= {"one"}
+
+    def test_vectors_are_known_for_the_same_breadcrumb_only(self, store: LibraryStore) -> None:
+        one, two = source("c", "f.md", ["one", "two"])
+        for chunk_ in (one, two):
+            chunk_.metadata["breadcrumb"] = "Guide"
+        two.metadata["breadcrumb"] = "Guide > Install"
+        store.replace_source("c", "f.md", [one, two._replace(embedding=NORTH)])
+        asked = [Chunk("one", {"breadcrumb": "Other"}), Chunk("one", {}), Chunk("two", dict(two.metadata))]
+        known = store.known_vectors("c", "f.md", asked)
+        assert {text: vector.tolist() for text, vector in known.items()} == {"Guide > Install\ntwo": NORTH}
 
     def test_several_writes_share_the_right_to_write(self, store: LibraryStore) -> None:
         with store.writing():

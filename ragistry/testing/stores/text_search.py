@@ -120,6 +120,21 @@ class TextSearchConformance:
         assert _ids(store.search_text("ÄRGER")) == ["b"]
         assert _ids(store.search_text("東京")) == ["c"]
 
+    def test_a_chunk_is_found_by_its_breadcrumb_and_returned_without_it(self, store: Any) -> None:
+        chunks = [chunk("apple", breadcrumb="Lost > Zebra"), chunk("pear", title="Zebra"), chunk("plum", breadcrumb="")]
+        store.add_documents(chunks, ids=list("abc"))
+        found = store.search_text("zebra")
+        assert [(document.id, document.content) for document in found] == [("a", "apple")]
+        assert _ids(store.search_text("apple lost")) == ["a"]
+
+    def test_words_of_a_chunk_are_those_of_its_language(self, store: Any) -> None:
+        german, english = "Die Häuser und die Räte", "The houses of a rat"
+        store.add_documents(
+            [chunk(german, language="de"), chunk(english), chunk(german, language="?")], ids=list("abc")
+        )
+        assert _ids(store.search_text("Haus")) == ["a"]
+        assert _ids(store.search_text("house")) == ["b"]
+
     def test_any_text_is_a_query_and_none_has_operators(self, store: Any) -> None:
         store.add_documents([chunk("apple"), chunk("pear")], ids=["a", "b"])
         for query in ODD_QUERIES:

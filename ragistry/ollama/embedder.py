@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ragistry.models.known import known_model
-from ragistry.models.rows import prefixed, prefixes_of, unit_rows
-from ragistry.ollama.batches import OnLong
-from ragistry.ollama.client import OllamaClient
-from ragistry.ollama.models import full_name
+from ragistry.models.known import known_model, prefixes_of
+from ragistry.models.texts import OnLong, check_texts, estimate_tokens, unit_rows
+from ragistry.ollama.client import OllamaClient, full_name
 from ragistry.types import EmbedderFingerprint, Role
 
 if TYPE_CHECKING:
@@ -49,32 +47,32 @@ class OllamaEmbedder:
         # Not `cached_property`: that of Python 3.11 has one lock for all objects of the class, which would be held
         # while a server hangs.
         if self._fingerprint is None:
-            self._fingerprint = self._asked_fingerprint()
+            known = known_model(self.model)
+            self._fingerprint = EmbedderFingerprint(
+                provider="ollama",
+                model=full_name(self.model).removesuffix(":latest"),
+                digest=self._client.digest(self.model),
+                dimension=len(self._client.embed("dimension", self.model, options=self._options)),
+                query_prefix=self._prefixes["query"],
+                document_prefix=self._prefixes["document"],
+                max_tokens=self._client.window(self.model, self._options) or (known.max_tokens if known else 0),
+            )
         return self._fingerprint
-
-    def _asked_fingerprint(self) -> EmbedderFingerprint:
-        dimension = len(self._client.embed("dimension", self.model, options=self._options))
-        known = known_model(self.model)
-        return EmbedderFingerprint(
-            provider="ollama",
-            model=full_name(self.model).removesuffix(":latest"),
-            digest=self._client.digest(self.model),
-            dimension=dimension,
-            query_prefix=self._prefixes["query"],
-            document_prefix=self._prefixes["document"],
-            max_tokens=self._client.window(self.model, self._options) or (known.max_tokens if known else 0),
-        )
 
     def embed(self, texts: Sequence[str], *, role: Role = "document") -> Vectors:
         """See `ragistry.protocols.Embedder`."""
-        vectors = self._client.embed_batch(
-            prefixed(texts, self._prefixes[role]),
+        vectors = self._client.vectors(
+            [self._prefixes[role] + text for text in check_texts(texts)],
             self.model,
             batch_size=self._batch_size,
             on_long=self._on_long,
             options=self._options,
         )
         return unit_rows(vectors, self.fingerprint.dimension)
+
+    def count_tokens(self, texts: Sequence[str]) -> list[int]:
+        """As `Embedder.count_tokens`, by `estimate_tokens`: Ollama has no tokenizer to ask."""
+        return estimate_tokens([self._prefixes["document"] + text for text in check_texts(texts)])
 
     def close(self) -> None:
         """Close the client's connections."""

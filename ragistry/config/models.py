@@ -1,0 +1,131 @@
+"""config/models.yaml: the language models and rerankers that techniques can use, by name."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+
+from ragistry.config.problems import Problems, dotted
+from ragistry.config.settings import CONFIG_FOLDER, DEFAULTS, is_there
+from ragistry.config.yaml_file import YamlFile, read_yaml
+
+MODELS_FILE = "models.yaml"
+KINDS = ("generators", "rerankers")
+SECRET_LENGTH = 4
+"""Characters of a value that messages hide; a shorter one is not a key, and would stand in many words."""
+_VARIABLE = re.compile(r"\$\{([^}]*)\}")
+
+
+class ModelSection(BaseModel):
+    """One model; the other keys are arguments of its class."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+
+    use: str = Field(description="a built-in name, that of an installed plugin, or module:Class")
+
+
+class ModelsFile(BaseModel):
+    """config/models.yaml."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    generators: dict[str, ModelSection] | None = Field(
+        default=None, description="language models by name: `use` is ollama, openai, or module:Class"
+    )
+    rerankers: dict[str, ModelSection] | None = Field(
+        default=None, description="cross-encoders by name: `use` is tei, openai, or module:Class"
+    )
+
+
+def _sendable(key: str | None) -> str | None:
+    """Without the end of a line around it. Checked here, because HTTP clients show the header that they refuse."""
+    text = (key or "").strip()
+    if not all(" " <= character <= "~" for character in text):
+        raise ValueError("must be ASCII characters on one line; copy the key again")
+    return text or None
+
+
+ApiKey = Annotated[str | None, AfterValidator(_sendable), Field(repr=False)]
+"""Sent as ``Authorization: Bearer``. No message shows it."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelEntry:
+    """One model of the file: ``config`` is what its class is made with, variables of the environment filled in.
+
+    ``hidden``: the text of each variable, and how it is written in the file. `hide` undoes it in messages. ``unset``: a
+    line for each variable that is not set.
+    """
+
+    kind: str
+    name: str
+    use: str
+    config: dict[str, Any]
+    file: YamlFile
+    hidden: dict[str, str] = field(default_factory=dict)
+    unset: list[str] = field(default_factory=list)
+
+    @property
+    def keys(self) -> list[str | int]:
+        """Where the entry is in the file."""
+        return [self.kind, self.name]
+
+    def hide(self, message: str) -> str:
+        """The message as it may be shown: values of variables may be API keys."""
+        for value, written in self.hidden.items():
+            message = message.replace(value, written)
+        return message
+
+
+def read_models(root: Path, environ: Mapping[str, str] | None = None) -> list[ModelEntry]:
+    """The entries of a workspace's models.yaml, or of the packaged one. Raises `InvalidConfigError`.
+
+    ``${NAME}`` in a text is the variable of that name; `models.registry` reports those that are not set with what else
+    is wrong with the entries.
+    """
+    path = root / CONFIG_FOLDER / MODELS_FILE
+    file, problems = read_yaml(path if is_there(path) else DEFAULTS / MODELS_FILE), Problems()
+    try:
+        ModelsFile.model_validate(file.data)
+    except ValidationError as error:
+        problems.add_validation(file, [], ModelsFile, error)
+    problems.report()
+    environ = os.environ if environ is None else environ
+    entries = []
+    for kind in KINDS:
+        for name, section in (file.data.get(kind) or {}).items():
+            config = {key: value for key, value in section.items() if key != "use"}
+            entry = ModelEntry(kind, name, section["use"], config, file)
+            for key, value in config.items():
+                config[key] = _filled(value, [*entry.keys, key], entry, environ)
+            entries.append(entry)
+    return entries
+
+
+def _filled(value: Any, keys: list[str | int], entry: ModelEntry, environ: Mapping[str, str]) -> Any:
+    """``value`` with the variables of the environment in its texts."""
+    if isinstance(value, dict):
+        return {key: _filled(one, [*keys, key], entry, environ) for key, one in value.items()}
+    if isinstance(value, list):
+        return [_filled(one, [*keys, place], entry, environ) for place, one in enumerate(value)]
+    if not isinstance(value, str):
+        return value
+
+    def variable(match: re.Match[str]) -> str:
+        found = environ.get(match[1], "")
+        if len(found.strip()) >= SECRET_LENGTH:
+            entry.hidden[found.strip()] = match[0]
+        if not found.strip():
+            entry.unset.append(
+                f"{entry.file.place(keys)}: {dotted(keys)}: the environment variable {match[1]!r} is not set; "
+                f"set it, or write the value in place of {match[0]!r}"
+            )
+        return found
+
+    return _VARIABLE.sub(variable, value)

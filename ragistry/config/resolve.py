@@ -1,0 +1,155 @@
+"""The value of each setting, and where it came from: argument > environment > file > default."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from pydantic import ValidationError
+
+from ragistry.config.files import FILES, REPLACED, read_file
+from ragistry.config.problems import Problems, explain
+from ragistry.config.settings import CHROMA, CONFIG_FOLDER, LOCAL, PREFIX, SOURCES, Settings, is_there
+from ragistry.config.yaml_file import YamlFile
+from ragistry.utils.shown import shown
+from ragistry.utils.suggest import did_you_mean
+from ragistry.utils.urls import public_url
+
+log = logging.getLogger(__name__)
+
+OTHER_VARIABLES = ("workspace", "debug", "mcp_token", "data", "bench_cache")
+"""What variables with the prefix decide besides the settings: of commands, of the tests and benchmarks."""
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """The settings, the place that decided each, and the files that were read, by name."""
+
+    settings: Settings
+    origins: dict[str, str]
+    files: dict[str, YamlFile]
+
+
+class Found(NamedTuple):
+    """A value that is set, and where."""
+
+    value: Any
+    place: str
+
+
+def resolve(
+    root: Path, arguments: Mapping[str, Any] | None = None, environ: Mapping[str, str] | None = None
+) -> Resolved:
+    """Read the workspace's files and variables. Raises `InvalidConfigError` with everything that is wrong."""
+    environ = os.environ if environ is None else environ
+    problems, files = Problems(), {}
+    for name, model in FILES.items():
+        with problems.gather():
+            if is_there(path := root / CONFIG_FOLDER / name):
+                files[name], _ = read_file(path, model, problems)
+    found = {name: Found(value, "argument") for name, value in (arguments or {}).items() if value is not None}
+    for name in SOURCES:
+        _find(name, files, environ, found, problems)
+    _choose_store(found, problems)
+    problems.report()
+    for said in unknown_variables(environ):
+        log.warning("%s", said)
+    try:
+        settings = Settings.model_validate({name: value for name, (value, _) in found.items()})
+    except ValidationError as error:
+        for item in error.errors(include_url=False):
+            name = str(item["loc"][0])
+            place = found[name].place if name in found else "argument"
+            problems.lines.append(f"{place}: {name}: {explain(item, Settings)}")
+        problems.report()
+        raise
+    return Resolved(settings, {name: found[name].place if name in found else "default" for name in SOURCES}, files)
+
+
+def unknown_variables(environ: Mapping[str, str]) -> list[str]:
+    """A line for each variable that has our prefix and decides nothing."""
+    known = [*map(str.upper, OTHER_VARIABLES), *(name.upper() for name in SOURCES if SOURCES[name].variables)]
+    names = [variable.removeprefix(PREFIX) for variable in sorted(environ) if variable.startswith(PREFIX)]
+    return [f"environment {PREFIX}{name} does nothing: {_remedy(name, known)}" for name in names if name not in known]
+
+
+def _remedy(name: str, known: list[str]) -> str:
+    setting = name.lower()
+    if setting in SOURCES:
+        [(file, *keys)] = SOURCES[setting].keys
+        return f"set {'.'.join(keys)} in {CONFIG_FOLDER}/{file}"
+    if setting in REPLACED:
+        return REPLACED[setting]
+    return f"there is no {name!r}{did_you_mean(name, known) or '; `ragistry config` lists the settings'}"
+
+
+def _find(
+    name: str, files: Mapping[str, YamlFile], environ: Mapping[str, str], found: dict[str, Found], problems: Problems
+) -> None:
+    """Add the value of a setting, where it is set. Two places may set the same thing, but not to different values."""
+    places = list(_places(name, files, found))
+    for file, keys, value in places[1:]:
+        first, first_keys, other = places[0]
+        if str(value) != str(other):
+            problems.add(
+                file, keys, f"{keys[-1]}: {_shown(name, value)}, but {first.place(first_keys)} says "
+                f"{_shown(name, other)} ({name}); keep one of the two",
+            )  # fmt: skip
+    if name in found:
+        return
+    variable = next((one for one in SOURCES[name].variables if environ.get(one, "").strip()), None)
+    if variable is not None:
+        found[name] = Found(environ[variable], f"environment {variable}")
+    elif places:
+        file, keys, value = places[0]
+        found[name] = Found(value, file.place(keys))
+
+
+def _places(
+    name: str, files: Mapping[str, YamlFile], found: Mapping[str, Found]
+) -> Iterator[tuple[YamlFile, list[str], Any]]:
+    """Where the files set something. Keys of ``store:`` besides ``use`` count only if both choose chroma there."""
+    for file_name, *keys in SOURCES[name].keys:
+        if (file := files.get(file_name)) is None:
+            continue
+        if keys[0] == "store" and keys[-1] != "use":
+            chosen = found["store"].value if "store" in found else ""
+            if not _value(file, ["store", "use"]) == chosen == CHROMA:
+                continue
+        if (value := _value(file, keys)) is not None:
+            yield file, keys, value
+
+
+def _value(file: YamlFile, keys: list[str]) -> Any:
+    node: Any = file.data
+    for key in keys:
+        node = node.get(key) if isinstance(node, dict) else None
+    return node
+
+
+def _choose_store(found: dict[str, Found], problems: Problems) -> None:
+    """A folder or a host of ChromaDB selects its store where ``store:`` does not, and must not contradict it."""
+    selecting = {name: found[name] for name in ("chroma_path", "chroma_host") if name in found}
+    if len(selecting) == 2:
+        path, host = selecting.values()
+        problems.lines.append(
+            f"{host.place}: chroma_host: {_shown('chroma_host', host.value)}, but {path.place} says chroma_path "
+            f"{path.value!r}; a ChromaDB is a folder or a server, so remove one of the two"
+        )
+    if "store" not in found and selecting:
+        found["store"] = Found(CHROMA, next(iter(selecting.values())).place)
+    store = found.get("store", Found(LOCAL, "default"))
+    for name, (value, place) in selecting.items():
+        if store.value != CHROMA:
+            problems.lines.append(
+                f"{place}: {name}: {_shown(name, value)} selects the store 'chroma', but {store.place} says "
+                f"{store.value!r} (store); remove one of the two"
+            )
+
+
+def _shown(name: str, value: Any) -> str:
+    return shown(public_url(value) if name.endswith(("_host", "_url")) and isinstance(value, str) else value)

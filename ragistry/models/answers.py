@@ -1,0 +1,99 @@
+"""Answers of a language model in the form of a JSON Schema: asked for, checked, and asked for once more."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from ragistry.errors import ModelError
+from ragistry.trace import degraded
+from ragistry.utils.shown import one_line
+
+Schema = type[BaseModel] | Mapping[str, Any]
+"""A pydantic model, or a JSON Schema."""
+Message = Mapping[str, Any]
+"""``{"role": "system" | "user" | "assistant", "content": "…"}``"""
+Chat = Callable[[list[Message]], str]
+"""Sends a conversation to a model and returns the next message."""
+
+_log = logging.getLogger(__name__)
+
+
+def messages_of(prompt: str, system: str | None) -> list[Message]:
+    """The conversation of one prompt."""
+    before: list[Message] = [] if system is None else [{"role": "system", "content": system}]
+    return [*before, {"role": "user", "content": prompt}]
+
+
+def json_schema(schema: Schema) -> dict[str, Any]:
+    """The JSON Schema itself."""
+    return schema.model_json_schema() if isinstance(schema, type) else dict(schema)
+
+
+def in_words(schema: Schema) -> str:
+    """The part of a prompt that asks for the schema."""
+    return f"Answer with JSON only, by this JSON Schema:\n{json.dumps(json_schema(schema), ensure_ascii=False)}"
+
+
+def answer_by_schema(chat: Chat, messages: list[Message], schema: Schema, model: str) -> str:
+    """The answer of ``chat``, JSON that the schema accepts; of a plain JSON Schema only that it is JSON is checked.
+
+    An answer that does not fit is sent back once, with what is wrong. Raises `ModelError` where the second does not
+    fit either.
+    """
+    answer = chat(messages)
+    try:
+        return _fitting(answer, schema)
+    except ValueError as error:
+        wrong = _why(error, schema)
+    again = f"That answer {wrong}. Answer again, with JSON that fits, and nothing else."
+    answer = chat([*messages, {"role": "assistant", "content": answer}, {"role": "user", "content": again}])
+    try:
+        return _fitting(answer, schema)
+    except ValueError as error:
+        raise ModelError(f"{model!r} said {one_line(answer)!r}, which {_why(error, schema)}, twice") from error
+
+
+def report_cut(model: str, remedy: str) -> None:
+    """Log and trace that an answer ended at the limit of its length."""
+    message = f"the answer of {model!r} was cut at the limit of its length; {remedy}"
+    _log.warning("%s", message)
+    degraded(message)
+
+
+def _fitting(answer: str, schema: Schema) -> str:
+    """The answer, or the object in it where a model wrote words or a code fence around it. Raises `ValueError`."""
+    try:
+        return _checked(answer, schema)
+    except ValueError:
+        inner = answer[answer.find("{") : answer.rfind("}") + 1]
+        if not inner or inner == answer:
+            raise
+        try:
+            return _checked(inner, schema)
+        except ValueError:
+            pass
+        raise
+
+
+def _checked(answer: str, schema: Schema) -> str:
+    if isinstance(schema, type):
+        schema.model_validate_json(answer)
+    else:
+        try:
+            json.loads(answer)
+        except RecursionError as error:
+            raise ValueError("it is nested too deeply") from error
+    return answer
+
+
+def _why(error: ValueError, schema: Schema) -> str:
+    if isinstance(error, ValidationError) and isinstance(schema, type):
+        first = error.errors(include_url=False)[0]
+        where = ".".join(map(str, first["loc"])) or "the whole"
+        return f"does not fit {schema.__name__}: {where}: {first['msg']}"
+    return f"is not JSON: {error}"

@@ -1,0 +1,237 @@
+"""JSON over HTTP to a model's server: one connection pool, limits on every answer, retries, one kind of error."""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from functools import cache, partial
+from ssl import SSLContext
+from time import monotonic
+from typing import Any, TypeVar
+
+import httpx
+import stamina
+
+from ragistry.errors import ConfigError, ModelConnectionError, ModelError
+from ragistry.utils.shown import one_line
+from ragistry.utils.urls import split_login
+
+Read = TypeVar("Read")
+
+CONNECT_TIMEOUT = 5.0
+"""Seconds to wait for a connection; a server that is there accepts at once."""
+LIMIT = 4_000_000
+"""Bytes of an answer: text, scores, what a server says of its models. More is refused while it arrives."""
+ERROR_LIMIT = 100_000
+NO_KEY = (401, 403)
+"""Status of an answer to a request without an API key, or with a wrong one."""
+
+# Ollama, vLLM, llama.cpp and TEI in turn; some of them say it with status 500.
+_TOO_LONG = re.compile(
+    r"context (length|size)|maximum context|input is too large|too long|must have less than|batch size", re.IGNORECASE
+)
+
+
+class RefusedError(ModelError):
+    """The server answered with an HTTP error: its status, the reason that it gave, seconds of Retry-After."""
+
+    def __init__(self, message: str, *, status: int = 0, reason: str = "", wait: float | None = None) -> None:
+        super().__init__(message)
+        self.status = status
+        self.reason = reason
+        self.wait = wait
+
+    @property
+    def too_long(self) -> bool:
+        """Whether it refused the size of the input, not the request as such."""
+        by_reason = self.status in (400, 500) and _TOO_LONG.search(self.reason) is not None
+        return by_reason or self.status in (413, 422)
+
+    @property
+    def passing(self) -> bool:
+        """Whether the same request may succeed later."""
+        return not self.too_long and (self.status == 429 or self.status >= 500)
+
+
+class JsonClient:
+    """A server that takes JSON and answers JSON. Threads may share it.
+
+    ``base_url``: a name and a password in it are sent, and never shown. ``server`` names it in messages, ``remedy``
+    says what to do where it cannot be reached. ``timeout``: seconds for one whole answer, however slowly it arrives.
+    ``attempts``: how often a request is sent at most, the first time included; waits between them begin at ``backoff``
+    seconds, double, have up to ``backoff`` of jitter, and never pass ``longest_wait``, whatever the server asks for in
+    Retry-After. ``retry_timeouts``: whether a time-out is worth another attempt.
+    """
+
+    def __init__(
+        self,
+        base_url: str,
+        *,
+        server: str = "The model server",
+        remedy: str = "start it, or correct its address",
+        api_key: str | None = None,
+        timeout: float = 60.0,
+        attempts: int = 4,
+        backoff: float = 0.5,
+        longest_wait: float = 30.0,
+        retry_timeouts: bool = True,
+    ) -> None:
+        self.base_url, login = split_login(base_url)
+        self.server = f"{server} at {self.base_url}"
+        self._remedy = remedy
+        self._key = api_key
+        self._timeout = timeout
+        self._retry = stamina.RetryingCaller(
+            attempts=attempts, timeout=None, wait_initial=backoff, wait_jitter=backoff, wait_max=longest_wait
+        ).on(partial(worth_retrying, longest_wait=longest_wait, timeouts=retry_timeouts))
+        key = {"Authorization": f"Bearer {api_key}"} if api_key else {}
+        try:
+            self._http = httpx.Client(
+                base_url=self.base_url,
+                auth=login,
+                timeout=httpx.Timeout(timeout, connect=min(timeout, CONNECT_TIMEOUT)),
+                headers={"Content-Type": "application/json", **key},
+                follow_redirects=True,
+                verify=_certificates(),
+                trust_env=not _on_this_machine(self.base_url),  # a proxy cannot reach this machine's own loopback
+            )
+        except httpx.InvalidURL as error:
+            raise ConfigError(
+                f"the address of {server} is malformed: {self.base_url!r} ({error}); write http://HOST:PORT"
+            ) from error
+
+    def get(self, path: str, read: Callable[[Any], Read]) -> Read:
+        """What ``read`` makes of the answer to GET. Raises `ModelError`, also for an answer that it cannot read."""
+        return self._answer("GET", path, None, read, LIMIT)
+
+    def post(self, path: str, body: Mapping[str, Any], read: Callable[[Any], Read], *, limit: int = LIMIT) -> Read:
+        """What ``read`` makes of the answer to POST, as in `get`. ``limit``: bytes of the answer at most."""
+        return self._answer("POST", path, body, read, limit)
+
+    def close(self) -> None:
+        """Close the connections; closing twice is harmless."""
+        self._http.close()
+
+    def _answer(
+        self, method: str, path: str, body: Mapping[str, Any] | None, read: Callable[[Any], Read], limit: int
+    ) -> Read:
+        with translated(self.server, self._remedy):
+            answer = self._retry(self._send, method, path, body, limit)
+        try:
+            return read(json.loads(answer))
+        except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
+            said = one_line(answer[:1000].decode(errors="replace"))
+            raise ModelError(
+                f"{self.server} answered {said!r}, which is not in its protocol; is another program there?"
+            ) from error
+
+    def _send(self, method: str, path: str, body: Mapping[str, Any] | None, limit: int) -> bytes:
+        # A lone surrogate, as some PDFs give, has no bytes in UTF-8.
+        content = None if body is None else json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
+        ends = monotonic() + self._timeout
+        with self._http.stream(method, path, content=content) as response:
+            answer = self._body(response, limit if response.is_success else ERROR_LIMIT, ends)
+        if response.is_success:
+            return answer
+        reason = reason_of(answer)
+        if self._key:
+            reason = reason.replace(self._key, "…")
+        status, wait = response.status_code, retry_after(response.headers)
+        remedy = "; give it an API key that it takes, or write a login into its address" if status in NO_KEY else ""
+        if status == 429 or status >= 500:
+            remedy = "; it is overloaded or broken: try again later, or look into its log"
+        message = f"{self.server} answered {status}: {reason!r}{remedy}"
+        raise RefusedError(message, status=status, reason=reason, wait=wait)
+
+    def _body(self, response: httpx.Response, limit: int, ends: float) -> bytes:
+        body = bytearray()
+        for piece in response.iter_bytes():
+            body += piece
+            if len(body) > limit:
+                if not response.is_success:
+                    break
+                raise ModelError(
+                    f"{self.server} sent more than {limit:,} bytes, more than an answer to this request has; "
+                    "is another program there?"
+                )
+            if monotonic() > ends:  # httpx only limits the time between two pieces
+                raise httpx.ReadTimeout(f"no whole answer in {self._timeout:g} seconds", request=response.request)
+        return bytes(body)
+
+
+@contextmanager
+def translated(server: str, remedy: str) -> Iterator[None]:
+    """Let every exception of httpx leave the block as a `ModelError` that names the ``server``.
+
+    ``remedy`` is what to do where it cannot be reached.
+    """
+    try:
+        yield
+    except (httpx.ConnectError, httpx.ConnectTimeout, httpx.ProxyError, httpx.UnsupportedProtocol) as error:
+        raise ModelConnectionError(f"{server} cannot be reached ({error}); {remedy}") from error
+    except httpx.TimeoutException as error:
+        raise ModelConnectionError(
+            f"{server} gave no answer in time ({type(error).__name__}); it may be busy or loading a model: "
+            "try again, or allow it a longer timeout"
+        ) from error
+    except (httpx.HTTPError, httpx.StreamError, httpx.InvalidURL, httpx.CookieConflict) as error:
+        raise ModelError(f"{server} broke off its answer ({error}); look into its log") from error
+
+
+def worth_retrying(error: Exception, longest_wait: float, timeouts: bool = True) -> bool | float:
+    """Whether to send the request again, or after how many seconds, where the server says so.
+
+    Worth it are time-outs, connections that broke off, 429 and 5xx. A refused connection is not: no server is there.
+    """
+    if isinstance(error, RefusedError):
+        return error.passing if error.wait is None or not error.passing else min(error.wait, longest_wait)
+    if isinstance(error, httpx.TimeoutException):
+        return timeouts
+    return isinstance(error, httpx.NetworkError | httpx.RemoteProtocolError) and not isinstance(
+        error, httpx.ConnectError
+    )
+
+
+def reason_of(answer: bytes) -> str:
+    """Why the server refused, on one line: the text in the form of error that it uses, or the start of what it sent."""
+    text = answer.decode(errors="replace")
+    try:
+        body = json.loads(text)
+        while isinstance(body, dict):
+            body = next((body[key] for key in ("error", "message", "detail") if key in body), json.dumps(body))
+        return one_line(body if isinstance(body, str) else json.dumps(body))
+    except (RecursionError, ValueError):
+        return one_line(text)
+
+
+def retry_after(headers: Mapping[str, str]) -> float | None:
+    """Seconds of the header ``Retry-After``, which holds a number or a date (RFC 9110, section 10.2.3)."""
+    value = headers.get("Retry-After", "").strip()
+    if value.isdigit():
+        return float(value)
+    try:
+        date = parsedate_to_datetime(value)
+    except ValueError:
+        return None
+    if date.tzinfo is None:
+        date = date.replace(tzinfo=UTC)
+    return max(0.0, (date - datetime.now(UTC)).total_seconds())
+
+
+@cache
+def _certificates() -> SSLContext:
+    """Loading them takes 25 ms, so all clients share them."""
+    return httpx.create_ssl_context()
+
+
+def _on_this_machine(url: str) -> bool:
+    host = httpx.URL(url).host
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

@@ -1,0 +1,359 @@
+"""Servers that speak OpenAI's protocol (vLLM, llama.cpp, Text Embeddings Inference, hosted ones): their embeddings,
+answers and scores.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any
+
+from pydantic import BaseModel, Field
+
+from ragistry.config.archive_settings import Seconds, ServerURL
+from ragistry.config.models import ApiKey
+from ragistry.config.numbers import NumberOrNone, Whole, WholeOrNone
+from ragistry.errors import EmbeddingGenerationError, ModelError, ModelNotFoundError
+from ragistry.models.answers import Message, Schema, answer_by_schema, in_words, json_schema, messages_of, report_cut
+from ragistry.models.http import LIMIT, NO_KEY, JsonClient, Read, RefusedError
+from ragistry.models.known import known_model, prefixes_of
+from ragistry.models.tei import Served, scores_in_batches, served_by_tei, tokenized
+from ragistry.models.texts import (
+    BYTES_A_VECTOR,
+    OnLong,
+    TooLongError,
+    check_texts,
+    embed_texts,
+    estimate_tokens,
+    unit_rows,
+)
+from ragistry.trace import model_call
+from ragistry.types import EmbedderFingerprint, Role
+from ragistry.utils.fingerprints import PROBE, probe_of
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from ragistry.protocols import Vectors
+
+NOT_IMPLEMENTED = 501
+"""How servers refuse that answer to POST alone."""
+
+_log = logging.getLogger(__name__)
+
+
+class OpenAICompatibleEmbedder:
+    """Embeds over ``/v1/embeddings``; nothing is called before the first use.
+
+    ``model``: None takes what the server serves. ``url`` may end in ``/v1``. ``batch_size``: texts in one request,
+    fewer where the server says so. The prefixes are those that the model was trained with (`KNOWN_MODELS`) unless
+    given. ``on_long``: a text that is longer than the model takes in is refused, or its beginning is embedded, which is
+    logged and traced. ``probe``: whether the fingerprint has the vector of a fixed text, which takes a request.
+    ``timeout``, ``attempts``, ``backoff``: see `JsonClient`.
+    """
+
+    def __init__(
+        self,
+        model: str | None = None,
+        *,
+        url: str,
+        api_key: str | None = None,
+        batch_size: int = 32,
+        query_prefix: str | None = None,
+        document_prefix: str | None = None,
+        on_long: OnLong = "truncate",
+        probe: bool = True,
+        timeout: float = 60.0,
+        attempts: int = 4,
+        backoff: float = 0.5,
+    ) -> None:
+        self._asked_for = model
+        self._probes = probe
+        self._server = JsonClient(_root(url), api_key=api_key, timeout=timeout, attempts=attempts, backoff=backoff)
+        self._batch_size = batch_size
+        self._own_prefixes = (query_prefix, document_prefix)
+        self._on_long = on_long
+        # Not `cached_property`: that of Python 3.11 has one lock for all objects of the class, so that a server which
+        # hangs would hold up the others.
+        self._told: Served | None = None
+        self._fingerprint: EmbedderFingerprint | None = None
+        self._dimension = 0
+
+    @property
+    def fingerprint(self) -> EmbedderFingerprint:
+        """Asked of the server once; raises `ModelError`."""
+        if self._fingerprint is None:
+            vector = self._embed([PROBE])[0] if self._probes or not self._dimension else ()
+            served, prefixes = self._served, self._prefixes
+            self._fingerprint = EmbedderFingerprint(
+                provider="openai-compatible",
+                model=served.model,
+                digest=served.digest,
+                dimension=self._dimension or len(vector),
+                query_prefix=prefixes["query"],
+                document_prefix=prefixes["document"],
+                max_tokens=served.max_tokens,
+                probe=probe_of(vector) if self._probes else "",
+            )
+        return self._fingerprint
+
+    def embed(self, texts: Sequence[str], *, role: Role = "document") -> Vectors:
+        """See `ragistry.protocols.Embedder`."""
+        vectors = self._embed([self._prefixes[role] + text for text in check_texts(texts)])
+        if not self._dimension:
+            self._dimension = vectors.shape[1] or self.fingerprint.dimension
+        return unit_rows(vectors, self._dimension)
+
+    def count_tokens(self, texts: Sequence[str]) -> list[int]:
+        """As `Embedder.count_tokens`, of each text as a document with its prefix.
+
+        Text Embeddings Inference counts; of any other server `estimate_tokens` does.
+        """
+        sent = [self._prefixes["document"] + text for text in check_texts(texts)]
+        if self._served.tokenizes:
+            try:
+                return tokenized(self._server, sent, self._request_size)
+            except RefusedError as error:  # a proxy that lets embeddings pass and nothing else
+                _log.info("%s; its tokens are estimated", error)
+        return estimate_tokens(sent)
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._server.close()
+
+    @property
+    def _served(self) -> Served:
+        if self._told is None:
+            self._told = ask_served(self._server, self._asked_for)
+        return self._told
+
+    @property
+    def _prefixes(self) -> dict[Role, str]:
+        return prefixes_of(self._served.model, *self._own_prefixes)
+
+    @property
+    def _request_size(self) -> int:
+        return min(self._batch_size, self._served.batch_size or self._batch_size)
+
+    def _embed(self, texts: Sequence[str]) -> NDArray[np.float64]:
+        served = self._served
+        return embed_texts(
+            texts,
+            self._send,
+            model=served.model,
+            window=lambda: served.max_tokens,
+            batch_size=self._request_size,
+            on_long=self._on_long,
+        )
+
+    def _send(self, texts: Sequence[str]) -> list[Any]:
+        served, body = self._served, {"model": self._served.model, "input": list(texts)}
+        try:
+            vectors, tokens = self._server.post(
+                "/v1/embeddings", body, partial(_by_index, count=len(texts)), limit=LIMIT + BYTES_A_VECTOR * len(texts)
+            )
+        except RefusedError as error:
+            if error.too_long:
+                raise TooLongError(str(error)) from error
+            raise _explained(self._server, error, served.model) from error
+        model_call(tokens)
+        if served.truncates and tokens >= served.max_tokens:
+            # A text has no more tokens than bytes and two special ones.
+            doubtful = [text for text in texts if len(text.encode()) + 2 > served.max_tokens]
+            if max(tokenized(self._server, doubtful, self._request_size), default=0) > served.max_tokens:
+                raise TooLongError(f"the server cut a text to {served.max_tokens:,} tokens without saying so")
+        return vectors
+
+
+class OpenAIGenerator:
+    """Answers prompts over ``/v1/chat/completions``.
+
+    ``url`` may end in ``/v1``. ``system`` goes before every prompt. ``temperature`` 0 takes the likeliest words; None
+    leaves it to the server, as some models want it. ``max_tokens``: of an answer at most. ``timeout``: seconds for one
+    whole answer. ``options``: more fields of the request, passed on untouched. ``attempts``, ``backoff``: see
+    `JsonClient`; an answer that takes too long is not asked for again.
+
+    A schema goes to the server as ``response_format``; where the server refuses that, the prompt asks for it.
+    """
+
+    def __init__(
+        self,
+        model: str,
+        *,
+        url: ServerURL,
+        api_key: ApiKey = None,
+        system: str | None = None,
+        temperature: Annotated[NumberOrNone, Field(ge=0)] = 0.0,
+        max_tokens: Annotated[WholeOrNone, Field(ge=1)] = None,
+        timeout: Seconds = 60.0,
+        options: dict[str, Any] | None = None,
+        attempts: Annotated[Whole, Field(ge=1)] = 4,
+        backoff: float = 0.5,
+    ) -> None:
+        self.model = model
+        self._system = system
+        given = {"temperature": temperature, "max_tokens": max_tokens}
+        self._options = {name: value for name, value in given.items() if value is not None} | dict(options or {})
+        self._server = JsonClient(
+            _root(url), api_key=api_key, timeout=timeout, attempts=attempts, backoff=backoff, retry_timeouts=False
+        )
+        self._takes_schemas = True
+
+    def generate(self, prompt: str, *, schema: type[BaseModel] | None = None) -> str:
+        """See `ragistry.protocols.Generator`."""
+        messages = messages_of(prompt, self._system)
+        if schema is None:
+            return self._chat(messages)
+        return answer_by_schema(partial(self._chat_by_schema, schema), messages, schema, self.model)
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._server.close()
+
+    def _chat_by_schema(self, schema: Schema, messages: list[Message]) -> str:
+        if self._takes_schemas:
+            form = {"type": "json_schema", "json_schema": {"name": "answer", "schema": json_schema(schema)}}
+            try:
+                return self._chat(messages, response_format=form)
+            except RefusedError as error:
+                if error.status in (*NO_KEY, 404, 429) or (error.status >= 500 and error.status != NOT_IMPLEMENTED):
+                    raise
+                _log.info("%s; the schema goes into the prompt", error)
+        last = messages[-1]
+        answer = self._chat([*messages[:-1], {**last, "content": f"{last['content']}\n\n{in_words(schema)}"}])
+        self._takes_schemas = False
+        return answer
+
+    def _chat(self, messages: list[Message], **more: Any) -> str:
+        body = {"model": self.model, "messages": messages, **more, **self._options}
+        try:
+            text, reason, tokens = self._server.post("/v1/chat/completions", body, _said)
+        except RefusedError as error:
+            raise _explained(self._server, error, self.model) from error
+        model_call(tokens)
+        if reason == "length":
+            report_cut(self.model, "raise max_tokens")
+        return text
+
+
+class OpenAIReranker:
+    """Ranks over ``/v1/rerank``, the form of Cohere and Jina, which vLLM and llama.cpp serve too.
+
+    The scale of the scores is the server's. ``url`` may end in ``/v1``. ``batch_size``: texts in one request, fewer
+    where the server refuses that many. ``timeout``, ``attempts``, ``backoff``: see `JsonClient`.
+    """
+
+    def __init__(
+        self,
+        model: str | None = None,
+        *,
+        url: ServerURL,
+        api_key: ApiKey = None,
+        batch_size: Annotated[Whole, Field(ge=1)] = 32,
+        timeout: Seconds = 60.0,
+        attempts: Annotated[Whole, Field(ge=1)] = 4,
+        backoff: float = 0.5,
+    ) -> None:
+        self.model = model
+        self._server = JsonClient(_root(url), api_key=api_key, timeout=timeout, attempts=attempts, backoff=backoff)
+        self._batch_size = batch_size
+
+    def rerank(self, query: str, texts: Sequence[str]) -> list[float]:
+        """See `ragistry.protocols.Reranker`."""
+        model = {} if self.model is None else {"model": self.model}
+
+        def send(batch: Sequence[str]) -> dict[int, float]:
+            body = {**model, "query": query, "documents": list(batch), "top_n": len(batch)}
+            return self._server.post("/v1/rerank", body, _relevance)
+
+        try:
+            return scores_in_batches(send, texts, self._batch_size, self._server.server)
+        except RefusedError as error:
+            raise _explained(self._server, error, self.model or "") from error
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._server.close()
+
+
+def ask_served(server: JsonClient, model: str | None) -> Served:
+    """Ask the server what it serves: Text Embeddings Inference has ``/info``, the others ``/v1/models``.
+
+    ``model``: what is wanted, None for whatever is there. Of a server that refuses to tell it is not checked: many can
+    embed and nothing else. Raises `ModelNotFoundError`, `ModelError`.
+    """
+    served = _asked(server, "/info", served_by_tei, needed=model is None)
+    if served is None:
+        windows = _asked(server, "/v1/models", _windows, needed=model is None, last=True) or {}
+        name = model or next(iter(windows), None)
+        if name is None:
+            raise ModelError(f"{server.server} does not tell which model it serves; name it")
+        served = Served(name, max_tokens=windows.get(name, 0))
+    is_path = served.model.startswith((".", "/"))
+    if model and not is_path and _bare(model) != _bare(served.model):
+        raise ModelNotFoundError(f"{server.server} serves {served.model!r}, not {model!r}; start it with that model")
+    name = model or served.model
+    known = known_model(name)
+    return replace(served, model=name, max_tokens=served.max_tokens or (known.max_tokens if known else 0))
+
+
+def _asked(
+    server: JsonClient, path: str, read: Callable[[Any], Read], *, needed: bool = True, last: bool = False
+) -> Read | None:
+    """The answer; None where the server knows no such path, or fails at it and the answer is not ``needed``.
+
+    ``last``: it cannot be had elsewhere, so that a server which wants an API key for it has failed too.
+    """
+    try:
+        return server.get(path, read)
+    except RefusedError as error:
+        failed = error.status >= 500 and error.status != NOT_IMPLEMENTED
+        if needed and (failed or (last and error.status in NO_KEY)):
+            raise
+        _log.info("%s", error)
+        return None
+
+
+def _explained(server: JsonClient, error: RefusedError, model: str) -> ModelError:
+    """The error itself; where the server lacks the model, one that says which models it has."""
+    if error.status != 404 or "model" not in error.reason:
+        return error
+    there = ", ".join(_asked(server, "/v1/models", _windows, needed=False) or ()) or "none that it names"
+    return ModelNotFoundError(f"{server.server} has no model {model!r}; start it with that model; it has: {there}")
+
+
+def _root(url: str) -> str:
+    return url.rstrip("/").removesuffix("/v1")
+
+
+def _bare(model: str) -> str:
+    return model.lower().rpartition("/")[2]
+
+
+def _windows(models: Mapping[str, Any]) -> dict[str, int]:
+    """Names in the answer to ``/v1/models``, and the tokens that each model takes in, which vLLM tells."""
+    return {str(row["id"]): int(row.get("max_model_len") or 0) for row in models["data"]}
+
+
+def _by_index(answer: dict[str, Any], *, count: int) -> tuple[list[Any], int]:
+    """The vectors in the order of the texts, which ``index`` tells and the list does not, and the tokens read."""
+    rows = {int(row["index"]): row["embedding"] for row in answer["data"]}
+    if rows.keys() != set(range(count)):
+        raise EmbeddingGenerationError(
+            f"asked the server for {count} embeddings, got those of index {sorted(rows)!r:.100}"
+        )
+    return [rows[index] for index in range(count)], int((answer.get("usage") or {}).get("prompt_tokens") or 0)
+
+
+def _said(answer: dict[str, Any]) -> tuple[str, str, int]:
+    """The text of a chat completion, why it ended, and the tokens read and written."""
+    [choice] = answer["choices"]
+    tokens = int((answer.get("usage") or {}).get("total_tokens") or 0)
+    return "" + choice["message"]["content"], str(choice.get("finish_reason")), tokens
+
+
+def _relevance(answer: dict[str, Any]) -> dict[int, float]:
+    return {int(row["index"]): float(row["relevance_score"]) for row in answer["results"]}

@@ -1,0 +1,124 @@
+"""What is Text Embeddings Inference's own: what it says of itself, its tokenizer, and its cross-encoders."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from math import isfinite
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from ragistry.config.archive_settings import Seconds, ServerURL
+from ragistry.config.models import ApiKey
+from ragistry.config.numbers import Whole
+from ragistry.errors import ModelError
+from ragistry.models.http import LIMIT, JsonClient, RefusedError
+from ragistry.trace import model_call
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """The model, the hexadecimal digest of its weights, the tokens that it takes in (empty and 0: not known).
+
+    ``batch_size``: texts in one request at most, 0 where the server does not limit it. ``truncates``: it cuts longer
+    texts without saying so. ``tokenizes``: it has TEI's ``/tokenize``.
+    """
+
+    model: str
+    digest: str = ""
+    max_tokens: int = 0
+    batch_size: int = 0
+    truncates: bool = False
+    tokenizes: bool = False
+
+
+def served_by_tei(info: Mapping[str, Any]) -> Served:
+    """The answer to ``/info``."""
+    digest = str(info.get("model_sha") or "")
+    return Served(
+        model=str(info["model_id"]),
+        digest=digest if re.fullmatch("[0-9a-f]+", digest) else "",
+        max_tokens=int(info.get("max_input_length") or 0),
+        batch_size=int(info.get("max_client_batch_size") or 0),
+        truncates=bool(info.get("auto_truncate")),
+        tokenizes=True,
+    )
+
+
+def tokenized(server: JsonClient, texts: Sequence[str], batch_size: int) -> list[int]:
+    """How many tokens each text has by ``/tokenize``, special tokens included. Raises `ModelError`."""
+    counts: list[int] = []
+    for start in range(0, len(texts), batch_size):
+        batch = texts[start : start + batch_size]
+        limit = LIMIT + 200 * sum(len(text.encode()) for text in batch)  # a token is an object of about 80 bytes
+        counts += server.post(
+            "/tokenize", {"inputs": list(batch)}, lambda rows: [len(row) for row in rows], limit=limit
+        )
+    if len(counts) != len(texts):
+        raise ModelError(f"asked {server.server} to count the tokens of {len(texts)} texts, got {len(counts)} numbers")
+    return counts
+
+
+class TEIReranker:
+    """Ranks over ``/rerank``. A score is a probability, 0 to 1; a text past the model's window is judged by what fits.
+
+    ``url``: the server's address. ``batch_size``: texts in one request, 32 being what the server takes by default;
+    fewer where it refuses that many. ``timeout``, ``attempts``, ``backoff``: see `JsonClient`.
+    """
+
+    def __init__(
+        self,
+        *,
+        url: ServerURL,
+        api_key: ApiKey = None,
+        batch_size: Annotated[Whole, Field(ge=1)] = 32,
+        timeout: Seconds = 60.0,
+        attempts: Annotated[Whole, Field(ge=1)] = 4,
+        backoff: float = 0.5,
+    ) -> None:
+        self._server = JsonClient(url.rstrip("/"), api_key=api_key, timeout=timeout, attempts=attempts, backoff=backoff)
+        self._batch_size = batch_size
+
+    def rerank(self, query: str, texts: Sequence[str]) -> list[float]:
+        """See `ragistry.protocols.Reranker`."""
+
+        def send(batch: Sequence[str]) -> dict[int, float]:
+            return self._server.post("/rerank", {"query": query, "texts": list(batch), "truncate": True}, _by_index)
+
+        return scores_in_batches(send, texts, self._batch_size, self._server.server)
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._server.close()
+
+
+def scores_in_batches(
+    send: Callable[[Sequence[str]], dict[int, float]], texts: Sequence[str], size: int, server: str
+) -> list[float]:
+    """One score a text; ``send`` gives those of one batch by position. A batch that is too large is halved.
+
+    Raises `ModelError` where scores are missing or are not numbers, and for a single text that is too long.
+    """
+    scores: list[float] = []
+    while len(scores) < len(texts):
+        batch = texts[len(scores) : len(scores) + size]
+        try:
+            given = send(batch)
+        except RefusedError as error:
+            if not error.too_long:
+                raise
+            if len(batch) == 1:
+                raise ModelError(f"{error}, for one text of {len(batch[0]):,} characters; shorten it") from error
+            size = len(batch) // 2
+            continue
+        model_call()
+        if given.keys() != set(range(len(batch))) or not all(map(isfinite, given.values())):
+            raise ModelError(f"asked {server} for {len(batch)} scores, got {given!r:.200}; look into its log")
+        scores += [given[index] for index in range(len(batch))]
+    return scores
+
+
+def _by_index(answer: list[dict[str, Any]]) -> dict[int, float]:
+    return {int(row["index"]): float(row["score"]) for row in answer}

@@ -1,0 +1,227 @@
+"""The class of a technique: found by name, checked for its shape, given what it asks for, described as JSON Schema."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from ragistry.config.settings import CONFIG_FOLDER
+from ragistry.errors import ConfigError
+from ragistry.utils import plugins
+from ragistry.utils.own_modules import modules_of
+from ragistry.utils.plugins import BrokenPluginError, Offer
+from ragistry.utils.suggest import listed
+
+GROUP = "ragistry.techniques"
+RESOURCES = ("name", "store", "embedder", "generator", "reranker", "base", "bases", "library", "targets", "registry")
+"""What a constructor may ask for by parameter name."""
+MODELS = ("generator", "reranker")
+"""The resources that an entry, or a step of a pipeline, may choose by name; see config/models.yaml."""
+SETTING = {kind: f"add one to config/models.yaml under '{kind}s'" for kind in MODELS}
+"""How to configure a resource that a workspace may lack."""
+_AUTO = "auto: hybrid where the store searches words, else naive"
+
+
+class Reserved(BaseModel):
+    """The keys of an entry that the registry reads; all others are settings of the technique."""
+
+    model_config = ConfigDict(extra="allow", strict=True)
+
+    use: str = Field(default="", description="the name of a technique or module:Class")
+    base: str = Field(default="", description=f"the technique that this one builds on; {_AUTO}")
+    bases: list[str] = Field(default=[], description="the techniques that this one builds on")
+    generator: str = Field(default="", description="a name under generators in models.yaml")
+    reranker: str = Field(default="", description="a name under rerankers in models.yaml")
+
+
+class Wanted(NamedTuple):
+    """A resource that part of an entry asks for, such as a node of a pipeline.
+
+    ``path``: where it is asked for, below the entry. ``name``: the generator or reranker that is named there.
+    """
+
+    path: tuple[str, ...]
+    resource: str
+    name: str | None = None
+
+
+def offers() -> dict[str, Offer]:
+    """Every technique that an installed package offers, by name."""
+    return plugins.offers(GROUP)
+
+
+def find_class(use: str) -> type[Any]:
+    """The class that ``use`` names. Raises `ConfigError`, and `BrokenPluginError` for an installed plugin."""
+    return plugins.find_class(use, GROUP, "technique")
+
+
+def broken_plugins() -> dict[str, str]:
+    """Every offered name that cannot be loaded, with the reason."""
+    broken = {}
+    for name in offers():
+        try:
+            find_class(name)
+        except BrokenPluginError as error:
+            broken[name] = str(error)
+    return broken
+
+
+def modules_beside(path: Path) -> AbstractContextManager[None]:
+    """A block in which Python files of the workspace of this techniques.yaml go before other modules."""
+    folder = path.resolve().parent
+    return modules_of(folder.parent if folder.name == CONFIG_FOLDER else None)
+
+
+def takes_everything(cls: type[Any]) -> bool:
+    """Whether the constructor takes ``**resources``: every resource that there is."""
+    return any(p.kind is p.VAR_KEYWORD for p in inspect.signature(cls).parameters.values())
+
+
+def wanted_resources(cls: type[Any], first: int = 1) -> dict[str, bool]:
+    """The constructor's parameters by name, and whether each is required.
+
+    ``first``: the parameter to begin with; a technique's configuration comes before it.
+    """
+    if cls.__init__ is object.__init__:
+        return {}
+    parameters = list(inspect.signature(cls).parameters.values())[first:]
+    named = [p for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
+    return {p.name: p.default is p.empty for p in named}
+
+
+def resources_for(
+    user: str,
+    wanted: Mapping[str, bool],
+    own: Mapping[str, Any],
+    resources: Mapping[str, Any],
+    models: Mapping[str, str],
+) -> dict[str, Any]:
+    """The resources that a technique or a node of a pipeline gets, by parameter name.
+
+    ``user``: who asks, as messages name it. ``wanted``: see `wanted_resources`. ``own``: what it alone has, such as
+    its base; ``resources``: what all have. ``models``: the generator and the reranker that its entry names; without a
+    name it gets the default. Raises `ConfigError` for what is not there.
+    """
+    given = {}
+    for name, required in wanted.items():
+        named = resources.get(f"{name}s", {}) if name in MODELS else {}
+        if name in own:
+            given[name] = own[name]
+        elif name in models:
+            if models[name] not in named:
+                raise ConfigError(f"{user}: no {name} {models[name]!r}; there are {listed(named)}; {SETTING[name]}")
+            given[name] = named[models[name]]
+        elif name in resources:
+            given[name] = resources[name]
+        elif required and named:
+            raise ConfigError(f"{user} needs a {name}; choose one with `{name}: NAME` from {listed(named)}")
+        elif required:
+            remedy = SETTING.get(name, "configure one in the workspace")
+            raise ConfigError(
+                f"{user} needs a {name}, and none is configured here; {remedy}, or pass resources={{{name!r}: …}}"
+            )
+    return given
+
+
+def complaints(cls: type[Any]) -> list[str]:
+    """What keeps the class from being a technique; empty for a technique."""
+    return [*_constructor(cls), *retrieve_complaints(cls)]
+
+
+def _constructor(cls: type[Any]) -> list[str]:
+    try:
+        parameters = list(inspect.signature(cls).parameters.values())
+    except ValueError:
+        return [f"{cls.__name__} has a constructor that cannot be inspected; write __init__(self, config)"]
+    if not parameters or parameters[0].kind not in (
+        inspect.Parameter.POSITIONAL_ONLY,
+        inspect.Parameter.POSITIONAL_OR_KEYWORD,
+    ):
+        return [f"{cls.__name__}.__init__ must take the configuration first: __init__(self, config)"]
+    if (first := parameters[0].name) in RESOURCES:
+        return [f"{cls.__name__}.__init__ takes {first!r} first; write __init__(self, config, *, {first})"]
+    return [
+        f"{cls.__name__}.__init__ asks for {name!r}, which is not a resource; there are {', '.join(RESOURCES)}"
+        for name, required in wanted_resources(cls).items()
+        if required and name not in RESOURCES
+    ]
+
+
+def retrieve_complaints(technique: Any) -> list[str]:
+    """What is wrong with the ``retrieve`` of a class or an object."""
+    cls = technique if isinstance(technique, type) else type(technique)
+    retrieve = getattr(technique, "retrieve", None)
+    if not callable(retrieve):
+        return [f"{cls.__name__} has no method retrieve(self, query, *, top_k=None, where=None)"]
+    parameters = inspect.signature(retrieve).parameters
+    missing = [name for name in ("top_k", "where") if name not in parameters]
+    if not missing or any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
+        return []
+    return [
+        f"{cls.__name__}.retrieve does not take {' and '.join(missing)}; "
+        "write retrieve(self, query, *, top_k=None, where=None) or retrieve(self, query, **options)"
+    ]
+
+
+def config_model(cls: type[Any]) -> type[BaseModel] | None:
+    """The pydantic model of a technique's own configuration; None without one."""
+    model = getattr(cls, "Config", None)
+    return model if isinstance(model, type) and issubclass(model, BaseModel) else None
+
+
+def config_schema(cls: type[Any]) -> dict[str, Any] | None:
+    """The JSON Schema of a technique's own configuration; None where the class publishes none."""
+    model = config_model(cls)
+    return None if model is None else model.model_json_schema()
+
+
+def first_sentence(cls: type[Any]) -> str:
+    """The first sentence of a class's docstring as plain text: what it does."""
+    paragraph = " ".join(re.split(r"\n\s*\n", (cls.__doc__ or "").strip())[0].split())
+    return re.split(r"(?<=\.)\s", paragraph)[0].rstrip(":").replace("`", "")
+
+
+def techniques_schema() -> dict[str, Any]:
+    """The JSON Schema of techniques.yaml: it accepts what the registry loads. Broken plugins are left out."""
+    definitions: dict[str, Any] = {}
+    branches = []
+    for name in offers():
+        try:
+            cls = find_class(name)
+        except ConfigError:
+            continue
+        schema = config_schema(cls) or {"additionalProperties": True}
+        definitions |= schema.pop("$defs", {})
+        entry = _entry_schema(name, schema, wanted_resources(cls))
+        branches.append({"if": {"properties": {"use": {"const": name}}, "required": ["use"]}, "then": entry})
+    uses = {"anyOf": [{"enum": list(offers())}, {"pattern": ":"}], "type": "string"}
+    any_entry = {"type": "object", "properties": {"use": uses}, "allOf": branches}
+    default = {"type": "string", "description": f"the technique of a search that names none; {_AUTO}"}
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "techniques.yaml",
+        "type": "object",
+        "additionalProperties": False,
+        "properties": {
+            "default": default,
+            "techniques": {"type": "object", "additionalProperties": any_entry},
+        },
+        "$defs": definitions,
+    }
+
+
+def _entry_schema(name: str, schema: dict[str, Any], wanted: Mapping[str, bool]) -> dict[str, Any]:
+    """The schema of an entry: the technique's own settings, and the reserved keys that it takes."""
+    taken = {key: value for key, value in Reserved.model_json_schema()["properties"].items() if key in wanted}
+    required = [key for key in ("base", "bases") if wanted.get(key)]
+    entry = {
+        "properties": {**schema.get("properties", {}), **taken, "use": {"const": name}},
+        "required": [*schema.get("required", []), *required],
+    }
+    return entry if schema.get("additionalProperties", True) else {**entry, "additionalProperties": False}

@@ -1,0 +1,62 @@
+"""Texts in several languages: each analysed by its own, and warnings where the settings do not suit them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ragistry import open_workspace
+
+GERMAN = (
+    "Die Häuser am Fluss wurden im letzten Jahrhundert gebaut. Viele von ihnen stehen heute leer, weil das Wasser im "
+    "Frühling über die Ufer tritt. Der Rat der Stadt hat beschlossen, dass die Bewohner umziehen sollen. "
+)
+ENGLISH = (
+    "The houses at the river were built in the last century. Many of them are empty today, because the water floods "
+    "the banks in spring. The council of the town has decided that the people who live there should move. "
+)
+
+
+def test_each_source_is_analysed_by_its_own_language(tmp_path: Path) -> None:
+    with open_workspace(tmp_path, language="auto") as workspace:
+        workspace.library.create_collection("mixed", "Notes in two languages")
+        workspace.library.ingest_text(GERMAN, "fluss.txt", "mixed")
+        workspace.library.ingest_text(ENGLISH, "river.txt", "mixed")
+        for query, source in (("Haus", "fluss.txt"), ("house", "river.txt"), ("umziehende", "fluss.txt")):
+            found = workspace.search(query, "bm25").documents
+            assert [document.metadata["source_file"] for document in found] == [source]
+        assert {d.metadata["source_file"]: d.metadata["language"] for d in workspace.store.scan()} == {
+            "fluss.txt": "german",
+            "river.txt": "english",
+        }
+
+
+def test_short_source_gets_the_language_of_its_collection(tmp_path: Path) -> None:
+    with open_workspace(tmp_path, language="auto") as workspace:
+        workspace.library.create_collection("german", "Notizen")
+        workspace.library.ingest_text(GERMAN, "fluss.txt", "german")
+    with open_workspace(tmp_path, language="auto") as workspace:
+        workspace.library.ingest_text("Zwei Bäume.", "baum.txt", "german")
+        [found] = workspace.search("Baum", "bm25").documents
+        assert found.metadata["language"] == "german"
+
+
+def test_ingest_warns_where_the_text_suits_neither_words_nor_model(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "fluss.txt").write_text(GERMAN, encoding="utf-8")
+    with open_workspace(tmp_path) as workspace:
+        workspace.library.create_collection("notes", "Notes")
+        words, model = workspace.library.ingest_folder(tmp_path / "in", "notes").warnings
+        assert "set language: german, or language: auto" in words
+        assert "embed_model: multilingual" in model
+        assert workspace.library.ingest_folder(tmp_path / "in", "notes").warnings == []
+
+
+@pytest.mark.parametrize(("text", "language"), [(ENGLISH, "english"), (ENGLISH, "auto")])
+def test_english_text_is_no_reason_to_warn(tmp_path: Path, text: str, language: str) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.txt").write_text(text, encoding="utf-8")
+    with open_workspace(tmp_path, language=language) as workspace:
+        workspace.library.create_collection("notes", "Notes")
+        assert workspace.library.ingest_folder(tmp_path / "in", "notes").warnings == []
