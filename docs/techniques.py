@@ -46,6 +46,8 @@ def _type(field: dict[str, Any]) -> str:
 
 def _default(field: dict[str, Any]) -> str:
     value = field.get("default", "")
+    if isinstance(value, str) and "\n" in value:  # a prompt, too long for a table
+        return "its own"
     return "" if value is None or value == "" else code(value)
 
 

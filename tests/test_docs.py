@@ -184,7 +184,8 @@ def test_the_blocks_of_a_page_run_one_after_another(
     for block in blocks(page):
         reader.follow(block)
     with open_workspace(reader.folder) as workspace:  # reads every file that the page has written, and checks it
-        assert all(workspace.registry.get(technique) for technique in workspace.registry.names())
+        names = [name for name in workspace.registry.names() if not workspace.registry.missing_model(name)]
+        assert all(map(workspace.registry.get, names))
     for module in ("shout", "own_technique", "own_store", "own_embedder"):
         sys.modules.pop(module, None)
 

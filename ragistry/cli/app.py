@@ -23,6 +23,7 @@ from ragistry.cli import (
     route,
     search,
     sources,
+    technique,
     techniques,
     testset,
     ui,
@@ -46,7 +47,8 @@ app.add_typer(sources.app, name="sources")
 app.add_typer(repo.app, name="repo")
 app.command()(search.search)
 app.command()(route.route)
-app.command()(techniques.techniques)
+app.command(context_settings={"allow_extra_args": True})(techniques.techniques)
+app.add_typer(technique.app, name="technique")
 app.command()(config.config)
 app.command()(doctor.doctor)
 app.command()(maintenance.verify)

@@ -135,10 +135,10 @@ def compare(
 
 
 def _fitting(workspace: Workspace, library: bool) -> list[str]:
-    """Every technique of the workspace; without a library none that chooses between its collections."""
+    """Every technique whose models are configured; without a library none that chooses between its collections."""
     from ragistry.techniques.classes import wanted_resources
 
-    names = workspace.registry.names()
+    names = [name for name in workspace.registry.names() if not workspace.registry.missing_model(name)]
     asking = [name for name in names if "library" in wanted_resources(workspace.registry.technique_class(name))]
     if library or not asking:
         return names

@@ -181,12 +181,16 @@ def _techniques(opened: Workspace, *, with_store: bool) -> list[Finding]:
     """Those that work, and of the others why not: a failure where a plugin is broken, or searches by default fail."""
     registry = opened.registry
     reasons: dict[str, list[str]] = {}
+    lacking: dict[str, list[str]] = {}
     for name in registry.names() if with_store else ():
+        if model := registry.missing_model(name):
+            lacking.setdefault(model, []).append(name)
+            continue
         try:
             registry.get(name)
         except RagistryError as error:
             reasons.setdefault(str(error), []).append(name)
-    failed = [name for names in reasons.values() for name in names]
+    failed = [name for names in (*reasons.values(), *lacking.values()) for name in names]
     working = ", ".join(name for name in registry.names() if name not in failed)
     broken = "; ".join(registry.broken.values())
     words = "" if registry.searches_words else " (the store does not search words)"
@@ -196,6 +200,14 @@ def _techniques(opened: Workspace, *, with_store: bool) -> list[Finding]:
         *(
             Finding(", ".join(names), "failed" if registry.default in names else "warning", reason)
             for reason, names in reasons.items()
+        ),
+        *(
+            Finding(
+                f"techniques with a {model}",
+                "failed" if registry.default in names else "off",
+                f"{', '.join(names)}: no {model} is configured; add one to config/models.yaml under '{model}s'",
+            )
+            for model, names in lacking.items()
         ),
     ]
 

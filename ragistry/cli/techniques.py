@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ragistry.cli.flags import refuse_together
+from ragistry.cli.flags import FlagsError, refuse_together
 from ragistry.cli.options import DebugOption, JsonOption, WorkspaceOption
 from ragistry.cli.output import error_line, print_json
 from ragistry.cli.tables import print_table
@@ -21,9 +21,12 @@ def techniques(
     as_json: JsonOption = False,
     debug: DebugOption = False,  # noqa: ARG001, read from the command line by `run`
 ) -> None:
-    """List the techniques of this workspace with what each does."""
+    """List the techniques of this workspace with what each does; `ragistry technique new` writes one of your own."""
     from ragistry.techniques.classes import broken_plugins
 
+    if context.args:
+        said = " ".join(context.args)
+        raise FlagsError(f"`ragistry techniques` only lists, not {said!r}; `ragistry technique new NAME` writes one")
     refuse_together(context, "schema", "available")
     if schema:
         from ragistry.techniques.classes import techniques_schema

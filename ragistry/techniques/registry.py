@@ -34,7 +34,14 @@ from ragistry.techniques.checks import (
     check_entries,
     read_entries,
 )
-from ragistry.techniques.classes import RESOURCES, modules_beside, resources_for, takes_everything, wanted_resources
+from ragistry.techniques.classes import (
+    MODELS,
+    RESOURCES,
+    modules_beside,
+    resources_for,
+    takes_everything,
+    wanted_resources,
+)
 from ragistry.trace import stage
 from ragistry.types import Document, Where
 from ragistry.utils.limits import check_query, check_top_k
@@ -114,6 +121,21 @@ class TechniqueRegistry:
         """The class of the technique. Raises `UnknownTechniqueError`."""
         self._known(name)
         return self._checked.classes[name]
+
+    def missing_model(self, name: str) -> str:
+        """``"generator"`` or ``"reranker"`` where the technique, or one that it builds on, has none; else ``""``.
+
+        Raises `UnknownTechniqueError`.
+        """
+        entry, wanted = self.entry(name), wanted_resources(self.technique_class(name))
+        below = [*entry.bases, *filter(None, [entry.base])]
+        if hasattr(cls := self.technique_class(name), "wanted"):  # a pipeline: its nodes ask, and its steps refer
+            wanted |= {node.resource: True for node in cls.wanted(entry.config) if node.name is None}
+            below += cls.references(entry.config)
+        for kind in MODELS:
+            if wanted.get(kind) and kind not in entry.models and kind not in self.resources:
+                return kind
+        return next(filter(None, map(self.missing_model, below)), "")
 
     def get(self, name: str) -> RegisteredTechnique:
         """The technique, built on first use and kept.

@@ -159,6 +159,7 @@ def test_doctor_tells_what_works(ragistry: Run, monkeypatch: pytest.MonkeyPatch)
         "versions": "ok",
         "configuration": "ok",
         "techniques": "ok",
+        "techniques with a generator": "off",
         "model": "ok",
         "store": "ok",
         "ollama": "off",

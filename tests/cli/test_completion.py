@@ -31,7 +31,7 @@ def root(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize(("line", "names"), [
-    ("ragistry search x -t h", ["hybrid"]), ("ragistry search x -c ga", ["garden", "garage"]),
+    ("ragistry search x -t hyb", ["hybrid"]), ("ragistry search x -c ga", ["garden", "garage"]),
     ("ragistry sources move x --from ", ["garden", "garage", "kitchen"]),
     ("ragistry collections describe k", ["kitchen"]), ("ragistry mcp --collection k", ["kitchen"]),
 ])  # fmt: skip

@@ -32,7 +32,8 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workspace]:
     (root / "config").mkdir()
     (root / "config" / "techniques.yaml").write_text(TECHNIQUES, encoding="utf-8")
     with OllamaServer() as server:  # it answers with the simplest thing that a schema accepts
-        models = f"generators: {{simple: {{use: ollama, model: llama3.2, url: '{server.url}'}}}}"
+        entry = f"generators: {{simple: {{use: ollama, model: llama3.2, url: '{server.url}'}}}}"
+        models = (DEFAULTS / "models.yaml").read_text(encoding="utf-8").replace("generators: {}", entry)
         (root / "config" / "models.yaml").write_text(models, encoding="utf-8")
         with open_workspace(root) as opened:
             fill(opened)

@@ -13,7 +13,7 @@ from ragistry.errors import ModelConnectionError, ModelError
 from ragistry.protocols import Generator
 from ragistry.techniques.routing.route import Route
 from ragistry.techniques.routing.target import Reachable, Target
-from ragistry.trace import degraded, model_call
+from ragistry.trace import degraded
 from ragistry.types import Where
 
 EXCERPT = 200
@@ -62,7 +62,6 @@ class LLMRouter:
         return Route("llm", "model" if picked else "nothing fits", (picked,) if picked else (), scores)
 
     def _asked(self, question: str, schema: type[BaseModel]) -> str:
-        model_call()
         try:
             return self.generator.generate(question, schema=schema)
         except ModelError:  # one of them is a ConnectionError as well

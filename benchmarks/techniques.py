@@ -1,0 +1,197 @@
+"""Does it help? Each technique against `naive`, `bm25` and `hybrid`: ``python -m benchmarks.techniques [--quick]``.
+
+Every entry of the default techniques.yaml that needs no language model is compared, one chunk a document. What is
+printed goes into docs/techniques.md, too, between the marks there; of the short form only with ``--write``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from benchmarks.quality import CACHE, DATA, LANGUAGES, read, shown
+from ragistry import open_workspace
+from ragistry.errors import ConfigError
+from ragistry.evaluation import Comparison, compare
+from ragistry.evaluation.result import ALPHA, Pair
+from ragistry.evaluation.statistics import holm
+from ragistry.techniques.classes import wanted_resources
+
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "techniques.md"
+BEGIN, END = "<!-- measured: techniques -->\n", "<!-- end -->"
+SETS = (
+    "scifact", "cranfield", "hotpotqa-pooled500", "claude-docs", "hugo-known-item", "xquad-en", "xquad-de",
+    "limit-small",
+)  # fmt: skip
+QUICK = ("claude-docs", "limit-small")
+BASELINES = ("naive", "bm25", "hybrid")
+MAIN = "nDCG@10"
+WHEN = {
+    "naive": "Use it for questions in other words than the texts, in a language of the embedding model; not for codes, "
+    "rare names or other languages.",
+    "bm25": "Use it for codes, names and error messages, in any language, at the least cost; not where questions use "
+    "other words than the texts.",
+    "hybrid": "Use it where you do not know what will be asked: it is the default; not where one of its parts alone "
+    "does as well and milliseconds count.",
+    "mmr": "Use it where several sources say the same and variety is wanted; not to rank better: it gives up relevance "
+    "for variety.",
+    "parent_document": "Use it where chunks are smaller than what a reader needs; not where every token returned is "
+    "paid for. It returns more text, not other sources, so these sets cannot show what it is for.",
+    "sentence_window": "Use it where an answer goes on in the next chunk; not where every token returned is paid for. "
+    "It returns more text, not other sources, so these sets cannot show what it is for.",
+    "rm3": "Use it to widen a search by words alone; not over `hybrid`, whose vectors find other words already.",
+    "rocchio": "Use it to widen a search by vectors alone; not where words matter, for only vectors rank its results.",
+    "adaptive": "Use it where a query without a model call is worth having, as with an embedder at a server; not over "
+    "an embedder in the process, where it saves little.",
+    "rerank": "Use it where the reranker is stronger than the base and its milliseconds do not matter; not over a "
+    "fusion that is as good.",
+    "graph": "Use it for questions that join facts of several sources; not where one passage answers.",
+    "learned_sparse": "Use it where words should count by what they mean and no vectors are kept; not where `hybrid` "
+    "can be used.",
+}
+"""When to use a technique and when not, by its name in techniques.yaml."""
+
+
+Tested = dict[frozenset[str], tuple[Pair, float]]
+"""Two techniques → their difference on one set, and its p-value corrected over all of these pairs."""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help=f"only {', '.join(QUICK)}; nothing is written")
+    parser.add_argument("--write", action="store_true", help="write what --quick measures, too")
+    parser.add_argument("--cache", type=Path, default=CACHE, help=f"where vectors are kept [{CACHE}]")
+    options = parser.parse_args()
+    names, left_out = measurable()
+    results: dict[str, Comparison] = {}
+    for name in QUICK if options.quick else SETS:
+        if not (DATA / name).is_dir():
+            print(f"skipped: {name} is not in {DATA}", file=sys.stderr)
+            continue
+        results[name] = measured(name, names, options.cache)
+        print(f"{name}: done", file=sys.stderr)
+    text = evidence(results, names, left_out)
+    print(text)
+    if results and (options.write or not options.quick):
+        write(text)
+    failures = {f"{technique} on {name}: {one.error}" for name, result in results.items()
+                for technique, one in result.failures.items()}  # fmt: skip
+    if failures or not results:
+        sys.exit("; ".join(sorted(failures)) or f"there is no test set in {DATA}")
+
+
+def measurable() -> tuple[list[str], dict[str, str]]:
+    """The techniques of the default techniques.yaml that can be compared, and why each of the others cannot."""
+    names, left_out = [], {}
+    with tempfile.TemporaryDirectory() as root, open_workspace(root) as opened:
+        for name in opened.registry.names():
+            if "targets" in wanted_resources(opened.registry.technique_class(name)):
+                left_out[name] = "chooses between collections, and each of these sets is one"
+                continue
+            try:
+                opened.registry.get(name)
+                names.append(name)
+            except ConfigError:
+                left_out[name] = "needs a model that has to be configured first"
+    return names, left_out
+
+
+def measured(name: str, techniques: list[str], cache: Path) -> Comparison:
+    """All techniques on one set, its words analysed by their language."""
+    dataset, language = read(DATA / name, titles=True), LANGUAGES.get(name, "english")
+    with tempfile.TemporaryDirectory() as root, open_workspace(root, language=language) as opened:
+        return compare(techniques, dataset, [MAIN], workspace=opened, cache=cache, progress=shown)
+
+
+def tested(result: Comparison) -> Tested:
+    """Every other technique against each baseline, and the baselines among each other."""
+    pairs = [pair for pair in result.main_pairs if {pair.a, pair.b} & set(BASELINES)]
+    corrected = holm([pair.p for pair in pairs])
+    return {frozenset((pair.a, pair.b)): (pair, p) for pair, p in zip(pairs, corrected, strict=True)}
+
+
+def lead(pairs: Tested, name: str, other: str) -> tuple[float, float] | None:
+    """How far a technique is above another, and p; None where both are one, or rank alike."""
+    found = pairs.get(frozenset((name, other)))
+    if found is None:
+        return None
+    pair, p = found
+    return (pair.difference if pair.a == name else -pair.difference), p
+
+
+def evidence(results: Mapping[str, Comparison], names: list[str], left_out: Mapping[str, str]) -> str:
+    """The part of the page: when to use what, all sets at a glance, and a table for each set."""
+    parts = ["\n".join(f"- `{name}`: {WHEN[name]}" for name in names if name in WHEN)]
+    for reason in dict.fromkeys(left_out.values()):
+        those = ", ".join(f"`{name}`" for name, why in left_out.items() if why == reason)
+        parts.append(f"Not measured, because each {reason}: {those}.")
+    parts.append(f"{MAIN} on every set; bold: significantly better than `hybrid`, in italics: significantly worse.")
+    parts.append(overview(results, names))
+    parts += [f"### {name}\n\n{table(result)}" for name, result in results.items()]
+    return "\n\n".join(parts)
+
+
+def overview(results: Mapping[str, Comparison], names: list[str]) -> str:
+    """A row for each technique, a column for each set."""
+    pairs = {name: tested(result) for name, result in results.items()}
+    rows = [["technique", *results], ["---", *["--:"] * len(results)]]
+    for name in names:
+        cells = []
+        for of_set, result in results.items():
+            if name not in result.techniques:
+                cells.append("failed")
+                continue
+            one = result.techniques[name]
+            mean, ahead = f"{one.measures[MAIN].mean:.3f}", lead(pairs[of_set], one.same_as or name, "hybrid")
+            if ahead is None or ahead[1] >= ALPHA:
+                cells.append(mean)
+            else:
+                cells.append(f"**{mean}**" if ahead[0] > 0 else f"*{mean}*")
+        rows.append([f"`{name}`", *cells])
+    return markdown(rows)
+
+
+def table(result: Comparison) -> str:
+    """A row for each technique of one set: quality, differences to the baselines, and cost of a query."""
+    pairs = tested(result)
+    against = [f"over `{name}`" for name in BASELINES]
+    rows = [["technique", f"{MAIN} [95 %]", *against, "CPU ms", "calls", "tokens returned"], ["---", *["--:"] * 7]]
+    for name in result.by_quality:
+        one = result.techniques[name]
+        quality = one.measures[MAIN]
+        differences = [said(lead(pairs, name, other)) for other in BASELINES]
+        if one.same_as is not None:
+            differences = [f"same rankings as `{one.same_as}`", "", ""]
+        cost = [f"{one.cpu_ms.p50:.1f}", f"{one.calls / result.queries:.1f}", f"{one.returned_tokens:,.0f}"]
+        rows.append([f"`{name}`", f"{quality.mean:.3f} [{quality.low:.3f}, {quality.high:.3f}]", *differences, *cost])
+    size = f"{result.queries:,} queries over {result.provenance['dataset']['documents']:,} documents"
+    return f"{size}. p: paired randomisation, Holm over {len(pairs)} pairs. CPU: median.\n\n{markdown(rows)}"
+
+
+def said(ahead: tuple[float, float] | None) -> str:
+    """A difference with its p-value; bold where it is significant."""
+    if ahead is None:
+        return ""
+    difference, p = ahead
+    text = f"{difference:+.3f}, p {'< 0.001' if p < 0.001 else f'= {p:.3f}'}"
+    return f"**{text}**" if p < ALPHA else text
+
+
+def markdown(rows: list[list[str]]) -> str:
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+
+
+def write(text: str) -> None:
+    """Replace what stands between the marks of the page."""
+    before, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not end:
+        sys.exit(f"{PAGE} has no {BEGIN.strip()!r} with {END!r} after it")
+    PAGE.write_text(f"{before}{BEGIN}\n{text}\n\n{end}{after}", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

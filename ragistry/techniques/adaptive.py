@@ -1,0 +1,108 @@
+"""Adaptive retrieval: words alone for a query that they answer clearly, everything for the others."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from ragistry.config.numbers import Number, Whole
+from ragistry.config.parse import parse_config
+from ragistry.errors import InvalidConfigError
+from ragistry.protocols import Technique
+from ragistry.trace import stage
+from ragistry.types import TOP_K_LIMIT, Document, Where
+from ragistry.utils.analysis import TERM_LIMIT
+
+_IDENTIFIER = re.compile(
+    r"""(?=.*[a-z])(?=.*\d)[\w.:/+-]+        # letters and digits: E1042, LNT-1042, v2.1
+    |   \d+(\.\d+)+                          # a version number: 2.0.1
+    |   \w*[a-z]_\w+ | \w+::\w+              # snake_case, a::b
+    |   \w+(\.[a-z]\w+)+                     # config.toml, os.path
+    |   (\.\.?|~|\w[\w.-]*)?(/[\w.-]+)+/?    # a/path
+    |   --?[a-z][\w-]*                       # --option
+    |   \w+\(\)                              # call()
+    |   (?-i:\w*[a-z][A-Z]\w*)               # camelCase
+    """,
+    re.ASCII | re.IGNORECASE | re.VERBOSE,
+)
+
+
+class AdaptiveTechnique:
+    """Adaptive: words alone where they suffice, else words and vectors, chosen for each query.
+
+    ``bases`` are two, in this order: one that searches words, and one that does everything. Two rules are tried in
+    turn:
+
+    1. ``identifiers``: many of the query's words are codes, paths or versions, and words find something. A vector says
+       little about a code.
+    2. ``clear``: the second score by words is small against the best, so vectors would hardly change the order.
+
+    Where one applies, the documents of the first base are returned, and the query is never embedded. The stage
+    ``choose`` of the trace has the ``base`` that was chosen, and why.
+
+    After Arabzadeh, Yan and Clarke, "Predicting Efficiency/Effectiveness Trade-offs for Dense vs. Sparse Retrieval
+    Strategy Selection", 2021. Deviation: theirs learns from judgements; here each rule has one constant, chosen on half
+    of the queries of nine sets. Scores as a sign of how good a ranking is: Shtok et al., "Predicting Query Performance
+    by Query-Drift Estimation", 2012. The spread of the vectors' scores is not used here, since `hybrid` weighs its
+    bases by it. Two other signs lost more than they saved: words in quotes, because such a query often asks for more
+    than these, and rankings by words and by vectors that have nothing in common.
+    """
+
+    class Config(BaseModel):
+        model_config = ConfigDict(extra="forbid")
+
+        top_k: Whole = Field(default=5, ge=1, le=TOP_K_LIMIT, description="how many documents")
+        identifiers: Number = Field(default=0.25, gt=0, le=1, description="words from this share of identifiers on")
+        clear: Number = Field(default=0.5, ge=0, lt=1, description="words if the second score is at most this part")
+
+    def __init__(self, config: Mapping[str, Any], *, bases: Sequence[Technique]) -> None:
+        self.config = parse_config(self.Config, config, type(self).__name__)
+        for key, said in self.disagreements(config, bases).items():
+            raise InvalidConfigError(f"{type(self).__name__}: {key}: {said}")
+        self.words, self.everything = bases
+
+    @staticmethod
+    def disagreements(config: Mapping[str, Any], bases: Sequence[Any]) -> dict[str, str]:  # noqa: ARG004
+        """What is wrong with the bases; read before the technique is made."""
+        if len(bases) == 2:
+            return {}
+        return {"bases": f"got {len(bases)}; list one for words and one for everything, such as [bm25, hybrid]"}
+
+    def retrieve(self, query: str, *, top_k: int | None = None, where: Where | None = None) -> list[Document]:
+        wanted = self.config.top_k if top_k is None else top_k
+        with stage("choose") as choose:
+            found = self.words.retrieve(query, top_k=max(wanted, 2), where=where)
+            reason = self._enough(query, found, wanted)
+            base = self.words if reason else self.everything
+            choose.detail["base"] = getattr(base, "name", type(base).__name__)
+            choose.detail["because"] = reason or "no rule applies"
+        return found[:wanted] if reason else self.everything.retrieve(query, top_k=wanted, where=where)
+
+    def _enough(self, query: str, found: Sequence[Document], wanted: int) -> str:
+        """Why what words find is enough; empty if it is not."""
+        share, second = identifier_share(query), part_of_best(found)
+        if found and share >= self.config.identifiers:
+            return f"{share:.0%} of the query's words are identifiers"
+        if len(found) >= wanted and second <= self.config.clear:
+            return f"the second score by words is {second:.2f} of the best"
+        return ""
+
+
+def identifier_share(query: str) -> float:
+    """The part of the query's words that are identifiers, 0 to 1."""
+    words = [word for part in query.split() if (word := part.strip(".,;:!?[]{}'\"`"))]
+    return sum(map(is_identifier, words)) / max(1, len(words))
+
+
+def is_identifier(word: str) -> bool:
+    """Whether a word is a code, path, version, option or name of a program rather than one of a language."""
+    return len(word) <= TERM_LIMIT and _IDENTIFIER.fullmatch(word) is not None
+
+
+def part_of_best(documents: Sequence[Document]) -> float:
+    """The second score as a part of the best; 0 without a second, 1 unless the best is positive."""
+    best, second, *_ = [*(document.score for document in documents[:2]), 0.0, 0.0]
+    return max(0.0, second) / best if best > 0 else 1.0

@@ -1,0 +1,125 @@
+"""Listwise reranking by a generator: windows of RankGPT, several orders of the list."""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from ragistry.errors import InvalidConfigError
+from ragistry.techniques.llm_rerank import LLMRerankTechnique, by_mean_rank, reordered, starting_orders, windows
+from ragistry.trace import collect
+from tests.techniques.talking import Fixed, Says, names
+
+LETTERS = {f"d{number:02}": f"passage of relevance {number}" for number in range(1, 31)}
+
+
+def base(count: int) -> Fixed:
+    """The least relevant passage first."""
+    return Fixed(*list(LETTERS)[:count], texts=LETTERS)
+
+
+def relevances(prompt: str) -> list[int]:
+    return [int(number) for number in re.findall(r"relevance (\d+)", prompt)]
+
+
+def perfect(prompt: str) -> Any:
+    found = relevances(prompt)
+    return {"ranking": sorted(range(1, len(found) + 1), key=lambda number: -found[number - 1])}
+
+
+def as_shown(prompt: str) -> Any:
+    """A model that prefers whatever stands first."""
+    return {"ranking": list(range(1, len(relevances(prompt)) + 1))}
+
+
+def test_the_windows_are_those_of_the_papers_figure() -> None:
+    assert windows(8, 4, 2) == [(4, 8), (2, 6), (0, 4)]
+    assert windows(100, 20, 10)[0] == (80, 100)
+    assert len(windows(100, 20, 10)) == 9
+    assert windows(5, 20, 10) == [(0, 5)]
+    assert windows(7, 4, 2) == [(3, 7), (1, 5), (0, 3)]
+
+
+@pytest.mark.parametrize("orders", [1, 2, 3])
+def test_windows_carry_the_best_to_the_top(orders: int) -> None:
+    generator = Says(perfect)
+    config = {"fetch": 12, "window": 6, "step": 3, "orders": orders}
+    documents = LLMRerankTechnique(config, base=base(12), generator=generator).retrieve("q", top_k=3)
+    assert names(documents) == ["d12", "d11", "d10"]
+    assert [document.score for document in documents] == [1, 1 / 2, 1 / 3]
+    assert documents[0].scores[-1].kind == "rank"
+    assert len(set(generator.prompts)) <= orders * len(windows(12, 6, 3))
+
+
+def test_a_model_that_prefers_the_first_place_changes_nothing() -> None:
+    documents = LLMRerankTechnique({}, base=base(9), generator=Says(as_shown)).retrieve("q", top_k=9)
+    assert names(documents) == list(LETTERS)[:9]
+
+
+def test_a_second_order_evens_out_a_preference_for_the_first_place() -> None:
+    def biased(prompt: str) -> Any:
+        return {"ranking": [1, *(number for number in perfect(prompt)["ranking"] if number != 1)]}
+
+    one, two = (
+        LLMRerankTechnique({"orders": orders}, base=base(9), generator=Says(biased)).retrieve("q", top_k=9)
+        for orders in (1, 2)
+    )
+    assert names(one)[:2] == ["d01", "d09"]
+    assert names(two)[:3] == ["d09", "d08", "d07"]
+
+
+def test_numbers_that_are_repeated_invented_or_forgotten_lose_no_passage() -> None:
+    assert reordered([10, 11, 12, 13], [3, 3, 0, -1, 99, 1]) == [12, 10, 11, 13]
+    assert reordered([10, 11], []) == [10, 11]
+
+
+def test_equal_mean_ranks_keep_the_order_of_the_base() -> None:
+    assert by_mean_rank([[0, 1, 2], [2, 1, 0]]) == [0, 1, 2]
+    assert by_mean_rank([[1, 0, 2], [1, 2, 0], [0, 1, 2]]) == [1, 0, 2]
+
+
+def test_orders_are_that_of_the_base_its_reverse_and_then_random_but_always_the_same() -> None:
+    orders = starting_orders(6, 4, seed="q")
+    assert orders[:2] == [[0, 1, 2, 3, 4, 5], [5, 4, 3, 2, 1, 0]]
+    assert all(sorted(order) == list(range(6)) for order in orders)
+    assert orders == starting_orders(6, 4, seed="q") != starting_orders(6, 4, seed="other")
+
+
+def test_candidates_after_fetch_keep_their_places_below() -> None:
+    documents = LLMRerankTechnique({"fetch": 3}, base=base(6), generator=Says(perfect)).retrieve("q", top_k=5)
+    assert names(documents) == ["d03", "d02", "d01", "d04", "d05"]
+    assert all(one.score > other.score for one, other in pairwise(documents))
+
+
+def test_an_order_without_an_answer_does_not_count() -> None:
+    def reply(prompt: str) -> Any:
+        return perfect(prompt) if relevances(prompt)[0] == 1 else "?"
+
+    with collect() as trace:
+        documents = LLMRerankTechnique({}, base=base(4), generator=Says(reply)).retrieve("q")
+    assert names(documents) == ["d04", "d03", "d02", "d01"]
+    assert any("no answer to 1 of 2" in stage.degraded for stage in trace.stages())
+
+
+def test_a_generator_that_is_down_is_not_asked_about_each_window() -> None:
+    generator = Says(lambda _: TimeoutError("late"))
+    config = {"fetch": 30, "window": 4, "step": 2}
+    assert names(LLMRerankTechnique(config, base=base(30), generator=generator).retrieve("q", top_k=2)) == [
+        "d01",
+        "d02",
+    ]
+    assert len(generator.prompts) <= 2
+
+
+def test_one_candidate_costs_no_call() -> None:
+    generator = Says(perfect)
+    assert names(LLMRerankTechnique({}, base=base(1), generator=generator).retrieve("q")) == ["d01"]
+    assert generator.prompts == []
+
+
+def test_windows_that_do_not_overlap_are_refused() -> None:
+    with pytest.raises(InvalidConfigError, match="step 20 must be below window 20"):
+        LLMRerankTechnique({"step": 20}, base=base(1), generator=Says(perfect))
