@@ -35,8 +35,9 @@ class Technique(Protocol):
 
     The constructor takes ``config`` (the mapping of the entry in techniques.yaml, without ``use``, ``base`` and
     ``bases``) and asks by parameter name for what else it needs: ``store``, ``embedder``, ``generator``,
-    ``reranker``, ``base``, ``bases``, ``library``, ``targets`` (what a query can be routed to), ``registry``. A nested
-    pydantic model ``Config`` is optional; where there is one, the entry is checked against it when the file is loaded.
+    ``reranker``, ``base``, ``bases``, ``library``, ``targets`` (what a query can be routed to), ``registry``,
+    ``folder`` (for what it derives from the store). A nested pydantic model ``Config`` is optional; where there is
+    one, the entry is checked against it when the file is loaded.
     """
 
     def retrieve(self, query: str, *, top_k: int | None = None, where: Where | None = None) -> list[Document]:
@@ -69,6 +70,23 @@ class Embedder(Protocol):
         """Tokens of each text as a document, the model's special tokens included, before any cut.
 
         Exact where the tokenizer is at hand, else an estimate (`models.texts.estimate_tokens`). Raises `ModelError`.
+        """
+        ...
+
+
+@runtime_checkable
+class SparseEncoder(Protocol):
+    """Text to weighted terms."""
+
+    @property
+    def fingerprint(self) -> str:
+        """Which model and weights the terms come from, in one line; texts are encoded again when it changes."""
+        ...
+
+    def encode(self, texts: Sequence[str], *, role: Role) -> list[dict[str, float]]:
+        """For each text its terms and their weights, 0 or more; a query may be encoded otherwise than a document.
+
+        Several threads may call it at the same time. Raises `ModelError`.
         """
         ...
 

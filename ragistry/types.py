@@ -8,8 +8,8 @@ from typing import Any, Literal, NamedTuple
 
 Role = Literal["document", "query"]
 ScoreKind = Literal[
-    "cosine", "l2", "ip", "bm25", "rrf", "min_max", "dbsf", "mmr", "rank", "grade", "cross_encoder", "probability",
-    "pagerank", "dot", "other",
+    "cosine", "l2", "ip", "bm25", "rrf", "min_max", "dbsf", "mmr", "rank", "grade", "cross_encoder", "maxsim",
+    "probability", "pagerank", "dot", "other",
 ]  # fmt: skip
 Where = Mapping[str, Any]
 """A condition on metadata: ``{"page": 3}``, ``{"page": {"$gte": 3}}``, ``{"$and": [...]}``; see `utils.where`."""

@@ -144,6 +144,11 @@ class Workspace:
         return self._part("reading", self._make_reading)
 
     @property
+    def folder(self) -> Path:
+        """Where techniques keep what they derive from the store; made when something is written."""
+        return self.path_of(self.settings.data_dir) / "derived"
+
+    @property
     def repositories(self) -> Repositories:
         """The documentation repositories, each a store of its own."""
         return self._part("repositories", self._make_repositories)
@@ -267,7 +272,7 @@ class Workspace:
         """
         resources = _Resources()
         resources.models, resources.workspace = self.models, self
-        resources.own = {"store": store, "library": None, "targets": None}
+        resources.own = {"store": store, "library": None, "targets": None, "folder": None}
         registry = TechniqueRegistry.load(self.registry.file.path, resources)
         registry.searches_words = "text" in store.abilities
         registry.one_place = True
@@ -311,7 +316,7 @@ class _Resources(Mapping[str, Any]):
     the workspace; None: there is no such part.
     """
 
-    names = ("store", "embedder", "library", "targets", "generators", "rerankers", "generator", "reranker")
+    names = ("store", "embedder", "library", "targets", "folder", "generators", "rerankers", "generator", "reranker")
 
     def __init__(self) -> None:
         self.models = Models()

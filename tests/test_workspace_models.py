@@ -51,6 +51,7 @@ def root(tmp_path: Path) -> Path:
 
 
 def test_without_models_a_technique_that_needs_one_says_where_to_add_it(root: Path) -> None:
+    models(root, "generators: {}\nrerankers: {}")
     with ragistry.open_workspace(root) as workspace:
         with pytest.raises(ConfigError, match="'judged' needs a reranker, and none is configured.*models.yaml"):
             workspace.technique("judged")

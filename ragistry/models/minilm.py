@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from hashlib import sha256
 from importlib.resources import files
@@ -17,6 +17,7 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, NamedTuple, Protocol
+from weakref import WeakValueDictionary
 
 import numpy as np
 
@@ -74,28 +75,54 @@ class MiniLMEmbedder:
         tokens = tokenize(self._loaded_tokenizer(), texts, FINGERPRINT.max_tokens)
         _report_cuts(tokens, role)
         trace.model_call(tokens=sum(len(ids) for ids, _ in tokens))
-        return self._vectors([ids for ids, _ in tokens])
+        vectors = np.empty((len(texts), FINGERPRINT.dimension), dtype=np.float32)
+
+        def fill(batch: list[int], states: list[NDArray[np.float32]]) -> None:
+            vectors[batch] = pooled(states)
+
+        self._run([ids for ids, _ in tokens], fill)
+        return vectors
+
+    def token_vectors(self, texts: Sequence[str]) -> list[NDArray[np.float32]]:
+        """``(n, d)`` for each text: its n tokens, ``[CLS]`` and ``[SEP]`` left out, each vector of unit length.
+
+        They are what `embed` takes the mean of. Text past 256 tokens is cut. Raises as `embed` does.
+        """
+        texts = check_texts(texts)
+        if not texts:
+            return []
+        tokens = tokenize(self._loaded_tokenizer(), texts, FINGERPRINT.max_tokens)
+        trace.model_call(tokens=sum(len(ids) for ids, _ in tokens))
+        vectors: list[NDArray[np.float32]] = [np.empty((0, FINGERPRINT.dimension), dtype=np.float32)] * len(texts)
+
+        def fill(batch: list[int], states: list[NDArray[np.float32]]) -> None:
+            for position, row in zip(batch, states, strict=True):
+                vectors[position] = row[1:-1] / np.linalg.norm(row[1:-1], axis=1, keepdims=True)
+
+        self._run([ids for ids, _ in tokens], fill)
+        return vectors
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
         """As `Embedder.count_tokens`. Raises `EmbeddingGenerationError` for what is not text."""
         return [len(encoding) for encoding in _encodings(self._loaded_tokenizer(), check_texts(texts))]
 
-    def _vectors(self, rows: Sequence[NDArray[np.int64]]) -> NDArray[np.float32]:
+    def _run(
+        self, rows: Sequence[NDArray[np.int64]], fill: Callable[[list[int], list[NDArray[np.float32]]], None]
+    ) -> None:
+        """Compute the rows of token ids; ``fill`` is called with the positions of a batch and their hidden states."""
         session = self._loaded_session()
-        vectors = np.empty((len(rows), FINGERPRINT.dimension), dtype=np.float32)
 
-        def fill(batch: list[int]) -> None:
-            vectors[batch] = encode(session, [rows[position] for position in batch])
+        def compute(batch: list[int]) -> None:
+            fill(batch, hidden_states(session, [rows[position] for position in batch]))
 
         lengths = [len(row) for row in rows]
         a_thread = -(-sum(lengths) // self._threads)  # a few short texts are dealt out too
         planned = list(batches(lengths, min(_TOKENS_PER_BATCH, a_thread)))
         if len(planned) == 1:
-            fill(planned[0])
+            compute(planned[0])
         else:
             with ThreadPoolExecutor(min(self._threads, len(planned))) as workers:
-                list(workers.map(fill, planned))
-        return vectors
+                list(workers.map(compute, planned))
 
     def _loaded_tokenizer(self) -> BertWordPieceTokenizer:
         with self._lock:
@@ -106,7 +133,8 @@ class MiniLMEmbedder:
     def _loaded_session(self) -> Session:
         with self._lock:
             if self._session is None:
-                self._session = load_session(read_weights(self._weights_path))
+                path = self._weights_path
+                self._session = shared_session() if path is None else load_session(read_weights(path))
             return self._session
 
 
@@ -228,6 +256,22 @@ def load_session(weights: bytes) -> Session:
     return session
 
 
+_sessions: WeakValueDictionary[str, Session] = WeakValueDictionary()
+_loading = Lock()
+
+
+def shared_session() -> Session:
+    """The session of the installed weights: one for all embedders and rerankers of a process, as long as one uses it.
+
+    It takes more than 100 MB.
+    """
+    with _loading:
+        session = _sessions.get(_REQUIREMENT)
+        if session is None:
+            session = _sessions[_REQUIREMENT] = load_session(read_weights())
+        return session
+
+
 def batches(lengths: Sequence[int], budget: int) -> Iterator[list[int]]:
     """The positions of ``lengths``, longest first, cut where a batch padded to its longest row would have more than
     ``budget`` tokens; a row that is longer than the budget stands alone.
@@ -240,11 +284,8 @@ def batches(lengths: Sequence[int], budget: int) -> Iterator[list[int]]:
         start += size
 
 
-def encode(session: Session, rows: Sequence[NDArray[np.int64]]) -> NDArray[np.float32]:
-    """The mean of each row's last hidden states, scaled to unit length: ``(n, d)``.
-
-    Mean pooling as in Reimers and Gurevych (2019), "Sentence-BERT". ``rows``: one array of token ids a text.
-    """
+def hidden_states(session: Session, rows: Sequence[NDArray[np.int64]]) -> list[NDArray[np.float32]]:
+    """The last hidden states of each row of token ids, ``(n, d)``, special tokens included and padding left out."""
     lengths = np.array([len(row) for row in rows])
     mask = (np.arange(lengths.max()) < lengths[:, np.newaxis]).astype(np.int64)
     ids = np.zeros_like(mask)  # 0 is [PAD]
@@ -252,7 +293,15 @@ def encode(session: Session, rows: Sequence[NDArray[np.int64]]) -> NDArray[np.fl
         target[: len(row)] = row
     inputs = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
     [hidden] = session.run(["last_hidden_state"], inputs)
+    return [states[:length] for states, length in zip(hidden, lengths, strict=True)]
+
+
+def pooled(states: Sequence[NDArray[np.float32]]) -> NDArray[np.float32]:
+    """The mean of each text's hidden states, scaled to unit length: ``(n, d)``.
+
+    Mean pooling as in Reimers and Gurevych (2019), "Sentence-BERT".
+    """
     # A sum points where its mean does, and the length becomes one in either case.
-    sums = np.stack([states[:length].sum(axis=0) for states, length in zip(hidden, lengths, strict=True)])
+    sums = np.stack([rows.sum(axis=0) for rows in states])
     vectors: NDArray[np.float32] = sums / np.linalg.norm(sums, axis=1, keepdims=True)
     return vectors

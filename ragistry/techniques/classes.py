@@ -19,8 +19,12 @@ from ragistry.utils.plugins import BrokenPluginError, Offer
 from ragistry.utils.suggest import listed
 
 GROUP = "ragistry.techniques"
-RESOURCES = ("name", "store", "embedder", "generator", "reranker", "base", "bases", "library", "targets", "registry")
-"""What a constructor may ask for by parameter name."""
+RESOURCES = (
+    "name", "store", "embedder", "generator", "reranker", "base", "bases", "library", "targets", "registry", "folder",
+)  # fmt: skip
+"""What a constructor may ask for by parameter name. ``folder``: a path for what is derived from the store, which is
+made when something is written; missing where there is no place for it.
+"""
 MODELS = ("generator", "reranker")
 """The resources that an entry, or a step of a pipeline, may choose by name; see config/models.yaml."""
 SETTING = {kind: f"add one to config/models.yaml under '{kind}s'" for kind in MODELS}

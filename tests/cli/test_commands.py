@@ -160,6 +160,7 @@ def test_doctor_tells_what_works(ragistry: Run, monkeypatch: pytest.MonkeyPatch)
         "configuration": "ok",
         "techniques": "ok",
         "techniques with a generator": "off",
+        "reranker maxsim": "ok",
         "model": "ok",
         "store": "ok",
         "ollama": "off",

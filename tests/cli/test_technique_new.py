@@ -18,7 +18,7 @@ from ragistry.errors import InvalidLimitError
 from tests.cli.conftest import Done
 
 Run = Callable[..., Done]
-NAME = "relative_cut"
+NAME = "newest_first"
 FILES = {"pyproject.toml", f"{NAME}.py", "config/techniques.yaml", f"tests/test_{NAME}.py", "README.md"}
 
 
@@ -68,7 +68,7 @@ def test_it_can_be_installed_and_is_then_known_by_its_name(package: Path, tmp_pa
     offline = ("--quiet", "--no-index", "--no-deps", "--no-build-isolation", "--disable-pip-version-check")
     run(sys.executable, "pip", "--python", str(python), "install", *offline, "--editable", NAME, cwd=tmp_path)
     available = run(python, "ragistry", "techniques", "--available", "--json", cwd=tmp_path)
-    assert '"from": "relative-cut"' in available
+    assert '"from": "newest-first"' in available
     (tmp_path / "config").mkdir()
     entries = f"techniques: {{naive: {{use: naive}}, cut: {{use: {NAME}, base: naive, share: 0.9}}}}\n"
     (tmp_path / "config" / "techniques.yaml").write_text(entries, encoding="utf-8")
@@ -92,16 +92,16 @@ def test_its_readme_shows_three_commands_that_work(package: Path, ragistry: Run,
 def test_the_technique_is_short_and_has_an_entry_and_an_entry_point(package: Path) -> None:
     source = (package / f"{NAME}.py").read_text(encoding="utf-8")
     [cls] = [node for node in ast.parse(source).body if isinstance(node, ast.ClassDef)]
-    assert (cls.name, cls.end_lineno - cls.lineno < 15) == ("RelativeCut", True)
+    assert (cls.name, cls.end_lineno - cls.lineno < 15) == ("NewestFirst", True)
     project = tomllib.loads((package / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    assert project["entry-points"]["ragistry.techniques"] == {NAME: f"{NAME}:RelativeCut"}
+    assert project["entry-points"]["ragistry.techniques"] == {NAME: f"{NAME}:NewestFirst"}
     with open_workspace(package, data_dir=str(package.parent / "data")) as workspace:
         assert workspace.registry.entry(NAME).base == "naive"
 
 
 def test_the_folder_can_be_chosen(ragistry: Run, tmp_path: Path) -> None:
     done = ragistry("technique", "new", NAME, "--out", "some where/else", "--json")
-    assert done.json["class"] == "RelativeCut"
+    assert done.json["class"] == "NewestFirst"
     assert files(tmp_path / "some where" / "else") == FILES
     assert {Path(name).relative_to("some where/else").as_posix() for name in done.json["written"]} == FILES
 
@@ -115,7 +115,7 @@ def test_an_existing_folder_stays_as_it_is(ragistry: Run, tmp_path: Path) -> Non
         done = ragistry("technique", "new", NAME, *words)
         assert done.code == 1
         assert "exists and is not empty; give a new folder with --out FOLDER" in done.err
-    assert files(tmp_path) == {"relative_cut/mine.py", "file"}
+    assert files(tmp_path) == {"newest_first/mine.py", "file"}
 
 
 @pytest.mark.parametrize(

@@ -80,6 +80,7 @@ def test_fewer_than_one_thread_is_refused(threads: int):
 def test_threads_that_begin_at_once_load_the_model_once(monkeypatch: pytest.MonkeyPatch):
     loads: list[int] = []
     load_session = minilm.load_session
+    monkeypatch.setattr(minilm, "_sessions", {})  # none is in use
     monkeypatch.setattr(minilm, "load_session", lambda weights: loads.append(len(weights)) or load_session(weights))
     fresh, start = MiniLMEmbedder(), Barrier(8)
 

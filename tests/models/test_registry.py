@@ -9,6 +9,7 @@ import pytest
 
 from ragistry.config.models import read_models
 from ragistry.errors import ConfigError, InvalidConfigError
+from ragistry.models.maxsim import MaxSimReranker
 from ragistry.models.openai import OpenAIGenerator, OpenAIReranker
 from ragistry.models.registry import Models, choose_embedder, chunking_of
 from ragistry.models.tei import TEIReranker
@@ -45,7 +46,12 @@ def load(root: Path, text: str, environ: dict[str, str] | None = None) -> Models
 
 def test_without_a_file_there_are_no_models(root: Path) -> None:
     models = Models(read_models(root))
-    assert (dict(models.generators), dict(models.rerankers), models.generators.default) == ({}, {}, None)
+    assert (dict(models.generators), models.generators.default) == ({}, None)
+
+
+def test_without_a_file_maxsim_reranks(root: Path) -> None:
+    models = Models(read_models(root))
+    assert isinstance(models.rerankers[models.rerankers.default or ""], MaxSimReranker)
 
 
 def test_every_use_gives_its_class(root: Path) -> None:

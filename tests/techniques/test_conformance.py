@@ -17,6 +17,7 @@ from ragistry.testing.techniques import TechniqueConformance
 
 MORE = """
   alias: {use: naive_rag, top_k: 7}
+  sparse: {use: learned_sparse, encoder: "ragistry.testing.sparse:WordCounts"}
   flow:
     use: pipeline
     steps:

@@ -1,0 +1,240 @@
+"""What a technique computes once for each chunk, and keeps in step with the store.
+
+A technique that needs more of a chunk than its vector and its words (its entities, its weighted terms) computes rows of
+numbers for it. `DerivedRows` keeps these in memory and, where it has a folder, in one file. Before a search it compares
+the store's sources with those that it has: added is found, deleted is gone. A store that offers ``version()`` is asked
+for that one number, and for more only after a write.
+
+The file is never trusted: its first line has the stamp of what made it and a checksum. A file with another stamp or a
+wrong checksum is not opened but made again from the store. It holds hashes, numbers and ids of chunks, so no text of a
+deleted chunk stays on disk.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import zlib
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from hashlib import blake2b
+from io import BytesIO
+from itertools import islice
+from pathlib import Path
+from threading import Lock
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ragistry.protocols import LibraryStore
+from ragistry.types import Document, SourceInfo, Where
+from ragistry.utils.where import matches, normalise
+
+log = logging.getLogger(__name__)
+
+Rows = NDArray[Any]
+Compute = Callable[[Sequence[Document]], Sequence[Rows]]
+"""For chunks their rows, ``(n, ...)`` each with its own n (0 is allowed), all of one type and one width."""
+
+BATCH = 1_000
+"""Chunks that are read and computed at once."""
+FEW = 50
+"""Up to so many new sources are read one by one, more by one scan of the store."""
+FORMAT = "ragistry derived rows 1"
+
+
+class Table(NamedTuple):
+    """The rows of all chunks: those of chunk ``ids[i]`` are ``rows[starts[i]:starts[i + 1]]``. Never changed."""
+
+    ids: list[str]
+    starts: NDArray[np.int64]
+    rows: Rows
+
+
+class _Part(NamedTuple):
+    """The chunks of one source, or one chunk that belongs to none."""
+
+    ids: list[str]
+    lengths: list[int]
+    rows: Rows
+
+
+class DerivedRows:
+    """The rows of every chunk of a store, current at every call of `table`. Safe for threads and processes.
+
+    ``name``: the file's name in ``folder``; None: in memory only. ``stamp``: one line that differs wherever the rows
+    would (a format, a model). ``compute``: see `Compute`; ``empty``: rows of no chunk, ``(0, ...)``.
+
+    A source counts as changed when its hash, its time or its number of chunks differ. What was written without a
+    ``source_hash`` is compared by its text, and so has to be read again after every write to the store; where the store
+    has no ``version()``, at every call.
+    """
+
+    def __init__(
+        self, store: LibraryStore, compute: Compute, *, name: str, stamp: str, empty: Rows, folder: Path | None = None
+    ) -> None:
+        self.store = store
+        self.compute = compute
+        self.stamp = stamp
+        self.empty = empty
+        self.path = None if folder is None else folder / f"{name}.rows"
+        self._parts: dict[str, _Part] | None = None
+        self._table = Table([], np.zeros(1, np.int64), empty)
+        self._seen: Any = None
+        self._lock = Lock()
+
+    def table(self) -> Table:
+        """The rows as the store is now; the same object as before if nothing was written.
+
+        Raises `StoreError`, and what ``compute`` raises; what was computed until then is kept.
+        """
+        with self._lock:
+            version = getattr(self.store, "version", None)
+            now = version() if callable(version) else None
+            if self._parts is None or now is None or now != self._seen:
+                self._bring_up()
+                self._seen = now  # read before the sources: a write in between is seen by the next call
+            return self._table
+
+    def _bring_up(self) -> None:
+        first, kept = self._parts is None, self._loaded() if self._parts is None else self._parts
+        sources = {_key_of_source(info): info for info in self.store.sources() if info.source_hash}
+        places = {(info.collection, info.source_file): key for key, info in sources.items()}
+        parts = {key: part for key, part in kept.items() if key in sources}
+        found: defaultdict[str, list[tuple[str, Rows]]] = defaultdict(list)
+        try:
+            for documents in _batches(self._documents(sources, parts)):
+                belongs = [(places.get(_place(one)) or _key_of_chunk(one), one) for one in documents]
+                parts |= {key: kept[key] for key, _ in belongs if key in kept}
+                new = [(key, one) for key, one in belongs if key not in parts]
+                rows_of_new = self.compute([one for _, one in new]) if new else ()
+                for (key, one), rows in zip(new, rows_of_new, strict=True):
+                    found[key].append((one.id, rows))
+        finally:
+            # A source of which another number was found is half read, or being written; the next call reads it again.
+            parts |= {
+                key: _part(rows, self.empty)
+                for key, rows in found.items()
+                if len(rows) == (sources[key].chunks if key in sources else 1)
+            }
+            parts = dict(sorted(parts.items()))  # whatever the order of writing, the same table
+            changed = parts.keys() != kept.keys()
+            if first or changed:
+                self._table = _joined(parts.values(), self.empty)
+            self._parts = parts
+            if changed:
+                self._write(parts)
+
+    def _documents(self, sources: Mapping[str, SourceInfo], parts: Mapping[str, _Part]) -> Iterator[Document]:
+        """The chunks of sources that are not among the parts, and all that belong to no source; others may come too."""
+        missing = [info for key, info in sources.items() if key not in parts]
+        if len(missing) > FEW or self.store.count() > sum(info.chunks for info in sources.values()):
+            yield from self.store.scan(batch=BATCH)
+            return
+        for info in missing:
+            one = {"$and": [{"collection": info.collection}, {"source_file": info.source_file}]}
+            yield from self.store.scan(one, batch=BATCH)
+
+    def _loaded(self) -> dict[str, _Part]:
+        """What the file has; nothing where it is missing, damaged, or of another stamp."""
+        if self.path is None:
+            return {}
+        try:
+            head, _, content = self.path.read_bytes().partition(b"\n")
+            if head != self._head(content):
+                raise ValueError("damaged, or of another version")
+            with np.load(BytesIO(content), allow_pickle=False) as arrays:
+                return _unpacked(arrays)
+        except FileNotFoundError:
+            return {}
+        except (OSError, ValueError, KeyError) as error:
+            log.warning("%s is %s; making it again", self.path, error)
+            return {}
+
+    def _write(self, parts: Mapping[str, _Part]) -> None:
+        if self.path is None:
+            return
+        buffer = BytesIO()
+        np.savez(buffer, **_packed(parts, self._table))
+        content = buffer.getvalue()
+        beside = self.path.with_suffix(".new")
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            beside.write_bytes(self._head(content) + b"\n" + content)
+            beside.replace(self.path)
+        except OSError as error:
+            log.warning("%s cannot be written (%s); it is kept in memory", self.path, error.strerror or error)
+
+    def _head(self, content: bytes) -> bytes:
+        return f"{FORMAT} {zlib.crc32(content):08x} {self.stamp!r}".encode("ascii", "backslashreplace")
+
+
+def documents_meeting(store: LibraryStore, ids: Sequence[str], where: Where | None) -> Iterator[Document]:
+    """The chunks of these ids that are stored and meet the condition, in this order, read as far as they are taken."""
+    condition = None if where is None else normalise(where)
+    start, size = 0, 16
+    while start < len(ids):
+        for document in store.get(ids[start : start + size]):
+            if condition is None or matches(condition, document.metadata):
+                yield document
+        start, size = start + size, 2 * size
+
+
+def hashed(text: str) -> int:
+    """A number below 2^64 for a text, the same in every process; what is written to disk in place of the text."""
+    return int.from_bytes(blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "little")
+
+
+def _batches(documents: Iterator[Document]) -> Iterator[list[Document]]:
+    while batch := list(islice(documents, BATCH)):
+        yield batch
+
+
+def _place(document: Document) -> tuple[str, str]:
+    return str(document.metadata.get("collection")), str(document.metadata.get("source_file"))
+
+
+def _key_of_source(info: SourceInfo) -> str:
+    return _digest(info.collection, info.source_file, info.source_hash, info.chunks, info.ingested_at)
+
+
+def _key_of_chunk(document: Document) -> str:
+    return _digest(document.id, document.content, sorted(document.metadata.items()))
+
+
+def _digest(*values: object) -> str:
+    return blake2b(repr(values).encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+
+
+def _part(found: Sequence[tuple[str, Rows]], empty: Rows) -> _Part:
+    rows = [rows for _, rows in found]
+    return _Part([id for id, _ in found], list(map(len, rows)), np.concatenate([empty, *rows]))
+
+
+def _joined(parts: Iterable[_Part], empty: Rows) -> Table:
+    parts = list(parts)
+    ids = [id for part in parts for id in part.ids]
+    lengths = np.array([length for part in parts for length in part.lengths], dtype=np.int64)
+    starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    return Table(ids, starts, np.concatenate([empty, *(part.rows for part in parts)]))
+
+
+def _packed(parts: Mapping[str, _Part], table: Table) -> dict[str, Any]:
+    return {
+        "keys": np.array(list(parts), dtype="S32"),
+        "chunks": np.array([len(part.ids) for part in parts.values()], dtype=np.int64),
+        "ids": np.frombuffer(json.dumps(table.ids).encode(), dtype=np.uint8),
+        "starts": table.starts,
+        "rows": table.rows,
+    }
+
+
+def _unpacked(arrays: Mapping[str, Any]) -> dict[str, _Part]:
+    ids, starts, rows = json.loads(arrays["ids"].tobytes()), arrays["starts"], arrays["rows"]
+    parts, chunk = {}, 0
+    for key, count in zip(arrays["keys"].tolist(), arrays["chunks"].tolist(), strict=True):
+        bounds = starts[chunk : chunk + count + 1]
+        parts[key.decode()] = _Part(ids[chunk : chunk + count], np.diff(bounds).tolist(), rows[bounds[0] : bounds[-1]])
+        chunk += count
+    return parts

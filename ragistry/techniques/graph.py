@@ -1,0 +1,218 @@
+"""Multi-hop retrieval: what the base finds, and what is joined to it by names and phrases that both mention."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict, Field
+
+from ragistry.config.numbers import Number, Whole
+from ragistry.config.parse import parse_config
+from ragistry.protocols import LibraryStore, Technique
+from ragistry.techniques.derived import DerivedRows, Table, documents_meeting
+from ragistry.techniques.entities import ENTITY, STAMP, entities, names
+from ragistry.trace import degraded, stage
+from ragistry.types import TOP_K_LIMIT, Document, StageScore, Where, ranked
+from ragistry.utils.fusion import scaled
+
+Numbers = NDArray[np.int64]
+Masses = NDArray[np.float64]
+
+SHARPNESS = 8
+"""The power of a seed's scaled score that is its share of the walk: the first seeds count much more than the last."""
+BEAM = 100
+"""Chunks from which a hop goes on, those of the largest mass. It bounds the time of a query in a store of any size."""
+LOOKED_AT = 500
+"""Chunks which the walk reached and of which the condition is looked at, the best; few of them may meet it."""
+SHOWN = 5
+"""Documents of which the trace says how they were reached."""
+
+
+class GraphTechnique:
+    """Multi-hop retrieval: what the base finds, and what is joined to it by names and phrases that both mention.
+
+    Gutiérrez, Shu, Gu, Yasunaga and Su, "HippoRAG: Neurobiologically Inspired Long-Term Memory for Large Language
+    Models", 2024. Passages and what they mention are a graph; personalised PageRank over it, from what the query is
+    about, finds a passage that answers the second half of a question and shares no word with it.
+
+    Deviations: no language model extracts entities, so there are no triples and no synonym edges: capitalised names,
+    phrases of two words, titles, headings and tags are the entities (`techniques.entities`). A walk begins at the first
+    ``seeds`` documents of the base instead of the entities of the query, which found less on HotpotQA; words of the
+    query are the base's business. PageRank is the power series ``sum of (1 - restart)^hop W^hop seeds`` up to ``hops``
+    hops, each from the `BEAM` best chunks only. An entity counts by its inverse document frequency (the paper's node
+    specificity), and one of more than ``max_chunks`` chunks is left out: hubs lead everywhere.
+
+    The score is ``(base + weight * walk) / (1 + weight)``: the base's score scaled to [0, 1] within its results, and
+    what the walk brings to a chunk, 1 for the most of all. Chunks that do not meet ``where`` are never returned or
+    named. The graph follows the store (`techniques.derived`). The base should find chunks of ``store``; where it finds
+    none, its order stays and the trace says ``degraded``.
+    """
+
+    class Config(BaseModel):
+        model_config = ConfigDict(extra="forbid")
+
+        top_k: Whole = Field(default=5, ge=1, le=TOP_K_LIMIT, description="how many documents")
+        fetch: Whole = Field(default=100, ge=1, le=TOP_K_LIMIT, description="candidates that the base is asked for")
+        seeds: Whole = Field(default=20, ge=1, le=TOP_K_LIMIT, description="documents of the base where walks begin")
+        hops: Whole = Field(default=2, ge=1, le=4, description="the longest walk, from chunk to chunk")
+        restart: Number = Field(default=0.5, gt=0, lt=1, description="how much less each further hop counts")
+        weight: Number = Field(default=0.4, ge=0, le=10, description="of the walk, that of the base's score being 1")
+        max_chunks: Whole = Field(default=20, ge=2, description="an entity of more chunks than that is left out")
+
+    def __init__(
+        self, config: Mapping[str, Any], *, base: Technique, store: LibraryStore, folder: Path | None = None
+    ) -> None:
+        self.config = parse_config(self.Config, config, type(self).__name__)
+        self.base = base
+        self.store = store
+        self.rows = DerivedRows(
+            store, entities, name="graph", stamp=STAMP, empty=np.zeros(0, dtype=ENTITY), folder=folder
+        )
+        self._graph: Graph | None = None
+
+    def retrieve(self, query: str, *, top_k: int | None = None, where: Where | None = None) -> list[Document]:
+        wanted = self.config.top_k if top_k is None else top_k
+        found = self.base.retrieve(query, top_k=max(wanted, self.config.fetch), where=where)
+        if not found:
+            return found
+        with stage("graph") as this:
+            this.documents_in = len(found)
+            graph = self._current()
+            shares = scaled([one.score for one in found])
+            seeds = [(one, share) for one, share in zip(found, shares, strict=True) if one.id in graph.chunk]
+            seeds = seeds[: self.config.seeds]
+            if not seeds:
+                degraded("what the base found is not in the store; its order stays")
+            gain = self._gain(graph, seeds)
+            gains = [float(gain[graph.chunk[one.id]]) if one.id in graph.chunk else 0.0 for one in found]
+            total = self._score(np.array(shares), np.array(gains)).tolist()
+            scores = {one.id: score for one, score in zip(found, total, strict=True)}
+            best = sorted(found, key=lambda one: (-scores[one.id], one.id))[:wanted]
+            best = [_scored(one, scores[one.id]) for one in best]
+            worst = best[-1].score if len(best) == wanted else 0.0
+            reached = self._reached(graph, gain, scores, worst, where)
+            documents = ranked([*best, *islice(reached, wanted)])[:wanted]
+            this.detail["hops"] = graph.hops([one for one, _ in seeds], documents[:SHOWN])
+            this.documents_out = len(documents)
+        return documents
+
+    def _current(self) -> Graph:
+        table = self.rows.table()
+        graph = self._graph
+        if graph is None or graph.table is not table:
+            graph = self._graph = Graph(table, self.config.max_chunks)
+        return graph
+
+    def _gain(self, graph: Graph, seeds: Sequence[tuple[Document, float]]) -> Masses:
+        """What the walk brings to each chunk of the store: ``(n,)``, 1 for the most of all."""
+        mass = np.array([share for _, share in seeds]) ** SHARPNESS
+        rows = np.array([graph.chunk[one.id] for one, _ in seeds], dtype=np.int64)
+        reached, arrived = graph.walk(rows, mass / max(mass.sum(), 1e-12), self.config.hops, 1 - self.config.restart)
+        gain = np.zeros(len(graph.table.ids))
+        gain[reached] = arrived / max(arrived.max(initial=0.0), 1e-12)
+        return gain
+
+    def _score(self, base: Masses, gain: Masses) -> Masses:
+        return (base + self.config.weight * gain) / (1 + self.config.weight)
+
+    def _reached(
+        self, graph: Graph, gain: Masses, scores: Mapping[str, float], worst: float, where: Where | None
+    ) -> Iterator[Document]:
+        """The chunks that the base did not find and that score above ``worst``, best first."""
+        own = self._score(np.zeros(len(gain)), gain)
+        rows = np.flatnonzero(own > worst)
+        reached = {graph.table.ids[row]: score for row, score in zip(rows.tolist(), own[rows].tolist(), strict=True)}
+        ids = sorted(reached.keys() - scores.keys(), key=lambda id: (-reached[id], id))[:LOOKED_AT]
+        return (_scored(one, reached[one.id]) for one in documents_meeting(self.store, ids, where))
+
+
+def _scored(document: Document, score: float) -> Document:
+    return replace(document, score=score, scores=(*document.scores, StageScore("graph", "pagerank", score)))
+
+
+class Graph:
+    """Chunks and the entities that they mention, as two sparse matrices that spread mass from one to the other."""
+
+    def __init__(self, table: Table, max_chunks: int) -> None:
+        self.table = table
+        self.chunk = {id: row for row, id in enumerate(table.ids)}
+        chunk = np.repeat(np.arange(len(table.ids)), np.diff(table.starts))
+        keys, entity, counts = np.unique(table.rows["key"], return_inverse=True, return_counts=True)
+        shared = (counts >= 2) & (counts <= max_chunks)
+        kept = shared[entity]
+        chunk, entity = chunk[kept], (np.cumsum(shared) - 1)[entity[kept]]
+        self.keys = keys[shared]
+        weight = table.rows["weight"][kept] * np.log1p(len(table.ids) / counts[shared])[entity]
+        self.of_chunk = Links(chunk, entity, weight, len(table.ids))
+        self.of_entity = Links(entity, chunk, weight, len(self.keys))
+
+    def walk(self, rows: Numbers, mass: Masses, hops: int, damping: float) -> tuple[Numbers, Masses]:
+        """The chunks that are reached from ``rows`` ``(n,)`` with ``mass`` ``(n,)``, and how much reaches each."""
+        reached: list[tuple[Numbers, Masses]] = [(np.zeros(0, np.int64), np.zeros(0))]
+        for _ in range(hops):
+            strongest = np.argsort(-mass, kind="stable")[:BEAM]
+            rows, mass = self.of_entity.spread(*self.of_chunk.spread(rows[strongest], damping * mass[strongest]))
+            reached.append((rows, mass))
+        return _summed(*(np.concatenate(parts) for parts in zip(*reached, strict=True)))
+
+    def hops(self, seeds: Sequence[Document], documents: Sequence[Document]) -> list[dict[str, str]]:
+        """For each document the seed and the entity that lead to it, where one hop does.
+
+        Of several, the entity that counts most in the seed, the seed's own rank considered.
+        """
+        rows = np.array([self.chunk[one.id] for one in seeds], dtype=np.int64)
+        links, seed = self.of_chunk.entries(rows)
+        through, brings = self.of_chunk.targets[links], self.of_chunk.shares[links] / (1 + seed)
+        found: list[tuple[str, Document, int]] = []
+        for document in documents:
+            row = self.chunk.get(document.id)
+            if row is not None:
+                own, _ = self.of_chunk.entries(np.array([row]))
+                fits = np.isin(through, self.of_chunk.targets[own]) & (rows[seed] != row)
+                if fits.any():
+                    best = int(np.argmax(np.where(fits, brings, -1.0)))
+                    found.append((document.id, seeds[int(seed[best])], int(self.keys[through[best]])))
+        # Named from the text of the seed, which the base returned under the condition of this search.
+        spelled = {
+            origin.id: names(origin, {key for _, one, key in found if one.id == origin.id}) for _, origin, _ in found
+        }
+        return [
+            {"document": id, "from": origin.id, "by": spelled[origin.id][key]}
+            for id, origin, key in found
+            if key in spelled[origin.id]
+        ]
+
+
+class Links:
+    """A sparse matrix: from each of ``size`` sources its targets, with shares that sum to 1."""
+
+    def __init__(self, sources: Numbers, targets: Numbers, weights: Masses, size: int) -> None:
+        order = np.argsort(sources, kind="stable")
+        sources, weights = sources[order], weights[order]
+        self.targets = targets[order]
+        self.shares = weights / np.maximum(np.bincount(sources, weights, size), 1e-12)[sources]
+        self.starts = np.concatenate([[0], np.cumsum(np.bincount(sources, minlength=size))])
+
+    def entries(self, rows: Numbers) -> tuple[Numbers, Numbers]:
+        """The positions of all links from ``rows``, and for each the position of its row in ``rows``."""
+        lengths = self.starts[rows + 1] - self.starts[rows]
+        owner = np.repeat(np.arange(len(rows)), lengths)
+        before = np.cumsum(lengths) - lengths
+        return self.starts[rows][owner] + np.arange(len(owner)) - before[owner], owner
+
+    def spread(self, rows: Numbers, mass: Masses) -> tuple[Numbers, Masses]:
+        """What arrives where, of ``mass`` that starts at ``rows``; each target once, ascending."""
+        links, owner = self.entries(rows)
+        return _summed(self.targets[links], self.shares[links] * mass[owner])
+
+
+def _summed(rows: Numbers, mass: Masses) -> tuple[Numbers, Masses]:
+    """Each row once, ascending, with the sum of its masses."""
+    found, position = np.unique(rows, return_inverse=True)
+    return found, np.bincount(position, mass, len(found)).astype(np.float64)

@@ -1,0 +1,143 @@
+"""Learned sparse retrieval: a model says which words a text is about, and how much; these are searched as words are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import islice
+from math import isfinite
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict, Field
+
+from ragistry.config.numbers import Whole
+from ragistry.config.parse import parse_config
+from ragistry.errors import InvalidConfigError, ModelError
+from ragistry.protocols import LibraryStore, SparseEncoder
+from ragistry.techniques.derived import DerivedRows, Rows, Table, documents_meeting, hashed
+from ragistry.trace import model_call, stage
+from ragistry.types import TOP_K_LIMIT, Document, Role, StageScore, Where, ranked
+from ragistry.utils.breadcrumb import searched_text
+from ragistry.utils.resolve import resolve_object
+
+TERM = np.dtype([("key", "<u8"), ("weight", "<f4")])
+"""A term of a text: its hash, and its weight."""
+
+
+class LearnedSparseTechnique:
+    """Learned sparse retrieval: words that a model finds a text to be about, weighted by it, in an inverted index.
+
+    Formal, Piwowarski and Clinchant, "SPLADE: Sparse Lexical and Expansion Model for First Stage Ranking", 2021. The
+    score of a chunk is the dot product of its weights and those of the query. Terms that are not in the text count
+    too: that is how such a model finds other words for the same.
+
+    ``encoder`` names a class ``module:Class`` of the shape of `SparseEncoder`, made without arguments. Deviation: the
+    paper trains its model; here any encoder will do, and none is packaged. Every chunk is encoded once, at the first
+    search or after it changed (`techniques.derived`); its title and headings are encoded with it.
+    """
+
+    class Config(BaseModel):
+        model_config = ConfigDict(extra="forbid")
+
+        top_k: Whole = Field(default=5, ge=1, le=TOP_K_LIMIT, description="how many documents")
+        encoder: str = Field(description="module:Class of the encoder")
+
+    def __init__(self, config: Mapping[str, Any], *, store: LibraryStore, folder: Path | None = None) -> None:
+        self.config = parse_config(self.Config, config, type(self).__name__)
+        self.store = store
+        self.encoder = _encoder(self.config.encoder)
+        name = f"learned_sparse-{hashed(self.config.encoder):016x}"
+        self.rows = DerivedRows(
+            store,
+            self._of_documents,
+            name=name,
+            stamp=f"terms 1 of {self.encoder.fingerprint}",
+            empty=np.zeros(0, dtype=TERM),
+            folder=folder,
+        )
+        self._index: InvertedIndex | None = None
+
+    def retrieve(self, query: str, *, top_k: int | None = None, where: Where | None = None) -> list[Document]:
+        wanted = self.config.top_k if top_k is None else top_k
+        with stage("encode"):
+            index = self._current()
+            [terms] = self._encode([query], "query")
+        with stage("search") as search:
+            scores = index.scores(terms)
+            found = islice(documents_meeting(self.store, list(scores), where), wanted)
+            documents = ranked(_scored(document, scores[document.id]) for document in found)
+            search.documents_out = len(documents)
+        return documents
+
+    def _current(self) -> InvertedIndex:
+        table = self.rows.table()
+        index = self._index
+        if index is None or index.table is not table:
+            index = self._index = InvertedIndex(table)
+        return index
+
+    def _of_documents(self, documents: Sequence[Document]) -> list[Rows]:
+        return self._encode([searched_text(one.content, one.metadata) for one in documents], "document")
+
+    def _encode(self, texts: Sequence[str], role: Role) -> list[Rows]:
+        """Terms and weights of each text; what weighs nothing is left out. Raises `ModelError`."""
+        encoded = self.encoder.encode(texts, role=role)
+        model_call()
+        if len(encoded) != len(texts):
+            raise ModelError(f"encoder {self.config.encoder!r}: {len(encoded)} answers for {len(texts)} texts")
+        for terms in encoded:
+            wrong = next((term for term, weight in terms.items() if not isfinite(weight) or weight < 0), None)
+            if wrong is not None:
+                raise ModelError(
+                    f"encoder {self.config.encoder!r} gave {wrong!r} the weight {terms[wrong]!r}; "
+                    "weights must be 0 or more"
+                )
+        return [
+            np.array([(hashed(term), weight) for term, weight in terms.items() if weight > 0], dtype=TERM)
+            for terms in encoded
+        ]
+
+
+def _scored(document: Document, score: float) -> Document:
+    return Document(
+        document.content, document.metadata, score, document.id, (StageScore("learned_sparse", "dot", score),)
+    )
+
+
+def _encoder(spec: str) -> SparseEncoder:
+    try:
+        made = resolve_object(spec)()
+    except TypeError as error:
+        raise InvalidConfigError(f"encoder: {spec!r} cannot be made without arguments: {error}") from error
+    if not isinstance(made, SparseEncoder):
+        raise InvalidConfigError(f"encoder: {spec!r} has no encode(texts, *, role) and fingerprint; see SparseEncoder")
+    return made
+
+
+class InvertedIndex:
+    """For each term the chunks that have it, and their weights."""
+
+    def __init__(self, table: Table) -> None:
+        self.table = table
+        order = np.argsort(table.rows["key"], kind="stable")
+        self.keys, first = np.unique(table.rows["key"][order], return_index=True)
+        self.bounds = np.append(first, len(order))
+        self.chunks: NDArray[np.int64] = np.repeat(np.arange(len(table.ids)), np.diff(table.starts))[order]
+        self.weights = table.rows["weight"][order].astype(np.float64)
+
+    def scores(self, terms: Rows) -> dict[str, float]:
+        """The dot product with every chunk that shares a term, by id, best first."""
+        total = np.zeros(len(self.table.ids))
+        for key, weight in terms.tolist():
+            place = int(np.searchsorted(self.keys, np.uint64(key)))
+            if place < len(self.keys) and int(self.keys[place]) == key:
+                postings = slice(self.bounds[place], self.bounds[place + 1])
+                # A term is once in a chunk, so each chunk is once among the postings.
+                total[self.chunks[postings]] += weight * self.weights[postings]
+        found = np.flatnonzero(total)
+        scores = [
+            (self.table.ids[row], score) for row, score in zip(found.tolist(), total[found].tolist(), strict=True)
+        ]
+        return dict(sorted(scores, key=lambda item: (-item[1], item[0])))

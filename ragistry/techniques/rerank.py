@@ -1,0 +1,95 @@
+"""Reranking: what the base finds, in the order of a model that reads the query and each passage together."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from math import isfinite
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from ragistry.config.numbers import Number, Whole
+from ragistry.config.parse import parse_config
+from ragistry.errors import ModelError
+from ragistry.protocols import Reranker, Technique
+from ragistry.trace import degraded, stage
+from ragistry.types import TOP_K_LIMIT, Document, ScoreKind, StageScore, Where, ranked
+from ragistry.utils.breadcrumb import searched_text
+from ragistry.utils.fusion import scaled
+
+_log = logging.getLogger(__name__)
+
+
+class RerankTechnique:
+    """Reranking: a reranker scores the candidates of the base, and its score is mixed with the base's.
+
+    Nogueira and Cho, "Passage Re-ranking with BERT", 2019. There the reranker alone decides (``weight: 1``). Here the
+    base keeps a share, as in Wang, Zhuang and Zuccon, "BERT-based Dense Retrievers Require Interpolation with BM25 for
+    Effective Passage Retrieval", 2021: a reranker that was not trained on such texts is wrong where the base is right.
+    The score is ``weight * reranker + (1 - weight) * base``. Both are first scaled to [0, 1] over the candidates of the
+    query, the lowest to 0 and the highest to 1: their kinds differ (probabilities, sums of cosines, fused scores), and
+    only the order and the relative distances within one list mean something. Bruch, Gai and Ingber, "An Analysis of
+    Fusion Functions for Hybrid Retrieval", 2023, find this as good as other scalings that keep distances.
+
+    The reranker sees title and headings with a passage where the index does. Everything that is returned was scored, so
+    ``top_k`` above ``fetch`` scores more. Where the reranker fails, the result is that of the base, and the trace says
+    so. ``scores`` of a document hold the reranker's own score and the mixed one.
+    """
+
+    class Config(BaseModel):
+        model_config = ConfigDict(extra="forbid")
+
+        top_k: Whole = Field(default=5, ge=1, le=TOP_K_LIMIT, description="how many documents")
+        fetch: Whole = Field(default=50, ge=1, le=TOP_K_LIMIT, description="candidates that the reranker scores")
+        weight: Number = Field(
+            default=0.3, gt=0, le=1, description="share of the reranker, above 0; 1: it alone decides"
+        )
+        strict: bool = Field(default=False, description="raise an error where the reranker fails")
+
+    def __init__(self, config: Mapping[str, Any], *, base: Technique, reranker: Reranker) -> None:
+        self.config = parse_config(self.Config, config, type(self).__name__)
+        self.base = base
+        self.reranker = reranker
+
+    def retrieve(self, query: str, *, top_k: int | None = None, where: Where | None = None) -> list[Document]:
+        wanted = self.config.top_k if top_k is None else top_k
+        candidates = self.base.retrieve(query, top_k=max(wanted, self.config.fetch), where=where)
+        if not candidates:
+            return []
+        with stage("rerank", weight=self.config.weight) as this:
+            this.documents_in = len(candidates)
+            try:
+                given = self._scores(query, candidates)
+            except ModelError as error:
+                if self.config.strict:
+                    raise
+                _log.warning("the reranker failed; the order is that of the base: %s", error)
+                degraded(f"not reranked: {error}")
+                documents = candidates[:wanted]
+            else:
+                documents = self._mixed(candidates, given)[:wanted]
+            this.documents_out = len(documents)
+        return documents
+
+    def _scores(self, query: str, documents: Sequence[Document]) -> list[float]:
+        """One finite number a document. Raises `ModelError`."""
+        texts = [searched_text(document.content, document.metadata) for document in documents]
+        scores = self.reranker.rerank(query, texts)
+        if len(scores) != len(texts) or not all(map(isfinite, scores)):
+            raise ModelError(
+                f"the reranker {type(self.reranker).__name__} was asked for {len(texts)} finite scores, got "
+                f"{scores!r:.200}; correct its rerank(query, texts)"
+            )
+        return [float(score) for score in scores]
+
+    def _mixed(self, documents: Sequence[Document], given: Sequence[float]) -> list[Document]:
+        kind: ScoreKind = getattr(self.reranker, "score_kind", "cross_encoder")
+        weight, bases = self.config.weight, scaled([document.score for document in documents])
+        mixed = []
+        for document, own, share, base in zip(documents, given, scaled(given), bases, strict=True):
+            score = weight * share + (1 - weight) * base
+            stages = StageScore("reranker", kind, own), StageScore("rerank", "min_max", score)
+            mixed.append(replace(document, score=score, scores=(*document.scores, *stages)))
+        return ranked(mixed)
