@@ -22,7 +22,7 @@ REPOSITORY = Path(__file__).resolve().parents[1]
 BENCHMARKS = (
     "embedder", "chunker", "extract", "headings", "pipeline_overhead", "hybrid_overhead", "cli", "lexical",
     "chroma_store", "local_store", "scale", "kill", "contract", "page", "routing", "routing_llm", "scifact",
-    "quality", "techniques", "fusion", "graph", "multilingual", "chunking", "statistics", "peers",
+    "quality", "techniques", "generators", "fusion", "graph", "multilingual", "chunking", "statistics", "peers",
 )  # fmt: skip
 PACKAGES = ("ragistry", "chromadb", "numpy", "onnxruntime", "tantivy", "tokenizers", "pocketflow", "pydantic")
 HOUR = 3_600.0

@@ -44,8 +44,8 @@ WHEN = {
     "It returns more text, not other sources, so these sets cannot show what it is for.",
     "rm3": "Use it to widen a search by words alone; not over `hybrid`, whose vectors find other words already.",
     "rocchio": "Use it to widen a search by vectors alone; not where words matter, for only vectors rank its results.",
-    "adaptive": "Use it where a query without a model call is worth having, as with an embedder at a server; not over "
-    "an embedder in the process, where it saves little.",
+    "adaptive": "Use it where embedding a query costs time or money; not where that is cheap, since the other queries "
+    "search words twice.",
     "rerank": "Use it where the reranker is stronger than the base and its milliseconds do not matter; not over a "
     "fusion that is as good.",
     "graph": "Use it for questions that join facts of several sources; not where one passage answers.",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from threading import RLock
 from types import TracebackType
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from ragistry.library.repository import Repositories
     from ragistry.library.target_names import TargetNames
     from ragistry.library.targets import WorkspaceTargets
+    from ragistry.models.token_file import TokenFile
 
 Part = TypeVar("Part")
 
@@ -56,14 +58,16 @@ def open_workspace(
         raise SourceNotFoundError(f"no such folder: {str(path)!r}; make it, or run `ragistry init {path}`")
     if str(root.resolve()) not in sys.path:
         sys.path.append(str(root.resolve()))  # `use: "module:Class"` may name a file of the workspace
-    problems, resources, ollama_host = Problems(), _Resources(), None
+    problems, resources, ollama_host, token_file = Problems(), _Resources(), None, None
     with problems.gather():
         resolved = resolve(root, settings)
         ollama_host = resolved.settings.ollama_host
+        if resolved.settings.keep_token_vectors:
+            token_file = _token_file(folder_of(root, resolved.settings.data_dir))
         store = choose_store(store_entry(root, resolved))
     with problems.gather():
         resources.own = {"generators": None, "rerankers": None}  # while the file is wrong, names are not checked by it
-        resources.models = Models(read_models(root), ollama_host=ollama_host)
+        resources.models = Models(read_models(root), ollama_host=ollama_host, token_file=token_file)
         resources.own = {}
     with problems.gather():
         registry = TechniqueRegistry.load(_techniques_file(root), resources)
@@ -88,6 +92,12 @@ def _is_folder(path: Path) -> bool:
         return path.is_dir()
     except OSError as error:
         raise ConfigError(f"the folder {str(path)!r} cannot be opened: {error.strerror}; give another") from error
+
+
+def _token_file(data: Path) -> TokenFile:
+    from ragistry.models.token_file import TokenFile
+
+    return TokenFile(data / "derived" / "tokens.db")
 
 
 def _techniques_file(root: Path) -> Path:
@@ -280,9 +290,13 @@ class Workspace:
 
     def _make_library(self) -> DocumentService:
         collections = CollectionsFile(self.root, self.target_names.check_free("collection"))
+        from ragistry.library.token_vectors import TokenVectorKeeper
+
+        keeper = TokenVectorKeeper(_token_file(self.path_of(self.settings.data_dir)))
         return DocumentService(
-            collections, self.store, self.embedder, self.registry, self.reading, self.settings.n_results
-        )
+            collections, self.store, self.embedder, self.registry, self.reading, self.settings.n_results,
+            after_write=partial(keeper.follow, self.store) if self.settings.keep_token_vectors else keeper.discard,
+        )  # fmt: skip
 
     def _make_reading(self) -> Reading:
         settings = self.settings

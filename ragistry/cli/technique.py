@@ -77,8 +77,8 @@ def check_name(name: str) -> None:
 
     if not re.fullmatch(r"[a-z][a-z0-9]*(_[a-z0-9]+)*", name) or keyword.iskeyword(name):
         raise ConfigError(
-            f"a technique cannot be named {name!r}, for a Python module cannot; write letters a to z, digits and "
-            "single underscores, such as 'newest_first'"
+            f"{name!r} cannot be the name of a Python module; write letters a to z, digits and single underscores, "
+            "such as 'newest_first'"
         )
     offer = offers().get(name)
     if offer is not None or name == AUTO:

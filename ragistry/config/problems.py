@@ -74,6 +74,8 @@ def explain(item: Any, model: type[BaseModel]) -> str:
         return f"unknown setting {name!r}{did_you_mean(name, known)}; there are {', '.join(sorted(known))}"
     if item["type"] == "missing":
         return "is missing"
+    if item["type"] in ("bool_parsing", "bool_type"):
+        return f"write true or false{_got(item['input'], hidden=_is_hidden(model, item['loc']))}"
     if item["type"] == "value_error":
         return str(item["ctx"]["error"])
     return f"{item['msg']}{_got(item['input'], hidden=_is_hidden(model, item['loc']))}"

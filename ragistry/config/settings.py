@@ -20,7 +20,7 @@ from ragistry.config.archive_settings import Seconds, Segment
 from ragistry.config.archives import Archives
 from ragistry.config.keys import Key
 from ragistry.config.numbers import Number, Whole, not_bool
-from ragistry.errors import InvalidConfigError
+from ragistry.errors import ConfigError, InvalidConfigError
 from ragistry.utils.languages import AUTO, canonical_language
 
 CONFIG_FOLDER = "config"
@@ -84,7 +84,10 @@ def _known(language: str) -> str:
     """The language as it is written. Raises `ConfigError` for one that is not known."""
     if language.casefold() == AUTO:
         return AUTO
-    canonical_language(language)
+    try:
+        canonical_language(language)
+    except ConfigError as error:
+        raise ConfigError(f"{error}, and {AUTO!r} for each source by its own") from error
     return language
 
 
@@ -123,9 +126,12 @@ class Settings(Strict):
     chunk_overlap: Overlap = _document("auto", "characters that adjacent chunks share at most")
     n_results: Whole = _document(5, "default number of results", ge=1, le=1_000)
     language: Language = _document(
-        "english", "of the words of the documents; auto: each collection by its own language; none: no stemming"
+        "english", "of the words of the documents; auto: each source by its own language; none: no stemming"
     )
     index_headings: bool = _document(True, "search title, section and heading path with the text of a chunk")
+    keep_token_vectors: bool = _document(
+        False, "compute at ingest what the reranker maxsim compares, and keep it: 0.4 KB a token"
+    )
     pdf_engine: Literal["pypdfium2", "pypdf"] = _document("pypdfium2", "pypdfium2 or pypdf")
     limits: ExtractionLimits = _document(
         ExtractionLimits(), "what one file may cost before it is given up", variable=False

@@ -28,7 +28,10 @@ from ragistry.utils.where import normalise
 
 
 class DocumentService:
-    """Collections as documents.yaml defines them, over one store."""
+    """Collections as documents.yaml defines them, over one store.
+
+    ``after_write`` is called after chunks were added or deleted.
+    """
 
     def __init__(
         self,
@@ -38,6 +41,8 @@ class DocumentService:
         registry: TechniqueRegistry,
         reading: Reading,
         n_results: int = 5,
+        *,
+        after_write: Callable[[], object] = lambda: None,
     ) -> None:
         self.collections = collections
         self.store = store
@@ -45,6 +50,7 @@ class DocumentService:
         self.registry = registry
         self.reading = reading
         self.n_results = n_results
+        self.after_write = after_write
         self.scope = Scope(collections, store)
 
     def ingest_file(self, path: str | Path, collection: str, *, replace: bool = False) -> int:
@@ -106,6 +112,8 @@ class DocumentService:
         for name in gone if prune else ():
             self.store.replace_source(collection, name, [])
             report.deleted.append(name)
+        if prune and gone:
+            self.after_write()
         return report
 
     def ingest_paths(
@@ -161,7 +169,9 @@ class DocumentService:
         self._complete_renames()
         kept = partial(self.collections.kept, collection)
         ingest = Ingest(self.store, self.embedder, self.reading, collection, kept, replace=replace, taken=taken)
-        return ingest.run(sources, progress)
+        report = ingest.run(sources, progress)
+        self.after_write()
+        return report
 
     def search(
         self,
@@ -284,6 +294,7 @@ class DocumentService:
         if not removed:
             self.collections.remove(name, before=remove_chunks)
         self.scope.forget()
+        self.after_write()
         return removed
 
     def delete_source(self, source: str, collection: str) -> int:
@@ -292,6 +303,7 @@ class DocumentService:
         self._complete_renames()
         chunks = self.source(source, collection).chunks
         self.store.replace_source(collection, source, [])
+        self.after_write()
         return chunks
 
     def delete_sources(self, sources: Sequence[str], collection: str) -> int:
@@ -307,6 +319,7 @@ class DocumentService:
                 self.source(source, collection)
         for source in sources:
             self.store.replace_source(collection, source, [])
+        self.after_write()
         return sum(known[source] for source in sources)
 
     def move_source(self, source: str, from_col: str, to_col: str, *, overwrite: bool = False) -> int:
@@ -318,7 +331,9 @@ class DocumentService:
         check_given(source=source, from_col=from_col, to_col=to_col, overwrite=overwrite)
         self._complete_renames()
         with self.collections.kept(to_col):
-            return moving.move(self.store, self.source(source, from_col), to_col, overwrite=overwrite)
+            chunks = moving.move(self.store, self.source(source, from_col), to_col, overwrite=overwrite)
+        self.after_write()
+        return chunks
 
     def count(self, collection: str | None = None) -> int:
         """How many chunks there are, in one collection or in all."""

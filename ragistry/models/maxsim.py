@@ -5,16 +5,17 @@ from __future__ import annotations
 import logging
 from collections import OrderedDict
 from collections.abc import Sequence
-from hashlib import blake2b
 from threading import Lock
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 from pydantic import Field
 
 from ragistry.config.numbers import Whole
+from ragistry.errors import StoreError
 from ragistry.models.minilm import MiniLMEmbedder
 from ragistry.models.texts import check_texts
+from ragistry.models.token_file import TokenFile, TokenVectors, in_8_bits, text_key
 from ragistry.trace import degraded
 from ragistry.types import ScoreKind
 
@@ -36,18 +37,23 @@ class MaxSimReranker:
     punctuation; here the vectors are the last hidden states of all-MiniLM-L6-v2 as they are, because they are at hand.
     ``[CLS]``, ``[SEP]`` and padding do not count. A text without tokens scores 0.
 
-    Vectors are computed for the texts that are asked about, about nine of 256 tokens a second on one core, and kept in
-    memory in 8 bits: 388 bytes a token, so that the ``memory`` of 64 MB holds about 800 texts of 200 tokens. Those that
-    were not used for longest go first; nothing is written to disk. The weights in memory are those of the embedder
-    `minilm`, where one is in use. What is past 256 tokens, of a text or a query, does not count.
+    Vectors are read from ``token_file``, which a library fills with ``keep_token_vectors: true``. Those of other texts
+    are computed, about nine texts of 256 tokens a second on one core. Both are kept in memory in 8 bits: 388 bytes a
+    token, so that the ``memory`` of 64 MB holds about 800 texts of 200 tokens. Those that were not used for longest go
+    first. The weights in memory are those of the embedder `minilm`, where one is in use. What is past 256 tokens, of a
+    text or a query, does not count.
     """
 
     score_kind: ScoreKind = "maxsim"
 
     def __init__(
-        self, *, memory: Annotated[Whole, Field(ge=0, le=100_000, description="megabytes of token vectors")] = 64
+        self,
+        *,
+        memory: Annotated[Whole, Field(ge=0, le=100_000, description="megabytes of token vectors")] = 64,
+        token_file: TokenFile | None = None,
     ) -> None:
         self._embedder = MiniLMEmbedder()
+        self._file = token_file
         self._limit = memory * 1_000_000
         self._kept: OrderedDict[bytes, TokenVectors] = OrderedDict()
         self._bytes = 0
@@ -70,25 +76,38 @@ class MaxSimReranker:
         return [scores[text] for text in texts]
 
     def close(self) -> None:
-        """Forget the token vectors."""
+        """Forget the token vectors, and let go of their file."""
+        if self._file is not None:
+            self._file.close()
         with self._lock:
             self._kept.clear()
             self._bytes = 0
 
     def _vectors_of(self, texts: dict[str, None]) -> dict[str, TokenVectors]:
-        keys = {text: blake2b(text.encode(), digest_size=16).digest() for text in texts}
+        keys = {text: text_key(text) for text in texts}
         found: dict[str, TokenVectors] = {}
         with self._lock:
             for text, key in keys.items():
                 if key in self._kept:
                     self._kept.move_to_end(key)
                     found[text] = self._kept[key]
+        read = self._read([key for text, key in keys.items() if text not in found])
+        found |= {text: read[key] for text, key in keys.items() if key in read}
         missing = [text for text in texts if text not in found]
-        computed = map(in_8_bits, self._embedder.token_vectors(missing))
-        for text, rows in zip(missing, computed, strict=True):
-            found[text] = rows
-            self._keep(keys[text], rows)
+        for text, rows in zip(missing, self._embedder.token_vectors(missing), strict=True):
+            found[text] = read[keys[text]] = in_8_bits(rows)
+        for key, vectors in read.items():
+            self._keep(key, vectors)
         return found
+
+    def _read(self, keys: Sequence[bytes]) -> dict[bytes, TokenVectors]:
+        if self._file is None:
+            return {}
+        try:
+            return self._file.get(keys)
+        except StoreError as error:
+            _log.warning("token vectors are computed: %s", error)
+            return {}
 
     def _keep(self, key: bytes, rows: TokenVectors) -> None:
         with self._lock:
@@ -98,24 +117,6 @@ class MaxSimReranker:
             while self._bytes > self._limit:
                 _, oldest = self._kept.popitem(last=False)
                 self._bytes -= oldest.size
-
-
-class TokenVectors(NamedTuple):
-    """The vectors of a text's tokens: ``values`` ``(n, d)`` int8 times ``scale`` ``(n, 1)`` float32."""
-
-    values: NDArray[np.int8]
-    scale: NDArray[np.float32]
-
-    @property
-    def size(self) -> int:
-        """In bytes."""
-        return self.values.nbytes + self.scale.nbytes
-
-
-def in_8_bits(vectors: NDArray[np.float32]) -> TokenVectors:
-    """``(n, d)`` with 127 steps up to the largest number of each row; a cosine changes by about .001."""
-    scale = np.abs(vectors).max(axis=1, keepdims=True) / np.float32(127)
-    return TokenVectors(np.rint(vectors / scale).astype(np.int8), scale)
 
 
 def max_similarity(query: NDArray[np.float32], text: TokenVectors) -> float:

@@ -3,7 +3,8 @@
 ``use`` in models.yaml is a name of the entry point groups ``ragistry.generators`` and ``ragistry.rerankers``, to which
 ours belong too, or ``module:Class``. The class has the shape of `Generator` or `Reranker`. The other keys of an entry
 are arguments of its constructor, checked by their annotations when the file is loaded (or by a nested pydantic model
-``Config``). The constructor may ask for ``ollama_host``, the address that the settings of the workspace give.
+``Config``). The constructor may ask for what the settings of the workspace give: ``ollama_host``, and ``token_file``,
+where the library keeps token vectors (None: it does not).
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from ragistry.utils.plugins import find_class
 from ragistry.utils.suggest import did_you_mean
 
 if TYPE_CHECKING:
+    from ragistry.models.token_file import TokenFile
     from ragistry.protocols import Vectors
 
 MINILM = ("minilm", "all-MiniLM-L6-v2")
@@ -128,8 +130,14 @@ class Models:
     Raises `InvalidConfigError` with every problem of the entries.
     """
 
-    def __init__(self, entries: Sequence[ModelEntry] = (), *, ollama_host: str | None = None) -> None:
-        problems, given = Problems(), {"ollama_host": ollama_host}
+    def __init__(
+        self,
+        entries: Sequence[ModelEntry] = (),
+        *,
+        ollama_host: str | None = None,
+        token_file: TokenFile | None = None,
+    ) -> None:
+        problems, given = Problems(), {"ollama_host": ollama_host, "token_file": token_file}
         made: dict[str, dict[str, Callable[[], Any]]] = {kind: {} for kind in GROUPS}
         for entry in entries:
             with modules_of(entry.file.path.resolve().parent.parent):  # the folder of the workspace

@@ -1,0 +1,50 @@
+"""Keep the token vectors of every chunk in step with the store: added is computed, deleted is erased."""
+
+from __future__ import annotations
+
+from ragistry.models.minilm import MiniLMEmbedder
+from ragistry.models.token_file import TokenFile, in_8_bits, text_key
+from ragistry.protocols import LibraryStore
+from ragistry.types import SourceInfo
+from ragistry.utils.breadcrumb import searched_text
+
+CHUNKS_AT_ONCE = 256
+
+
+class TokenVectorKeeper:
+    """What a library calls after it wrote: it compares the sources of the store with the versions in the file.
+
+    A source that was moved or renamed keeps its vectors. After a crash the next call completes the work.
+    """
+
+    def __init__(self, file: TokenFile) -> None:
+        self.file = file
+        self._embedder = MiniLMEmbedder()
+
+    def follow(self, store: LibraryStore) -> None:
+        """Raises `StoreError`, `ModelError`; every source is in the file whole or not at all."""
+        stored = {_version(info): info for info in store.sources() if info.source_hash}
+        there = self.file.versions()
+        self.file.remove(there - stored.keys())
+        for version in sorted(stored.keys() - there):
+            self._add(store, version, stored[version])
+
+    def discard(self) -> None:
+        """Delete what was kept before; it would not follow deletions."""
+        self.file.delete()
+
+    def _add(self, store: LibraryStore, version: str, info: SourceInfo) -> None:
+        where = {"$and": [{"collection": info.collection}, {"source_file": info.source_file}]}
+        chunks = list(store.scan(where, batch=CHUNKS_AT_ONCE))
+        texts = list(dict.fromkeys(searched_text(one.content, one.metadata) for one in chunks))
+        vectors = {}
+        for start in range(0, len(texts), CHUNKS_AT_ONCE):
+            some = texts[start : start + CHUNKS_AT_ONCE]
+            for text, rows in zip(some, self._embedder.token_vectors(some), strict=True):
+                vectors[text_key(text)] = in_8_bits(rows)
+        if len(chunks) == info.chunks:  # else it is being written; whoever writes follows
+            self.file.add(version, vectors)
+
+
+def _version(info: SourceInfo) -> str:
+    return f"{info.source_hash} {info.chunks}"

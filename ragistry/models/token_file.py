@@ -1,0 +1,163 @@
+"""Token vectors of the chunks of a library in one SQLite file, so that `maxsim` need not compute them at every search.
+
+The file is derived from the store: one that is damaged or of another format is deleted and made again. The vectors say
+much about their text, so what is removed is overwritten (``secure_delete``) and its pages are given back.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import zlib
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from hashlib import blake2b
+from pathlib import Path
+from threading import RLock
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from ragistry.errors import StoreError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+FORMAT = 1
+AT_ONCE = 500
+"""Texts that one statement asks for; SQLite takes no more than some thousand values."""
+TABLES = """
+CREATE TABLE versions (key TEXT PRIMARY KEY) WITHOUT ROWID;
+CREATE TABLE tokens (version TEXT, text BLOB, scale BLOB, numbers BLOB, checksum INT, PRIMARY KEY (version, text));
+CREATE INDEX tokens_of_text ON tokens (text);
+"""
+
+
+class TokenVectors(NamedTuple):
+    """The vectors of a text's tokens: ``values`` ``(n, d)`` int8 times ``scale`` ``(n, 1)`` float32."""
+
+    values: NDArray[np.int8]
+    scale: NDArray[np.float32]
+
+    @property
+    def size(self) -> int:
+        """In bytes."""
+        return self.values.nbytes + self.scale.nbytes
+
+
+def in_8_bits(vectors: NDArray[np.float32]) -> TokenVectors:
+    """``(n, d)`` with 127 steps up to the largest number of each row; a cosine changes by about .001."""
+    scale = np.abs(vectors).max(axis=1, keepdims=True) / np.float32(127)
+    return TokenVectors(np.rint(vectors / scale).astype(np.int8), scale)
+
+
+def text_key(text: str) -> bytes:
+    """What stands for a text in memory and on disk."""
+    return blake2b(text.encode(), digest_size=16).digest()
+
+
+def _packed(vectors: TokenVectors) -> tuple[bytes, bytes, int]:
+    scale, numbers = vectors.scale.tobytes(), vectors.values.tobytes()
+    return scale, numbers, zlib.crc32(scale + numbers)
+
+
+def _unpacked(scale: bytes, numbers: bytes, checksum: int) -> TokenVectors:
+    if zlib.crc32(scale + numbers) != checksum:
+        raise sqlite3.DatabaseError("wrong checksum")
+    scales, values = np.frombuffer(scale, np.float32), np.frombuffer(numbers, np.int8)
+    return TokenVectors(values.reshape(len(scales), values.size // max(1, len(scales))), scales[:, np.newaxis])
+
+
+class TokenFile:
+    """The file ``path``, made with the first version that is added. Threads and processes may share it.
+
+    A version is a set of texts that come and go together: those of one version of a source.
+    Every method raises `StoreError` where the disk is full or the file cannot be read or written.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._connection: sqlite3.Connection | None = None
+        self._lock = RLock()
+
+    def versions(self) -> set[str]:
+        """The versions that are in the file, each whole."""
+        with self._database() as database:
+            return set() if database is None else {key for (key,) in database.execute("SELECT key FROM versions")}
+
+    def add(self, version: str, vectors: Mapping[bytes, TokenVectors]) -> None:
+        """Add a version, in one transaction; its texts by `text_key`."""
+        with self._database(make=True) as database:
+            assert database is not None
+            database.execute("INSERT OR IGNORE INTO versions VALUES (?)", [version])
+            rows = [(version, key, *_packed(one)) for key, one in vectors.items()]
+            database.executemany("INSERT OR REPLACE INTO tokens VALUES (?, ?, ?, ?, ?)", rows)
+
+    def remove(self, versions: Collection[str]) -> None:
+        """Remove versions and overwrite what they held."""
+        with self._database() as database:
+            if database is not None:
+                for table, column in (("tokens", "version"), ("versions", "key")):
+                    database.executemany(f"DELETE FROM {table} WHERE {column} = ?", [(key,) for key in versions])
+
+    def get(self, keys: Sequence[bytes]) -> dict[bytes, TokenVectors]:
+        """The vectors of those of the texts that are in the file."""
+        found: dict[bytes, TokenVectors] = {}
+        with self._database() as database:
+            for start in range(0, len(keys) if database is not None else 0, AT_ONCE):
+                some = keys[start : start + AT_ONCE]
+                marks = ", ".join("?" * len(some))
+                assert database is not None
+                rows = database.execute(
+                    f"SELECT text, scale, numbers, checksum FROM tokens WHERE text IN ({marks})", some
+                )
+                found |= {text: _unpacked(*packed) for text, *packed in rows}
+        return found
+
+    def delete(self) -> None:
+        """Delete the file."""
+        with self._lock:
+            self.close()
+            self.path.unlink(missing_ok=True)
+
+    def close(self) -> None:
+        """Let go of the file; the next call opens it again."""
+        with self._lock:
+            if self._connection is not None:
+                self._connection.close()
+                self._connection = None
+
+    @contextmanager
+    def _database(self, *, make: bool = False) -> Iterator[sqlite3.Connection | None]:
+        """A transaction; None where there is no file and none is to be made."""
+        with self._lock:
+            try:
+                if self._connection is None and (make or self.path.exists()):
+                    self._connection = self._opened()
+                if self._connection is None:
+                    yield None
+                    return
+                with self._connection:
+                    yield self._connection
+            except sqlite3.OperationalError as error:  # locked, full, not readable: the file itself may be sound
+                raise StoreError(f"{str(self.path)!r} cannot be used: {error}; make room, or try again") from error
+            except sqlite3.DatabaseError as error:
+                self.delete()
+                raise StoreError(f"{str(self.path)!r} was damaged ({error}) and is deleted; try again") from error
+            except OSError as error:
+                raise StoreError(f"{str(self.path)!r} cannot be written: {error.strerror}; make it writable") from error
+
+    def _opened(self) -> sqlite3.Connection:
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        connection = sqlite3.connect(self.path, timeout=5, check_same_thread=False)
+        try:
+            [found] = connection.execute("PRAGMA user_version").fetchone()
+            if found != FORMAT:
+                if found or connection.execute("SELECT count(*) FROM sqlite_master").fetchone() != (0,):
+                    raise sqlite3.DatabaseError("of another format")
+                connection.execute("PRAGMA auto_vacuum = FULL")
+                connection.executescript(f"BEGIN; {TABLES} PRAGMA user_version = {FORMAT}; COMMIT")
+            connection.execute("PRAGMA secure_delete = ON")
+        except sqlite3.Error:
+            connection.close()
+            raise
+        return connection
