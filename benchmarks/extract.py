@@ -18,7 +18,7 @@ from pypdf import PdfReader
 
 from ragistry.errors import ExtractionError
 from ragistry.utils.extract import extract
-from ragistry.utils.pdf_process import close_workers
+from ragistry.utils.reader_process import close_workers
 
 DATA = Path(os.environ.get("RAGISTRY_DATA") or Path(__file__).resolve().parents[1] / "../shared/data")
 SLOW_FOR_PYPDF = "german-geometry-book.pdf"

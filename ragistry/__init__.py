@@ -8,6 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from ragistry.client.workspace import RemoteWorkspace as RemoteWorkspace
+    from ragistry.client.workspace import connect as connect
     from ragistry.techniques.registry import TechniqueRegistry as TechniqueRegistry
     from ragistry.types import Chunk as Chunk
     from ragistry.types import Document as Document
@@ -20,13 +22,18 @@ __version__ = "0.1.0"
 _HOMES = {
     "Chunk": "ragistry.types",
     "Document": "ragistry.types",
+    "RemoteWorkspace": "ragistry.client.workspace",
     "RetrievalResult": "ragistry.types",
     "TechniqueRegistry": "ragistry.techniques.registry",
     "Workspace": "ragistry.workspace",
+    "connect": "ragistry.client.workspace",
     "open_workspace": "ragistry.workspace",
 }
 
-__all__ = ["Chunk", "Document", "RetrievalResult", "TechniqueRegistry", "Workspace", "open_workspace"]
+__all__ = [
+    "Chunk", "Document", "RemoteWorkspace", "RetrievalResult", "TechniqueRegistry", "Workspace", "connect",
+    "open_workspace",
+]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:

@@ -14,6 +14,7 @@
     │   └── EmbeddingGenerationError
     ├── StoreError
     │   ├── ChromaDBConnectionError (ConnectionError)
+    │   ├── StoreConnectionError (ConnectionError)
     │   ├── CollectionNotFoundError
     │   │   └── DatabaseNotFoundError
     │   ├── CollectionAlreadyExistsError
@@ -32,7 +33,15 @@
     │   ├── DatasetError
     │   └── MissingRecordError
     ├── TechniqueError
-    └── PipelineError
+    ├── PipelineError
+    ├── EngineError
+    │   └── WorkerLostError
+    └── ServerError
+        ├── ServerConnectionError (ConnectionError)
+        ├── ServerBusyError
+        ├── AccessDeniedError (PermissionError)
+        ├── RequestError (ValueError)
+        └── JobNotFoundError
 
 A message says what is wrong, the value in ``!r``, and the remedy.
 """
@@ -97,6 +106,12 @@ class StoreError(RagistryError):
 
 class ChromaDBConnectionError(StoreError, ConnectionError):
     """ChromaDB cannot be opened or reached."""
+
+    __str__ = Exception.__str__
+
+
+class StoreConnectionError(StoreError, ConnectionError):
+    """The database server of a store cannot be reached, or the connection to it was lost."""
 
     __str__ = Exception.__str__
 
@@ -175,3 +190,39 @@ class TechniqueError(RagistryError):
 
 class PipelineError(RagistryError):
     """A pipeline's graph is wrong, or a run used up its budget of steps."""
+
+
+class EngineError(RagistryError):
+    """The workers that an ingest or a comparison was to run on cannot be used."""
+
+
+class WorkerLostError(EngineError):
+    """The process that worked on one item died every time it was tried."""
+
+
+class ServerError(RagistryError):
+    """A Ragistry server failed, or refused a request."""
+
+
+class ServerConnectionError(ServerError, ConnectionError):
+    """The server cannot be reached, or gave no answer in time."""
+
+    __str__ = Exception.__str__
+
+
+class ServerBusyError(ServerError):
+    """The server has too much to do; the same request may succeed later."""
+
+
+class AccessDeniedError(ServerError, PermissionError):
+    """The token is missing, not known or expired, or lacks a right."""
+
+    __str__ = Exception.__str__
+
+
+class RequestError(ServerError, ValueError):
+    """A request is malformed or too large."""
+
+
+class JobNotFoundError(ServerError):
+    """No job and no comparison of that id, or it belongs to another token."""

@@ -5,10 +5,11 @@ Anything of the right shape fits; there is nothing to inherit. `ragistry.testing
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 
+from ragistry.errors import RagistryError
 from ragistry.types import (
     Chunk,
     Document,
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
     Vectors = NDArray[np.float32]
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 
 @runtime_checkable
@@ -248,6 +252,20 @@ class LibraryStore(DocumentStore, Protocol):
 
     def repair(self) -> Repair:
         """Rebuild broken indexes and copy every readable row out of a damaged file. Needs the ability ``"repair"``."""
+        ...
+
+
+@runtime_checkable
+class Engine(Protocol):
+    """Where the work of an ingest or a comparison runs: in this process, or on many workers."""
+
+    def map(self, work: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result | RagistryError]:
+        """What ``work`` returns for each item, in the order of the items, or the `RagistryError` that it raised.
+
+        ``items`` is read only a little ahead of the results. `WorkerLostError` takes the place of a result where the
+        process died each time it was tried. ``work`` may run more than once for an item. Raises `EngineError` where no
+        more work can be done.
+        """
         ...
 
 

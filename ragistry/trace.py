@@ -6,6 +6,7 @@ Outside a `collect` all of these cost next to nothing and record nothing.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -75,10 +76,30 @@ def stage(name: str, **detail: Any) -> Iterator[OpenStage]:
     token = _stage.set(current)
     start = perf_counter()
     try:
-        yield current
+        with span(f"ragistry.{name}"):
+            yield current
     finally:
         current.ms = (perf_counter() - start) * 1000
         _stage.reset(token)
+
+
+@contextmanager
+def span(name: str, **attributes: str | int) -> Iterator[None]:
+    """A span of OpenTelemetry around the block, where the program has loaded its SDK; else nothing.
+
+    No span has a query, a text, or the message of an error: who reads spans may not be meant to read these.
+    """
+    if "opentelemetry.sdk.trace" not in sys.modules:  # looked up, never imported: it costs nothing where it is not used
+        yield
+        return
+    tracer = sys.modules["opentelemetry.trace"].get_tracer("ragistry")
+    options = {"record_exception": False, "set_status_on_exception": False}
+    with tracer.start_as_current_span(name, attributes=attributes, **options) as current:
+        try:
+            yield
+        except BaseException as error:
+            current.set_attribute("error.type", type(error).__name__)
+            raise
 
 
 def model_call(tokens: int = 0) -> None:

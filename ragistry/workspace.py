@@ -22,7 +22,7 @@ from ragistry.errors import ConfigError, InvalidConfigError, SourceNotFoundError
 from ragistry.library.service import DocumentService
 from ragistry.library.source import Reading
 from ragistry.models.registry import Models, choose_embedder, chunking_of, uses_ollama
-from ragistry.protocols import Embedder, LibraryStore
+from ragistry.protocols import Embedder, Generator, LibraryStore
 from ragistry.stores.registry import StoreChoice, choose_store, open_store
 from ragistry.techniques.checks import check_agreement
 from ragistry.techniques.registry import RegisteredTechnique, TechniqueRegistry
@@ -141,7 +141,7 @@ class Workspace:
     @property
     def store(self) -> LibraryStore:
         """Where chunks and vectors are kept."""
-        return self._part("store", self._open_store)
+        return self._part("store", partial(self.open_store, self._store_choice))
 
     @property
     def library(self) -> DocumentService:
@@ -240,10 +240,14 @@ class Workspace:
             origin = self.origins["embed_model" if "embed_model" in str(error) else address]
             raise InvalidConfigError(f"{origin}: {error}") from error
 
-    def _open_store(self) -> LibraryStore:
+    def open_store(self, choice: StoreChoice) -> LibraryStore:
+        """A store with the data folder, language and name of this workspace's. The caller closes it.
+
+        Raises `StoreError`.
+        """
         settings = self.settings
         return open_store(
-            self._store_choice,
+            choice,
             self.path_of(settings.data_dir),
             language="english" if settings.language == AUTO else settings.language,  # of chunks that do not say theirs
             exclusive=self.exclusive,
@@ -296,7 +300,12 @@ class Workspace:
         return DocumentService(
             collections, self.store, self.embedder, self.registry, self.reading, self.settings.n_results,
             after_write=partial(keeper.follow, self.store) if self.settings.keep_token_vectors else keeper.discard,
+            generator=self._default_generator,
         )  # fmt: skip
+
+    def _default_generator(self) -> Generator | None:
+        generators = self.models.generators
+        return None if generators.default is None else generators[generators.default]
 
     def _make_reading(self) -> Reading:
         settings = self.settings

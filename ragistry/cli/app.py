@@ -11,6 +11,8 @@ from typing import Annotated
 import typer
 
 from ragistry.cli import (
+    ask,
+    backup,
     collections,
     compare,
     config,
@@ -22,7 +24,9 @@ from ragistry.cli import (
     repo,
     route,
     search,
+    serve,
     sources,
+    store,
     technique,
     techniques,
     testset,
@@ -46,6 +50,7 @@ app.add_typer(collections.app, name="collections")
 app.add_typer(sources.app, name="sources")
 app.add_typer(repo.app, name="repo")
 app.command()(search.search)
+app.command()(ask.ask)
 app.command()(route.route)
 app.command(context_settings={"allow_extra_args": True})(techniques.techniques)
 app.add_typer(technique.app, name="technique")
@@ -54,8 +59,12 @@ app.command()(doctor.doctor)
 app.command()(maintenance.verify)
 app.command()(maintenance.repair)
 app.command()(maintenance.reembed)
+app.command()(backup.backup)
+app.command()(backup.restore)
+app.add_typer(store.app, name="store")
 app.command()(mcp.mcp)
 app.command()(ui.ui)
+app.add_typer(serve.app, name="serve")
 app.command()(compare.compare)
 app.add_typer(testset.app, name="testset")
 

@@ -9,7 +9,7 @@ import typer
 
 from ragistry.cli.completion import collection_names
 from ragistry.cli.confirm import YesOption, confirm
-from ragistry.cli.options import DebugOption, JsonOption, WorkspaceOption
+from ragistry.cli.options import DebugOption, JsonOption, WorkspaceOption, collection_name, shown_name
 from ragistry.cli.output import console, error_line, print_json
 from ragistry.cli.tables import print_table
 from ragistry.utils.wording import numbered
@@ -20,7 +20,12 @@ if TYPE_CHECKING:
 app = typer.Typer(invoke_without_command=True)
 
 COUNTS = ("source_count", "chunk_count")
-Name = Annotated[str, typer.Argument(autocompletion=collection_names, help="Name of the collection.")]
+Name = Annotated[
+    str,
+    typer.Argument(
+        autocompletion=collection_names, parser=collection_name, metavar="NAME", help="Name of the collection."
+    ),
+]
 Description = Annotated[
     str | None, typer.Option("--description", "-d", help="What is in it: people and models choose by this.")
 ]
@@ -61,14 +66,14 @@ def add(
     from ragistry.workspace import open_workspace
 
     with open_workspace(workspace) as opened:
-        opened.library.create_collection(name, description or "", display_name)
+        opened.library.create_collection(name, description or "", display_name or shown_name(name))
         _print_entry(opened, name, as_json, "added ")
 
 
 @app.command()
 def rename(
     name: Name,
-    new_name: Annotated[str, typer.Argument(help="Its new name.")],
+    new_name: Annotated[str, typer.Argument(parser=collection_name, metavar="NEW_NAME", help="Its new name.")],
     workspace: WorkspaceOption = Path(),
     as_json: JsonOption = False,
     debug: DebugOption = False,  # noqa: ARG001, read from the command line by `run`

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ragistry.cli.engine import EngineOption, RayAddressOption, opened_engine
 from ragistry.cli.options import DebugOption, WorkspaceOption
 from ragistry.cli.options import path as given_path
 from ragistry.cli.output import console, error_line, print_text, progress_bar
@@ -76,6 +77,8 @@ def compare(
     ] = None,
     record: Annotated[Path | None, typer.Option("--record", help="Keep every answer of a model in this file.")] = None,
     replay: Annotated[Path | None, typer.Option("--replay", help="Take them from this file; ask no model.")] = None,
+    engine: EngineOption = "local",
+    ray_address: RayAddressOption = None,
     workspace: WorkspaceOption = Path(),
     debug: DebugOption = False,  # noqa: ARG001, read from the command line by `run`
 ) -> None:
@@ -98,7 +101,11 @@ def compare(
         raise typer.BadParameter(f"{' and '.join(f'--{kind} -' for kind in printed)} cannot be combined")
     files = {kind: path for kind, path in reports.items() if path is not None and path != STDOUT}
     check_outputs(files={**files, "record": record}, folders={"runs": runs, "cache": cache}, seed=seed)
-    with open_workspace(workspace) as opened, progress_bar() as progress:
+    with (
+        opened_engine(engine, ray_address) as workers,
+        open_workspace(workspace) as opened,
+        progress_bar() as progress,
+    ):
         comparison = run_comparison(
             technique or _fitting(opened, queries is not None),
             _test_set(opened, dataset, queries, split),
@@ -115,6 +122,7 @@ def compare(
             cache=cache,
             record=record,
             replay=replay,
+            engine=workers,
             progress=progress,
         )
     for kind, path in files.items():
@@ -158,17 +166,11 @@ def _test_set(workspace: Workspace, dataset: Path | None, queries: Path | None, 
 
 
 def _keep(workspace: Workspace, comparison: Comparison) -> Path:
-    """Keep the report in the workspace, for the page; its name has the time, the test set, and a hash."""
-    import re
-    from hashlib import sha256
+    """Keep the report in the workspace, for the page."""
+    from ragistry.evaluation.outputs import keep_report
 
-    text = _text(comparison, "json")
-    made = re.sub(r"[^0-9T]", "", comparison.provenance["made"].split("+")[0])
-    name = re.sub(r"[^\w.-]+", "-", comparison.name)[:60]
     folder = workspace.path_of(workspace.settings.data_dir) / "evaluation" / "reports"
-    path = folder / f"{made}-{name}-{sha256(text.encode()).hexdigest()[:8]}.json"
-    _save(path, text)
-    return path
+    return keep_report(folder, comparison.to_json())
 
 
 def _text(comparison: Comparison, kind: str) -> str:

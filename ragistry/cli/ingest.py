@@ -14,8 +14,9 @@ import typer
 from ragistry.cli.collections import print_collections
 from ragistry.cli.completion import collection_names
 from ragistry.cli.confirm import YesOption, confirm
+from ragistry.cli.engine import EngineOption, RayAddressOption, opened_engine
 from ragistry.cli.flags import FlagsError, refuse_together, refuse_without
-from ragistry.cli.options import DebugOption, JsonOption, WorkspaceOption
+from ragistry.cli.options import DebugOption, JsonOption, WorkspaceOption, collection_name, shown_name
 from ragistry.cli.options import path as given_path
 from ragistry.cli.output import console, error_line, print_json, progress_bar
 from ragistry.cli.sources import delete_source, print_sources
@@ -24,6 +25,7 @@ from ragistry.utils.wording import agreeing, numbered
 
 if TYPE_CHECKING:
     from ragistry.library.report import IngestReport
+    from ragistry.protocols import Engine
     from ragistry.workspace import Workspace
 
 
@@ -31,7 +33,15 @@ def ingest(
     context: typer.Context,
     paths: Annotated[list[Path] | None, typer.Argument(help="Files and folders.", parser=given_path)] = None,
     collection: Annotated[
-        str | None, typer.Option("--collection", "-c", autocompletion=collection_names, help="Name of the collection.")
+        str | None,
+        typer.Option(
+            "--collection",
+            "-c",
+            autocompletion=collection_names,
+            parser=collection_name,
+            metavar="NAME",
+            help="Name of the collection.",
+        ),
     ] = None,
     create: Annotated[
         str | None, typer.Option("--create", metavar="DESCRIPTION", help="Make the collection, with a description.")
@@ -51,6 +61,8 @@ def ingest(
     delete: Annotated[
         str | None, typer.Option("--delete", metavar="FILE", help="Delete a source of --collection.")
     ] = None,
+    engine: EngineOption = "local",
+    ray_address: RayAddressOption = None,
     yes: YesOption = False,
     workspace: WorkspaceOption = Path(),
     as_json: JsonOption = False,
@@ -65,16 +77,16 @@ def ingest(
     if bool(paths) + listing + (delete is not None) != 1:
         raise FlagsError("say what to ingest, or --list, or --delete FILE: one of the three")
     for action in ("listing", "delete"):
-        refuse_together(context, action, "create", "prune", "follow_links", "replace")
+        refuse_together(context, action, "create", "prune", "follow_links", "replace", "engine", "ray_address")
     if not prune:
         refuse_without(context, "delete", "yes")
     refuse_without(context, "collection", "create")
     with open_workspace(workspace, existing=not paths) as opened:
         if paths:
             _check_folders(paths, prune=prune, follow_links=follow_links)
-            with _ended_in_order():
+            with _ended_in_order(), opened_engine(engine, ray_address) as workers:
                 name, report = _ingest(
-                    opened, paths, collection, create, as_json, follow_links=follow_links, replace=replace
+                    opened, paths, collection, create, as_json, workers, follow_links=follow_links, replace=replace
                 )
             try:
                 if prune:
@@ -112,13 +124,14 @@ def _ingest(
     collection: str | None,
     create: str | None,
     as_json: bool,
+    engine: Engine | None,
     **options: bool,
 ) -> tuple[str, IngestReport]:
     name, is_new = _collection(opened, paths, collection, create)
     report = None
     try:
         with progress_bar(not as_json) as progress:
-            report = opened.library.ingest_paths(paths, name, **options, progress=progress)
+            report = opened.library.ingest_paths(paths, name, **options, progress=progress, engine=engine)
     finally:
         # One that was made for these files does not stay where none could be taken in.
         if is_new and (report is None or report.failed) and not opened.library.list_sources(name):
@@ -159,9 +172,11 @@ def _collection(opened: Workspace, paths: list[Path], name: str | None, create: 
         return known[0], False
     if name not in known and (create is not None or not known):
         _check_paths(paths, opened.library.collections.path.parent)
-        opened.library.create_collection(name, create or "")
+        opened.library.create_collection(name, create or "", shown_name(name))
         return name, True
-    if name in known and create is not None:
+    if name in known and create and not opened.library.collections.entry(name).description:
+        opened.library.update_description(name, create)
+    elif name in known and create is not None:
         error_line(f"collection {name!r} exists; its description stays", label="note")
     return name, False
 

@@ -14,7 +14,7 @@ import typer
 from ragistry.cli.completion import collection_names, technique_names
 from ragistry.cli.flags import refuse_without
 from ragistry.cli.listening import PortOption, listening_socket, written
-from ragistry.cli.options import DebugOption, WorkspaceOption
+from ragistry.cli.options import DebugOption, WorkspaceOption, collection_name
 from ragistry.cli.output import error_line
 
 if TYPE_CHECKING:
@@ -26,7 +26,12 @@ def mcp(
     collection: Annotated[
         list[str] | None,
         typer.Option(
-            "--collection", "-c", autocompletion=collection_names, help="Serve this collection; repeat for more [all]."
+            "--collection",
+            "-c",
+            autocompletion=collection_names,
+            parser=collection_name,
+            metavar="NAME",
+            help="Serve this collection; repeat for more [all].",
         ),
     ] = None,
     technique: Annotated[

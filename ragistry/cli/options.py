@@ -20,6 +20,27 @@ def path(given: str | Path) -> Path:
     return Path(given)
 
 
+class CollectionName(str):
+    """The name of a collection; ``given``: as it was typed, to be shown where the collection is made."""
+
+    given: str
+
+
+def collection_name(typed: str) -> CollectionName:
+    """Reads the name of a collection; of one that cannot be a name, such as "My Papers", the nearest: "my-papers"."""
+    from ragistry.config.files import slug
+
+    name = CollectionName(slug(typed))
+    name.given = typed
+    return name
+
+
+def shown_name(name: str) -> str | None:
+    """What to show of a collection that is made under this name: what was typed, where that is another."""
+    given = getattr(name, "given", name)
+    return None if given == name else given
+
+
 WorkspaceOption = Annotated[
     Path,
     typer.Option(

@@ -15,7 +15,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from ragistry.tools.quoting import HALF, escaped, one_line, visible
+from ragistry.utils.quoting import HALF, escaped, one_line, visible
 
 STYLES = {
     "error": "bold red",

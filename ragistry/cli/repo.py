@@ -21,7 +21,6 @@ from ragistry.utils.wording import numbered
 if TYPE_CHECKING:
     from ragistry.library.contract import CollectionInfo
     from ragistry.library.repository import Repositories, RepositoryReport
-    from ragistry.types import Document
     from ragistry.workspace import Workspace
 
 SHOWN = 5
@@ -138,26 +137,18 @@ def search(
     debug: DebugOption = False,  # noqa: ARG001, read from the command line by `run`
 ) -> None:
     """Search one repository and print the best passages."""
-    from ragistry.cli.search import as_mapping
+    from ragistry.cli.search import as_mapping, print_documents
     from ragistry.library.repository_search import RepositoryTechnique, search_repository
 
     with _opened(workspace) as (opened, repositories):
         over = partial(opened.technique_over, name=technique)
         chosen = RepositoryTechnique(repositories.collection(name), over)
         result = search_repository(chosen, query, opened.settings.n_results if top_k is None else top_k)
-    if as_json:
-        print_json(as_mapping(result))
-    else:
-        _print_found(result.documents)
-
-
-def _print_found(documents: list[Document]) -> None:
-    from ragistry.cli.search import EXCERPT, place, score
-
-    for number, document in enumerate(documents, start=1):
-        console().print(f"{number}. {place(document)}  {score(document)}")
-        console().print(f"   {' '.join(document.content.split())[:EXCERPT]}")
-    if not documents:
+        if as_json:
+            print_json(as_mapping(result))
+        else:
+            print_documents(opened, query, result.documents)
+    if not (as_json or result.documents):
         error_line("nothing found", label="note")
 
 

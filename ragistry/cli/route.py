@@ -52,7 +52,7 @@ def route(
     if sum((query is not None, evaluate is not None, fit)) != 1:
         raise typer.BadParameter("give one of QUERY, --evaluate FILE and --fit")
     with open_workspace(workspace, existing=True) as opened:
-        name = _routed(opened, technique)
+        name = routing_technique(opened, technique)
         routed: CollectionRoutedTechnique = opened.technique(name).technique  # type: ignore[assignment]
         named = {"technique": name}
         if query is not None:
@@ -66,8 +66,11 @@ def route(
             print_json(named | asdict(found)) if as_json else console().print(_entry(opened, name, found))
 
 
-def _routed(workspace: Workspace, technique: str | None) -> str:
-    """The technique that was named, else the one that searches by default, if it routes, or the first that does."""
+def routing_technique(workspace: Workspace, technique: str | None) -> str:
+    """The technique that was named, else the one that searches by default, if it routes, or the first that does.
+
+    Raises `ConfigError` where the technique does not route, or none does, and `UnknownTechniqueError`.
+    """
     from ragistry.errors import ConfigError
     from ragistry.techniques.routing.technique import CollectionRoutedTechnique
 

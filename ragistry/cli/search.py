@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,17 +11,14 @@ import typer
 
 from ragistry.cli.completion import collection_names, technique_names
 from ragistry.cli.flags import refuse_together
-from ragistry.cli.options import DebugOption, JsonOption, WorkspaceOption
+from ragistry.cli.options import DebugOption, JsonOption, WorkspaceOption, collection_name
 from ragistry.cli.output import console, error_line, print_json
-from ragistry.tools.quoting import one_line
 from ragistry.utils.limits import check_top_k
 from ragistry.utils.wording import numbered
 
 if TYPE_CHECKING:
     from ragistry.types import Document, RetrievalResult
     from ragistry.workspace import Workspace
-
-EXCERPT = 400
 
 
 def search(
@@ -31,31 +29,38 @@ def search(
     ] = None,
     collection: Annotated[
         str | None,
-        typer.Option("--collection", "-c", autocompletion=collection_names, help="Search this collection only."),
+        typer.Option(
+            "--collection",
+            "-c",
+            autocompletion=collection_names,
+            parser=collection_name,
+            metavar="NAME",
+            help="Search this collection only.",
+        ),
     ] = None,
     top_k: Annotated[int | None, typer.Option("--top-k", "-k", help="How many passages, 1 to 1,000.")] = None,
     where: Annotated[str | None, typer.Option("--where", help='Condition on metadata, JSON: {"page": 3}.')] = None,
-    full: Annotated[bool, typer.Option("--full", help="Print whole passages.")] = False,
+    full: Annotated[bool, typer.Option("--full", help="Print each passage whole.")] = False,
+    scores: Annotated[bool, typer.Option("--scores", help="Print the score of each passage and its kind.")] = False,
     trace: Annotated[bool, typer.Option("--trace", help="Print what each stage did.")] = False,
     workspace: WorkspaceOption = Path(),
     as_json: JsonOption = False,
     debug: DebugOption = False,  # noqa: ARG001, read from the command line by `run`
 ) -> None:
-    """Search the library and print the best passages, with source, page or heading, and score."""
+    """Search the library and print what answers: title, place, and the lines of the passage with your words."""
     from ragistry.workspace import open_workspace
 
-    refuse_together(context, "as_json", "full", "trace")  # JSON has all of both
+    refuse_together(context, "as_json", "full", "scores", "trace")  # JSON has all of both
     condition = None if where is None else _condition(where)
     if top_k is not None:
         check_top_k(top_k, name="--top-k")
     with open_workspace(workspace, existing=True) as opened:
         _check_is_collection(opened, collection)
         result = opened.search(query, technique, collection, top_k, condition)
-    if as_json:
-        print_json(as_mapping(result))
-        return
-    for number, document in enumerate(result.documents, start=1):
-        _print(number, document, full)
+        if as_json:
+            print_json(as_mapping(result))
+            return
+        print_documents(opened, query, result.documents, full=full, scores=scores)
     for reason in result.degraded:
         error_line(reason, label="degraded")
     if not result.documents:
@@ -68,15 +73,22 @@ def as_mapping(result: RetrievalResult) -> dict[str, Any]:
     """A result as plain values, the form of ``--json``."""
     return {
         "query": result.query,
-        "documents": [
-            {"id": d.id, "content": d.content, "metadata": d.metadata, "score": d.score,
-             "scores": [asdict(score) for score in d.scores]}
-            for d in result.documents
-        ],
+        "documents": [document_as_mapping(document) for document in result.documents],
         "total_results": result.total_results,
         "search_time_ms": result.search_time_ms,
         "trace": [asdict(stage) for stage in result.trace],
-    }  # fmt: skip
+    }
+
+
+def document_as_mapping(document: Document) -> dict[str, Any]:
+    """A document as plain values."""
+    return {
+        "id": document.id,
+        "content": document.content,
+        "metadata": document.metadata,
+        "score": document.score,
+        "scores": [asdict(score) for score in document.scores],
+    }
 
 
 def _check_is_collection(opened: Workspace, collection: str | None) -> None:
@@ -109,36 +121,29 @@ def _condition(text: str) -> Any:
         raise InvalidFilterError(f"--where is not JSON: {text!r} ({error}); write '{{\"page\": 3}}'") from error
 
 
-def _print(number: int, document: Document, full: bool) -> None:
-    from rich.text import Text
+def print_documents(
+    opened: Workspace,
+    query: str,
+    documents: Sequence[Document],
+    *,
+    full: bool = False,
+    scores: bool = False,
+    apart: bool = False,
+) -> None:
+    """What was found, by source; ``apart``: each passage for itself; ``full``: that, and whole."""
+    from ragistry.presentation import Hit, body_of, excerpt, grouped, similar_by
+    from ragistry.presentation.terminal import print_hit, room_in
+    from ragistry.utils.languages import chunk_language
 
     out = console()
-    out.print(Text.assemble((f"{number}. ", "bold"), (place(document), "bold cyan"), f"  {score(document)}"))
-    text = document.content
-    if not full:
-        text = " ".join(text.split())
-        text = text if len(text) <= EXCERPT else text[:EXCERPT].rsplit(" ", 1)[0] + " …"
-    out.print("   " + text.replace("\n", "\n   "))
-
-
-def place(document: Document) -> str:
-    """Where a passage stands, as people say it: collection, source, page or heading, chunk."""
-    metadata = document.metadata
-    source = str(metadata.get("source_file", metadata.get("source", document.id)))
-    collection = f"{metadata['collection']}/" if "collection" in metadata else ""
-    spot = [
-        f"p.{metadata['page']}" if "page" in metadata else "",
-        str(metadata.get("heading_context", "")),
-        f"chunk {metadata['chunk_index']}" if "chunk_index" in metadata else "",
-    ]
-    return one_line(f"{collection}{source} ({', '.join(part for part in spot if part)})", 400)
-
-
-def score(document: Document) -> str:
-    """A score with its kind, since those of different kinds are never compared: ``cosine 0.497``."""
-    last = document.scores[-1] if document.scores else None
-    kind = last.kind if last is not None and last.value == document.score else "score"
-    return f"{kind} {document.score:.3f}"
+    similar = similar_by(opened.embedder, query)
+    hits = [Hit(rank, one) for rank, one in enumerate(documents, start=1)] if full or apart else grouped(documents)
+    for hit in hits:
+        language = chunk_language(hit.document.metadata, opened.settings.language)
+        blocks = body_of(hit.document)
+        if hit is not hits[0]:
+            out.print()
+        print_hit(out, hit, excerpt(blocks, query, language, None if full else room_in(out), similar), scores=scores)
 
 
 def _print_trace(result: RetrievalResult) -> None:

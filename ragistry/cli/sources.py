@@ -10,7 +10,7 @@ import typer
 from ragistry.cli.completion import collection_names
 from ragistry.cli.confirm import YesOption, confirm
 from ragistry.cli.flags import refuse_without
-from ragistry.cli.options import DebugOption, JsonOption, WorkspaceOption
+from ragistry.cli.options import DebugOption, JsonOption, WorkspaceOption, collection_name
 from ragistry.cli.output import console, print_json
 from ragistry.cli.tables import print_table
 from ragistry.utils.wording import numbered
@@ -34,7 +34,15 @@ def sources(context: typer.Context) -> None:
 @app.command("list")
 def list_(
     collection: Annotated[
-        str | None, typer.Option("--collection", "-c", autocompletion=collection_names, help="Only those of this one.")
+        str | None,
+        typer.Option(
+            "--collection",
+            "-c",
+            autocompletion=collection_names,
+            parser=collection_name,
+            metavar="NAME",
+            help="Only those of this one.",
+        ),
     ] = None,
     workspace: WorkspaceOption = Path(),
     as_json: JsonOption = False,
@@ -52,10 +60,24 @@ def move(
     context: typer.Context,
     source: Source,
     from_col: Annotated[
-        str, typer.Option("--from", autocompletion=collection_names, metavar="NAME", help="The collection that has it.")
+        str,
+        typer.Option(
+            "--from",
+            autocompletion=collection_names,
+            parser=collection_name,
+            metavar="NAME",
+            help="The collection that has it.",
+        ),
     ],
     to_col: Annotated[
-        str, typer.Option("--to", autocompletion=collection_names, metavar="NAME", help="The collection that gets it.")
+        str,
+        typer.Option(
+            "--to",
+            autocompletion=collection_names,
+            parser=collection_name,
+            metavar="NAME",
+            help="The collection that gets it.",
+        ),
     ],
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Take the place of a source of that name, after asking.")
@@ -87,7 +109,15 @@ def move(
 def delete(
     source: Source,
     collection: Annotated[
-        str, typer.Option("--collection", "-c", autocompletion=collection_names, help="The collection that has it.")
+        str,
+        typer.Option(
+            "--collection",
+            "-c",
+            autocompletion=collection_names,
+            parser=collection_name,
+            metavar="NAME",
+            help="The collection that has it.",
+        ),
     ],
     yes: YesOption = False,
     workspace: WorkspaceOption = Path(),

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
 from ragistry.cli.output import console
-from ragistry.tools.quoting import visible
+from ragistry.utils.quoting import visible
 
 Kind = Literal["name", "number", "text"]
 TEXT = 40

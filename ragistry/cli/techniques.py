@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -11,6 +11,9 @@ from ragistry.cli.flags import FlagsError, refuse_together
 from ragistry.cli.options import DebugOption, JsonOption, WorkspaceOption
 from ragistry.cli.output import error_line, print_json
 from ragistry.cli.tables import print_table
+
+if TYPE_CHECKING:
+    from ragistry.techniques.registry import TechniqueRegistry
 
 
 def techniques(
@@ -44,23 +47,28 @@ def techniques(
 
 
 def _configured(workspace: Path, broken: dict[str, str]) -> list[dict[str, Any]]:
-    from ragistry.techniques.classes import first_sentence
     from ragistry.workspace import open_workspace
 
     with open_workspace(workspace) as opened:
-        registry = opened.registry
-        broken |= registry.broken
-        return [
-            {
-                "name": name,
-                "use": registry.entry(name).use,
-                "default": name == registry.default,
-                "bases": [base for base in (registry.entry(name).base, *registry.entry(name).bases) if base],
-                "config": registry.entry(name).config,
-                "description": first_sentence(registry.technique_class(name)),
-            }
-            for name in registry.names()
-        ]
+        broken |= opened.registry.broken
+        return configured(opened.registry)
+
+
+def configured(registry: TechniqueRegistry) -> list[dict[str, Any]]:
+    """The techniques of a registry as plain values."""
+    from ragistry.techniques.classes import first_sentence
+
+    return [
+        {
+            "name": name,
+            "use": registry.entry(name).use,
+            "default": name == registry.default,
+            "bases": [base for base in (registry.entry(name).base, *registry.entry(name).bases) if base],
+            "config": registry.entry(name).config,
+            "description": first_sentence(registry.technique_class(name)),
+        }
+        for name in registry.names()
+    ]
 
 
 def _available(broken: dict[str, str]) -> list[dict[str, Any]]:

@@ -43,7 +43,7 @@ def ui(
     workspace: WorkspaceOption = Path(),
     debug: DebugOption = False,  # noqa: ARG001, read from the command line by `run`
 ) -> None:
-    """Serve the library as a page on this machine: collections, search, comparison, techniques."""
+    """Serve the library as a page on this machine: search, collections, comparisons, techniques."""
     from ragistry.errors import ConfigError
 
     try:

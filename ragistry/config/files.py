@@ -5,6 +5,8 @@ techniques.yaml is checked by `ragistry.techniques`, models.yaml by `ragistry.co
 
 from __future__ import annotations
 
+import re
+import unicodedata
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -20,6 +22,7 @@ from ragistry.utils.urls import public_url
 
 Model = TypeVar("Model", bound=BaseModel)
 COLLECTION_NAME = r"^[a-zA-Z0-9][a-zA-Z0-9._-]{0,62}$"
+_NOT_IN_NAMES = re.compile(r"[^a-zA-Z0-9._-]+")
 NAME_RULE = "1 to 63 of letters, digits, '.', '_' and '-', beginning with a letter or digit"
 
 
@@ -30,6 +33,14 @@ def settings_of(*section: str) -> dict[str, Any]:
         field = Settings.model_fields[name]
         found.update({key[-1]: (field.annotation, field) for key in source.keys if key[:-1] == section})
     return found
+
+
+def slug(name: str) -> str:
+    """A name that a collection can have: "My Papers" becomes "my-papers"; what cannot become one is given back."""
+    if re.match(COLLECTION_NAME, name):
+        return name
+    plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode()
+    return _NOT_IN_NAMES.sub("-", plain).strip("-._").lower()[:63] or name
 
 
 class CollectionEntry(Strict):

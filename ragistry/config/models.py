@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,13 +12,13 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from ragistry.config.problems import Problems, dotted
 from ragistry.config.settings import CONFIG_FOLDER, DEFAULTS, is_there
+from ragistry.config.variables import Look, filled
 from ragistry.config.yaml_file import YamlFile, read_yaml
 
 MODELS_FILE = "models.yaml"
 KINDS = ("generators", "rerankers")
 SECRET_LENGTH = 4
 """Characters of a value that messages hide; a shorter one is not a key, and would stand in many words."""
-_VARIABLE = re.compile(r"\$\{([^}]*)\}")
 
 
 class ModelSection(BaseModel):
@@ -102,30 +101,25 @@ def read_models(root: Path, environ: Mapping[str, str] | None = None) -> list[Mo
         for name, section in (file.data.get(kind) or {}).items():
             config = {key: value for key, value in section.items() if key != "use"}
             entry = ModelEntry(kind, name, section["use"], config, file)
+            look = _look_up(entry, environ)
             for key, value in config.items():
-                config[key] = _filled(value, [*entry.keys, key], entry, environ)
+                config[key] = filled(value, [*entry.keys, key], look)
             entries.append(entry)
     return entries
 
 
-def _filled(value: Any, keys: list[str | int], entry: ModelEntry, environ: Mapping[str, str]) -> Any:
-    """``value`` with the variables of the environment in its texts."""
-    if isinstance(value, dict):
-        return {key: _filled(one, [*keys, key], entry, environ) for key, one in value.items()}
-    if isinstance(value, list):
-        return [_filled(one, [*keys, place], entry, environ) for place, one in enumerate(value)]
-    if not isinstance(value, str):
-        return value
+def _look_up(entry: ModelEntry, environ: Mapping[str, str]) -> Look:
+    """What finds the variables of an entry; it notes which texts they stand for, and those that are not set."""
 
-    def variable(match: re.Match[str]) -> str:
-        found = environ.get(match[1], "")
+    def look(name: str, keys: Sequence[str | int]) -> str:
+        found, written = environ.get(name, ""), f"${{{name}}}"
         if len(found.strip()) >= SECRET_LENGTH:
-            entry.hidden[found.strip()] = match[0]
+            entry.hidden[found.strip()] = written
         if not found.strip():
             entry.unset.append(
-                f"{entry.file.place(keys)}: {dotted(keys)}: the environment variable {match[1]!r} is not set; "
-                f"set it, or write the value in place of {match[0]!r}"
+                f"{entry.file.place(keys)}: {dotted(keys)}: the environment variable {name!r} is not set; "
+                f"set it, or write the value in place of {written!r}"
             )
         return found
 
-    return _VARIABLE.sub(variable, value)
+    return look

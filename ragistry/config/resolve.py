@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,8 +12,9 @@ from typing import Any, NamedTuple
 from pydantic import ValidationError
 
 from ragistry.config.files import FILES, REPLACED, read_file
-from ragistry.config.problems import Problems, explain
+from ragistry.config.problems import Problems, dotted, explain
 from ragistry.config.settings import CHROMA, CONFIG_FOLDER, LOCAL, PREFIX, SOURCES, Settings, is_there
+from ragistry.config.variables import filled
 from ragistry.config.yaml_file import YamlFile
 from ragistry.utils.shown import shown
 from ragistry.utils.suggest import did_you_mean
@@ -51,6 +52,7 @@ def resolve(
         with problems.gather():
             if is_there(path := root / CONFIG_FOLDER / name):
                 files[name], _ = read_file(path, model, problems)
+                _fill_store(files[name], environ, problems)
     found = {name: Found(value, "argument") for name, value in (arguments or {}).items() if value is not None}
     for name in SOURCES:
         _find(name, files, environ, found, problems)
@@ -68,6 +70,18 @@ def resolve(
         problems.report()
         raise
     return Resolved(settings, {name: found[name].place if name in found else "default" for name in SOURCES}, files)
+
+
+def _fill_store(file: YamlFile, environ: Mapping[str, str], problems: Problems) -> None:
+    """Put the variables of the environment in the place of ``${NAME}`` in the section of the store."""
+
+    def look(name: str, keys: Sequence[str | int]) -> str:
+        if not environ.get(name, "").strip():
+            problems.add(file, keys, f"{dotted(keys)}: the environment variable {name!r} is not set; set it")
+        return environ.get(name, "").strip()
+
+    if "store" in file.data:
+        file.data["store"] = filled(file.data["store"], ["store"], look)
 
 
 def unknown_variables(environ: Mapping[str, str]) -> list[str]:

@@ -102,12 +102,8 @@ class Asking:
         since what made it fail may have been wrong before.
         """
         queries = list(self.dataset.judged)
-        for one in systems:
-            kept = self.files[one.name].read() if one.name in self.files else {}
-            self.answers[one.name] = {query: kept[query] for query in queries if query in kept}
-        self.resumed = done = sum(map(len, self.answers.values()))
-        total = len(systems) * len(queries)
-        waiting = [one for one in systems if len(self.answers[one.name]) < len(queries)]
+        waiting = self.resume(systems)
+        done, total = self.resumed, len(systems) * len(queries)
         for query in queries[:WARM_UP]:
             for system in waiting:
                 self._try(system, query)
@@ -122,7 +118,7 @@ class Asking:
                         if query in self.answers[system.name] or (repeat and spent[system.name] > TIMING_MS):
                             continue
                         if not repeat:
-                            self._report(done, total)
+                            self.report(done, total)
                             done += 1
                         if answer := self._try(system, query):
                             taken.setdefault(system.name, []).append(answer)
@@ -133,10 +129,20 @@ class Asking:
             for name, found in new.items():
                 if found and name in self.files and name not in self.failures:
                     self.files[name].append(found)
-        self._report(total, total)
-        self._drop_failed()
+        self.report(total, total)
+        self.drop_failed()
 
-    def _report(self, done: int, total: int) -> None:
+    def resume(self, systems: Sequence[System]) -> list[System]:
+        """Take the answers that are kept, and return the systems that have to answer more queries."""
+        queries = list(self.dataset.judged)
+        for one in systems:
+            kept = self.files[one.name].read() if one.name in self.files else {}
+            self.answers[one.name] = {query: kept[query] for query in queries if query in kept}
+        self.resumed = sum(map(len, self.answers.values()))
+        return [one for one in systems if len(self.answers[one.name]) < len(queries)]
+
+    def report(self, done: int, total: int) -> None:
+        """Tell how much was asked."""
         if self.progress is not None:
             self.progress("asking", done, total)
 
@@ -149,7 +155,7 @@ class Asking:
             self.failures[system.name] = failure(error, query)
             return None
 
-    def _drop_failed(self) -> None:
+    def drop_failed(self) -> None:
         """Take out what cannot be compared: techniques that failed, and those that returned nothing of the corpus."""
         for name, answers in self.answers.items():
             found = {id for answer in answers.values() for id, _ in answer.ranking}

@@ -22,6 +22,7 @@ from ragistry.evaluation.data.beir import read_beir
 from ragistry.evaluation.data.chunking import is_chunking_set, read_chunking_set
 from ragistry.evaluation.data.dataset import Dataset
 from ragistry.evaluation.measures import Measure, parse_measures
+from ragistry.evaluation.on_workers import ask_on, home_of
 from ragistry.evaluation.outputs import answer_files, check_outputs, write_runs
 from ragistry.evaluation.result import Comparison
 from ragistry.evaluation.selection import check_fraction
@@ -31,6 +32,7 @@ from ragistry.evaluation.systems.controls import controls
 from ragistry.evaluation.systems.entries import Grid, Variant, parse_chunking, variants
 from ragistry.evaluation.systems.index import Chunking
 from ragistry.evaluation.systems.systems import System
+from ragistry.protocols import Engine
 from ragistry.types import TOP_K_LIMIT, Progress
 from ragistry.utils.suggest import did_you_mean
 from ragistry.workspace import Workspace
@@ -62,6 +64,7 @@ def compare(
     cache: str | Path | None = None,
     record: str | Path | None = None,
     replay: str | Path | None = None,
+    engine: Engine | None = None,
     progress: Progress | None = None,
 ) -> Comparison:
     """Compare techniques on a test set and say which differences are more than chance.
@@ -100,6 +103,10 @@ def compare(
     if record and runs and not record.exists() and any(runs.glob("*.answers.jsonl")):
         # What is resumed asks no model, so that the recording could not be replayed.
         raise EvaluationError(f"{str(runs)!r} has answers that were not recorded; give a new folder for runs")
+    if engine is not None and not isinstance(engine, Engine):
+        raise EvaluationError(f"the engine is {engine!r:.80}; give one such as RayEngine(), or leave it out")
+    if engine is not None and (record or replay):
+        raise EvaluationError("an engine cannot record or replay the answers of models; leave out one of the two")
     asking = Asking(tested, _depth(depth, parsed), drop_query, seed, timing_repeats, progress=progress)
     with ExitStack() as stack:
         places = {"cache": cache, "record": record, "replay": replay}
@@ -110,14 +117,17 @@ def compare(
             keys = {one.name: _key(one, asking, embedder) for one in systems}
             asking.files = answer_files(runs, keys, {one.name for one in systems if one.not_resumed})
         asking.failures.update({name: failure(error) for name, error in built.errors.items()})
-        asking.run(systems)
+        if engine is None:
+            asking.run(systems)
+        else:
+            ask_on(engine, asking, systems, columns, given, home_of(workspace, cache))
         collections = {one.name: one.index.collection_of for one in systems if one.index is not None}
     origin = {
         "dataset": _dataset_record(tested),
         "techniques": {one.name: one.configuration for one in systems},
         "embedder": embedder,
         "measures": [str(measure) for measure in parsed],
-        "asking": _asking_record(systems, asking, replay),
+        "asking": _asking_record(systems, asking, replay) | {"on_workers": engine is not None},
         "seed": seed,
         "versions": {"python": platform.python_version()} | versions(),
         "machine": {

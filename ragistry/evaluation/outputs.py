@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import asdict
+from hashlib import sha256
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -108,6 +110,25 @@ def write_runs(folder: Path, runs: Mapping[str, Run], failed: Iterable[str] = ()
         (folder / f"{file_name(name)}.run").unlink(missing_ok=True)
     for name, run in runs.items():
         write_run(run, folder / f"{file_name(name)}.run", tag=file_name(name))
+
+
+def keep_report(folder: Path, report: Mapping[str, Any]) -> Path:
+    """Write a comparison's JSON to ``folder``, under a name of the time, the test set and a hash; return where.
+
+    Raises `EvaluationError` where it cannot be written.
+    """
+    text = json.dumps(report, ensure_ascii=False, indent=2) + "\n"
+    made = re.sub(r"[^0-9T]", "", report["provenance"]["made"].split("+")[0])
+    name = re.sub(r"[^\w.-]+", "-", report["dataset"])[:60]
+    path = folder / f"{made}-{name}-{sha256(text.encode()).hexdigest()[:8]}.json"
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise EvaluationError(
+            f"cannot write {str(path)!r}: {error.strerror}; make room, or check its rights"
+        ) from error
+    return path
 
 
 def check_outputs(*, files: Paths, folders: Paths, seed: int) -> None:

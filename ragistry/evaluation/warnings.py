@@ -221,6 +221,11 @@ def _times(comparison: Comparison, answers: Answers) -> Iterator[str]:
             f"The machine was busy (load {load:.1f} on {numbered(processors, '[processor|processors]')}): wall times "
             "are too long; compare CPU times."
         )
+    if comparison.provenance["asking"].get("on_workers"):
+        yield (
+            "Times were measured on workers, each technique by itself, while others ran on the same machines: compare "
+            "them with care, or measure again without an engine."
+        )
     cached = [name for name, of in answers.items() if any(one.embedding_cached for one in of.values())]
     if cached:
         yield (

@@ -15,6 +15,7 @@ from ragistry.errors import (
     SourceError,
     UnknownTechniqueError,
 )
+from ragistry.protocols import Engine
 from ragistry.utils.shown import shown
 
 
@@ -76,6 +77,11 @@ RULES = {
     ),
     "technique": Rule(_is_text, "text", "give the name of a technique of techniques.yaml", UnknownTechniqueError),
     "progress": Rule(callable, "a function (name, done, of)", "give one, or None", ConfigError),
+    "on_piece": Rule(callable, "a function (text)", "give one, or None", ConfigError),
+    "engine": Rule(
+        lambda engine: isinstance(engine, Engine), "an engine, such as RayEngine()", "leave it out for this process",
+        ConfigError,
+    ),
     "query": Rule(_is_text, "text", "give at least one word", QueryError),
     **dict.fromkeys(("collection", "from_col", "to_col"), _COLLECTION),
     **dict.fromkeys(("name", "new_name"), _COLLECTION._replace(error=InvalidCollectionNameError)),

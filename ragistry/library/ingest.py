@@ -1,42 +1,53 @@
-"""Ingest that loses nothing: whatever can fail happens before the first write, and a source is written as one."""
+"""Ingest that loses nothing: whatever can fail happens before the first write, and a source is written as one.
+
+An engine reads sources and embeds texts, in this process or on workers. Everything else is done here, in the order of
+the sources: what a collection has already, names, warnings, writing.
+"""
 
 from __future__ import annotations
 
 import os
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
+from ragistry.engines.local import LocalEngine
 from ragistry.errors import (
     CollectionNotFoundError,
     EmbeddingGenerationError,
+    ExtractionError,
     InvalidChunkError,
     ModelConnectionError,
     ModelError,
     ModelNotFoundError,
+    RagistryError,
     SourceError,
+    StoreError,
+    WorkerLostError,
 )
 from ragistry.library.refusals import explained
 from ragistry.library.report import Failure, IngestReport
 from ragistry.library.same_source import check_same_source, earlier_names, has_place_of, is_same_file, taken
-from ragistry.library.source import Reading, SourceFile, SourceText, chunks_of
+from ragistry.library.source import IngestSource, Read, Reading, ToRead, look_at, read_listed, read_source
 from ragistry.models.known import is_english
-from ragistry.protocols import Embedder, LibraryStore
+from ragistry.protocols import Embedder, Engine, LibraryStore
+from ragistry.trace import span
 from ragistry.types import Chunk, EmbeddedChunk, Progress, SourceInfo
 from ragistry.utils.breadcrumb import searched_text
 from ragistry.utils.detection import detect_language, language_warnings
-from ragistry.utils.languages import AUTO, analysis_language
+from ragistry.utils.languages import AUTO
 from ragistry.utils.wording import agreeing, numbered
 
 SAMPLES_OF_A_SOURCE = 4
 """Chunks by which a source counts where the language of an ingest is detected."""
 CHUNKS_AT_ONCE = 256
-"""Chunks of small sources are embedded together, so that the model's batches are full."""
+"""Chunks of small sources are embedded together, so that the model's batches are full, and no more than these."""
 
-IngestSource = SourceFile | SourceText
+Done = TypeVar("Done")
 
 
 @dataclass(slots=True)
@@ -53,12 +64,22 @@ class Prepared:
         return [text for chunk in self.chunks if (text := searched_text(*chunk)) not in self.known]
 
 
+@dataclass(slots=True)
+class Group:
+    """Sources that are embedded together: their unknown texts in batches; of each batch the vectors, or an error."""
+
+    prepared: list[Prepared]
+    batches: list[list[str]]
+    outcomes: list[Any] = field(default_factory=list)
+
+
 class Ingest:
     """Takes sources into one collection of a store.
 
     ``kept`` is a block around each write, which raises where the collection is there no more. ``replace``: a source
     gets its name even where something else has it that is not to be taken in too. ``taken``: who got
-    which name, of what is taken in together by several of these.
+    which name, of what is taken in together by several of these. ``engine``: where sources are read and texts are
+    embedded.
     """
 
     def __init__(
@@ -71,6 +92,7 @@ class Ingest:
         *,
         replace: bool = False,
         taken: dict[str, IngestSource] | None = None,
+        engine: Engine | None = None,
     ) -> None:
         self.store = store
         self.embedder = embedder
@@ -78,6 +100,7 @@ class Ingest:
         self.collection = collection
         self.kept = kept
         self.replace = replace
+        self.engine = engine or LocalEngine()
         self.report = IngestReport()
         self._given: set[tuple[str, str]] = set()
         self._taken = {} if taken is None else taken
@@ -85,17 +108,19 @@ class Ingest:
         self._languages: Counter[str] = Counter()
         self._samples: list[str] = []
 
+    @span("ragistry.ingest")
     def run(self, sources: Sequence[IngestSource], progress: Progress | None = None) -> IngestReport:
         """Take in every source that is new or changed; one that cannot be read or that the model refuses is reported.
 
-        Raises `ModelError` and `StoreError` where nothing more could succeed; sources written so far are whole.
+        Raises `ModelError`, `StoreError` and `EngineError` where nothing more could succeed; sources written so far
+        are whole.
         """
         self.store.use_embedder(self.embedder.fingerprint)
         stored = {info.source_file: info for info in self.store.sources(self.collection)}
         self._earlier = earlier_names(sources, stored.values())
         if self.replace:
             self._given = {(source.source_file, os.path.realpath(source.path)) for source in sources}
-        for group in _grouped(self._prepare_all(sources, stored, progress)):
+        for group in self._embedded(_grouped(self._prepare_all(sources, stored, progress))):
             self._write(group)
         self._drop_earlier_names()
         if self.report.added or self.report.updated:
@@ -108,16 +133,22 @@ class Ingest:
     def _prepare_all(
         self, sources: Sequence[IngestSource], stored: dict[str, SourceInfo], progress: Progress | None
     ) -> Iterator[Prepared]:
+        read = partial(read_listed, reading=self.reading, embedder=self.embedder)
+        listed = (_to_read(source, stored.get(source.source_file)) for source in sources)
+        outcomes = self.engine.map(read, listed)
         for done, source in enumerate(sources):
             if progress is not None:
                 progress(source.source_file, done, len(sources))
+            info, outcome = stored.get(source.source_file), next(outcomes)
             earlier = self._taken.get(source.source_file)
             if earlier is not None and is_same_file(source.path, earlier.path):
                 continue
             try:
                 if earlier is not None:
                     raise taken(source, self.collection, earlier.path)
-                prepared = self._prepare(source, stored.get(source.source_file))
+                if outcome is None:  # a worker does not see the file that was listed here
+                    outcome = read_source(_to_read(source, info), self.reading, self.embedder)
+                prepared = self._prepare(source, info, outcome)
             except (SourceError, EmbeddingGenerationError) as error:
                 self.report.failed.append(Failure(source.path or source.source_file, error))
                 continue
@@ -125,33 +156,35 @@ class Ingest:
             if prepared is not None:
                 yield prepared
 
-    def _prepare(self, source: IngestSource, info: SourceInfo | None) -> Prepared | None:
-        content = source.content_hash(self.reading)
-        if info is not None:
-            is_same = bool(content) and content == info.source_hash
-            if not self.replace or (info.source_file, info.source_path) in self._given:
-                check_same_source(source, info, is_same)
-            if is_same and has_place_of(source, info):
-                self.report.skipped.append(source.source_file)
-                return None
-        extracted, content = source.read(self.reading, content)
-        chunks = chunks_of(extracted, self.reading, self.embedder)
-        self.report.warnings.extend(f"{source.source_file}: {warning}" for warning in extracted.warnings)
-        if not chunks and not extracted.warnings:
+    def _prepare(self, source: IngestSource, info: SourceInfo | None, read: Read | RagistryError) -> Prepared | None:
+        if info is not None and (not self.replace or (info.source_file, info.source_path) in self._given):
+            is_same = isinstance(read, Read) and bool(read.content) and read.content == info.source_hash
+            check_same_source(source, info, is_same)
+        if isinstance(read, WorkerLostError):
+            path = source.path or source.source_file
+            raise ExtractionError(f"{path!r} cannot be read: {read}; check the file and the memory of workers")
+        if isinstance(read, RagistryError):
+            raise read
+        if read.chunks is None:
+            self.report.skipped.append(source.source_file)
+            return None
+        chunks = read.chunks
+        self.report.warnings.extend(f"{source.source_file}: {warning}" for warning in read.warnings)
+        if not chunks and not read.warnings:
             self.report.warnings.append(f"{source.source_file}: no text; nothing to search in it")
         if not chunks and info is None:
             self.report.skipped.append(source.source_file)
             return None
         self._report_cuts(source.source_file, chunks)
         self._samples += [chunk.text for chunk in chunks[:SAMPLES_OF_A_SOURCE]]
-        language = self._language_of(chunks) if self.reading.language == AUTO else ""
+        language = self._language_of(read) if self.reading.language == AUTO else ""
         now = time.time()
         for chunk in chunks:
             chunk.metadata.update(
                 source=source.path or source.source_file,
                 source_file=source.source_file,
                 collection=self.collection,
-                source_hash=content,
+                source_hash=read.content,
                 ingested_at=now,
                 type="document",
             )
@@ -161,24 +194,60 @@ class Ingest:
                 chunk.metadata["source_path"] = os.path.realpath(source.path)
         stored = info or self._earlier.get(source.path)
         name = source.source_file if stored is None else stored.source_file
-        known = self.store.known_vectors(self.collection, name, chunks)
+        known = _patiently(self.store.known_vectors, self.collection, name, chunks)
         return Prepared(source, chunks, info is None, dict(known))
 
-    def _write(self, group: list[Prepared]) -> None:
-        try:
-            self._embed(group)
-        except (ModelConnectionError, ModelNotFoundError):
-            raise  # the next source would fare no better
-        except ModelError as error:
-            if len(group) > 1:  # find out which source it was; the others go on
-                for prepared in group:
-                    self._write([prepared])
+    def _embedded(self, groups: Iterable[list[Prepared]]) -> Iterator[Group]:
+        """Each group, in order, as soon as all its batches are through."""
+        begun: deque[Group] = deque()
+
+        def all_batches() -> Iterator[list[str]]:
+            for prepared in groups:
+                texts = list(dict.fromkeys(text for one in prepared for text in one.unknown()))
+                starts = range(0, max(1, len(texts)), CHUNKS_AT_ONCE)
+                group = Group(prepared, [texts[start : start + CHUNKS_AT_ONCE] for start in starts])
+                begun.append(group)
+                yield from group.batches
+
+        for outcome in self.engine.map(partial(_vectors, self.embedder), all_batches()):
+            begun[0].outcomes.append(outcome)
+            if len(begun[0].outcomes) == len(begun[0].batches):
+                yield begun.popleft()
+
+    def _write(self, group: Group) -> None:
+        error = next((outcome for outcome in group.outcomes if isinstance(outcome, RagistryError)), None)
+        if isinstance(error, ModelConnectionError | ModelNotFoundError):
+            raise error  # the next source would fare no better
+        if isinstance(error, ModelError | WorkerLostError):
+            if len(group.prepared) > 1:  # find out which source it was; the others go on
+                for alone in self._embedded([one] for one in group.prepared):
+                    self._write(alone)
                 return
-            name, texts = group[0].source.source_file, [searched_text(*chunk) for chunk in group[0].chunks]
-            self.report.failed.append(Failure(name, explained(error, name, texts, group[0].unknown(), self.embedder)))
+            [refused] = group.prepared
+            name, texts = refused.source.source_file, [searched_text(*chunk) for chunk in refused.chunks]
+            cause = explained(_of_model(error), name, texts, refused.unknown(), self._embed)
+            self.report.failed.append(Failure(name, cause))
             return
-        for prepared in group:
-            self._write_kept(prepared)
+        if error is not None:
+            raise error
+        vectors = {
+            text: vector
+            for texts, rows in zip(group.batches, group.outcomes, strict=True)
+            for text, vector in zip(texts, rows, strict=True)
+        }
+        self.report.embedded += len(vectors)
+        for prepared in group.prepared:
+            prepared.known |= {text: vectors[text] for text in prepared.unknown()}
+            _patiently(self._write_kept, prepared)
+
+    def _embed(self, texts: Sequence[str]) -> Any:
+        """The vectors of a few texts, made where the engine makes them. Raises `ModelError`."""
+        [outcome] = self.engine.map(partial(_vectors, self.embedder), [list(texts)])
+        if isinstance(outcome, ModelError | WorkerLostError):
+            raise _of_model(outcome)
+        if isinstance(outcome, RagistryError):
+            raise outcome
+        return outcome
 
     def _write_kept(self, prepared: Prepared) -> None:
         """Write if the collection exists before and after; otherwise leave nothing new, which no search would find."""
@@ -191,13 +260,6 @@ class Ingest:
             if is_written and prepared.is_new:
                 self.store.replace_source(self.collection, prepared.source.source_file, [])
             raise
-
-    def _embed(self, group: list[Prepared]) -> None:
-        texts = list(dict.fromkeys(text for prepared in group for text in prepared.unknown()))
-        vectors = dict(zip(texts, self.embedder.embed(texts, role="document"), strict=True)) if texts else {}
-        for prepared in group:
-            prepared.known |= {text: vectors[text] for text in prepared.unknown()}
-        self.report.embedded += len(texts)
 
     def _drop_earlier_names(self) -> None:
         """What is stored of a file under another name goes as soon as it stands there whole under its name now.
@@ -212,12 +274,11 @@ class Ingest:
                 self.report.deleted.append(info.source_file)
                 self.report.warnings.append(f"{name}: was {info.source_file!r}; one file has one name in a collection")
 
-    def _language_of(self, chunks: list[Chunk]) -> str:
+    def _language_of(self, read: Read) -> str:
         """The analysis that suits the words of a source; of one that is too short, that of its collection."""
-        if detected := detect_language([chunk.text for chunk in chunks]):
-            language = analysis_language(detected.language)
-            self._languages[language] += 1
-            return language
+        if read.language:
+            self._languages[read.language] += 1
+            return read.language
         if not self._languages:
             stored = next(iter(self.store.scan({"collection": self.collection}, batch=1)), None)
             self._languages[str(stored.metadata.get("language", "")) if stored else ""] += 1
@@ -256,13 +317,38 @@ class Ingest:
         done.append(name)
 
 
+def _patiently(call: Callable[..., Done], *arguments: Any) -> Done:
+    """Call a method of a store again, up to five times, while the store cannot be reached or refuses for now."""
+    import stamina  # not at the top: it takes longer to load than a search
+
+    retry = stamina.RetryingCaller(attempts=5, timeout=60.0, wait_initial=0.5, wait_max=8.0)
+    return retry(_is_away, call, *arguments)
+
+
+def _is_away(error: Exception) -> bool:
+    return isinstance(error, StoreError) and isinstance(error, ConnectionError)
+
+
+def _to_read(source: IngestSource, info: SourceInfo | None) -> ToRead:
+    unchanged = info.source_hash if info is not None and has_place_of(source, info) else ""
+    return ToRead(source, unchanged, look_at(source.path))
+
+
+def _vectors(embedder: Embedder, texts: list[str]) -> Any:
+    return embedder.embed(texts, role="document") if texts else []
+
+
+def _of_model(error: ModelError | WorkerLostError) -> ModelError:
+    return error if isinstance(error, ModelError) else ModelError(f"while texts were embedded, {error}")
+
+
 def _grouped(prepared: Iterable[Prepared]) -> Iterator[list[Prepared]]:
     group: list[Prepared] = []
     size = 0
     for item in prepared:
         group.append(item)
         size += len(item.unknown())
-        if size >= CHUNKS_AT_ONCE:
+        if max(size, len(group)) >= CHUNKS_AT_ONCE:
             yield group
             group, size = [], 0
     if group:

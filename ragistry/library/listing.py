@@ -174,8 +174,9 @@ class _Walk:
             entered = sorted(without_data(folders, names))
             folders[:] = [name for name in entered if not name.startswith(".") and self._enters(here / name)]
             for name in names:
-                suffix = "" if name.startswith(".") else Path(name).suffix.lower()
-                if suffix in UNREAD_FORMATS and not name.startswith("~$"):  # as offices call a lock of theirs
+                # Offices call a lock of theirs ~$NAME.
+                suffix = "" if name.startswith((".", "~$")) else Path(name).suffix.lower()
+                if suffix in UNREAD_FORMATS:
                     self.listing.unread[suffix] += 1
                 readable = suffix in SUPPORTED_FORMATS
                 if readable and not self._is_configuration(here / name) and self._takes(here / name):

@@ -12,16 +12,17 @@ from ragistry.config.collections import CollectionsFile
 from ragistry.errors import ConfigError, SourceError, SourceNotFoundError
 from ragistry.library import moving
 from ragistry.library.given import check_given, check_optional
-from ragistry.library.ingest import Ingest, IngestSource
+from ragistry.library.ingest import Ingest
 from ragistry.library.listing import check_path, list_folder, nothing_readable, one_file, without_covered
 from ragistry.library.overview import collection_rows, source_row
 from ragistry.library.report import Failure, IngestReport
 from ragistry.library.scope import Scope
-from ragistry.library.source import Reading, SourceText
+from ragistry.library.source import IngestSource, Reading, SourceText
 from ragistry.library.vanished import emptied, gone_from, vanished
-from ragistry.protocols import Embedder, LibraryStore
+from ragistry.pipelines.answer import Answer, Answerer
+from ragistry.protocols import Embedder, Engine, Generator, LibraryStore
 from ragistry.techniques.registry import TechniqueRegistry
-from ragistry.trace import collect
+from ragistry.trace import collect, span
 from ragistry.types import Progress, RetrievalResult, SourceInfo, Where
 from ragistry.utils.suggest import did_you_mean
 from ragistry.utils.where import normalise
@@ -30,7 +31,7 @@ from ragistry.utils.where import normalise
 class DocumentService:
     """Collections as documents.yaml defines them, over one store.
 
-    ``after_write`` is called after chunks were added or deleted.
+    ``after_write`` is called after chunks were added or deleted. ``generator``: gives what writes answers, or None.
     """
 
     def __init__(
@@ -43,6 +44,7 @@ class DocumentService:
         n_results: int = 5,
         *,
         after_write: Callable[[], object] = lambda: None,
+        generator: Callable[[], Generator | None] = lambda: None,
     ) -> None:
         self.collections = collections
         self.store = store
@@ -51,6 +53,7 @@ class DocumentService:
         self.reading = reading
         self.n_results = n_results
         self.after_write = after_write
+        self.generator = generator
         self.scope = Scope(collections, store)
 
     def ingest_file(self, path: str | Path, collection: str, *, replace: bool = False) -> int:
@@ -78,6 +81,7 @@ class DocumentService:
         follow_links: bool = False,
         replace: bool = False,
         progress: Progress | None = None,
+        engine: Engine | None = None,
     ) -> IngestReport:
         """Take in every readable file below a folder; a bad one is reported, and the rest goes on.
 
@@ -86,13 +90,14 @@ class DocumentService:
         to take in is refused where sources came from it: so looks one whose disk is not mounted. To remove them all
         the same, give `delete_sources` what an ingest without ``prune`` reports as vanished. Links that lead out of the
         folder are left out with a warning, unless ``follow_links``; documents of other formats are counted in one.
-        ``replace``: see `ingest_file`. Raises `SourceError`, and `ModelError` where no text could be embedded.
+        ``replace``: see `ingest_file`. ``engine``: where files are read and texts are embedded; None: in this process.
+        Raises `SourceError`, `ModelError` where no text could be embedded, and `EngineError`.
         """
         check_given(path=path, collection=collection, prune=prune, follow_links=follow_links, replace=replace)
-        check_optional(progress=progress)
+        check_optional(progress=progress, engine=engine)
         self.collections.entry(collection)
         self._check_path(path, collection, "folder")
-        ingest = partial(self._ingest, collection=collection, progress=progress, replace=replace)
+        ingest = partial(self._ingest, collection=collection, progress=progress, replace=replace, engine=engine)
         return self._ingest_folder(path, collection, prune, follow_links, ingest)
 
     def _ingest_folder(
@@ -125,19 +130,22 @@ class DocumentService:
         follow_links: bool = False,
         replace: bool = False,
         progress: Progress | None = None,
+        engine: Engine | None = None,
     ) -> IngestReport:
         """Take in files and folders as `ingest_folder`; one with nothing readable in it is reported as failed.
 
         Raises for a path that does not exist before anything is read, and where there is nothing but such a folder.
         """
         check_given(paths=paths, collection=collection, prune=prune, follow_links=follow_links, replace=replace)
-        check_optional(progress=progress)
+        check_optional(progress=progress, engine=engine)
         self.collections.entry(collection)
         for path in paths:
             self._check_path(path, collection)
         paths = without_covered(paths, follow_links=follow_links, config=self.collections.path.parent)
         files = [one_file(path) for path in paths if not Path(path).is_dir()]
-        ingest = partial(self._ingest, collection=collection, progress=progress, replace=replace, taken={})
+        ingest = partial(
+            self._ingest, collection=collection, progress=progress, replace=replace, taken={}, engine=engine
+        )
         report = ingest(files)
         for path in paths:
             if Path(path).is_dir():
@@ -164,11 +172,14 @@ class DocumentService:
         *,
         replace: bool = False,
         taken: dict[str, IngestSource] | None = None,
+        engine: Engine | None = None,
     ) -> IngestReport:
         self.collections.entry(collection)
         self._complete_renames()
         kept = partial(self.collections.kept, collection)
-        ingest = Ingest(self.store, self.embedder, self.reading, collection, kept, replace=replace, taken=taken)
+        ingest = Ingest(
+            self.store, self.embedder, self.reading, collection, kept, replace=replace, taken=taken, engine=engine
+        )
         report = ingest.run(sources, progress)
         self.after_write()
         return report
@@ -190,11 +201,37 @@ class DocumentService:
         condition = self._condition(collection, where)
         chosen = self.registry.get(technique or self.registry.default)
         start = perf_counter()
-        with collect() as trace:
+        with span("ragistry.search", technique=chosen.name), collect() as trace:
             found = chosen.retrieve(query, top_k=self._top_k(chosen.name, n), where=condition)
             documents = self.scope.named(found)
         elapsed = (perf_counter() - start) * 1000
         return RetrievalResult(query, documents, len(documents), elapsed, trace.stages())
+
+    def answer(
+        self,
+        query: str,
+        collection: str | None = None,
+        n: int | None = None,
+        *,
+        technique: str | None = None,
+        where: Where | None = None,
+        on_piece: Callable[[str], object] | None = None,
+    ) -> Answer:
+        """Search, and let the generator answer from what was found, each sentence with citations that are checked.
+
+        ``on_piece`` is called with the text of the answer as it arrives. Raises what `search` raises, and `ConfigError`
+        where no generator is configured.
+        """
+        check_optional(on_piece=on_piece)
+        result = self.search(query, collection, n, technique=technique, where=where)
+        generator = self.generator()
+        if generator is None:
+            raise ConfigError(
+                "no generator is configured that could write an answer; add one to config/models.yaml, and call it "
+                "`default` where there are several"
+            )
+        answerer = Answerer(generator, self.embedder, language=self.reading.language)
+        return answerer.answer(query, result.documents, on_piece=on_piece or (lambda _: None))
 
     def _top_k(self, technique: str, asked: int | None) -> int | None:
         """What the caller asks, else what the technique's entry says, else what documents.yaml says."""

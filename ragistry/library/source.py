@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -14,9 +15,10 @@ from ragistry.protocols import Embedder
 from ragistry.types import Chunk
 from ragistry.utils.breadcrumb import searched_text
 from ragistry.utils.chunker import chunk_extracted
+from ragistry.utils.detection import detect_language
 from ragistry.utils.extract import extract
 from ragistry.utils.extracted import Extracted, ExtractLimits
-from ragistry.utils.languages import AUTO
+from ragistry.utils.languages import AUTO, analysis_language
 
 SMALLEST = 50
 """Characters below which a chunk is not made to fit a model: what is still too long is reported instead."""
@@ -103,6 +105,66 @@ class SourceText:
 
     def read(self, reading: Reading, content: str) -> tuple[Extracted, str]:  # noqa: ARG002, it is read already
         return Extracted(text=self.text, source=self.source_file, format="text"), content
+
+
+IngestSource = SourceFile | SourceText
+
+
+@dataclass(frozen=True, slots=True)
+class ToRead:
+    """A source to read, wherever that is done.
+
+    ``unchanged``: the `content_hash` with which it need not be read. ``seen``: `look_at` its path, where it was listed.
+    """
+
+    source: IngestSource
+    unchanged: str = ""
+    seen: tuple[int, int, bool] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """What reading a source gave: the hash of its content, and its chunks; None where it is unchanged.
+
+    ``language``: the analysis that suits its words; empty where it is not to be detected, or cannot be.
+    """
+
+    content: str
+    chunks: list[Chunk] | None = None
+    warnings: tuple[str, ...] = ()
+    language: str = ""
+
+
+def read_listed(item: ToRead, reading: Reading, embedder: Embedder) -> Read | None:
+    """`read_source`; None where the file that is found here is not the one that was listed."""
+    return read_source(item, reading, embedder) if look_at(item.source.path) == item.seen else None
+
+
+def read_source(item: ToRead, reading: Reading, embedder: Embedder) -> Read:
+    """All that can be done with a source before its collection is known.
+
+    Raises `SourceError`, and `ModelError` where tokens cannot be counted.
+    """
+    content = item.source.content_hash(reading)
+    if content and content == item.unchanged:
+        return Read(content)
+    extracted, content = item.source.read(reading, content)
+    chunks = chunks_of(extracted, reading, embedder)
+    detected = detect_language([chunk.text for chunk in chunks]) if reading.language == AUTO else None
+    language = "" if detected is None else analysis_language(detected.language)
+    return Read(content, chunks, extracted.warnings, language)
+
+
+def look_at(path: str) -> tuple[int, int, bool] | None:
+    """Size, time of the last change, and whether it may be read; None for what is not there.
+
+    A worker compares them: the same path may lead to another file on its machine, or to none.
+    """
+    try:
+        status = Path(path).stat() if path else None
+    except (OSError, ValueError):
+        return None
+    return None if status is None else (status.st_size, status.st_mtime_ns, os.access(path, os.R_OK))
 
 
 def chunks_of(extracted: Extracted, reading: Reading, embedder: Embedder) -> list[Chunk]:

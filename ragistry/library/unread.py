@@ -5,16 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 
-from ragistry.utils.extract import SUPPORTED_FORMATS
 from ragistry.utils.wording import agreeing, numbered
 
 UNREAD_FORMATS = frozenset(
     {
-        *(".doc", ".docm", ".docx", ".odt", ".pages", ".rtf", ".wpd", ".ppt", ".pptm", ".pptx", ".odp"),
-        *(".xls", ".xlsm", ".xlsx", ".ods", ".numbers", ".azw3", ".chm", ".djvu", ".epub", ".mobi", ".eml", ".msg"),
-        *(".mbox", ".htm", ".html", ".xhtml", ".xml", ".adoc", ".asciidoc", ".ipynb", ".mdx", ".org", ".qmd", ".rmd"),
-        *(".tex", ".textile", ".jsonl", ".ndjson", ".c", ".cc", ".cpp", ".cs", ".go", ".h", ".hpp", ".java", ".jsx"),
-        *(".kt", ".php", ".r", ".rb", ".rs", ".scala", ".sql", ".swift", ".tsx"),
+        *(".doc", ".pages", ".wpd", ".ppt", ".odp", ".xls", ".numbers", ".azw3", ".chm", ".djvu", ".mobi", ".mbox"),
+        *(".adoc", ".asciidoc", ".mdx", ".qmd", ".rmd", ".tex", ".textile", ".ndjson"),
     }
 )
 """Suffixes of documents and of code. Of pictures, sounds, fonts and programs nobody expects that words are found."""
@@ -27,5 +23,5 @@ def unread_warning(folder: Path, unread: Counter[str]) -> str:
     counts = sorted(unread.items(), key=lambda item: (-item[1], item[0]))
     return (
         f"{str(folder)!r}: {left_out} ({', '.join(f'{count:,} {suffix}' for suffix, count in counts)}); "
-        f"convert {agreeing(number, '[it|them]')} to one that is: {', '.join(SUPPORTED_FORMATS)}"
+        f"convert {agreeing(number, '[it|them]')} to PDF, Markdown or plain text"
     )

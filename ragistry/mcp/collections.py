@@ -10,10 +10,10 @@ from mcp import types
 from ragistry.mcp.addresses import ROOT, Address, read_address, write_address
 from ragistry.mcp.passages import fetch
 from ragistry.tools.failures import CallError
-from ragistry.tools.quoting import one_line
 from ragistry.tools.reach import Reach
 from ragistry.tools.tokens import estimated_tokens
 from ragistry.utils.ids import chunk_id
+from ragistry.utils.quoting import one_line
 
 SOURCES_TOKENS = 7_000
 """Tokens of the names of sources at most that a collection lists."""

@@ -8,11 +8,11 @@ from typing import Any
 from ragistry.mcp.addresses import url_of
 from ragistry.techniques.neighbours import widened
 from ragistry.tools.failures import CallError
-from ragistry.tools.quoting import one_line, visible
 from ragistry.tools.reach import Reach
 from ragistry.tools.result_text import place
 from ragistry.tools.tokens import cut_to_tokens, estimated_tokens
 from ragistry.types import Document
+from ragistry.utils.quoting import one_line, visible
 
 TOKENS = 7_000
 """Tokens of a text at most; with its metadata the answer stays below 10,000."""

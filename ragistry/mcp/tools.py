@@ -12,8 +12,8 @@ from ragistry.mcp.addresses import url_of
 from ragistry.mcp.passages import fetch, title_of
 from ragistry.tools.arguments import parse_arguments, read_object
 from ragistry.tools.failures import CallError, failure_text
-from ragistry.tools.quoting import one_line
 from ragistry.tools.search_library import SearchLibraryTool
+from ragistry.utils.quoting import one_line
 
 CONNECTOR_RESULTS = 10
 """Results of ``search`` at most; a caller fetches those that it wants to read."""

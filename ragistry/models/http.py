@@ -47,6 +47,11 @@ class RefusedError(ModelError):
         self.wait = wait
 
     @property
+    def refuses_form(self) -> bool:
+        """Whether it cannot answer by a JSON Schema; llama-cpp-python says so with status 500."""
+        return "response_format" in self.reason
+
+    @property
     def too_long(self) -> bool:
         """Whether it refused the size of the input, not the request as such."""
         by_reason = self.status in (400, 500) and _TOO_LONG.search(self.reason) is not None
@@ -55,7 +60,7 @@ class RefusedError(ModelError):
     @property
     def passing(self) -> bool:
         """Whether the same request may succeed later."""
-        return not self.too_long and (self.status == 429 or self.status >= 500)
+        return not (self.too_long or self.refuses_form) and (self.status == 429 or self.status >= 500)
 
 
 class JsonClient:
@@ -113,6 +118,18 @@ class JsonClient:
         """What ``read`` makes of the answer to POST, as in `get`. ``limit``: bytes of the answer at most."""
         return self._answer("POST", path, body, read, limit)
 
+    def stream(self, path: str, body: Mapping[str, Any]) -> Iterator[str]:
+        """The lines of the answer to POST as they arrive, without empty ones. Raises `ModelError`; asks only once."""
+        ends = monotonic() + self._timeout
+        with translated(self.server, self._remedy), self._http.stream("POST", path, content=_sent(body)) as response:
+            if not response.is_success:
+                raise self._refusal(response, self._body(response, ERROR_LIMIT, ends))
+            for line in response.iter_lines():
+                if monotonic() > ends:
+                    raise httpx.ReadTimeout(f"no whole answer in {self._timeout:g} seconds", request=response.request)
+                if line.strip():
+                    yield line
+
     def close(self) -> None:
         """Close the connections; closing twice is harmless."""
         self._http.close()
@@ -122,22 +139,28 @@ class JsonClient:
     ) -> Read:
         with translated(self.server, self._remedy):
             answer = self._retry(self._send, method, path, body, limit)
+        return self.read(answer, read)
+
+    def read(self, answer: bytes | str, read: Callable[[Any], Read]) -> Read:
+        """What ``read`` makes of JSON that the server sent. Raises `ModelError` where it cannot be read."""
         try:
             return read(json.loads(answer))
         except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
-            said = one_line(answer[:1000].decode(errors="replace"))
+            start = answer[:1000]
+            said = one_line(start if isinstance(start, str) else start.decode(errors="replace"))
             raise ModelError(
                 f"{self.server} answered {said!r}, which is not in its protocol; is another program there?"
             ) from error
 
     def _send(self, method: str, path: str, body: Mapping[str, Any] | None, limit: int) -> bytes:
-        # A lone surrogate, as some PDFs give, has no bytes in UTF-8.
-        content = None if body is None else json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
         ends = monotonic() + self._timeout
-        with self._http.stream(method, path, content=content) as response:
+        with self._http.stream(method, path, content=None if body is None else _sent(body)) as response:
             answer = self._body(response, limit if response.is_success else ERROR_LIMIT, ends)
         if response.is_success:
             return answer
+        raise self._refusal(response, answer)
+
+    def _refusal(self, response: httpx.Response, answer: bytes) -> RefusedError:
         reason = reason_of(answer)
         if self._key:
             reason = reason.replace(self._key, "…")
@@ -146,7 +169,7 @@ class JsonClient:
         if status == 429 or status >= 500:
             remedy = "; it is overloaded or broken: try again later, or look into its log"
         message = f"{self.server} answered {status}: {reason!r}{remedy}"
-        raise RefusedError(message, status=status, reason=reason, wait=wait)
+        return RefusedError(message, status=status, reason=reason, wait=wait)
 
     def _body(self, response: httpx.Response, limit: int, ends: float) -> bytes:
         body = bytearray()
@@ -162,6 +185,11 @@ class JsonClient:
             if monotonic() > ends:  # httpx only limits the time between two pieces
                 raise httpx.ReadTimeout(f"no whole answer in {self._timeout:g} seconds", request=response.request)
         return bytes(body)
+
+
+def _sent(body: Mapping[str, Any]) -> bytes:
+    # A lone surrogate, as some PDFs give, has no bytes in UTF-8.
+    return json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
 
 
 @contextmanager

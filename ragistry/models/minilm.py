@@ -153,9 +153,11 @@ def _report_cuts(tokens: Sequence[Tokens], role: Role) -> None:
 
 
 def _cores() -> int:
-    """How many cores this process may use."""
+    """How many cores this process may use; no more than ``OMP_NUM_THREADS`` says, which Ray sets for its workers."""
     affinity = getattr(os, "sched_getaffinity", None)  # Linux only
-    return len(affinity(0)) if affinity else os.cpu_count() or 1
+    cores = len(affinity(0)) if affinity else os.cpu_count() or 1
+    limit = os.environ.get("OMP_NUM_THREADS", "")
+    return min(cores, int(limit)) if limit.isdecimal() and int(limit) else cores
 
 
 # Files

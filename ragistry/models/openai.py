@@ -5,7 +5,7 @@ answers and scores.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
@@ -209,6 +209,26 @@ class OpenAIGenerator:
             return self._chat(messages)
         return answer_by_schema(partial(self._chat_by_schema, schema), messages, schema, self.model)
 
+    def stream(self, prompt: str) -> Iterator[str]:
+        """The pieces of the answer as they arrive. Raises `ModelError`, also for an answer that breaks off."""
+        body = {"model": self.model, "messages": messages_of(prompt, self._system), "stream": True, **self._options}
+        reason = None
+        try:
+            for line in self._server.stream("/v1/chat/completions", body):
+                said = line.removeprefix("data:").strip()
+                if said == "[DONE]" or said.startswith(":"):  # a comment keeps the connection open
+                    continue
+                piece, reason = self._server.read(said, _piece)
+                if piece:
+                    yield piece
+        except RefusedError as error:
+            raise _explained(self._server, error, self.model) from error
+        model_call()
+        if reason is None:
+            raise ModelError(f"{self._server.server} broke off its answer; look into its log")
+        if reason == "length":
+            report_cut(self.model, "raise max_tokens")
+
     def close(self) -> None:
         """Close the connections."""
         self._server.close()
@@ -219,7 +239,8 @@ class OpenAIGenerator:
             try:
                 return self._chat(messages, response_format=form)
             except RefusedError as error:
-                if error.status in (*NO_KEY, 404, 429) or (error.status >= 500 and error.status != NOT_IMPLEMENTED):
+                failed = error.status >= 500 and error.status != NOT_IMPLEMENTED and not error.refuses_form
+                if failed or error.status in (*NO_KEY, 404, 429):
                     raise
                 _log.info("%s; the schema goes into the prompt", error)
         last = messages[-1]
@@ -323,6 +344,15 @@ def _explained(server: JsonClient, error: RefusedError, model: str) -> ModelErro
         return error
     there = ", ".join(_asked(server, "/v1/models", _windows, needed=False) or ()) or "none that it names"
     return ModelNotFoundError(f"{server.server} has no model {model!r}; start it with that model; it has: {there}")
+
+
+def _piece(event: dict[str, Any]) -> tuple[str, str | None]:
+    """A piece of an answer, and why it ends with it; None where it goes on."""
+    if "error" in event:
+        raise ValueError(event["error"])
+    [choice] = event["choices"] or [{"delta": {}}]
+    reason = choice.get("finish_reason")
+    return "" + (choice["delta"].get("content") or ""), reason
 
 
 def _root(url: str) -> str:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from functools import lru_cache, partial
+from functools import cache, lru_cache, partial
 from threading import RLock
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, get_type_hints
 
@@ -20,8 +20,10 @@ from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 from ragistry.config.models import ModelEntry
 from ragistry.config.problems import Problems
 from ragistry.errors import ConfigError, InvalidConfigError
+from ragistry.models.batching import BatchedQueries
 from ragistry.models.known import KNOWN_MODELS, known_model
 from ragistry.protocols import Embedder, Generator, Reranker
+from ragistry.trace import span
 from ragistry.types import EmbedderFingerprint, Role
 from ragistry.utils.own_modules import modules_of
 from ragistry.utils.plugins import find_class
@@ -84,7 +86,7 @@ def choose_embedder(
             f"openai:MODEL, {', '.join(model for model in KNOWN_MODELS if model not in MINILM)}, and ollama:MODEL for "
             "any other model of Ollama"
         )
-    return CachedQueries(embedder)
+    return CachedQueries(BatchedQueries(embedder), chosen_by=(name, url, api_key, ollama_host))
 
 
 def chunking_of(name: str) -> tuple[int, int]:
@@ -95,16 +97,22 @@ def chunking_of(name: str) -> tuple[int, int]:
 
 
 class CachedQueries:
-    """An embedder that remembers the last queries, so that several techniques embed a query once. Safe for threads."""
+    """An embedder that remembers the last queries, so that several techniques embed a query once. Safe for threads.
 
-    def __init__(self, embedder: Embedder) -> None:
+    ``chosen_by``: the arguments of `choose_embedder`. It is pickled as these, so that a worker process loads the model
+    once, however often the embedder is sent there.
+    """
+
+    def __init__(self, embedder: Embedder, *, chosen_by: tuple[str | None, ...] = ()) -> None:
         self.embedder = embedder
+        self._chosen_by = chosen_by
         self._query = lru_cache(QUERIES_KEPT)(partial(_query, embedder))
 
     @property
     def fingerprint(self) -> EmbedderFingerprint:
         return self.embedder.fingerprint
 
+    @span("ragistry.embed")
     def embed(self, texts: Sequence[str], *, role: Role = "document") -> Vectors:
         if role != "query" or len(texts) != 1:
             return self.embedder.embed(texts, role=role)
@@ -116,6 +124,16 @@ class CachedQueries:
     def close(self) -> None:
         """Close the embedder's connections, where it has any."""
         _close(self.embedder)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        if not self._chosen_by:
+            return CachedQueries, (self.embedder,)
+        return _chosen_once, self._chosen_by
+
+
+@cache
+def _chosen_once(name: str, url: str | None, api_key: str | None, ollama_host: str | None) -> CachedQueries:
+    return choose_embedder(name, url=url, api_key=api_key, ollama_host=ollama_host)
 
 
 def _query(embedder: Embedder, text: str) -> Vectors:

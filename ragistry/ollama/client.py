@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from types import TracebackType
@@ -170,6 +171,22 @@ class OllamaClient:
 
         return ask(messages) if schema is None else answer_by_schema(ask, list(messages), schema, model)
 
+    def stream(self, messages: Sequence[Message], model: str, *, options: Options | None = None) -> Iterator[str]:
+        """The pieces of the model's next message as they arrive. Raises `ModelError`, also if the answer breaks off."""
+        given = {"options": dict(options)} if options else {}
+        body = {"messages": [dict(message) for message in messages], **_WHOLE, "stream": True, **given}
+        reason = None
+        with self._explained(model):
+            for line in self._server.stream("/api/chat", {"model": model, **body, **self._keep_alive}):
+                piece, reason, tokens = self._server.read(line, _piece)
+                if piece:
+                    yield piece
+        if reason is None:
+            raise ModelError(f"{self._server.server} broke off its answer; look into its log")
+        model_call(tokens)
+        if reason == "length":
+            report_cut(model, "raise max_tokens (num_predict) or num_ctx")
+
     def list_models(self) -> list[OllamaModel]:
         """The models that the server has, the one that changed last first."""
         return self._server.get("/api/tags", _installed)
@@ -248,8 +265,14 @@ class OllamaClient:
     def _post(
         self, path: str, model: str, body: Mapping[str, Any], read: Callable[[Any], Read], *, limit: int = LIMIT
     ) -> Read:
-        try:
+        with self._explained(model):
             return self._server.post(path, {"model": model, **body, **self._keep_alive}, read, limit=limit)
+
+    @contextmanager
+    def _explained(self, model: str) -> Iterator[None]:
+        """Where the server lacks the model, say which models it has."""
+        try:
+            yield
         except RefusedError as error:
             if error.status != 404 or "model" not in error.reason:
                 raise
@@ -271,6 +294,15 @@ def _said(answer: dict[str, Any]) -> tuple[str, str, int]:
         raise ValueError("the answer stops before its end")
     tokens = int(answer.get("prompt_eval_count") or 0) + int(answer.get("eval_count") or 0)
     return "" + answer["message"]["content"], str(answer.get("done_reason")), tokens
+
+
+def _piece(line: dict[str, Any]) -> tuple[str, str | None, int]:
+    """A piece of an answer; at its end why it ended, and the tokens read and written."""
+    if "error" in line:
+        raise ValueError(line["error"])
+    if not line["done"]:
+        return "" + line["message"]["content"], None, 0
+    return _said(line)
 
 
 def _embedded(answer: Mapping[str, Any]) -> tuple[list[Any], int]:

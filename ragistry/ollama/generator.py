@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Annotated, Any
 
 from pydantic import BaseModel, Field
@@ -9,6 +10,7 @@ from pydantic import BaseModel, Field
 from ragistry.config.archive_settings import Seconds
 from ragistry.config.models import ApiKey
 from ragistry.config.numbers import NumberOrNone, Whole, WholeOrNone
+from ragistry.models.answers import messages_of
 from ragistry.ollama.client import OllamaClient
 
 
@@ -54,6 +56,10 @@ class OllamaGenerator:
     def generate(self, prompt: str, *, schema: type[BaseModel] | None = None) -> str:
         """See `ragistry.protocols.Generator`."""
         return self._client.generate(prompt, self.model, system=self._system, schema=schema, options=self._options)
+
+    def stream(self, prompt: str) -> Iterator[str]:
+        """The pieces of the answer as they arrive. Raises `ModelError`."""
+        return self._client.stream(messages_of(prompt, self._system), self.model, options=self._options)
 
     def close(self) -> None:
         """Close the client's connections."""

@@ -25,8 +25,8 @@ class OpenAIServer(LoopbackServer):
 
     ``auto_truncate``: it cuts longer texts, which TEI tells in ``/info`` and nowhere else. ``api_key``: where one is
     set, a request without it is refused. ``answers``: what the model says next; after that it repeats what it is asked.
-    ``takes_schemas``: it accepts ``response_format``. ``seed``: another one is another model of the same name.
-    ``noise``: added to the numbers of vectors, as other hardware does.
+    ``takes_schemas``: it accepts ``response_format``; else it answers ``refuses_schemas_with``. ``seed``: another one
+    is another model of the same name. ``noise``: added to the numbers of vectors, as other hardware does.
     """
 
     def __init__(
@@ -50,6 +50,7 @@ class OpenAIServer(LoopbackServer):
         self.api_key = api_key
         self.answers: deque[str] = deque()
         self.takes_schemas = True
+        self.refuses_schemas_with = 400
         self.seed = ""
         self.noise = 0.0
 
@@ -130,16 +131,27 @@ class OpenAIServer(LoopbackServer):
             return self._refuse(404, f"The model `{body.get('model')}` does not exist.")
         form = (body.get("response_format") or {}).get("json_schema")
         if form and not self.takes_schemas:
-            return self._refuse(400, "response_format is not supported")
+            return self._refuse(self.refuses_schemas_with, "response_format is not supported")
         asked = body["messages"][-1]["content"]
         said = json.dumps(example_of(form["schema"])) if form else f"You said: {asked}"
         if self.answers:
             said = self.answers.popleft()
         words, limit = said.split(" "), body.get("max_tokens") or 1_000
+        reason = "length" if len(words) > limit else "stop"
+        if body.get("stream"):
+            pieces = [{"content": word if place == 0 else f" {word}"} for place, word in enumerate(words[:limit])]
+            ends = [None] * len(pieces) + [reason]
+            return Reply(
+                lines=[
+                    {"object": "chat.completion.chunk", "choices": [{"index": 0, "delta": delta, "finish_reason": end}]}
+                    for delta, end in zip([*pieces, {}], ends, strict=True)
+                ],
+                events=True,
+            )
         choice = {
             "index": 0,
             "message": {"role": "assistant", "content": " ".join(words[:limit])},
-            "finish_reason": "length" if len(words) > limit else "stop",
+            "finish_reason": reason,
         }
         tokens = {"prompt_tokens": len(tokens_of(asked)), "completion_tokens": min(limit, len(words))}
         usage = {**tokens, "total_tokens": sum(tokens.values())}

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 
 
@@ -24,11 +24,12 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What the server sends back: a body of JSON, or, as ``lines``, a stream of JSON lines."""
+    """What the server sends back: a body of JSON, or, as ``lines``, a stream of JSON lines; ``events``: as events."""
 
     status: int = 200
     body: Any = None
     lines: Iterable[Any] | None = None
+    events: bool = False
     headers: dict[str, str] = field(default_factory=dict)
 
 
@@ -99,8 +100,12 @@ class Handler(BaseHTTPRequestHandler):
             headers = {"Content-Type": "application/json", **reply.headers}
             self.send(reply.status, json.dumps(reply.body).encode(), headers, cut=cut)
             return
-        lines = (json.dumps(line).encode() + b"\n" for line in reply.lines)
-        self.send_pieces(islice(lines, 1) if cut else lines, "application/x-ndjson")
+        before, after = (b"data: ", b"\n\n") if reply.events else (b"", b"\n")
+        lines: Iterable[bytes] = (before + json.dumps(line).encode() + after for line in reply.lines)
+        if reply.events:
+            lines = chain(lines, [b"data: [DONE]\n\n"])
+        kind = "text/event-stream" if reply.events else "application/x-ndjson"
+        self.send_pieces(islice(lines, 1) if cut else lines, kind)
         if not cut:
             self.wfile.write(b"0\r\n\r\n")
 

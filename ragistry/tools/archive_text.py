@@ -19,8 +19,8 @@ from ragistry.errors import (
 )
 from ragistry.library.archive_calls import LateError
 from ragistry.tools.archive_search import ArchiveAnswer
-from ragistry.tools.quoting import indented, one_line, visible
 from ragistry.types import Document
+from ragistry.utils.quoting import indented, one_line, visible
 
 MAX_CHARACTERS = 40_000
 """Of quoted text in one answer, about 10,000 tokens; what the largest passages have beyond that is cut."""

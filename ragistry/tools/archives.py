@@ -20,7 +20,7 @@ from ragistry.library.archive_technique import ArchiveTechnique, archive_target,
 from ragistry.tools.archive_config import ChromaRagConfig, extract_rag_config
 from ragistry.tools.archive_search import ArchiveAnswer, ArchiveSearch
 from ragistry.tools.archive_text import WORDS, answer_text
-from ragistry.tools.quoting import one_line
+from ragistry.utils.quoting import one_line
 
 if TYPE_CHECKING:
     from langchain_core.tools import StructuredTool

@@ -11,7 +11,7 @@ import re
 from collections.abc import Sequence
 
 from ragistry.errors import InvalidConfigError, ModelError, QueryError, RagistryError
-from ragistry.tools.quoting import one_line
+from ragistry.utils.quoting import one_line
 
 NOTES = 2
 """Of what could not be done as asked, so many things are told at most."""

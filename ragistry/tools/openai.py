@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ragistry.tools.quoting import one_line
 from ragistry.tools.search_library import SearchLibraryTool
+from ragistry.utils.quoting import one_line
 
 
 def answer_tool_call(tool: SearchLibraryTool, call: Any) -> dict[str, Any]:

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from ragistry.config.files import CollectionEntry
-from ragistry.tools.quoting import one_line
 from ragistry.tools.texts import BUILT_IN, CURSOR, GENERIC, QUERY, SEVERAL, Texts
+from ragistry.utils.quoting import one_line
 
 NAME = "search_library"
 ENUM_VALUES = 1_000

@@ -65,7 +65,7 @@ _LETTER = rf"[^\W_{_UNSPACED}]"
 _WORD = f"{_LETTER}+(?:[{_MARKS}]+{_LETTER}*)*"
 _TOKENS = re.compile(f"[{_UNSPACED}]+|{_WORD}(?:[-._/]+{_WORD})*")
 _ASCII_TOKENS = re.compile("[a-z0-9]+(?:[-._/]+[a-z0-9]+)*")
-_UNSPACED_RUN = re.compile(f"[{_UNSPACED}]+")
+UNSPACED_RUN = re.compile(f"[{_UNSPACED}]+")
 _JOINERS = re.compile("[-._/]+")
 _ACCENTS = re.compile("[\u0300-\u036f]+")
 _WORD_WITH_I = re.compile(r"[^\W\d_]*I[^\W\d_]*")
@@ -150,7 +150,7 @@ class _Analyser(dict[str, tuple[str, ...]]):
         for piece in _pieces(token):
             if piece.isascii() and piece.isalnum():
                 terms.append(self._term(piece))
-            elif _UNSPACED_RUN.match(piece):
+            elif UNSPACED_RUN.match(piece):
                 terms += piece
                 terms += map(operator.add, piece, piece[1:])
             else:

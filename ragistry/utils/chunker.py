@@ -26,7 +26,7 @@ _log = logging.getLogger(__name__)
 Room = Callable[[Sequence[Chunk]], Sequence[int]]
 """How many characters the pieces of each chunk may have: the length of its text where it may stay whole."""
 
-_LINE_EXTS = TEXT_EXTS - MARKDOWN_EXTS - {".txt", ".rst"}
+_LINE_EXTS = TEXT_EXTS - MARKDOWN_EXTS - {".txt"}
 """Files whose units are lines, not sentences: code, configuration, tables."""
 
 
@@ -55,7 +55,7 @@ def chunk_extracted(
     """The chunks of a text; sizes as in `chunk_document`. ``room``: a chunk that is longer than this says is cut again.
 
     Metadata: the source's own, ``source``, ``chunk_index`` (0, 1, …), ``start`` and ``end`` (``text[start:end]`` is
-    the chunk); PDF: ``page`` (1, 2, …, where the chunk starts); Markdown: ``has_code``, and below a heading
+    the chunk); PDF and slides: ``page`` (1, 2, …, where the chunk starts); Markdown: ``has_code``, and below a heading
     ``heading_context`` ("Install > Requirements") and ``section`` ("Requirements"). ``headings``: also
     ``breadcrumb``, by which stores search a chunk besides its text (`utils.breadcrumb`).
     """
@@ -72,7 +72,7 @@ def chunk_extracted(
         metadata = known | {"start": start, "end": end}
         if sketch:
             _place(sketch, metadata)
-        if extracted.format == "pdf":
+        if extracted.page_starts:
             metadata["page"] = bisect_right(extracted.page_starts, start)
         if headings and (line := breadcrumb(metadata)):
             metadata[BREADCRUMB] = line

@@ -1,4 +1,4 @@
-"""Files to text: plain text in any encoding, Markdown with its front matter, PDF."""
+"""Files to text: plain text in any encoding, Markdown with its front matter, PDF, office documents."""
 
 from __future__ import annotations
 
@@ -7,20 +7,26 @@ import re
 import stat
 from base64 import b64encode
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from ragistry.errors import ExtractionError, SourceError, SourceNotFoundError, UnsupportedFormatError
 from ragistry.utils import front_matter
 from ragistry.utils.encoding import decode
 from ragistry.utils.extracted import Extracted, ExtractLimits
+from ragistry.utils.office import OFFICE_EXTS, read_office
 from ragistry.utils.pdf import read_pdf
 
 MARKDOWN_EXTS = frozenset({".md", ".markdown"})
 TEXT_EXTS = MARKDOWN_EXTS | frozenset(
-    {".txt", ".rst", ".py", ".js", ".ts", ".yaml", ".yml", ".toml", ".json", ".csv", ".tsv"}
+    {
+        *(".txt", ".csv", ".tsv", ".yaml", ".yml", ".toml", ".json", ".jsonl", ".xml", ".sql", ".sh"),
+        *(".py", ".js", ".jsx", ".ts", ".tsx", ".c", ".cc", ".cpp", ".h", ".hpp", ".cs", ".go", ".java", ".kt"),
+        *(".php", ".r", ".rb", ".rs", ".scala", ".swift"),
+    }
 )
 IMAGE_EXTS = frozenset({".jpg", ".jpeg", ".png", ".gif", ".webp"})
-SUPPORTED_FORMATS = tuple(sorted({*TEXT_EXTS, ".pdf"}))
+SUPPORTED_FORMATS = tuple(sorted({*TEXT_EXTS, *OFFICE_EXTS, ".pdf"}))
 """Suffixes of the files that `extract` reads, in any case."""
 
 _FENCE = re.compile(r" {0,3}(```|~~~)")
@@ -37,8 +43,8 @@ def extract(
 ) -> Extracted:
     """The text of a file with newlines ``\\n``, and what the file says about itself.
 
-    ``pdf_engine``: ``"pypdfium2"`` or ``"pypdf"``. ``on_read``: called with the bytes of the file, unless it is a PDF.
-    A file without text is no error, unless it is a PDF: the result's ``warnings`` say so. Raises
+    ``pdf_engine``: ``"pypdfium2"`` or ``"pypdf"``. ``on_read``: called with the bytes of the file, unless another
+    process reads it. A file without text is no error, unless it is a PDF: the result's ``warnings`` say so. Raises
     `SourceNotFoundError`, `UnsupportedFormatError` (suffix not in `SUPPORTED_FORMATS`), `SourceError` (a folder, a
     device, no permission) and `ExtractionError` (damaged, encrypted, binary, over a limit).
     """
@@ -47,6 +53,10 @@ def extract(
     suffix = _suffix(source, SUPPORTED_FORMATS)
     if suffix == ".pdf":
         return read_pdf(source, pdf_engine, limits)
+    if suffix in OFFICE_EXTS:
+        found = read_office(source, limits)
+        title = found.metadata.get("title") or _first_heading(found.text)
+        return replace(found, metadata={"title": title, **found.metadata}) if title else found
     data = _bytes(source)
     on_read(data)
     text, warning = _text(source, data)

@@ -14,9 +14,9 @@ Format = Literal["text", "markdown", "pdf"]
 class ExtractLimits:
     """What one file may cost; past a limit it is refused with an error that names the limit.
 
-    ``seconds``: to read a PDF. ``pages``: of a PDF. ``bytes``: of any file. ``characters``: of a PDF's text.
-    ``memory``: bytes of address space of the process that reads PDFs, its libraries included (on systems that can
-    limit it). Raises `ConfigError` unless all are above 0.
+    ``seconds``: to read a PDF or an office document. ``pages``: of a PDF. ``bytes``: of any file. ``characters``: of
+    the text of a PDF or an office document. ``memory``: bytes of address space of the process that reads them, its
+    libraries included (on systems that can limit it). Raises `ConfigError` unless all are above 0.
     """
 
     seconds: float = 60.0
@@ -36,8 +36,8 @@ class Extracted:
     """The text of one source and where its parts came from.
 
     ``source``: the path as given, or the name of a text. ``page_starts``: the offset of each page's first character,
-    PDF only; a page without text has the offset of the next one. ``metadata``: from front matter or the PDF's own
-    information; scalars and lists of text. ``warnings``: what a reader of the text should know, one line each.
+    of PDFs and slides; a page without text has the offset of the next one. ``metadata``: what the document says about
+    itself, scalars and lists of text. ``warnings``: what a reader of the text should know, one line each.
     """
 
     text: str

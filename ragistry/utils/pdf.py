@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from ragistry.errors import ConfigError, ExtractionError
 from ragistry.utils.extracted import Extracted, ExtractLimits
-from ragistry.utils.pdf_process import WorkerDiedError, ask
+from ragistry.utils.reader_process import read_in_worker
 
 PDF_ENGINES = ("pypdfium2", "pypdf")
 
@@ -30,36 +29,13 @@ def read_pdf(path: str, engine: str, limits: ExtractLimits) -> Extracted:
     """
     if engine not in PDF_ENGINES:
         raise ConfigError(f"unknown pdf_engine {engine!r}; there are {', '.join(PDF_ENGINES)}")
-    answer = _ask(path, engine, limits)
-    if "error" in answer:
-        raise ExtractionError(f"{path!r} {answer['error']}")
+    answer = read_in_worker(path, engine, limits, "repair it (qpdf in.pdf out.pdf)")
     pages = answer["pages"]
     if not any(pages):
         raise ExtractionError(f"{path!r} {_no_text(len(pages), answer['unreadable'])}")
     text, page_starts = _join(pages)
     warnings = _warnings(pages, answer["unreadable"]) + _right_to_left(text, engine)
     return Extracted(text, path, "pdf", page_starts, describe(answer["info"]), warnings)
-
-
-def _ask(path: str, engine: str, limits: ExtractLimits) -> dict[str, Any]:
-    request = {
-        "path": str(Path(path).absolute()),
-        "engine": engine,
-        "pages": limits.pages,
-        "characters": limits.characters,
-        "memory": int(limits.memory),
-    }
-    try:
-        return ask(request, limits.seconds)
-    except TimeoutError as error:
-        raise ExtractionError(
-            f"{path!r} was not read within {limits.seconds:g} s; it is damaged, or raise limits.seconds"
-        ) from error
-    except WorkerDiedError as error:
-        raise ExtractionError(
-            f"{path!r} crashed its reader ({error}); repair it (qpdf in.pdf out.pdf), "
-            f"or raise limits.memory, {limits.memory:,} bytes"
-        ) from error
 
 
 def _no_text(pages: int, unreadable: Sequence[int]) -> str:

@@ -7,7 +7,7 @@ from io import BytesIO
 from typing import NamedTuple
 
 
-class UnreadablePdfError(Exception):
+class UnreadableFileError(Exception):
     """The file cannot be opened; the message says why and what to do, to stand after the file's name."""
 
 
@@ -32,8 +32,8 @@ def open_with_pypdfium2(data: bytes) -> Pdf:
         document = pypdfium2.PdfDocument(data)
     except pypdfium2.PdfiumError as error:
         if error.err_code in (raw.FPDF_ERR_PASSWORD, raw.FPDF_ERR_SECURITY):
-            raise UnreadablePdfError(ENCRYPTED) from error
-        raise UnreadablePdfError(DAMAGED) from error
+            raise UnreadableFileError(ENCRYPTED) from error
+        raise UnreadableFileError(DAMAGED) from error
 
     def text(index: int) -> str:
         page = document[index]
@@ -55,14 +55,14 @@ def open_with_pypdf(data: bytes) -> Pdf:
     try:
         reader = PdfReader(BytesIO(data))
         if reader.is_encrypted and reader.decrypt("") == PasswordType.NOT_DECRYPTED:
-            raise UnreadablePdfError(ENCRYPTED)
+            raise UnreadableFileError(ENCRYPTED)
         pages = len(reader.pages)
         info = {key.lstrip("/"): str(value) for key, value in (reader.metadata or {}).items()}
     except DependencyError as error:
         reason = f"is encrypted in a way that pypdf cannot read here ({error}); use the engine pypdfium2"
-        raise UnreadablePdfError(reason) from error
+        raise UnreadableFileError(reason) from error
     except PyPdfError as error:
-        raise UnreadablePdfError(DAMAGED) from error
+        raise UnreadableFileError(DAMAGED) from error
     return Pdf(pages, info, lambda index: reader.pages[index].extract_text())
 
 

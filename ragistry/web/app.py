@@ -12,11 +12,11 @@ import uvicorn
 from fastapi import FastAPI
 from nicegui import ui
 
-from ragistry.web import collections_page, compare_page, report_page, search_page, sources_page, techniques_page
+from ragistry.web import collections_page, compare_page, files, report_page, search_page, sources_page, techniques_page
 from ragistry.web.security import LOOPBACK, Guard
 from ragistry.web.site import Site
 
-PAGES = (collections_page, sources_page, search_page, compare_page, report_page, techniques_page)
+PAGES = (search_page, files, collections_page, sources_page, compare_page, report_page, techniques_page)
 RECONNECT = 20.0
 """Seconds for which a page waits for a window whose line broke: a machine that is busy, or changes its network."""
 FAVICON = (
@@ -77,6 +77,7 @@ class _Server(uvicorn.Server):
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._stopping()
         self._site.jobs.stop()
+        self._site.comparisons.stop()
         # It would show a traceback for each request that is cut off, such as a file on its way.
         logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)
         await super().shutdown(sockets)

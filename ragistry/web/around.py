@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from ragistry.errors import CollectionNotFoundError
 from ragistry.protocols import DocumentStore
 from ragistry.types import Document
 from ragistry.utils.ids import chunk_id
 from ragistry.utils.joined import joined_text, spans
+from ragistry.workspace import Workspace
 
-REACH = 3
+REACH = 8
 """Chunks that are shown before and after."""
 
 
@@ -19,6 +21,19 @@ class Around(NamedTuple):
     before: str
     passage: str
     after: str
+
+
+def surroundings(workspace: Workspace, document: Document) -> Around:
+    """From the library, or from the repository that a routed search found it in."""
+    store, repository = workspace.store, document.metadata.get("repository")
+    if store.get([document.id]) or not isinstance(repository, str):
+        return around(store, document)
+    alone = Around("", document.content, "")
+    try:
+        with workspace.repositories.collection(repository) as opened:
+            return opened.read(lambda store: around(store, document), alone)
+    except CollectionNotFoundError:  # an archive may tell of a repository that is not here
+        return alone
 
 
 def around(store: DocumentStore, document: Document) -> Around:

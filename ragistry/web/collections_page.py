@@ -1,4 +1,4 @@
-"""``/``: the collections with what they hold; add, rename, describe, delete."""
+"""``/collections``: the collections with what they hold; add, rename, describe, delete."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class View:
 def register(site: Site) -> None:
     """Serve the page."""
 
-    @ui.page("/", response_timeout=PATIENCE)
+    @ui.page("/collections", response_timeout=PATIENCE)
     async def collections() -> None:
         with frame("Collections", "Collections"):
             with ui.element("div").classes("rg-bar"):
@@ -47,7 +47,7 @@ def register(site: Site) -> None:
 
 def _table(view: View) -> Callable[[Holdings], None]:
     nothing = empty()
-    made = table("Collections", COLUMNS, right=("Sources", "Chunks", "Actions"))
+    made = table("Collections", COLUMNS, right=("Sources", "Chunks", "Actions"), stacked=True)
     rows = Keyed[Holding](made.body, lambda entry: (entry.name, entry.display_name), lambda entry: _row(view, entry))
 
     def show(found: Holdings) -> None:
@@ -69,7 +69,8 @@ def _row(view: View, entry: Holding) -> Built[Holding]:
             ui.link(shown, f"/collection/{quote(name, safe='')}").classes("rg-whole-row")
             if shown != name:
                 ui.label(name).classes("rg-dim")
-        sources, chunks = text_cell("", "rg-number"), text_cell("", "rg-number")
+        sources = text_cell("", "rg-number", unit="sources")
+        chunks = text_cell("", "rg-number", unit="chunks")
         description = text_cell("", "rg-wide")
         with cell("rg-actions"):
             icon_button("edit", f"Edit {shown}", lambda: _edit(view, view.shown[name]))
@@ -78,7 +79,7 @@ def _row(view: View, entry: Holding) -> Built[Holding]:
     def fill(entry: Holding) -> None:
         sources.set_text(f"{len(entry.sources):,}")
         chunks.set_text(f"{entry.chunks:,}")
-        description.set_text(entry.description or "no description: a router and a chat tool choose by it")
+        description.set_text(entry.description or "no description yet; routing and chat tools choose by it")
 
     return made, fill
 

@@ -1,4 +1,4 @@
-"""``/compare``: the reports of ``ragistry compare``, newest first."""
+"""``/compare``: comparisons, newest first; start one."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from urllib.parse import quote
 
 from nicegui import ui
 
+from ragistry.web.compare_form import running_comparison, start_comparison
+from ragistry.web.controls import button
 from ragistry.web.frame import empty, frame, heading
 from ragistry.web.keyed import Built, Keyed
 from ragistry.web.reports import Listed
@@ -22,14 +24,17 @@ def register(site: Site) -> None:
     @ui.page("/compare")
     async def compare() -> None:
         with frame("Compare", "Compare"):
-            heading("Compare")
+            with ui.element("div").classes("rg-bar"):
+                heading("Compare")
+                button("New comparison", lambda: start_comparison(site), icon="add", kind="main")
+            running_comparison(site)
             following = Following(site.listed)
             await following.begin(_list())
 
 
 def _list() -> Callable[[list[Listed]], None]:
     nothing = empty()
-    made = table("Comparisons", ("Made", "Test set", "Techniques", "Verdict"))
+    made = table("Comparisons", ("Made", "Test set", "Techniques", "Verdict"), stacked=True)
     rows = Keyed[Listed](made.body, lambda listed: listed, _row)
 
     def show(found: list[Listed]) -> None:
@@ -38,8 +43,7 @@ def _list() -> Callable[[list[Listed]], None]:
         if found:
             nothing("", "")
         else:
-            command = "ragistry compare --dataset FOLDER --technique naive --technique hybrid"
-            nothing("No comparison yet.", f"Make one in a shell: {command}")
+            nothing("No comparison yet.", "Start one here, or with ragistry compare in a shell.")
 
     return show
 
@@ -51,5 +55,8 @@ def _row(listed: Listed) -> Built[Listed]:
             ui.link(when, f"/compare/{quote(listed.name, safe='')}").classes("rg-whole-row")
         text_cell(listed.dataset)
         text_cell(", ".join(listed.techniques))
-        text_cell(listed.verdict, "rg-wide")
+        with cell("rg-wide"):
+            ui.label(listed.verdict)
+            for warning in listed.warnings:
+                ui.label(warning).classes("rg-note")
     return made, None

@@ -9,7 +9,8 @@ from pathlib import Path
 from nicegui import ui
 
 STYLE = Path(__file__).with_name("style.css")
-PLACES = {"Collections": "/", "Search": "/search", "Compare": "/compare", "Techniques": "/techniques"}
+SCRIPT = Path(__file__).with_name("page.js")
+PLACES = {"Search": "/", "Collections": "/collections", "Compare": "/compare", "Techniques": "/techniques"}
 THEMES = {"auto": None, "light": False, "dark": True}
 THEME_ICONS = {"auto": "brightness_auto", "light": "light_mode", "dark": "dark_mode"}
 COOKIE = "ragistry_theme"
@@ -24,6 +25,7 @@ def frame(title: str, here: str) -> Iterator[None]:
     ui.page_title(f"{title} · Ragistry")
     ui.add_css(STYLE)
     ui.add_head_html(IN_ORDER)
+    ui.add_head_html(f"<script>{SCRIPT.read_text(encoding='utf-8')}</script>")
     ui.colors(primary="#2457c5", negative="#b3261e", positive="#1b6e3a", warning="#8a5a00")
     dark = ui.dark_mode(THEMES[_theme()])
     with ui.header().classes("rg-header"):

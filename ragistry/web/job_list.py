@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from nicegui import ui
@@ -30,13 +30,13 @@ class _Shown(NamedTuple):
     failures: tuple[str, ...]
 
 
-def job_list(site: Site, collection: str) -> None:
-    """The jobs of the collection, kept current."""
+def job_list(site: Site, wanted: Callable[[], Iterable[Job]]) -> None:
+    """The ``wanted`` jobs, kept current."""
     listed = ui.element("div").classes("rg-jobs").props('role=status aria-live=polite aria-label="Taking in"')
     jobs = Keyed[_Shown](listed, lambda job: (job.number, job.state), lambda job: _card(job, forget))
 
     def look() -> None:
-        jobs.show(_shown(job) for job in site.jobs.of(collection))
+        jobs.show(_shown(job) for job in wanted())
 
     def forget(number: int) -> None:
         site.jobs.forget(number)
@@ -48,13 +48,12 @@ def job_list(site: Site, collection: str) -> None:
 
 def _shown(job: Job) -> _Shown:
     failures = (job.error,) if job.error else tuple(job.failures[:LINES])
-    share = job.done / job.total if job.total else 0.0
-    return _Shown(job.number, job.label, job.state, _said(job), share, tuple(job.files()), failures)
+    return _Shown(job.number, job.label, job.state, _said(job), job.share, tuple(job.files()), failures)
 
 
 def _said(job: Job) -> str:
     if job.state == "running":
-        return f"{job.done} of {job.total} {job.current}".strip()
+        return f"{job.done} of {len(job.paths)} files" if len(job.paths) > 1 else job.stage
     return {"waiting": "waiting", "failed": "failed", "done": job.summary}[job.state]
 
 
@@ -84,8 +83,15 @@ def _card(job: _Shown, forget: Callable[[int], None]) -> Built[_Shown]:
 
 
 def _file(file: tuple[str, str]) -> Built[tuple[str, str]]:
-    line = ui.label(file[0])
-    return line, lambda file: line.set_text(f"{file[0]}: {file[1]}")
+    with ui.element("div").classes("rg-file") as line:
+        ui.label(file[0]).classes("rg-file-name")
+        stage = ui.label()
+
+    def fill(file: tuple[str, str]) -> None:
+        stage.set_text(file[1])
+        stage.classes(replace=f"rg-stage-{file[1].split()[0].strip(':,')}")
+
+    return line, fill
 
 
 def _failure(text: str) -> Built[str]:

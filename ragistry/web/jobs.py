@@ -14,7 +14,7 @@ from pathlib import Path
 from threading import Event, Lock
 from typing import Literal
 
-from ragistry.errors import RagistryError
+from ragistry.errors import RagistryError, SourceError
 from ragistry.library.report import Failure, IngestReport
 from ragistry.library.service import DocumentService
 from ragistry.web.blank import blank_replacements, refusal
@@ -37,8 +37,9 @@ class StoppedError(RagistryError):
 class Job:
     """Files or folders on their way into a collection.
 
-    ``outcome``: what became of each source, by the name of its file; ``error``: why it ended early; ``failures``: of
-    single files, and what else is to be known.
+    ``done``: paths that have ended; ``stage``: what happens to the next one, ``inside``: which share of that is done.
+    ``stages``: of each file that has ended, by its name. ``error``: why the job ended early; ``failures``: of files,
+    and what else is to be known.
     """
 
     number: int
@@ -48,28 +49,67 @@ class Job:
     prune: bool = False
     replace: bool = False
     state: State = "waiting"
-    current: str = ""
+    stage: str = ""
     done: int = 0
-    total: int = 0
+    inside: float = 0.0
     error: str = ""
     summary: str = ""
-    outcome: dict[str, str] = field(default_factory=dict)
+    stages: dict[str, str] = field(default_factory=dict)
     failures: list[str] = field(default_factory=list)
 
     @property
     def ended(self) -> bool:
         return self.state in ("done", "failed")
 
+    @property
+    def share(self) -> float:
+        """How much of it is done, 0 to 1."""
+        return min(1.0, (self.done + self.inside) / max(1, len(self.paths)))
+
     def files(self) -> list[tuple[str, str]]:
         """Where several files were given, the name of each and how far it is."""
         if len(self.paths) < 2:
             return []
-        return [(path.name, self._state_of(place, path.name)) for place, path in enumerate(self.paths)]
+        return [(path.name, self._stage_of(place, path.name)) for place, path in enumerate(self.paths)]
 
-    def _state_of(self, place: int, name: str) -> str:
-        if self.state != "running":
-            return self.outcome.get(name, self.state)
-        return "waiting" if place > self.done else "being read" if place == self.done else "read"
+    def _stage_of(self, place: int, name: str) -> str:
+        if name in self.stages:
+            return self.stages[name]
+        if self.ended:
+            return "not added"
+        return self.stage if self.state == "running" and place == self.done else "waiting"
+
+
+class _Steps:
+    """Writes into a job how far the path is that is being taken in: sources read, then their chunks embedded."""
+
+    def __init__(self, job: Job, check: Callable[[], None]) -> None:
+        self._job = job
+        self._check = check
+        self._before = self._here = self._embedded = 0
+        self._read = self._sources = 0
+        self._say("reading", 0.0)
+
+    def read(self, name: str, done: int, total: int) -> None:
+        self._check()
+        self._before, self._here = self._before + self._here, 0
+        self._read, self._sources = done, total
+        if name:
+            self._say("reading" if total == 1 else f"reading {done + 1:,} of {total:,}: {name}", done / total)
+
+    def counted(self, texts: int) -> None:
+        self._here = texts  # more than once for a source that is cut again to fit the model: the last count holds
+
+    def embedded(self, texts: int) -> None:
+        self._embedded += texts
+        total = max(self._before + self._here, self._embedded)
+        said, share = f"embedding {self._embedded:,} of {total:,}", self._embedded / total
+        if self._sources > 1:
+            said, share = f"{said}, {self._read + 1:,} of {self._sources:,} files read", self._read / self._sources
+        self._say(said, share)
+
+    def _say(self, stage: str, inside: float) -> None:
+        self._job.stage, self._job.inside = stage, inside
 
 
 class Jobs:
@@ -86,7 +126,7 @@ class Jobs:
 
     def add(self, collection: str, paths: list[Path], label: str, *, prune: bool = False, replace: bool = False) -> Job:
         """Take in files and folders as soon as what was added before has ended."""
-        job = Job(next(self._numbers), collection, label, paths, prune, replace, total=len(paths))
+        job = Job(next(self._numbers), collection, label, paths, prune, replace)
         with self._lock:
             ended = [known for known in self._jobs if known.ended]
             forgotten = {known.number for known in ended[: max(0, len(ended) - KEPT)]}
@@ -97,10 +137,10 @@ class Jobs:
             self._drop(job)
         return job
 
-    def of(self, collection: str) -> list[Job]:
-        """The jobs of a collection, the newest first."""
+    def of(self, collection: str | None = None) -> list[Job]:
+        """The jobs of a collection, or of all, the newest first."""
         with self._lock:
-            return [job for job in reversed(self._jobs) if job.collection == collection]
+            return [job for job in reversed(self._jobs) if collection in (None, job.collection)]
 
     def pending(self, collection: str) -> list[Path]:
         """What is on its way into a collection, or waits for it."""
@@ -145,7 +185,6 @@ class Jobs:
         try:
             job.state = "running"
             library = copy(self._library())
-            library.embedder = Stoppable(library.embedder, self._check)
             with self._uploads.swept(library.store, job.collection, job.paths):
                 report = self._take_in(job, library)
         except RagistryError as error:
@@ -153,29 +192,54 @@ class Jobs:
         except Exception as error:  # noqa: BLE001, the page reports what nobody foresaw, and the next job still runs
             job.error, job.state = f"{type(error).__name__}: {error}", "failed"
         else:
-            job.failures = [failure.error for failure in report.failed] + report.warnings + _vanished(report)
-            job.summary, job.outcome = summary(report), _outcome(report)
-            job.state = "done"
-        job.current = ""
+            job.failures = list(dict.fromkeys([*_said_of_no_file(job, report), *_vanished(report)]))
+            job.summary, job.state = summary(report), "done"
+        job.stage = ""
 
     def _take_in(self, job: Job, library: DocumentService) -> IngestReport:
-        def progress(name: str, done: int, total: int) -> None:
+        """One path after the other, so that each file can be found as soon as it is said to be."""
+        whole = IngestReport()
+        embedder = library.embedder
+        for path in job.paths:
             self._check()
-            job.current, job.done, job.total = name, done, total
+            steps = _Steps(job, self._check)
+            library.embedder = Stoppable(embedder, self._check, steps.counted, steps.embedded)
+            report = self._taken(job, path, library, steps)
+            whole.merge(report)
+            job.stages[path.name] = _stage(path, report)
+            job.done += 1
+        return whole
 
-        self._check()
-        blank = blank_replacements(job.paths, job.collection, library) if job.replace else []
-        paths = [path for path in job.paths if path not in blank]
-        job.paths = paths + blank
-        report = library.ingest_paths(paths, job.collection, prune=job.prune, replace=job.replace, progress=progress)
-        report.failed.extend(Failure(str(path), refusal(path)) for path in blank)
-        return report
+    def _taken(self, job: Job, path: Path, library: DocumentService, steps: _Steps) -> IngestReport:
+        try:
+            if job.replace and blank_replacements([path], job.collection, library):
+                raise refusal(path)
+            return library.ingest_paths(
+                [path], job.collection, prune=job.prune, replace=job.replace, progress=steps.read
+            )
+        except SourceError as error:
+            return IngestReport(failed=[Failure(str(path), error)])
 
 
-def _outcome(report: IngestReport) -> dict[str, str]:
-    kinds = ("added", "updated", "skipped")
-    taken = {name: kind for kind in kinds for name in getattr(report, kind)}
-    return taken | {Path(failure.source).name: "failed" for failure in report.failed}
+def _stage(path: Path, report: IngestReport) -> str:
+    """What became of one path, in words; a file is called by its own name, wherever it is kept."""
+    if report.failed:
+        return f"failed: {_by_name(report.failed[0].error, path)}"
+    notes = [line.removeprefix(f"{path.name}: ") for line in report.warnings if line.startswith(path.name)]
+    if report.added or report.updated:
+        return "; ".join(["searchable", *notes])
+    return "; ".join(notes) or "unchanged, searchable"
+
+
+def _said_of_no_file(job: Job, report: IngestReport) -> list[str]:
+    """What the stages of several files do not say: of one file or of a folder, everything."""
+    names = tuple(f"{path.name}:" for path in job.paths) if len(job.paths) > 1 else ()
+    failed = [] if names else [_by_name(failure.error, job.paths[0]) for failure in report.failed]
+    return failed + [line for line in report.warnings if not line.startswith(names)]
+
+
+def _by_name(error: str, path: Path) -> str:
+    return error if path.is_dir() else error.replace(str(path), path.name)
 
 
 def _vanished(report: IngestReport) -> list[str]:

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from ragistry.errors import EvaluationError
-from ragistry.utils.wording import numbered
 
 Report = dict[str, Any]
 """The JSON of a comparison: see `ragistry.evaluation.result.Comparison.to_json`."""
@@ -21,13 +20,14 @@ NEEDED = {"dataset", "measure", "techniques", "pairs", "conclusion", "verdicts",
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """A report in the list: its name, when it was made (ISO 8601), and what it says in a line."""
+    """A report in the list: its name, when it was made (ISO 8601), what it says in a line, and its warnings."""
 
     name: str
     made: str
     dataset: str
     techniques: tuple[str, ...]
     verdict: str
+    warnings: tuple[str, ...]
 
 
 def reports(folder: Path) -> list[Listed]:
@@ -47,10 +47,8 @@ def _listed(folder: Path, name: str, version: tuple[int, ...]) -> Listed | None:
         report = read_report(folder, name)
     except EvaluationError:
         return None
-    warnings = len(report["warnings"])
-    said = report["conclusion"] + (f" {numbered(warnings, '[warning|warnings]')}." if warnings else "")
-    made = str(report["provenance"]["made"])
-    return Listed(name, made, str(report["dataset"]), tuple(report["techniques"]), said)
+    made, warnings = str(report["provenance"]["made"]), tuple(map(str, report["warnings"]))
+    return Listed(name, made, str(report["dataset"]), tuple(report["techniques"]), report["conclusion"], warnings)
 
 
 def read_report(folder: Path, name: str) -> Report:

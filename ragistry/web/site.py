@@ -12,6 +12,7 @@ from nicegui import ui
 
 from ragistry.errors import RagistryError, SourceError
 from ragistry.types import SourceInfo
+from ragistry.web.comparisons import Comparisons
 from ragistry.web.holdings import Holdings, holdings
 from ragistry.web.jobs import Jobs
 from ragistry.web.reports import Listed, reports
@@ -38,6 +39,7 @@ class Site:
     roots: tuple[Path, ...]
     uploads: Uploads = field(init=False)
     jobs: Jobs = field(init=False)
+    comparisons: Comparisons = field(init=False)
     holdings: Shared[Holdings] = field(init=False)
     listed: Shared[list[Listed]] = field(init=False)
 
@@ -45,6 +47,7 @@ class Site:
         self.roots = tuple(root.resolve() for root in self.roots)
         self.uploads = Uploads(self.workspace.path_of(self.workspace.settings.data_dir) / "uploads")
         self.jobs = Jobs(lambda: self.workspace.library, self.uploads)
+        self.comparisons = Comparisons(self.workspace, self.reports)
         self.holdings = Shared(lambda: holdings(self.workspace.library))
         self.listed = Shared(lambda: reports(self.reports))
 
@@ -82,6 +85,7 @@ class Site:
 
     def close(self) -> None:
         self.jobs.close()
+        self.comparisons.close()
         self.workspace.close()
 
 

@@ -45,7 +45,7 @@ def register(site: Site) -> None:
     async def sources(name: str) -> None:
         with frame(name, "Collections"):
             with ui.element("div").classes("rg-bar"):
-                ui.link("← Collections", "/").classes("rg-back")
+                ui.link("← Collections", "/collections").classes("rg-back")
                 title = heading(name)
                 button("Refresh", lambda: view.following.refresh(), icon="refresh")
             view = View(site, Following(site.holdings), name)
@@ -53,7 +53,7 @@ def register(site: Site) -> None:
             with ui.element("div").classes("rg-part") as upper:
                 describe = description_field(site, name)
                 intake(site, name)
-            job_list(site, name)
+            job_list(site, lambda: site.jobs.of(name))
             with ui.element("div").classes("rg-part") as lower:
                 show_sources = _table(view)
 
@@ -87,7 +87,7 @@ def _table(view: View) -> Callable[[], None]:
         "dense clearable debounce=200"
     )
     nothing = empty()
-    made = table("Sources", COLUMNS, right=("Chunks", "Actions"))
+    made = table("Sources", COLUMNS, right=("Chunks", "Actions"), stacked=True)
     rows = Keyed[tuple[SourceInfo, bool]](
         made.body, lambda item: item[0].source_file, lambda item: _row(view, item[0].source_file)
     )
@@ -112,7 +112,7 @@ def _table(view: View) -> Callable[[], None]:
 def _row(view: View, name: str) -> Built[tuple[SourceInfo, bool]]:
     with row() as made:
         text_cell(name, "rg-name")
-        chunks, when = text_cell("", "rg-number"), text_cell("", "rg-when")
+        chunks, when = text_cell("", "rg-number", unit="chunks"), text_cell("", "rg-when")
         with cell():
             move = button("Move to…", lambda: _move(view, name)).props("dense")
             move.props["aria-label"] = f"Move {name} to another collection"

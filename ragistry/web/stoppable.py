@@ -1,4 +1,4 @@
-"""An embedder that can be stopped between its batches, where a long document would keep it busy for minutes."""
+"""An embedder that tells how far it is and can be stopped between batches: a long document takes minutes."""
 
 from __future__ import annotations
 
@@ -16,11 +16,23 @@ TEXTS_AT_ONCE = 32
 
 
 class Stoppable:
-    """Calls ``check`` before each few texts; what that raises ends the call."""
+    """Calls ``check`` before each few texts; what that raises ends the call.
 
-    def __init__(self, embedder: Embedder, check: Callable[[], None]) -> None:
+    ``counted`` is told how many texts were counted in tokens, which an ingest does before it embeds them, and
+    ``embedded`` how many have got their vectors.
+    """
+
+    def __init__(
+        self,
+        embedder: Embedder,
+        check: Callable[[], None],
+        counted: Callable[[int], object] = lambda _: None,
+        embedded: Callable[[int], object] = lambda _: None,
+    ) -> None:
         self.embedder = embedder
         self._check = check
+        self._counted = counted
+        self._embedded = embedded
 
     @property
     def fingerprint(self) -> EmbedderFingerprint:
@@ -29,14 +41,13 @@ class Stoppable:
     def embed(self, texts: Sequence[str], *, role: Role = "document") -> Vectors:
         import numpy as np
 
-        self._check()
-        if len(texts) <= TEXTS_AT_ONCE:
-            return self.embedder.embed(texts, role=role)
         rows = []
-        for first in range(0, len(texts), TEXTS_AT_ONCE):
+        for first in range(0, max(1, len(texts)), TEXTS_AT_ONCE):
             self._check()
             rows.append(self.embedder.embed(texts[first : first + TEXTS_AT_ONCE], role=role))
+            self._embedded(len(rows[-1]))
         return np.concatenate(rows)
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
+        self._counted(len(texts))
         return self.embedder.count_tokens(texts)

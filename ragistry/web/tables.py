@@ -19,9 +19,13 @@ class Table(NamedTuple):
     body: ui.element
 
 
-def table(label: str, columns: Sequence[str], *, right: Sequence[str] = ()) -> Table:
-    """A table with these headings, those in ``right`` above numbers or buttons, and no row yet."""
-    with ui.element("div").classes("rg-scroll").props(f'tabindex=0 role=region aria-label="{label}"') as whole:  # noqa: SIM117
+def table(label: str, columns: Sequence[str], *, right: Sequence[str] = (), stacked: bool = False) -> Table:
+    """A table with these headings, those in ``right`` above numbers or buttons, and no row yet.
+
+    ``stacked``: in a narrow window the cells of a row stand below one another, without headings.
+    """
+    classes = "rg-scroll rg-stack" if stacked else "rg-scroll"
+    with ui.element("div").classes(classes).props(f'tabindex=0 role=region aria-label="{label}"') as whole:  # noqa: SIM117
         with ui.element("table").classes("rg-table"):
             with ui.element("thead"), ui.element("tr"):
                 for column in columns:
@@ -41,9 +45,11 @@ def cell(classes: str = "") -> ui.element:
     return ui.element("td").classes(classes)
 
 
-def text_cell(text: str = "", classes: str = "") -> ui.label:
-    """A cell that holds only text."""
-    with cell(classes):
+def text_cell(text: str = "", classes: str = "", *, unit: str = "") -> ui.label:
+    """A cell that holds only text; ``unit``: what stands behind it where no heading says what it is."""
+    with cell(classes) as made:
+        if unit:
+            made.props["data-unit"] = unit
         return ui.label(text)
 
 

@@ -180,3 +180,25 @@ def test_options_before_the_group_reach_its_commands(
     assert filled("-w", elsewhere, "sources", "list", "-w", tmp_path, "--json").json["sources"], "those after it win"
     with pytest.raises(CollectionNotFoundError):
         filled("--debug", "--workspace", tmp_path, "collections", "rename", "none", "some")
+
+
+def test_a_name_that_people_use_becomes_one_that_a_collection_can_have(ragistry: Run, tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "tea.txt").write_text("Green tea is steeped briefly.", encoding="utf-8")
+    done = ragistry("ingest", tmp_path / "in", "--collection", "My Papers", "--create", "What I read")
+    assert done.code == 0
+    [row] = ragistry("collections", "list", "--json").json["collections"]
+    assert (row["name"], row["display_name"]) == ("my-papers", "My Papers")
+    for name in ("My Papers", "my-papers"):
+        assert "tea.txt" in ragistry("search", "tea", "--collection", name).out
+    assert ragistry("collections", "delete", "My Papers", "--yes").code == 0
+
+
+def test_create_describes_a_collection_that_has_no_description(ragistry: Run, tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "tea.txt").write_text("Green tea is steeped briefly.", encoding="utf-8")
+    assert ragistry("collections", "add", "notes").code == 0
+    done = ragistry("ingest", tmp_path / "in", "--collection", "notes", "--create", "What I read")
+    assert (done.code, done.err) == (0, "")
+    [row] = ragistry("collections", "list", "--json").json["collections"]
+    assert row["description"] == "What I read"

@@ -86,18 +86,20 @@ def test_a_typo_makes_no_collection(
 
 
 def test_a_second_description_is_not_taken_in_silence(filled: Run, notes: Path) -> None:
+    assert filled("collections", "describe", "notes", "--description", "What I wrote").code == 0
     done = filled("ingest", notes, "--collection", "notes", "--create", "Another")
     assert (done.code, done.err) == (0, "note: collection 'notes' exists; its description stays\n")
     assert "Another" not in Path("config/documents.yaml").read_text(encoding="utf-8")
 
 
-def test_search_prints_source_heading_score_and_text(filled: Run) -> None:
+def test_search_prints_title_place_and_the_lines_that_answer(filled: Run) -> None:
     done = filled("search", "water temperature for green tea", "--top-k", 1)
     assert done.code == 0
-    assert re.match(r"1\. notes/tea\.md \(Tea.*, chunk 0\)  dbsf \d\.\d\d\d\n", done.out)
+    assert done.out.startswith("1. Tea\n   notes · tea.md · Green\n")
     assert "Steep in water of eighty degrees." in done.out
     for technique, kind in (("naive", "cosine"), ("bm25", "bm25"), ("mmr", "mmr"), ("parent_document", "dbsf")):
-        assert f"chunk 0)  {kind} " in filled("search", "green tea", "-k", 1, "-t", technique).out
+        first, *_ = filled("search", "green tea", "-k", 1, "-t", technique, "--scores").out.splitlines()
+        assert re.fullmatch(rf"1\. Tea  {kind} \d+\.\d\d\d", first)
     assert "[bold]and[/bold]" in filled("search", "rain", "-k", 1).out, "markup of documents is text"
 
 

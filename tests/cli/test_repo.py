@@ -48,7 +48,7 @@ def test_a_clone_is_added_listed_and_searched(ragistry: Run, clone: Path) -> Non
     assert found["documents"][0]["metadata"]["file_path"] == "green.md"
     assert found["trace"][0]["name"] == "hybrid"
     by_words = ragistry("repo", "search", "tea-docs", "eighty", "--technique", "bm25")
-    assert by_words.out.startswith("1. tea-docs/green.md (Green tea, chunk 0)  bm25")
+    assert by_words.out.startswith("1. Green tea\n   tea-docs · green.md\n")
     assert "eighty degrees" in by_words.out
     assert "nothing found" in ragistry("repo", "search", "tea-docs", "zebra", "--technique", "bm25").err
 

@@ -19,7 +19,7 @@ RIGHT: dict[str, Any] = {
     "path": ".", "paths": ["."], "text": "Tea.", "source": "tea.txt", "sources": ["tea.txt"], "query": "tea",
     "collection": "notes", "name": "notes", "new_name": "shelf", "from_col": "notes", "to_col": "econ",
     "where": {"page": 1}, "n": 3, "technique": "bm25", "description": "D", "display_name": "D", "progress": None,
-    "prune": False, "follow_links": False, "replace": False, "overwrite": False,
+    "prune": False, "follow_links": False, "replace": False, "overwrite": False, "engine": None, "on_piece": None,
 }  # fmt: skip
 METHODS = [
     name for name, _ in inspect.getmembers(DocumentService, inspect.isfunction) if not name.startswith("_")

@@ -90,15 +90,37 @@ def test_an_answer_that_does_not_fit_is_sent_back_once(make: Callable[..., Made]
         generator.generate("an author", schema=Author)
 
 
-def test_a_server_without_schemas_is_asked_in_the_prompt() -> None:
+@pytest.mark.parametrize("status", [400, 422, 500])  # llama-cpp-python answers 500
+def test_a_server_without_schemas_is_asked_in_the_prompt(status: int) -> None:
     with OpenAIServer(MODEL, accent="vllm") as server:
-        server.takes_schemas = False
+        server.takes_schemas, server.refuses_schemas_with = False, status
         server.answers += [f"```json\n{GOOD}\n```"] * 2
         generator = OpenAIGenerator(MODEL, url=server.url)
         assert [generator.generate("an author", schema=Author) for _ in range(2)] == [GOOD, GOOD]
         generator.close()
         assert ["response_format" in body for body in bodies(server)] == [True, False, False], "tried once"
         assert '"born"' in bodies(server)[1]["messages"][0]["content"]
+
+
+def test_an_answer_arrives_in_pieces(make: Callable[..., Made]) -> None:
+    server, generator = make(system="Be brief.")
+    server.answers.append("Rain falls from clouds.")
+    pieces = list(generator.stream("What is rain?"))
+    assert len(pieces) > 1
+    assert "".join(pieces) == "Rain falls from clouds."
+    [body] = bodies(server)
+    assert body["stream"] is True
+    assert body["messages"][0]["role"] == "system"
+
+
+def test_a_stream_that_fails_or_breaks_off_is_an_error(make: Callable[..., Made]) -> None:
+    server, generator = make()
+    server.fail_next("cut")
+    with pytest.raises(ModelError):
+        list(generator.stream("What is rain?"))
+    server.close()
+    with pytest.raises(ModelConnectionError):
+        list(generator.stream("What is rain?"))
 
 
 def test_a_cut_answer_is_reported(make: Callable[..., Made]) -> None:

@@ -1,4 +1,4 @@
-"""One ChromaDB server and one directory for all tests of a process; each test has a collection of its own."""
+"""One server of each kind and one directory for all tests of a process; each test has a collection of its own."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from uuid import uuid4
 import pytest
 
 from ragistry.stores.chroma import ChromaStore
+from ragistry.stores.postgres import PostgresStore
 from ragistry.testing.chroma_server import ChromaServer, chroma_server
+from ragistry.testing.postgres_server import PostgresServer, postgres_server
 
 pytest.register_assert_rewrite("ragistry.testing.stores")
 
@@ -42,6 +44,20 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 @pytest.fixture
 def embedded(engine: Path) -> Iterator[ChromaStore]:
     store = ChromaStore(engine, collection=f"c{uuid4().hex}")
+    yield store
+    store.close()
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[PostgresServer]:
+    """One server for all tests of a process; each test has a schema of its own."""
+    with postgres_server() as running:
+        yield running
+
+
+@pytest.fixture
+def stored(postgres: PostgresServer) -> Iterator[PostgresStore]:
+    store = PostgresStore(postgres.url, collection=uuid4().hex)
     yield store
     store.close()
 

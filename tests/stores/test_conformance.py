@@ -5,7 +5,12 @@ from __future__ import annotations
 import pytest
 
 from examples.own_store import DictStore
-from ragistry.testing.stores import DocumentStoreConformance, LibraryStoreConformance
+from ragistry.testing.stores import (
+    DocumentStoreConformance,
+    LibraryStoreConformance,
+    ReembedConformance,
+    TextSearchConformance,
+)
 
 
 class Conformance(DocumentStoreConformance, LibraryStoreConformance):
@@ -28,3 +33,9 @@ class TestChromaStoreServed(Conformance):
     @pytest.fixture
     def store(self, served):
         return served
+
+
+class TestPostgresStore(Conformance, TextSearchConformance, ReembedConformance):
+    @pytest.fixture
+    def store(self, stored):
+        return stored

@@ -20,6 +20,8 @@ from ragistry.errors import RagistryError
 from ragistry.protocols import LibraryStore
 from ragistry.stores.chroma import ChromaStore
 from ragistry.stores.local import LocalStore
+from ragistry.stores.postgres import PostgresStore
+from ragistry.testing.postgres_server import PostgresServer
 from ragistry.types import EmbeddedChunk
 from ragistry.utils.analysis import analyse
 from ragistry.utils.where import COMPARISONS
@@ -30,6 +32,7 @@ DIMENSION = 6
 SCALARS: tuple[Any, ...] = (0, 1, 2, 1.0, 0.5, -1.5, True, False, "", "a", "b")
 VALUES: tuple[Any, ...] = (*SCALARS, [1, 2], [1.0], ["a", "b"], [True], None, [])
 KEYS = ("k", "page", "has_code")
+POSTGRES_SETTINGS: tuple[dict[str, Any], ...] = ({}, {"exact_below": 0}, {"exact_below": 5})
 LOCAL_SETTINGS: tuple[dict[str, Any], ...] = ({}, {"exact_below": 0}, {"exact_below": 5}, {"exclusive": True})
 
 
@@ -140,6 +143,9 @@ class Game:
     def move_collection(self) -> None:
         self.same("move_collection", self.rng.choice("xy"), self.rng.choice("xy"))
 
+    def flush(self) -> None:
+        self.store.flush()
+
     def clear(self) -> None:
         if self.rng.random() < 0.2:
             self.same("clear_collection")
@@ -150,7 +156,7 @@ class Game:
 
     def play(self) -> None:
         often = (self.add, self.delete_ids, self.delete_where, self.search, self.read, self.replace_source)
-        rare = (self.move_source, self.move_collection, self.search_words, self.clear, self.reopen)
+        rare = (self.move_source, self.move_collection, self.search_words, self.clear, self.reopen, self.flush)
         with closing(self):
             for _ in range(MOVES):
                 self.rng.choice((*often, *often, self.search, self.search_words, *rare))()
@@ -184,5 +190,14 @@ def test_a_served_chroma_answers_as_the_plain_store(number: int, server: Any) ->
 def test_a_local_store_answers_as_the_plain_store(number: int, quick_path: Path) -> None:
     def opened(rng: random.Random) -> LocalStore:
         return LocalStore(quick_path / "local", **rng.choice(LOCAL_SETTINGS))
+
+    Game(number, opened(random.Random(number)), opened).play()
+
+
+@pytest.mark.parametrize("number", range(300, 300 + 2 * GAMES))
+def test_a_postgres_store_answers_as_the_plain_store(number: int, postgres: PostgresServer, quick_path: Path) -> None:
+    def opened(rng: random.Random) -> PostgresStore:
+        settings = rng.choice(POSTGRES_SETTINGS)
+        return PostgresStore(postgres.url, collection=f"game-{number}", folder=quick_path, **settings)
 
     Game(number, opened(random.Random(number)), opened).play()

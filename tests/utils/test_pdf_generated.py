@@ -13,7 +13,7 @@ from ragistry.errors import ExtractionError
 from ragistry.utils.extract import extract
 from ragistry.utils.extracted import ExtractLimits
 from ragistry.utils.pdf import describe
-from ragistry.utils.pdf_worker import clean
+from ragistry.utils.reader_worker import clean
 from tests.utils.raw_pdf import CATALOG, FONT, ONE_PAGE, content, one_page, page, raw_pdf, stream
 
 ENGINES = ["pypdfium2", "pypdf"]

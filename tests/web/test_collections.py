@@ -15,7 +15,7 @@ HOSTILE = "<img src=x onerror=alert(1)>.md"
 
 
 def add_collection(page: Page, address: str, name: str, description: str = "") -> None:
-    page.goto(address)
+    page.goto(f"{address}/collections")
     page.get_by_role("button", name="Add collection").click()
     page.get_by_label("Name", exact=True).fill(name)
     page.get_by_label("Description").fill(description)
@@ -30,7 +30,7 @@ def upload(page: Page, *files: Path) -> None:
 
 
 def test_the_first_page_shows_every_collection_with_its_counts(page: Page, address: str) -> None:
-    page.goto(address)
+    page.goto(f"{address}/collections")
     row = page.get_by_role("row", name="Handbook")
     expect(row).to_contain_text("15")
     expect(row).to_contain_text("Operations handbook")
@@ -49,7 +49,7 @@ def test_a_collection_is_added_filled_described_renamed_and_deleted(
     page.get_by_label("Description", exact=True).fill("What the lab measured")
     page.get_by_role("button", name="Save description").click()
     expect(page.get_by_text("Description saved")).to_be_visible()
-    page.goto(address)
+    page.goto(f"{address}/collections")
     expect(page.get_by_role("row", name="lab")).to_contain_text("What the lab measured")
     page.get_by_role("button", name="Edit lab").click()
     page.get_by_label("Name", exact=True).fill("bench")
@@ -157,13 +157,17 @@ def test_bad_files_each_have_their_line_and_the_good_ones_go_in(page: Page, addr
     upload(page, tmp_path / "broken.pdf", tmp_path / "good.md", tmp_path / HOSTILE)
     expect(page.get_by_text("broken.pdf' is damaged or no PDF")).to_be_visible()
     expect(page.get_by_text("2 added, 1 failed")).to_be_visible()
-    expect(page.get_by_text("broken.pdf: failed")).to_be_visible()
-    expect(page.get_by_text("good.md: added")).to_be_visible()
+    taken = page.get_by_role("status", name="Taking in")
+    expect(taken.locator(".rg-file", has_text="broken.pdf")).to_contain_text("failed: 'broken.pdf' is damaged")
+    expect(taken.locator(".rg-file", has_text="good.md")).to_contain_text("searchable")
     expect(page.get_by_role("row", name=HOSTILE)).to_be_visible()
     page.reload()
     expect(page.get_by_text("2 added, 1 failed")).to_be_visible()
-    page.goto(f"{address}/search?q=hostile+rotor&collection=mixed")
-    expect(page.get_by_role("article").first).to_contain_text("<b>rotor</b>")
+    page.goto(f"{address}/?q=hostile+rotor&collection=mixed")
+    first = page.get_by_role("article").first
+    expect(first).to_contain_text("Hostile rotor")
+    expect(first).to_contain_text(HOSTILE)
+    assert first.locator("img, script, b").count() == 0
 
 
 def test_the_same_name_twice_says_what_to_do(page: Page, address: str, tmp_path: Path) -> None:
@@ -202,7 +206,7 @@ def test_what_was_dropped_here_goes_with_its_collection(page: Page, address: str
     upload(page, tmp_path / "diary.md")
     expect(page.get_by_role("row", name="diary.md")).to_be_visible()
     [kept] = (root / ".ragistry" / "uploads").glob("*/diary.md")
-    page.goto(address)
+    page.goto(f"{address}/collections")
     page.get_by_role("button", name="Delete secret").click()
     expect(page.get_by_role("dialog")).to_contain_text("Files stay, but for those that were dropped here.")
     page.get_by_role("button", name="Delete", exact=True).click()
@@ -224,7 +228,11 @@ def test_a_file_of_another_format_is_refused(page: Page, address: str, tmp_path:
     page.goto(f"{address}/collection/garden")
     (tmp_path / "program.exe").write_bytes(b"MZ")
     upload(page, tmp_path / "program.exe")
-    expect(page.get_by_text("a file was refused")).to_be_visible()
+    expect(page.get_by_text("'program.exe' was not added: .exe is not read here; add PDF, Markdown")).to_be_visible()
+    with (tmp_path / "large.md").open("wb") as large:
+        large.truncate(201_000_000)
+    upload(page, tmp_path / "large.md")
+    expect(page.get_by_text("'large.md' has 201 MB and a file may have 200 MB; split it")).to_be_visible()
 
 
 def test_a_folder_is_taken_in_by_its_path_inside_the_roots_only(
@@ -245,7 +253,7 @@ def test_a_folder_is_taken_in_by_its_path_inside_the_roots_only(
 
 
 def test_a_row_leads_to_its_sources_wherever_it_is_clicked(page: Page, address: str) -> None:
-    page.goto(address)
+    page.goto(f"{address}/collections")
     page.get_by_text("Operations handbook").click(force=True)  # the link of the name lies over it
     expect(page.get_by_role("row", name="operations/backups.md")).to_be_visible()
 
@@ -279,7 +287,7 @@ def test_a_file_can_be_added_again(page: Page, address: str, tmp_path: Path) -> 
 
 
 def test_another_window_sees_what_changed(page: Page, address: str, root: Path) -> None:
-    page.goto(address)
+    page.goto(f"{address}/collections")
     with open_workspace(root) as workspace:
         workspace.library.create_collection("elsewhere", "Made by another process")
     expect(page.get_by_role("row", name="elsewhere")).to_be_visible()
@@ -295,7 +303,7 @@ def test_another_window_sees_what_changed(page: Page, address: str, root: Path) 
 
 
 def test_a_dialog_can_be_used_by_keyboard_alone(page: Page, address: str) -> None:
-    page.goto(address)
+    page.goto(f"{address}/collections")
     page.get_by_role("button", name="Add collection").focus()
     page.keyboard.press("Enter")
     expect(page.get_by_label("Name", exact=True)).to_be_focused()
@@ -313,7 +321,7 @@ def test_a_dialog_can_be_used_by_keyboard_alone(page: Page, address: str) -> Non
 
 
 @pytest.mark.parametrize(
-    "path", ["/", "/collection/handbook", "/search?q=restore+a+backup&compare=bm25", "/techniques"]
+    "path", ["/", "/collections", "/collection/handbook", "/?q=restore+a+backup&compare=bm25", "/techniques"]
 )
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_no_serious_violation(page: Page, address: str, path: str, scheme: str) -> None:
@@ -326,5 +334,9 @@ def test_axe_finds_no_serious_violation(page: Page, address: str, path: str, sch
 
 
 def test_screenshots(address: str, shoot: Callable[[str, str], None]) -> None:
-    for name, path in {"collections": "/", "sources": "/collection/handbook", "techniques": "/techniques"}.items():
+    for name, path in {
+        "collections": "/collections",
+        "sources": "/collection/handbook",
+        "techniques": "/techniques",
+    }.items():
         shoot(address + path, name)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from ragistry import open_workspace
 from ragistry.errors import EvaluationError
 from ragistry.evaluation import compare, read_library
 from ragistry.web.charts import by_query, quality
+from ragistry.web.comparisons import Comparisons, Queries, Running
 from ragistry.web.reports import read_report, reports
 
 
@@ -28,7 +30,7 @@ def report(root: Path) -> Path:
     queries = root / "queries.jsonl"
     queries.write_text("\n".join(map(json.dumps, lines)))
     folder = root / ".ragistry" / "evaluation" / "reports"
-    folder.mkdir(parents=True)
+    folder.mkdir(parents=True, exist_ok=True)
     with open_workspace(root) as workspace:
         comparison = compare(
             ["naive", "bm25", "hybrid"], read_library(workspace, queries), baseline="bm25", workspace=workspace
@@ -40,13 +42,81 @@ def report(root: Path) -> Path:
 
 def test_without_a_report_the_page_says_how_to_make_one(page: Page, address: str) -> None:
     page.goto(f"{address}/compare")
-    expect(page.get_by_text("ragistry compare --dataset FOLDER")).to_be_visible()
+    expect(page.get_by_text("No comparison yet.")).to_be_visible()
+    expect(page.get_by_role("button", name="New comparison")).to_be_visible()
+
+
+def test_a_comparison_is_started_on_the_page_with_a_file_of_queries(page: Page, address: str, tmp_path: Path) -> None:
+    lines = [
+        {"text": "put yesterday's copy back", "sources": ["operations/backups.md"]},
+        {"text": "plants droop although their pot is soaked", "sources": ["watering.txt"]},
+    ]
+    (tmp_path / "asked.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    page.goto(f"{address}/compare")
+    page.get_by_role("button", name="New comparison").click()
+    page.get_by_role("radio", name="From a file").click()
+    with page.expect_file_chooser() as chooser:
+        page.get_by_role("button", name="Choose queries").click()
+    chooser.value.set_files(tmp_path / "asked.jsonl")
+    expect(page.get_by_role("dialog").get_by_text("asked.jsonl").last).to_be_visible()
+    page.get_by_role("button", name="Start").click()
+    expect(page.get_by_role("status", name="Comparison")).to_contain_text("Comparing naive, bm25, hybrid")
+    page.get_by_role("link", name="Show the report").click(timeout=60_000)
+    expect(page.get_by_role("heading", name="naive, bm25, hybrid")).to_be_visible()
+    expect(page.get_by_text("2 judged queries")).to_be_visible()
+
+
+@pytest.fixture
+def comparisons(fixtures: Path, tmp_path: Path) -> Iterator[Comparisons]:
+    """Over a library of six sources, in which titles and headings make a few questions."""
+    with open_workspace(tmp_path) as workspace:
+        workspace.library.create_collection("operations")
+        workspace.library.ingest_folder(fixtures / "handbook" / "operations", "operations")
+        made = Comparisons(workspace, tmp_path / "reports")
+        yield made
+        made.close()
+
+
+def ended(comparisons: Comparisons) -> Running:
+    until = time.monotonic() + 120
+    while comparisons.last is None or comparisons.last.state == "running":
+        assert time.monotonic() < until
+        time.sleep(0.02)
+    return comparisons.last
+
+
+def test_questions_are_made_from_the_library(comparisons: Comparisons, tmp_path: Path) -> None:
+    comparisons.start(["naive", "bm25"], Queries(number=5))
+    assert (ended(comparisons).error, comparisons.last and comparisons.last.state) == ("", "done")
+    [listed] = reports(tmp_path / "reports")
+    assert listed.techniques == ("naive", "bm25")
+    assert any("Synthetic test set" in warning for warning in listed.warnings)
+
+
+def test_a_comparison_is_stopped_before_its_next_question(comparisons: Comparisons, tmp_path: Path) -> None:
+    comparisons.start(["naive", "bm25"], Queries())
+    with pytest.raises(EvaluationError, match="another comparison is running"):
+        comparisons.start(["naive", "bm25"], Queries())
+    comparisons.stop()
+    assert ended(comparisons).error == "the comparison was stopped; start it again"
+    assert reports(tmp_path / "reports") == []
+
+
+def test_bad_queries_end_in_one_line(comparisons: Comparisons) -> None:
+    with pytest.raises(EvaluationError, match="needs two techniques"):
+        comparisons.start(["naive"], Queries())
+    comparisons.start(["naive", "bm25"], Queries(b'{"text": "frost", "sources": ["absent.md"]}', "mine.jsonl"))
+    failed = ended(comparisons)
+    assert failed.state == "failed"
+    assert "mine.jsonl" in failed.error
+    assert "no source 'absent.md'" in failed.error
 
 
 def test_a_report_is_listed_and_opens(page: Page, address: str, report: Path) -> None:
     page.goto(f"{address}/compare")
-    row = page.get_by_role("row", name="naive, bm25, hybrid")
-    expect(row).to_be_visible()
+    row = page.get_by_role("row").filter(has=page.locator(f"a[href$='{report.stem}']"))
+    expect(row).to_contain_text("naive, bm25, hybrid")
+    expect(row).to_contain_text("longer than the embedder's limit of 256 tokens")
     row.get_by_role("link").click()
     expect(page.get_by_text("no difference shown between naive and bm25").first).to_be_visible()
     told = json.loads(report.read_text())

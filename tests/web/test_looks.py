@@ -31,7 +31,7 @@ def colour(text: str) -> tuple[int, ...]:
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_the_button_that_dismisses_an_error_can_be_read(page: Page, address: str, scheme: str) -> None:
     page.emulate_media(color_scheme=scheme)
-    page.goto(f"{address}/search")
+    page.goto(f"{address}/")
     page.get_by_role("button", name="Search").click()
     button = page.get_by_role("button", name="Dismiss")
     expect(button).to_be_visible()

@@ -53,5 +53,5 @@ def test_what_is_being_taken_in_is_shown_after_a_reload(page: Page, crowded: str
     expect(page.get_by_role("progressbar")).to_be_visible()
     page.reload()
     expect(page.get_by_role("progressbar")).to_be_visible()
-    expect(page.get_by_text("of 1500")).to_be_visible()
+    expect(page.get_by_text("of 1,500")).to_be_visible()
     expect(page.get_by_text("Nothing in this collection yet.")).to_have_count(0, timeout=60_000)

@@ -1,4 +1,4 @@
-"""Asking in a browser: passages, marks, stages, two techniques side by side."""
+"""Asking in a browser: sources as cards, techniques, addresses, suggestions."""
 
 from __future__ import annotations
 
@@ -9,22 +9,41 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from ragistry import open_workspace
-from ragistry.types import Document
-from ragistry.web.results import surroundings
-from ragistry.web.site import Site
-from tests.library.git_trees import commit
 from tests.web.conftest import served
 
+FIELD = "What to look for"
 
-def test_a_question_is_answered_with_marked_passages_and_their_place(page: Page, address: str) -> None:
-    page.goto(f"{address}/search")
-    page.get_by_label("What to look for").fill("how do I restore yesterday's backup?")
+
+def ask(page: Page, address: str, query: str) -> None:
+    page.goto(f"{address}/")
+    page.get_by_label(FIELD).fill(query)
     page.get_by_role("button", name="Search").click()
+
+
+def choose(page: Page, menu: str, option: str) -> None:
+    page.get_by_label(menu).click()
+    page.get_by_role("option", name=option).click()
+
+
+def test_a_result_is_a_card_with_title_place_and_marked_lines(page: Page, address: str) -> None:
+    ask(page, address, "how do I restore yesterday's backup?")
     first = page.get_by_role("article").first
-    expect(first).to_contain_text("handbook / operations/backups.md")
+    expect(first.get_by_role("button", name="Back up and restore")).to_be_visible()
+    for part in ("handbook", "operations/backups.md", "Put a backup back"):
+        expect(first.locator(".rg-place").get_by_text(part, exact=True)).to_be_visible()
     expect(first.locator("mark").first).to_be_visible()
-    expect(first).to_contain_text("cosine")
-    expect(page.get_by_role("article")).to_have_count(5)
+    expect(first.get_by_text("cosine").first).not_to_be_visible()
+    first.get_by_text("Why").click()
+    expect(first.get_by_text("cosine").first).to_be_visible()
+
+
+def test_no_markdown_is_shown_raw(page: Page, address: str) -> None:
+    page.goto(f"{address}/?q=restore+a+backup&technique=naive&k=20")
+    expect(page.get_by_role("article").first).to_be_visible()
+    for text in page.locator(".rg-text").all_inner_texts():
+        assert "```" not in text
+        assert "**" not in text
+        assert not text.startswith("#")
 
 
 SLOW_LINE = """
@@ -37,77 +56,74 @@ window.setTimeout = (work, time, ...given) => later(work, time === 10 ? 100 * Ma
 
 def test_what_is_typed_before_the_line_stands_arrives_in_its_order(page: Page, address: str) -> None:
     page.add_init_script(SLOW_LINE)
-    page.goto(f"{address}/search")
-    page.get_by_label("What to look for").press_sequentially("restore yesterday's backup")
+    page.goto(f"{address}/")
+    page.get_by_label(FIELD).press_sequentially("restore yesterday's backup")
     page.keyboard.press("Enter")
-    expect(page.get_by_role("article").first).to_contain_text("handbook / operations/backups.md")
+    expect(page.get_by_role("article").first).to_contain_text("operations/backups.md")
     expect(page.get_by_text("type what to look for")).to_have_count(0)
 
 
-def test_a_passage_opens_in_its_source_with_the_text_around_it(page: Page, address: str) -> None:
-    page.goto(f"{address}/search?q=restore+a+backup")
-    place = page.get_by_role("article").first.get_by_role("button")
-    place.press("Enter")
-    dialog = page.get_by_role("dialog")
-    expect(dialog.locator(".rg-here mark").first).to_be_visible()
-    expect(dialog.locator(".rg-context").first).not_to_be_empty()
-    page.get_by_role("button", name="Close").click()
-    expect(dialog).to_have_count(0)
-    expect(place).to_be_focused()
-    page.locator(".rg-text").nth(1).click()
-    expect(dialog).to_be_visible()
-
-
 def test_two_techniques_stand_side_by_side_and_say_what_they_share(page: Page, address: str) -> None:
-    page.goto(f"{address}/search?q=restore+a+backup&technique=naive&compare=bm25&k=8")
+    page.goto(f"{address}/?q=restore+a+backup&technique=naive&compare=bm25&k=8")
     for technique in ("naive", "bm25"):
-        expect(page.get_by_role("region", name=f"Results by {technique}").get_by_role("article")).to_have_count(8)
-    expect(page.get_by_text("only here").first).to_be_visible()
+        expect(page.get_by_role("region", name=f"Results by {technique}")).to_contain_text("8 passages in")
     common = page.get_by_role("article").filter(has=page.get_by_role("link", name="beside")).last
-    passage = common.locator(".rg-place").inner_text()
+    passage = common.locator(".rg-hit-title").inner_text()
     common.get_by_role("link").click()
     linked = page.locator("article:has(:target)")
-    expect(linked.locator(".rg-place")).to_have_text(passage)
+    expect(linked.locator(".rg-hit-title")).to_have_text(passage)
     expect(page.get_by_role("region", name="Results by naive").locator(linked)).to_have_count(1)
 
 
 def test_a_search_keeps_to_the_chosen_collections(page: Page, address: str) -> None:
-    page.goto(f"{address}/search?q=restore+a+backup&collection=garden")
-    expect(page.get_by_role("article").first).to_contain_text("garden /")
-    assert page.get_by_text("handbook /").count() == 0
+    page.goto(f"{address}/?q=restore+a+backup&collection=garden")
+    expect(page.get_by_role("article").first.locator(".rg-place")).to_contain_text("garden")
+    assert page.locator(".rg-place").get_by_text("handbook").count() == 0
+
+
+def test_another_technique_or_collection_searches_again(page: Page, address: str) -> None:
+    ask(page, address, "frost")
+    expect(page.get_by_role("region", name="Results by hybrid")).to_be_visible()
+    page.get_by_label("Technique").click()
+    page.get_by_role("option", name="bm25 Lexical retrieval: the chunks that share").click()
+    expect(page.get_by_role("region", name="Results by bm25")).to_be_visible()
+    choose(page, "Collections (all)", "Handbook")
+    expect(page.locator(".rg-place", has_text="garden")).to_have_count(0)
+    assert "collection=handbook" in page.url
 
 
 def test_a_collection_that_vanished_meanwhile_is_one_line(page: Page, address: str, root: Path) -> None:
     with open_workspace(root) as workspace:
         workspace.library.create_collection("passing")
-    page.goto(f"{address}/search?collection=passing")
+    page.goto(f"{address}/?collection=passing")
     with open_workspace(root) as workspace:
         workspace.library.delete_collection("passing")
-    page.get_by_label("What to look for").fill("anything")
+    page.get_by_label(FIELD).fill("anything")
     page.get_by_role("button", name="Search").click()
     expect(page.get_by_text("no collection 'passing'")).to_be_visible()
 
 
 def test_time_is_shown_by_stage(page: Page, address: str) -> None:
-    page.goto(f"{address}/search?q=frost&technique=hybrid")
-    page.get_by_text("Time by stage").click()
+    page.goto(f"{address}/?q=frost&technique=hybrid")
+    page.get_by_text("How this was found").click()
     expect(page.get_by_text("fuse")).to_be_visible()
 
 
 def test_what_is_asked_is_in_the_address_for_a_reload_and_the_way_back(page: Page, address: str) -> None:
-    page.goto(f"{address}/search")
-    page.get_by_label("What to look for").fill("when is the last frost?")
+    page.goto(f"{address}/")
+    page.get_by_text("More").click()
     page.get_by_label("Passages").fill("3")
+    page.get_by_label(FIELD).fill("when is the last frost?")
     page.get_by_role("button", name="Search").click()
-    expect(page.get_by_role("article")).to_have_count(3)
-    expect(page).to_have_url(f"{address}/search?q=when+is+the+last+frost%3F&technique=hybrid&k=3")
+    expect(page.get_by_text("3 passages in")).to_be_visible()
+    expect(page).to_have_url(f"{address}/?q=when+is+the+last+frost%3F&technique=hybrid&k=3")
     page.reload()
-    expect(page.get_by_role("article")).to_have_count(3)
+    expect(page.get_by_text("3 passages in")).to_be_visible()
     page.get_by_role("link", name="Techniques").click()
     expect(page.get_by_role("heading", name="Techniques")).to_be_visible()
     page.go_back()
-    expect(page.get_by_label("What to look for")).to_have_value("when is the last frost?")
-    expect(page.get_by_role("article")).to_have_count(3)
+    expect(page.get_by_label(FIELD)).to_have_value("when is the last frost?")
+    expect(page.get_by_text("3 passages in")).to_be_visible()
 
 
 @pytest.mark.parametrize(
@@ -122,40 +138,41 @@ def test_what_is_asked_is_in_the_address_for_a_reload_and_the_way_back(page: Pag
 def test_an_address_that_asks_for_what_is_not_there_is_one_line(
     page: Page, address: str, asked: str, said: str
 ) -> None:
-    page.goto(f"{address}/search?q=frost&{asked}")
+    page.goto(f"{address}/?q=frost&{asked}")
     expect(page.get_by_text(said)).to_be_visible()
-    expect(page.get_by_label("What to look for")).to_have_value("frost")
+    expect(page.get_by_label(FIELD)).to_have_value("frost")
     expect(page.get_by_role("article")).to_have_count(0)
     page.get_by_role("button", name="Search").click()
-    expect(page.get_by_role("article")).to_have_count(5)
+    expect(page.get_by_role("article").first).to_be_visible()
 
 
-def test_a_passage_of_a_repository_opens_with_the_text_around_it_too(page: Page, tmp_path: Path) -> None:
-    folder = tmp_path / "widget"
-    folder.mkdir()
-    parts = [f"## Part {number}\n\n{f'The widget of kind {number} turns a wheel. ' * 30}\n" for number in range(4)]
-    commit(folder, {"install.md": "# Install\n\n" + "\n".join(parts)})
-    with open_workspace(tmp_path) as workspace:
-        workspace.repositories.add(folder)
-        workspace.library.create_collection("tea", "How tea is brewed")
-        workspace.library.ingest_text("Steep green tea in water of eighty degrees.", "green.txt", "tea")
-    with served(tmp_path) as address:
-        page.goto(f"{address}search?q=widget+of+kind+2&technique=routed")
-        page.get_by_role("article").first.get_by_role("button").click()
-        dialog = page.get_by_role("dialog")
-        expect(dialog.locator(".rg-here mark").first).to_be_visible()
-        expect(dialog.locator(".rg-context").first).to_contain_text("turns a wheel")
+def test_titles_and_headings_are_suggested_and_chosen_by_keyboard(page: Page, address: str) -> None:
+    page.goto(f"{address}/")
+    field = page.get_by_label(FIELD)
+    field.press_sequentially("back rest")
+    option = page.get_by_role("option", name="Back up and restore")
+    expect(option).to_be_visible()
+    expect(field).to_have_attribute("aria-expanded", "true")
+    page.keyboard.press("ArrowDown")
+    expect(option).to_have_attribute("aria-selected", "true")
+    page.keyboard.press("Enter")
+    expect(field).to_have_value("Back up and restore")
+    expect(page.get_by_role("article").first).to_contain_text("operations/backups.md")
+    expect(page.get_by_role("listbox")).not_to_be_visible()
 
 
-def test_a_passage_of_an_archive_opens_where_its_repository_is_not_here(tmp_path: Path) -> None:
-    told = {"archive": "old", "collection": "old", "repository": "elsewhere", "source_file": "a.md", "chunk_index": 0}
-    with open_workspace(tmp_path) as workspace:
-        found = surroundings(Site(workspace, (tmp_path,)), Document("A passage.", told, 1.0, "abc"))
-    assert found == ("", "A passage.", "")
+def test_suggestions_go_with_escape_and_what_was_typed_stays(page: Page, address: str) -> None:
+    page.goto(f"{address}/")
+    field = page.get_by_label(FIELD)
+    field.press_sequentially("backup")
+    expect(page.get_by_role("option").first).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("listbox")).not_to_be_visible()
+    expect(field).to_have_value("backup")
 
 
 def test_an_empty_question_says_what_to_do(page: Page, address: str) -> None:
-    page.goto(f"{address}/search")
+    page.goto(f"{address}/")
     page.get_by_role("button", name="Search").click()
     expect(page.get_by_text("type what to look for")).to_be_visible()
 
@@ -167,7 +184,7 @@ def test_a_model_that_is_down_is_one_line_with_the_remedy(
     (tmp_path / "config").mkdir()
     (tmp_path / "config" / "documents.yaml").write_text("embed_model: nomic-embed-text\ncollections: [{name: a}]\n")
     with served(tmp_path) as address:
-        page.goto(f"{address}search?q=anything&technique=naive")
+        page.goto(f"{address}?q=anything&technique=naive")
         expect(page.get_by_text("ollama serve")).to_be_visible()
 
 
@@ -182,4 +199,6 @@ def test_a_lock_that_another_process_holds_is_one_line_with_its_holder(page: Pag
 
 
 def test_screenshots(address: str, shoot: Callable[[str, str], None]) -> None:
-    shoot(f"{address}/search?q=restore+a+backup&compare=bm25", "search")
+    shoot(f"{address}/", "landing")
+    shoot(f"{address}/?q=restore+a+backup", "search")
+    shoot(f"{address}/?q=restore+a+backup&compare=bm25", "side-by-side")

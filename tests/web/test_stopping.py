@@ -61,7 +61,7 @@ def test_vectors_are_the_same_where_they_can_be_stopped() -> None:
     texts = [f"Text {number}" for number in range(2 * TEXTS_AT_ONCE + 1)]
     made = Stoppable(embedder, lambda: calls.append(1))
     assert np.allclose(made.embed(texts), embedder.embed(texts), atol=1e-6)
-    assert len(calls) > 3
+    assert len(calls) == 3
     assert made.fingerprint == embedder.fingerprint
     assert made.count_tokens(["one two"]) == embedder.count_tokens(["one two"])
 
@@ -71,7 +71,7 @@ def test_a_job_ends_with_the_page_inside_of_a_long_source_too(root: Path) -> Non
     with open_workspace(root) as workspace:
         site = Site(workspace, (root,))
         job = site.jobs.add("notes", [root / "book.md"], "book.md")
-        while not job.current:
+        while not job.stage:
             time.sleep(0.01)
         time.sleep(0.5)
         site.jobs.close()

@@ -60,7 +60,7 @@ def test_a_collection_that_is_being_filled_keeps_its_name(
     expect(page.get_by_label("Progress of book.md")).to_be_visible()
     with browser.new_context() as context:
         other = context.new_page()
-        other.goto(address)
+        other.goto(f"{address}/collections")
         edit(other, "filling")
         other.get_by_label("Name", exact=True).fill("filled")
         other.get_by_role("button", name="Save", exact=True).click()
@@ -122,14 +122,14 @@ def test_what_is_on_its_way_is_named_before_its_collection_goes(
     page.goto(f"{address}/collection/going")
     upload(page, tmp_path / "book.md")
     expect(page.get_by_label("Progress of book.md")).to_be_visible()
-    page.goto(address)
+    page.goto(f"{address}/collections")
     page.get_by_role("button", name="Delete going").click()
     expect(page.get_by_role("dialog")).to_contain_text("What is on its way into it is not taken in.")
     page.get_by_role("button", name="Cancel").click()
 
 
 def test_what_was_typed_stays_until_it_is_accepted(page: Page, address: str) -> None:
-    page.goto(address)
+    page.goto(f"{address}/collections")
     page.get_by_role("button", name="Add collection").click()
     page.get_by_label("Name", exact=True).fill("bad name/x")
     page.get_by_label("Description").fill("A long description")

@@ -155,7 +155,7 @@ class Corpus:
         about: list[Any] = [_LAYOUT, str(self.chunking), self.language, self.dataset.name, self.vectors is None]
         about += [] if self.embedder is None else [fingerprint_of(self.embedder)]
         digest = sha256("\n".join(map(json.dumps, [about, *self.dataset.corpus])).encode()).hexdigest()
-        return f"{file_name(self.dataset.name[:40])}-{digest[:16]}"
+        return f"{_prefix(self.dataset)}{digest[:16]}"
 
     def chunks(self) -> Iterator[Chunk]:
         """Every chunk, with the metadata that a library gives it; none of a document without text."""
@@ -171,6 +171,15 @@ class Corpus:
                 chunk.metadata.update(source_file=document.id, collection=self.dataset.name, type="document")
                 chunk.metadata.update({"title": document.title} if document.title else {})
                 yield chunk
+
+
+def _prefix(dataset: Dataset) -> str:
+    return f"{file_name(dataset.name[:40])}-"
+
+
+def folders_of(dataset: Dataset, folder: Path) -> list[Path]:
+    """The indexes of a test set below ``folder``, however they are cut, and perhaps those of one of the same name."""
+    return [card.parent for card in folder.glob(f"*/{CARD}") if card.parent.name.startswith(_prefix(dataset))]
 
 
 def open_index(corpus: Corpus, folder: Path, progress: Progress | None = None) -> tuple[DatasetIndex, LibraryStore]:

@@ -6,11 +6,11 @@ The new vectors are made beside the old ones, which serve searches until every c
 from __future__ import annotations
 
 import sqlite3
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from ragistry.errors import EmbeddingMismatchError, InvalidChunkError
 from ragistry.stores.local import rows
-from ragistry.stores.local.database import Database, Head, advance, read_head
+from ragistry.stores.local.database import Database, advance, read_head
 from ragistry.types import EmbedderFingerprint, Progress
 from ragistry.utils.breadcrumb import searched_text
 from ragistry.utils.fingerprints import check_same_embedder, differences, from_json, to_json
@@ -23,12 +23,21 @@ AT_ONCE = 128
 """Chunks that are embedded in one call."""
 
 
-def recorded_embedder(head: Head) -> EmbedderFingerprint | None:
+class Recorded(Protocol):
+    """What a store has on record: the fingerprint as JSON, and the numbers in a vector, 0 before the first."""
+
+    @property
+    def embedder(self) -> str | None: ...
+    @property
+    def dimension(self) -> int: ...
+
+
+def recorded_embedder(head: Recorded) -> EmbedderFingerprint | None:
     """The embedder on record."""
     return None if head.embedder is None else from_json(head.embedder)
 
 
-def check_embedder(head: Head, fingerprint: EmbedderFingerprint) -> bool:
+def check_embedder(head: Recorded, fingerprint: EmbedderFingerprint) -> bool:
     """Whether an embedder is on record. Raises `EmbeddingMismatchError` if the vectors come from another one."""
     if recorded := recorded_embedder(head):
         check_same_embedder(recorded, fingerprint)
@@ -61,7 +70,7 @@ def reembed(database: Database, embedder: Embedder, progress: Progress | None) -
             [left] = connection.execute(counts).fetchone()
         if progress is not None:
             progress("chunks", done, done + left)
-        vectors = _units(embedder, [searched_text(*chunk) for _, chunk in missing]) if missing else None
+        vectors = embedded(embedder, [searched_text(*chunk) for _, chunk in missing]) if missing else None
         with database.write() as connection:
             if _begin(connection, fingerprint, only_continue=True) != table:
                 return done  # another run with the same embedder has finished
@@ -78,12 +87,12 @@ def _begin(connection: sqlite3.Connection, fingerprint: EmbedderFingerprint, *, 
     ``only_continue``: raise `EmbeddingMismatchError` if a run with another embedder began meanwhile.
     """
     head = read_head(connection)
-    if _is_of(head.embedder, fingerprint):
+    if is_of(head.embedder, fingerprint):
         if not only_continue:
             connection.execute("DELETE FROM next_vectors")
             connection.execute("UPDATE head SET next_embedder = NULL")
         return "vectors"
-    if not _is_of(head.next_embedder, fingerprint):
+    if not is_of(head.next_embedder, fingerprint):
         if only_continue:
             other = from_json(head.next_embedder or head.embedder or "").model
             raise EmbeddingMismatchError(
@@ -95,7 +104,8 @@ def _begin(connection: sqlite3.Connection, fingerprint: EmbedderFingerprint, *, 
     return "next_vectors"
 
 
-def _is_of(recorded: str | None, fingerprint: EmbedderFingerprint) -> bool:
+def is_of(recorded: str | None, fingerprint: EmbedderFingerprint) -> bool:
+    """Whether what is on record is this embedder."""
     return recorded is not None and not differences(from_json(recorded), fingerprint)
 
 
@@ -120,7 +130,7 @@ def _switch(connection: sqlite3.Connection, fingerprint: EmbedderFingerprint, ta
     return True
 
 
-def _units(embedder: Embedder, texts: list[str]) -> Vectors:
+def embedded(embedder: Embedder, texts: list[str]) -> Vectors:
     """The vectors of the texts at unit length."""
     fingerprint = embedder.fingerprint
     remedy = "the old vectors stay in use; check the model, then run `ragistry reembed` again"

@@ -1,4 +1,4 @@
-"""What both derived indexes of a `LocalStore` share: when one fits the database, how it is brought up, and rebuilt.
+"""What derived indexes share: when one fits the database, how it is brought up, and rebuilt.
 
 The folder of an index has a stamp: up to which key and removal the index follows the database, checksums of its files,
 and a random mark that the database records too. A mark of another database, a wrong checksum or another format means
@@ -15,19 +15,20 @@ import json
 import logging
 import os
 import shutil
-import sqlite3
 import zlib
 from abc import ABC, abstractmethod
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from tempfile import mkdtemp
 from threading import Lock
 from time import time_ns
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 from uuid import uuid4
 
 from ragistry.errors import StoreError
-from ragistry.stores.local.database import Database, Head, read_head
+from ragistry.stores.local.database import read_head
+from ragistry.stores.lock import WriterLock
 
 log = logging.getLogger(__name__)
 
@@ -43,6 +44,28 @@ class Stale(Exception):  # noqa: N818
     def __init__(self, reason: str, *, broken: bool = False) -> None:
         super().__init__(reason)
         self.broken = broken
+
+
+class Truth(Protocol):
+    """The database that an index is derived from; the lock guards the files of the index."""
+
+    @property
+    def lock(self) -> WriterLock: ...
+    def read(self) -> AbstractContextManager[Any]: ...
+    def write(self) -> AbstractContextManager[Any]: ...
+
+
+class Position(Protocol):
+    """How far a database has come in one snapshot: see `Stamp`."""
+
+    @property
+    def version(self) -> int: ...
+    @property
+    def generation(self) -> int: ...
+    @property
+    def next_key(self) -> int: ...
+    @property
+    def removed(self) -> int: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +110,7 @@ class DerivedIndex(ABC, Generic[V]):
     may_lag = 0
     """Chunks that were added or removed which the index may not know when it answers a search."""
 
-    def __init__(self, database: Database, home: Path) -> None:
+    def __init__(self, database: Truth, home: Path) -> None:
         self.database = database
         self.folder = self._shared = home / self.name
         self._private = ""
@@ -101,22 +124,45 @@ class DerivedIndex(ABC, Generic[V]):
         """Check the files of the stamp, and open them. Raises `Stale` for what is damaged."""
 
     @abstractmethod
-    def write(self, folder: Path, connection: sqlite3.Connection, head: Head, since: V | None) -> Files:
+    def write(self, folder: Path, connection: Any, head: Any, since: V | None) -> Files:
         """Add the chunks from ``since.stamp.next_key`` on, forget those removed since; None: all, to an empty folder.
 
         Returns ``files`` for the stamp.
         """
 
     @abstractmethod
-    def check(self, connection: sqlite3.Connection, view: V) -> str:
+    def check(self, connection: Any, view: V) -> str:
         """What is wrong with the content of the index, reading all of it; empty if nothing is."""
 
     def settle(self, folder: Path, stamp: Stamp) -> None:
         """Called when the stamp is written and recorded."""
 
+    # How a `LocalStore` records an index; another database has its own way.
+
+    def head(self, connection: Any) -> Position:
+        """How far the database has come."""
+        return read_head(connection)
+
+    def new_mark(self, head: Any) -> str:  # noqa: ARG002
+        """The mark of an index that is made in this snapshot."""
+        return uuid4().hex
+
+    def known_mark(self, connection: Any, version: int) -> str:  # noqa: ARG002
+        """The mark that the database has for an index that was made at that version; empty if it has none."""
+        row = connection.execute("SELECT mark FROM indexes WHERE name = ?", (self.name,)).fetchone()
+        return str(row[0]) if row else ""
+
+    def record(self, stamp: Stamp) -> None:
+        """Write the stamp's mark to the database."""
+        with self.database.write() as connection:
+            connection.execute(
+                "INSERT OR REPLACE INTO indexes VALUES (?, ?, ?)", (self.name, stamp.mark, stamp.removed)
+            )
+            connection.execute("DELETE FROM removed WHERE number <= (SELECT min(removed) FROM indexes)")
+
     # Searching
 
-    def view(self, connection: sqlite3.Connection, head: Head) -> V:
+    def view(self, connection: Any, head: Position) -> V:
         """The index as it is now, if it fits the snapshot, though it may lag. Raises `Stale`."""
         signature = self._signature()
         view = self._view
@@ -131,19 +177,19 @@ class DerivedIndex(ABC, Generic[V]):
             raise Stale("a private index, for which the database does not keep removals")
         return view
 
-    def confirm(self, view: V, head: Head) -> None:
+    def confirm(self, view: V, head: Position) -> None:
         """Raise `Stale` if a removal was applied during a search that its snapshot does not know."""
         if not self.is_current(view) and self._stamp().removed > head.removed:
             raise Stale("ahead of this snapshot")
 
-    def _loaded(self, connection: sqlite3.Connection, head: Head, signature: Signature) -> V:
+    def _loaded(self, connection: Any, head: Any, signature: Signature) -> V:
         stamp = self._stamp()
         if (stamp.kind, stamp.generation) != (self.kind, head.generation):
             raise Stale("of another format, language or embedder")
         if not self._private:
-            row = connection.execute("SELECT mark FROM indexes WHERE name = ?", (self.name,)).fetchone()
-            interrupted = (stamp.before, stamp.version) == ((row or [""])[0], head.version)
-            if not interrupted and (row is None or row[0] != stamp.mark):
+            known = self.known_mark(connection, stamp.version)
+            interrupted = (stamp.before, stamp.version) == (known, head.version)
+            if not interrupted and known != stamp.mark:
                 raise Stale("made from another database")
         if stamp.next_key > head.next_key or stamp.removed > head.removed:
             raise Stale("ahead of this snapshot")
@@ -177,7 +223,7 @@ class DerivedIndex(ABC, Generic[V]):
         except Stale:
             return False
 
-    def lag(self, view: V, head: Head) -> int:
+    def lag(self, view: V, head: Position) -> int:
         """How many chunks were added and removed that the index does not know."""
         return head.next_key - view.stamp.next_key + head.removed - view.stamp.removed
 
@@ -197,7 +243,7 @@ class DerivedIndex(ABC, Generic[V]):
         with self.database.lock.writing():
             self._leave_private()
             with self.database.read() as connection:
-                head = read_head(connection)
+                head = self.head(connection)
                 try:
                     if reason:
                         raise Stale(reason, broken=True)
@@ -207,17 +253,13 @@ class DerivedIndex(ABC, Generic[V]):
                     stamp = self._written(self.folder, connection, head, view)
                 except Stale as stale:
                     stamp = self._rebuilt(connection, head, stale)
-            with self.database.write() as connection:
-                connection.execute(
-                    "INSERT OR REPLACE INTO indexes VALUES (?, ?, ?)", (self.name, stamp.mark, stamp.removed)
-                )
-                connection.execute("DELETE FROM removed WHERE number <= (SELECT min(removed) FROM indexes)")
+            self.record(stamp)
             self.settle(self.folder, stamp)
 
     def build_privately(self) -> None:
         """Build the index in a temporary folder: for a reader that cannot use the one of the store, nor write it."""
         with self._opening, self.database.read() as connection:
-            head = read_head(connection)
+            head = self.head(connection)
             if self._private and self._stamp().version == head.version:
                 return  # another thread was faster
             private = mkdtemp(prefix="ragistry-")
@@ -232,7 +274,7 @@ class DerivedIndex(ABC, Generic[V]):
             shutil.rmtree(self._private, ignore_errors=True)
             self._private, self.folder, self._view = "", self._shared, None
 
-    def _rebuilt(self, connection: sqlite3.Connection, head: Head, stale: Stale) -> Stamp:
+    def _rebuilt(self, connection: Any, head: Any, stale: Stale) -> Stamp:
         if stale.broken:
             log.warning("%s: the index is %s; building it again", self.folder, stale)
         new, old = (self.folder.with_name(f"{self.folder.name}.{end}") for end in ("new", "old"))
@@ -252,15 +294,12 @@ class DerivedIndex(ABC, Generic[V]):
                 shutil.rmtree(left_over, ignore_errors=True)
         return stamp
 
-    def _written(self, folder: Path, connection: sqlite3.Connection, head: Head, since: V | None) -> Stamp:
+    def _written(self, folder: Path, connection: Any, head: Any, since: V | None) -> Stamp:
         """Write files and stamp."""
         try:
             files = self.write(folder, connection, head, since)
-            row = connection.execute("SELECT mark FROM indexes WHERE name = ?", (self.name,)).fetchone()
-            before = row[0] if row else ""
-            stamp = Stamp(
-                self.kind, head.generation, uuid4().hex, before, head.version, head.next_key, head.removed, files
-            )
+            before, mark = self.known_mark(connection, head.version), self.new_mark(head)
+            stamp = Stamp(self.kind, head.generation, mark, before, head.version, head.next_key, head.removed, files)
             beside = folder / f"{STAMP}.new"
             text = json.dumps(asdict(stamp))
             beside.write_text(f"{zlib.crc32(text.encode())} {text}", encoding="utf-8")
@@ -277,7 +316,7 @@ class DerivedIndex(ABC, Generic[V]):
         """What is wrong with the index, all of its files read; empty if it is sound, missing, or merely lags."""
         self._view = None  # what is in memory says nothing of the files
         with self.database.read() as connection:
-            head = read_head(connection)
+            head = self.head(connection)
             try:
                 return self.check(connection, self.view(connection, head))
             except Stale as stale:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import sqlite3
 from base64 import urlsafe_b64encode
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -24,9 +23,9 @@ from numpy.typing import NDArray
 from tantivy import Document, Index, Occur, Query, Schema, SchemaBuilder, Searcher
 
 from ragistry.errors import StoreError
-from ragistry.stores.local.database import Head
 from ragistry.stores.local.index import DerivedIndex, Files, Signature, Stale, Stamp, View, checksum
 from ragistry.stores.local.rows import Keys, chunks_where
+from ragistry.types import Chunk
 from ragistry.utils.analysis import analyse, analysis_record, query_terms
 from ragistry.utils.breadcrumb import searched_text
 from ragistry.utils.languages import canonical_language, chunk_language
@@ -99,9 +98,19 @@ class WordIndex(DerivedIndex[WordView]):
             index.config_reader("manual")  # else a thread of tantivy's looks for changes
             return WordView(stamp, signature, index.searcher(), index.schema)
 
-    def write(self, folder: Path, connection: sqlite3.Connection, head: Head, since: WordView | None) -> Files:  # noqa: ARG002
-        first = 0 if since is None else since.stamp.next_key
-        chunks = chunks_where(connection, "chunks.key >= ?", first)
+    def added(self, connection: Any, since: Stamp | None) -> Iterator[tuple[int, Chunk]]:
+        """The chunks that are new since the index had this stamp, by key; None: all."""
+        return chunks_where(connection, "chunks.key >= ?", 0 if since is None else since.next_key)
+
+    def removed(self, connection: Any, since: Stamp) -> Iterator[int]:
+        """The keys of the chunks that the index with this stamp has, and that were removed since."""
+        rows = connection.execute(
+            "SELECT key FROM removed WHERE number > ? AND key < ?", (since.removed, since.next_key)
+        )
+        return (key for (key,) in rows)
+
+    def write(self, folder: Path, connection: Any, head: Any, since: WordView | None) -> Files:  # noqa: ARG002
+        chunks = self.added(connection, None if since is None else since.stamp)
         languages = {self.language} if since is None else set(since.stamp.files["languages"])
         with _damage_is_stale(folder):
             index = Index(schema(), str(folder)) if since is None else Index.open(str(folder))
@@ -110,9 +119,7 @@ class WordIndex(DerivedIndex[WordView]):
             try:
                 if since is not None:
                     writer.garbage_collect_files()  # what a killed writer left is in the way of the same names
-                    for (key,) in connection.execute(
-                        "SELECT key FROM removed WHERE number > ? AND key < ?", (since.stamp.removed, first)
-                    ):
+                    for key in self.removed(connection, since.stamp):
                         writer.delete_documents_by_term(KEY, key)
                 for key, chunk in chunks:
                     language = chunk_language(chunk.metadata, self.language)
@@ -131,7 +138,7 @@ class WordIndex(DerivedIndex[WordView]):
         segments = {name: _entry(folder / name, known.get(name)) for name in _files(folder)}
         return {"segments": segments, "languages": sorted(languages)}
 
-    def check(self, connection: sqlite3.Connection, view: WordView) -> str:
+    def check(self, connection: Any, view: WordView) -> str:
         [expected] = connection.execute(
             "SELECT (SELECT count(*) FROM chunks WHERE key < :key) + "
             "(SELECT count(*) FROM removed WHERE key < :key AND number > :removed)",

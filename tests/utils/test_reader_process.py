@@ -16,7 +16,7 @@ from time import monotonic, sleep
 import pytest
 
 from ragistry.errors import ExtractionError
-from ragistry.utils import pdf_process
+from ragistry.utils import reader_process
 from ragistry.utils.extract import extract
 from ragistry.utils.extracted import ExtractLimits
 from tests.utils.raw_pdf import one_page, slow_for_pypdf
@@ -40,11 +40,11 @@ def slow(tmp_path: Path) -> Path:
 
 @pytest.fixture(autouse=True)
 def _fresh() -> None:
-    pdf_process.close_workers()
+    reader_process.close_workers()
 
 
 def idle() -> list[int]:
-    return [worker.pid for worker in pdf_process._idle]
+    return [worker.pid for worker in reader_process._idle]
 
 
 def children_of(pid: int) -> list[int]:
@@ -156,13 +156,13 @@ def test_a_worker_dies_with_its_parent_even_in_the_middle_of_a_file(slow: Path) 
 def test_a_fork_starts_a_worker_of_its_own(good: Path) -> None:
     code = f"""
         import os
-        from ragistry.utils import pdf_process
+        from ragistry.utils import reader_process
         from ragistry.utils.extract import extract
         extract({str(good)!r})
-        parents = [worker.pid for worker in pdf_process._idle]
+        parents = [worker.pid for worker in reader_process._idle]
         child = os.fork()
         assert extract({str(good)!r}).text == "Good"
-        same = [worker.pid for worker in pdf_process._idle] == parents
+        same = [worker.pid for worker in reader_process._idle] == parents
         if child:
             assert same and os.waitpid(child, 0)[1] == 0
         else:
@@ -173,10 +173,10 @@ def test_a_fork_starts_a_worker_of_its_own(good: Path) -> None:
 
 def test_workers_end_with_the_program_and_without_warnings(good: Path) -> None:
     code = f"""
-        from ragistry.utils import pdf_process
+        from ragistry.utils import reader_process
         from ragistry.utils.extract import extract
         extract({str(good)!r})
-        print(pdf_process._idle[0].pid)
+        print(reader_process._idle[0].pid)
     """
     done = subprocess.run(
         [sys.executable, "-X", "dev", "-W", "error", "-c", textwrap.dedent(code)],

@@ -1,9 +1,10 @@
-"""The process that reads PDFs, so that a file that hangs, crashes or bloats its reader takes nothing else along.
+"""The process that reads PDFs and office documents: a file that hangs, crashes or bloats it takes nothing else along.
 
-``python -m ragistry.utils.pdf_worker`` answers each line of JSON on its standard input with one on its standard
-output: ``{"path", "engine", "pages", "characters", "memory"}`` with ``{"pages": [text], "unreadable": [page], "info"}``
-or ``{"error": reason}``; ``"spoiled"`` beside it says that this process is better not used again. It ends as soon as
-its standard input does, even in the middle of a file.
+``python -m ragistry.utils.reader_worker`` answers each line of JSON on its standard input with one on its standard
+output: ``{"path", "engine", "pages", "characters", "memory"}`` with ``{"pages": [text], "unreadable": [page],
+"info"}``, for the engine ``office`` with what `office_reader.read` returns, or with ``{"error": reason}``.
+``"spoiled"`` beside it says that this process is better not used again. It ends as soon as its standard input does,
+even in the middle of a file.
 """
 
 from __future__ import annotations
@@ -20,11 +21,12 @@ from queue import SimpleQueue
 from typing import Any
 
 from ragistry.utils.hyphens import rejoin
-from ragistry.utils.pdf_engines import ENGINES, Pdf, UnreadablePdfError
+from ragistry.utils.pdf_engines import ENGINES, Pdf, UnreadableFileError
 
 _JUNK = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\uffff]|\u00ad(?!\n)")  # of fonts that map no characters
 _LIGATURES = re.compile("[\ufb00-\ufb06]")
 _LINE_ENDS = re.compile(r"(?<![ \t])[ \t]++(?=\n)")
+OFFICE = "office"
 _PAGE_BREAK = "\f"  # among the characters that `_JUNK` removes from pages
 
 
@@ -53,14 +55,17 @@ def answer(request: dict[str, Any]) -> dict[str, Any]:
         data = Path(request["path"]).read_bytes()
         if not data:
             return {"error": "is empty, 0 bytes; get the file again"}
+        if request["engine"] == OFFICE:
+            return _read_office(data, request)
         return _read(ENGINES[request["engine"]](data), request)
-    except UnreadablePdfError as refusal:
+    except UnreadableFileError as refusal:
         return {"error": str(refusal)}
     except MemoryError:
         return {"error": f"needs more memory than {request['memory']:,} bytes; raise limits.memory", "spoiled": True}
     except Exception as error:  # noqa: BLE001 - on a damaged file, pypdf raises anything; this is where it is reported
         reason = " ".join(f"{type(error).__name__}: {error}".split())
-        return {"error": f"cannot be read ({reason[:200]}); repair it: qpdf in.pdf out.pdf", "spoiled": True}
+        remedy = "save it again in its program" if request["engine"] == OFFICE else "repair it: qpdf in.pdf out.pdf"
+        return {"error": f"cannot be read ({reason[:200]}); {remedy}", "spoiled": True}
 
 
 def _limit_memory(size: int) -> None:
@@ -74,9 +79,19 @@ def _limit_memory(size: int) -> None:
         resource.setrlimit(resource.RLIMIT_AS, (size if most == resource.RLIM_INFINITY else min(size, most), most))
 
 
+def _read_office(data: bytes, request: dict[str, Any]) -> dict[str, Any]:
+    from ragistry.utils.office_reader import read
+
+    found = read(data, request["path"])
+    if len(found["text"]) > request["characters"]:
+        limit = f"{request['characters']:,}"
+        raise UnreadableFileError(f"has more than {limit} characters, the limit; split it or raise limits.characters")
+    return found
+
+
 def _read(pdf: Pdf, request: dict[str, Any]) -> dict[str, Any]:
     if pdf.pages > request["pages"]:
-        raise UnreadablePdfError(
+        raise UnreadableFileError(
             f"has {pdf.pages:,} pages, more than the limit of {request['pages']:,}; split it or raise limits.pages"
         )
     texts, unreadable, characters = [], [], 0
@@ -85,7 +100,7 @@ def _read(pdf: Pdf, request: dict[str, Any]) -> dict[str, Any]:
         characters += len(text or "")
         if characters > request["characters"]:
             limit = f"{request['characters']:,}"
-            raise UnreadablePdfError(
+            raise UnreadableFileError(
                 f"has more than {limit} characters, the limit; split it or raise limits.characters"
             )
         if text is None:

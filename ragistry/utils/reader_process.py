@@ -1,4 +1,5 @@
-"""The worker processes that read PDFs: started on first use, used again, killed when they take too long.
+"""The worker processes that read PDFs and office documents: started on first use, used again, killed when they take too
+long.
 
 Each thread that reads at the same time as others has a worker of its own; a worker is only ever used by one.
 """
@@ -17,6 +18,9 @@ from pathlib import Path
 from signal import strsignal
 from typing import Any
 
+from ragistry.errors import ExtractionError
+from ragistry.utils.extracted import ExtractLimits
+
 _idle: deque[subprocess.Popen[bytes]] = deque()
 
 
@@ -24,8 +28,35 @@ class WorkerDiedError(Exception):
     """The worker ended in the middle of a file, or never began; the message says how."""
 
 
+def read_in_worker(path: str, engine: str, limits: ExtractLimits, repair: str) -> dict[str, Any]:
+    """What the worker says of a file (`reader_worker`); ``repair``: what to do with a damaged one.
+
+    Raises `ExtractionError` for a file that is broken, encrypted or over a limit.
+    """
+    request = {
+        "path": str(Path(path).absolute()),
+        "engine": engine,
+        "pages": limits.pages,
+        "characters": limits.characters,
+        "memory": int(limits.memory),
+    }
+    try:
+        answer = ask(request, limits.seconds)
+    except TimeoutError as error:
+        raise ExtractionError(
+            f"{path!r} was not read within {limits.seconds:g} s; it is damaged, or raise limits.seconds"
+        ) from error
+    except WorkerDiedError as error:
+        raise ExtractionError(
+            f"{path!r} crashed its reader ({error}); {repair}, or raise limits.memory, {limits.memory:,} bytes"
+        ) from error
+    if "error" in answer:
+        raise ExtractionError(f"{path!r} {answer['error']}")
+    return answer
+
+
 def ask(request: dict[str, Any], seconds: float) -> dict[str, Any]:
-    """The worker's answer (`pdf_worker`). Raises `TimeoutError` after ``seconds``, and `WorkerDiedError`."""
+    """The worker's answer (`reader_worker`). Raises `TimeoutError` after ``seconds``, and `WorkerDiedError`."""
     worker = _idle_worker()
     if worker is not None:
         with suppress(WorkerDiedError):  # perhaps while it was idle: a new one tells whether it is the file
@@ -82,7 +113,7 @@ def _idle_worker() -> subprocess.Popen[bytes] | None:
 def _start() -> subprocess.Popen[bytes]:
     package = str(Path(__file__).resolve().parents[2])
     path = os.pathsep.join([*filter(None, sys.path), package])  # "" is the current folder, which may hold anything
-    command = [sys.executable, "-P", "-m", "ragistry.utils.pdf_worker"]
+    command = [sys.executable, "-P", "-m", "ragistry.utils.reader_worker"]
     pipe, environment = subprocess.PIPE, {**os.environ, "PYTHONPATH": path}
     try:
         return subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, env=environment)

@@ -1,0 +1,108 @@
+"""``ragistry ask``: an answer from the documents, with citations that are checked."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ragistry.cli.completion import collection_names, technique_names
+from ragistry.cli.options import DebugOption, JsonOption, WorkspaceOption, collection_name
+from ragistry.cli.output import console, error_line, print_json
+from ragistry.cli.search import document_as_mapping, print_documents
+from ragistry.utils.limits import check_top_k
+from ragistry.utils.quoting import visible
+
+if TYPE_CHECKING:
+    from ragistry.pipelines.answer import Answer
+
+
+def ask(
+    query: Annotated[str, typer.Argument(help="The question.")],
+    technique: Annotated[
+        str | None, typer.Option("--technique", "-t", autocompletion=technique_names, help="A name of techniques.yaml.")
+    ] = None,
+    collection: Annotated[
+        str | None,
+        typer.Option(
+            "--collection",
+            "-c",
+            autocompletion=collection_names,
+            parser=collection_name,
+            metavar="NAME",
+            help="Ask this collection only.",
+        ),
+    ] = None,
+    top_k: Annotated[int | None, typer.Option("--top-k", "-k", help="How many passages to read, 1 to 1,000.")] = None,
+    workspace: WorkspaceOption = Path(),
+    as_json: JsonOption = False,
+    debug: DebugOption = False,  # noqa: ARG001, read from the command line by `run`
+) -> None:
+    """Answer a question from the documents, each sentence with the passages it comes from.
+
+    A generator in config/models.yaml writes the answer. Without one, the results of the search are shown.
+    """
+    from ragistry.workspace import open_workspace
+
+    if top_k is not None:
+        check_top_k(top_k, name="--top-k")
+    with open_workspace(workspace, existing=True) as opened:
+        library = opened.library
+        if library.generator() is None:
+            result = library.search(query, collection, top_k, technique=technique)
+            if as_json:
+                print_json({"query": query, "answer": None, "reason": "no generator is configured", "sentences": [],
+                            "documents": [document_as_mapping(one) for one in result.documents]})  # fmt: skip
+                return
+            error_line("no generator is configured; here is what was found. config/models.yaml can name one", "note")
+            print_documents(opened, query, result.documents)
+            return
+        out = console()
+        live = not as_json and out.is_terminal
+        answer = library.answer(
+            query, collection, top_k, technique=technique,
+            on_piece=lambda piece: out.print(visible_piece(piece), end="") if live else None,
+        )  # fmt: skip
+        if as_json:
+            print_json(as_mapping(answer))
+            return
+        if not answer.sentences:
+            out.print("\n" if live else "", end="")
+            out.print(f"Not in the documents: {answer.reason}.")
+        else:
+            _print_answer(answer, live=live)
+        if answer.documents:
+            out.print()
+            print_documents(opened, query, answer.documents, apart=True)
+
+
+def visible_piece(piece: str) -> str:
+    """A piece of an answer without unseen characters; blanks at its ends count."""
+    inside = visible(piece)
+    end = piece[len(piece.rstrip()) :]
+    return inside + "".join(char for char in end if char in " \n")
+
+
+def as_mapping(answer: Answer) -> dict[str, object]:
+    """An answer as plain values, the form of ``--json``; ``answer`` is None where the documents do not say."""
+    return {
+        "query": answer.query,
+        "answer": answer.text or None,
+        "reason": answer.reason,
+        "sentences": [one._asdict() for one in answer.sentences],
+        "documents": [document_as_mapping(document) for document in answer.documents],
+    }
+
+
+def _print_answer(answer: Answer, *, live: bool) -> None:
+    """The answer, where it was not shown as it arrived, and the sentences that no cited passage supports."""
+    out = console()
+    if live:
+        out.print()
+    else:
+        out.print(visible(answer.text))
+    for sentence in answer.sentences:
+        if not sentence.supported:
+            cited = "the passages it cites" if sentence.citations else "any passage: it cites none"
+            error_line(f"not supported by {cited}: {sentence.text!r}", "warning")

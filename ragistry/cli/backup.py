@@ -1,0 +1,82 @@
+"""``ragistry backup`` and ``ragistry restore``: a workspace in one file."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ragistry.cli.options import DebugOption, JsonOption, WorkspaceOption
+from ragistry.cli.options import path as given_path
+from ragistry.cli.output import console, error_line, print_json, progress_bar
+from ragistry.utils.wording import numbered
+
+FileArgument = Annotated[Path, typer.Argument(metavar="FILE", help="The backup.", parser=given_path)]
+
+
+def backup(
+    file: FileArgument,
+    force: Annotated[bool, typer.Option("--force", help="Replace a file that is there.")] = False,
+    workspace: WorkspaceOption = Path(),
+    as_json: JsonOption = False,
+    debug: DebugOption = False,  # noqa: ARG001, read from the command line by `run`
+) -> None:
+    """Write the workspace to one zip file: configuration, library, documentation repositories.
+
+    Others may go on reading and writing: each source is in it as it was before a change or after it. Passwords are not
+    in it, as long as the configuration names them by `${NAME}` and config/tokens.yaml holds only hashes. Indexes,
+    uploads, jobs and reports of comparisons are left out.
+    """
+    from ragistry.library.backup import write_backup
+    from ragistry.workspace import open_workspace
+
+    with open_workspace(workspace, existing=True) as opened, progress_bar(not as_json) as progress:
+        repositories = opened.repositories.root
+        report = write_backup(file, opened.root, opened.store, repositories, force=force, progress=progress)
+    if as_json:
+        print_json({"file": str(file)} | {name: getattr(report, name) for name in report.__slots__})
+    else:
+        console().print(
+            f"wrote {file} ({report.size:,} bytes): {numbered(report.sources, 'source[|s]')} with "
+            f"{numbered(report.chunks, 'chunk[|s]')}, {numbered(len(report.repositories), 'repositor[y|ies]')}"
+        )
+
+
+def restore(
+    file: FileArgument,
+    folder: Annotated[Path, typer.Argument(help="An empty folder, or one that is not there yet.", parser=given_path)],
+    as_json: JsonOption = False,
+    debug: DebugOption = False,  # noqa: ARG001, read from the command line by `run`
+) -> None:
+    """Restore a backup as a workspace in a new folder: all of it, or nothing if a single byte is not as it was.
+
+    The library is then in the local store of that folder, whatever store it was in.
+    """
+    from ragistry.library.restore import restore_backup
+
+    manifest = restore_backup(file, folder)
+    if as_json:
+        print_json({"folder": str(folder), "program": manifest.program, "created": manifest.created})
+    else:
+        console().print(f"restored {folder}: made by {manifest.program} on {manifest.created}")
+    _note_other_place(folder)
+
+
+def _note_other_place(folder: Path) -> None:
+    """Say so where the settings look for the library elsewhere than in the restored local store."""
+    from ragistry.config.resolve import resolve
+    from ragistry.config.settings import LOCAL, Settings
+
+    resolved, place = resolve(folder), shlex.quote(os.fspath(folder))
+    store = resolved.settings.store
+    if store != LOCAL:
+        error_line(
+            f"the library is in the local store, but {resolved.origins['store']} says {store!r}: copy it there with "
+            f"`ragistry store copy local {store} -w {place}`, or set `store: {{use: local}}`",
+            label="note",
+        )
+    if resolved.settings.data_dir != Settings.model_fields["data_dir"].default:
+        error_line(f"{resolved.origins['data_dir']} sets another data folder; unset it to use {place}", label="note")

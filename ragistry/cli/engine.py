@@ -1,0 +1,40 @@
+"""The options of commands whose work can run on many workers."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stdout
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from ragistry.cli.flags import FlagsError
+
+if TYPE_CHECKING:
+    from ragistry.protocols import Engine
+
+EngineName = Literal["local", "ray"]
+EngineOption = Annotated[EngineName, typer.Option("--engine", help="Where the work runs: local, or ray.")]
+RayAddressOption = Annotated[
+    str | None,
+    typer.Option(
+        "--ray-address",
+        metavar="HOST:PORT",
+        help="The Ray cluster; auto: the one on this machine (default: one that is started for this command).",
+    ),
+]
+
+
+@contextmanager
+def opened_engine(name: EngineName, ray_address: str | None) -> Iterator[Engine | None]:
+    """The engine of the two options, None for this process; what Ray prints goes to standard error."""
+    if name == "local":
+        if ray_address is not None:
+            raise FlagsError("--ray-address does nothing without --engine ray; add that, or leave --ray-address out")
+        yield None
+        return
+    from ragistry.engines.ray import RayEngine
+
+    with redirect_stdout(sys.stderr), RayEngine(ray_address) as engine:
+        yield engine

@@ -1,0 +1,138 @@
+"""``ragistry serve``: the library over HTTP; ``ragistry serve token``: who may use it from other machines.
+
+    ragistry serve [--host 127.0.0.1] [--port 8000] [--ui] [--mcp] [--concurrency 16] [--queue 64] [--timeout 30]
+                   [--upload-megabytes 500]
+    ragistry serve token NAME [--rights read,write,admin] [--collections a,b] [--expires 2027-01-31]
+
+The API is below ``/v1``, its description at ``/openapi.json``, and ``/healthz``, ``/readyz`` and ``/metrics`` beside
+it. Any host but loopback needs a token in config/tokens.yaml.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ragistry.cli.listening import PortOption, listening_socket, written
+from ragistry.cli.options import DebugOption, JsonOption, WorkspaceOption
+from ragistry.cli.output import console, error_line, print_json
+
+app = typer.Typer(invoke_without_command=True)
+
+
+@app.callback()
+def serve(
+    context: typer.Context,
+    host: Annotated[str, typer.Option("--host", help="Address to listen on; any but loopback needs a token.")] = (
+        "127.0.0.1"
+    ),
+    port: PortOption = 8000,
+    ui: Annotated[bool, typer.Option("--ui", help="Serve the page as well, to this machine only.")] = False,
+    mcp: Annotated[bool, typer.Option("--mcp", help="Serve agents over MCP as well, at /mcp.")] = False,
+    concurrency: Annotated[
+        int, typer.Option("--concurrency", min=1, max=1_000, help="Searches that run at the same time.")
+    ] = 16,
+    queue: Annotated[
+        int, typer.Option("--queue", min=0, max=100_000, help="Searches that wait; more are answered with 503.")
+    ] = 64,
+    timeout: Annotated[
+        float, typer.Option("--timeout", min=0.1, max=3_600, help="Seconds for a search, its wait included.")
+    ] = 30.0,
+    upload_megabytes: Annotated[
+        int, typer.Option("--upload-megabytes", min=1, max=100_000, help="Size of one upload, all files together.")
+    ] = 500,
+    workspace: WorkspaceOption = Path(),
+    debug: DebugOption = False,  # noqa: ARG001, read from the command line by `run`
+) -> None:
+    """Serve the library to programs over HTTP: search, routing, collections, ingest jobs, comparisons.
+
+    The workspace is this server's to write as long as it runs; other processes may read it.
+    """
+    if context.invoked_subcommand is not None:
+        return
+    from ragistry.errors import ConfigError
+
+    try:
+        from ragistry.server.app import check_exposure, run
+    except ModuleNotFoundError as error:
+        if error.name is not None and error.name.startswith("ragistry"):
+            raise
+        raise ConfigError(f"the server needs {error.name!r}; run pip install 'ragistry[server]'") from error
+    from ragistry.server.access import Tokens
+    from ragistry.server.gate import Limits
+    from ragistry.workspace import open_workspace
+
+    check_exposure(host, Tokens(workspace), ui=ui)
+    limits = Limits(concurrency, queue, timeout, upload_megabytes)
+
+    def ready() -> None:
+        address = f"http://{written(host)}:{listener.getsockname()[1]}"
+        error_line(f"{address} (Ctrl+C stops it)", label="serving")
+
+    # When the server has stopped, uvicorn sends the signal on, and by default that would end us with no farewell.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    with listening_socket(host, port) as listener, open_workspace(workspace, exclusive=True) as opened:
+        run(opened, listener, host, limits, ui=ui, mcp=mcp, ready=ready)
+
+
+def _expiry(text: str | None) -> datetime | None:
+    if text is None:
+        return None
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise typer.BadParameter(f"{text!r} is not a date; write 2027-01-31 or 2027-01-31T12:00+01:00") from error
+    moment = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+    if moment <= datetime.now(UTC):
+        raise typer.BadParameter(f"{text!r} is in the past; give a later date")
+    return moment
+
+
+def _words(text: str) -> list[str]:
+    return [word.strip() for word in text.split(",") if word.strip()]
+
+
+@app.command()
+def token(
+    name: Annotated[str, typer.Argument(help="Name of the token, of letters, digits, '_' and '-'.")],
+    rights: Annotated[
+        str, typer.Option("--rights", metavar="LIST", help="Of read, write and admin, which includes the others.")
+    ] = "read",
+    collections: Annotated[
+        str | None, typer.Option("--collections", metavar="LIST", help="What can be reached [every collection].")
+    ] = None,
+    expires: Annotated[
+        str | None, typer.Option("--expires", metavar="DATE", help="When it stops working, such as 2027-01-31 (UTC).")
+    ] = None,
+    workspace: WorkspaceOption = Path(),
+    as_json: JsonOption = False,
+    debug: DebugOption = False,  # noqa: ARG001, read from the command line by `run`
+) -> None:
+    """Make a token, print its secret once, and write its hash to config/tokens.yaml.
+
+    A running server knows it at once. Delete its line there to revoke it.
+    """
+    from ragistry.server.access import RIGHTS, Tokens
+    from ragistry.workspace import open_workspace
+
+    wanted = _words(rights)
+    unknown = [word for word in wanted if word not in RIGHTS]
+    if unknown or not wanted:
+        raise typer.BadParameter(f"{rights!r} is not a list of rights; write some of {','.join(RIGHTS)}")
+    moment = _expiry(expires)
+    names = None if collections is None else _words(collections)
+    with open_workspace(workspace) as opened:
+        for collection in names or []:
+            opened.library.collections.entry(collection)
+        tokens = Tokens(opened.root)
+        secret = tokens.add(name, wanted, names, moment)
+    if as_json:
+        print_json({"name": name, "secret": secret, "rights": wanted, "collections": names, "expires": expires})
+        return
+    console().print(secret)
+    error_line(f"this secret is shown only now; {tokens.path} has its hash", label="note")

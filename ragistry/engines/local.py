@@ -1,0 +1,20 @@
+"""Work in this process, one item after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+from ragistry.errors import RagistryError
+from ragistry.protocols import Item, Result
+
+
+class LocalEngine:
+    """Meets `Engine`. An item is read when the result before it was taken."""
+
+    def map(self, work: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result | RagistryError]:
+        for item in items:
+            try:
+                result: Result | RagistryError = work(item)
+            except RagistryError as error:
+                result = error
+            yield result

@@ -1,0 +1,197 @@
+"""Work on the workers of a Ray cluster.
+
+Moritz et al. (2018), "Ray: A Distributed Framework for Emerging AI Applications". Each item is a task. A worker process
+keeps what it loaded, such as a model, for the tasks that follow. Retries are ours and not Ray's, so that an item that
+kills its process is given up after two tries, whatever the reason.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import socket
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from ragistry import __version__
+from ragistry.errors import (
+    ConfigError,
+    EngineError,
+    ModelConnectionError,
+    ModelNotFoundError,
+    RagistryError,
+    WorkerLostError,
+)
+from ragistry.protocols import Item, Result
+
+TRIES = 2
+"""How often an item is tried whose process dies."""
+AHEAD = 2
+"""Items in flight for each CPU of the cluster: one that runs, and one that waits."""
+CONNECT_SECONDS = 5.0
+OBJECT_STORE_BYTES = 200_000_000
+"""Shared memory of a cluster that is started here; what is in flight is small."""
+
+
+class RayEngine:
+    """Meets `Engine`. Close it, or use it in a ``with`` block.
+
+    ``address``: ``HOST:PORT`` of a cluster, ``auto`` for the one that runs on this machine, None to start one here that
+    ends with the engine. A program that has called ``ray.init`` keeps its connection. The same version of Ragistry, the
+    model, and what a technique imports must be installed on every node. Raises `ConfigError` where Ray is not
+    installed, `EngineError` where the cluster cannot be reached.
+    """
+
+    def __init__(self, address: str | None = None) -> None:
+        try:
+            import ray
+        except ImportError as error:
+            raise ConfigError(f"the engine 'ray' needs {error.name!r}; run pip install 'ragistry[ray]'") from error
+        self._ray: Any = ray
+        self._owns = not ray.is_initialized()
+        if self._owns:
+            _connect(ray, address)
+        # Ray counts tries by itself, but without end where a node has no memory left.
+        self._run = ray.remote(max_retries=0, num_cpus=1)(_run)
+
+    def map(self, work: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result | RagistryError]:
+        """As `Engine.map`. Raises `EngineError` also for work that cannot be pickled."""
+        shared = self._ray.put(self._pickled(work))
+        waiting: deque[tuple[bytes, Any]] = deque()
+        most = AHEAD * max(1, int(self._ray.cluster_resources().get("CPU", 1)))
+        try:
+            for item in items:
+                pickled = self._pickled(item)
+                waiting.append((pickled, self._start(shared, pickled)))
+                if len(waiting) >= most:
+                    yield self._outcome(shared, *waiting.popleft())
+            while waiting:
+                yield self._outcome(shared, *waiting.popleft())
+        finally:
+            if self._ray.is_initialized():  # not after `close`, where Ray would start a cluster to cancel a task in
+                for _, task in waiting:
+                    with suppress(self._ray.exceptions.RayError):  # the cluster may be gone
+                        self._ray.cancel(task)
+
+    def close(self) -> None:
+        """Leave the cluster; one that was started here ends."""
+        if self._owns:
+            self._ray.shutdown()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    def _pickled(self, thing: Any) -> bytes:
+        try:
+            pickled: bytes = self._ray.cloudpickle.dumps(thing)
+        except Exception as error:  # whatever a `__reduce__` raises
+            said = " ".join(str(error).split())[:200]
+            raise EngineError(f"{thing!r:.100} cannot be sent to a worker: {said}; use the engine 'local'") from error
+        return pickled
+
+    def _start(self, shared: Any, item: bytes) -> Any:
+        return self._run.remote(__version__, str(Path.cwd()), shared, item)
+
+    def _outcome(self, shared: Any, item: bytes, task: Any) -> Any:
+        exceptions = self._ray.exceptions
+        died = (
+            exceptions.WorkerCrashedError,
+            exceptions.OutOfMemoryError,
+            exceptions.NodeDiedError,
+            exceptions.ObjectLostError,  # the result was on a node that died
+        )
+        for left in reversed(range(TRIES)):
+            try:
+                outcome = self._ray.get(task)
+            except died as error:
+                if not left:
+                    return WorkerLostError(f"the worker process died {TRIES} times ({type(error).__name__})")
+                task = self._start(shared, item)
+            except exceptions.RayTaskError as error:
+                if isinstance(error, ImportError):
+                    said = f"a worker cannot import what it needs: {_last_line(error)}"
+                    raise EngineError(f"{said}; install ragistry {__version__} on every node") from error
+                raise
+            except exceptions.RayError as error:
+                raise EngineError(f"the Ray cluster failed: {_first_line(error)}; check its nodes") from error
+            else:
+                break
+        if isinstance(outcome, EngineError):
+            raise outcome
+        return outcome
+
+
+def _connect(ray: Any, address: str | None) -> None:
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    here = {"include_dashboard": False, "object_store_memory": OBJECT_STORE_BYTES}
+    with _own_signals():
+        try:
+            _check_answers(address)
+            ray.init(address or "local", log_to_driver=False, logging_level=logging.ERROR, **({} if address else here))
+        except (OSError, RuntimeError, ValueError) as error:
+            place = f"the Ray cluster {address!r}" if address else "a Ray cluster on this machine"
+            raise EngineError(
+                f"{place} cannot be used: {_first_line(error)}; check the address, that `ray status` shows the "
+                "cluster, and that Python and Ray are of the same version on both sides"
+            ) from error
+
+
+def _check_answers(address: str | None) -> None:
+    """Raise `OSError` where nothing listens; Ray itself tries for many minutes."""
+    host, _, port = (address or "").rpartition(":")
+    if host and port.isdecimal():
+        socket.create_connection((host.strip("[]"), int(port)), timeout=CONNECT_SECONDS).close()
+
+
+@contextmanager
+def _own_signals() -> Iterator[None]:
+    """Ray replaces what is done on SIGTERM."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    handler = signal.getsignal(signal.SIGTERM)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, handler)
+
+
+def _first_line(error: Exception) -> str:
+    return next(iter(str(error).strip().splitlines()), "") or type(error).__name__
+
+
+def _last_line(error: BaseException) -> str:
+    return str(error).strip().splitlines()[-1]
+
+
+def _run(version: str, folder: str, work: bytes, item: bytes) -> Any:
+    """On a worker: the outcome of one item. What was pickled by another version is not opened."""
+    import ray
+
+    if version != __version__:
+        return EngineError(
+            f"node {_node()} has ragistry {__version__}, and this program {version}; install the same version on both"
+        )
+    with suppress(OSError):  # a folder that is not there; its files are not either
+        os.chdir(folder)
+    try:
+        return ray.cloudpickle.loads(work)(ray.cloudpickle.loads(item))
+    except (ModelConnectionError, ModelNotFoundError) as error:
+        return type(error)(f"on node {_node()}: {error}")
+    except RagistryError as error:
+        return error
+
+
+def _node() -> str:
+    import ray
+
+    return f"{socket.gethostname()} ({ray.get_runtime_context().get_node_id()[:8]})"

@@ -1,0 +1,207 @@
+"""Write a backup: one zip file that holds a workspace as `library.restore` puts it into a folder again.
+
+In it are the files below ``config``, the Python files beside that folder, the library, and the documentation
+repositories. A local store is copied as it is at one moment, while others write. Of any other store the library is
+copied source by source into a local one. Indexes are left out: they are built again when they are needed.
+
+The last entry, ``manifest.json``, has the size and the SHA-256 of every other one.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from hashlib import sha256
+from io import BytesIO
+from pathlib import Path, PurePosixPath
+from tempfile import TemporaryDirectory
+from typing import BinaryIO
+from zipfile import ZIP_DEFLATED, ZipFile
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from ragistry import __version__
+from ragistry.config.replacing import remedy
+from ragistry.config.settings import CONFIG_FOLDER, Settings
+from ragistry.errors import ConfigError, RagistryError, StoreError
+from ragistry.library.contract_collection import check_there
+from ragistry.library.contract_entries import locked, names, read_entry
+from ragistry.library.copying import copy_library
+from ragistry.protocols import LibraryStore
+from ragistry.stores.local import LocalStore
+from ragistry.stores.registry import open_local
+from ragistry.types import Progress
+
+FORMAT = 1
+MANIFEST = "manifest.json"
+DATA = PurePosixPath(str(Settings.model_fields["data_dir"].default))
+"""Where the data lie in the restored folder."""
+STORE_FILE = "store.db"
+COMPRESSION = 1
+"""Of zlib: a higher level takes much longer and saves little, because vectors hardly shrink."""
+BLOCK = 1 << 20
+ROUNDS = 5
+"""How often a library that is being written to is compared with its copy."""
+UPDATE_SECONDS = 60.0
+"""How long a backup waits for the update of a documentation repository."""
+
+
+class FileRecord(BaseModel):
+    """What the manifest says of one file: its size in bytes and its SHA-256."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    size: int = Field(ge=0)
+    sha256: str
+
+
+class Manifest(BaseModel):
+    """What is in a backup, which program made it, and when (ISO 8601)."""
+
+    model_config = ConfigDict(frozen=True)
+
+    format: int
+    program: str
+    created: str
+    files: dict[str, FileRecord]
+
+
+@dataclass(slots=True)
+class BackupReport:
+    """What a backup holds; ``size``: of its file, in bytes."""
+
+    size: int = 0
+    sources: int = 0
+    chunks: int = 0
+    repositories: list[str] = field(default_factory=list)
+
+
+def write_backup(
+    path: Path,
+    root: Path,
+    store: LibraryStore,
+    repositories: Path,
+    *,
+    force: bool = False,
+    progress: Progress | None = None,
+) -> BackupReport:
+    """Write a backup of the workspace in ``root`` to the file ``path``: a whole one or none.
+
+    ``store``: the library. ``repositories``: the folder of the documentation repositories. ``force``: replace a file
+    that is there. The folder of ``path`` needs room for a copy of the largest store besides the backup.
+    Raises `ConfigError` for a file that is there or a folder that is not, `StoreLockedError` while a repository is
+    updated, `StoreError`.
+    """
+    if path.exists() and not force:
+        raise ConfigError(f"the file {str(path)!r} is there already; give another name, or add --force to replace it")
+    if not path.parent.is_dir():
+        raise ConfigError(f"there is no folder {str(path.parent)!r} for the backup; make it, or name another")
+    try:
+        # Ignored: a thread of tantivy's may still write a lock file into an index that was closed.
+        with TemporaryDirectory(prefix=f".{path.name}.", dir=path.parent, ignore_cleanup_errors=True) as folder:
+            new = Path(folder, "backup")
+            with new.open("xb") as stream:
+                with ZipFile(stream, "w", ZIP_DEFLATED, compresslevel=COMPRESSION) as zipped:
+                    backup = _Backup(zipped, Path(folder))
+                    backup.add_configuration(root)
+                    backup.add_library(store, progress)
+                    backup.add_repositories(repositories)
+                    backup.add_manifest()
+                stream.flush()
+                os.fsync(stream.fileno())
+            new.chmod(0o600)  # it has the text of every document
+            backup.report.size = new.stat().st_size
+            new.replace(path)
+    except RagistryError:  # one that is an OSError too
+        raise
+    except OSError as error:
+        raise StoreError(
+            f"the backup {str(path)!r} cannot be written: {error.strerror or error}{_other_place(error, path)}; "
+            f"{remedy(error)}, or name another place"
+        ) from error
+    return backup.report
+
+
+def _other_place(error: OSError, path: Path) -> str:
+    """Which file it was, where that is neither the backup nor what is written beside it."""
+    name = str(error.filename or path)
+    return "" if name.startswith((str(path), str(path.with_name(f".{path.name}.")))) else f" ({name!r})"
+
+
+class _Backup:
+    """A backup that is being written. ``work``: a folder for the copies of stores, each removed when it is in."""
+
+    def __init__(self, zipped: ZipFile, work: Path) -> None:
+        self.zipped = zipped
+        self.work = work
+        self.files: dict[str, FileRecord] = {}
+        self.report = BackupReport()
+
+    def add_configuration(self, root: Path) -> None:
+        for path in _configuration(root):
+            with path.open("rb") as stream:
+                self._add(path.relative_to(root).as_posix(), stream)
+
+    def add_library(self, store: LibraryStore, progress: Progress | None) -> None:
+        folder = self.work / "library"
+        if isinstance(store, LocalStore):
+            store.copy_to(folder)
+        else:
+            _copy_until_equal(store, folder, progress)
+        with closing(open_local(folder)) as copy:
+            self.report.sources, self.report.chunks = len(copy.sources()), copy.count()
+        self._add_store(DATA, folder)
+
+    def add_repositories(self, root: Path) -> None:
+        for name in names(root):
+            folder, place = self.work / name, DATA / root.name
+            with locked(root, name, UPDATE_SECONDS):
+                if (entry := read_entry(root, name)) is None:  # removed since the names were listed
+                    continue
+                if entry.folder:
+                    with closing(open_local(check_there(root / entry.folder))) as store:
+                        store.copy_to(folder)
+                self._add(f"{place / name}.json", BytesIO((root / f"{name}.json").read_bytes()))
+            if entry.folder:
+                self._add_store(place / entry.folder, folder)
+            self.report.repositories.append(name)
+
+    def add_manifest(self) -> None:
+        created = datetime.now(UTC).isoformat(timespec="seconds")
+        manifest = Manifest(format=FORMAT, program=f"ragistry {__version__}", created=created, files=self.files)
+        self._add(MANIFEST, BytesIO(manifest.model_dump_json(indent=1).encode()))
+
+    def _add_store(self, place: PurePosixPath, folder: Path) -> None:
+        with (folder / STORE_FILE).open("rb") as stream:
+            self._add(str(place / STORE_FILE), stream)
+        (folder / STORE_FILE).unlink()
+
+    def _add(self, name: str, stream: BinaryIO) -> None:
+        size, digest = 0, sha256()
+        with self.zipped.open(name, "w", force_zip64=True) as entry:
+            while block := stream.read(BLOCK):
+                entry.write(block)
+                digest.update(block)
+                size += len(block)
+        self.files[name] = FileRecord(size=size, sha256=digest.hexdigest())
+
+
+def _configuration(root: Path) -> Iterator[Path]:
+    """The files of the configuration, and those with classes of the user's. Hidden ones may hold passwords."""
+    for path in (*sorted((root / CONFIG_FOLDER).rglob("*")), *sorted(root.glob("*.py"))):
+        if path.is_file() and not any(part.startswith(".") for part in path.relative_to(root).parts):
+            yield path
+
+
+def _copy_until_equal(store: LibraryStore, folder: Path, progress: Progress | None) -> None:
+    with closing(open_local(folder)) as copy:
+        for _ in range(ROUNDS):
+            report = copy_library(store, copy, prune=True, progress=progress)
+            if not report.differences:
+                return
+    raise StoreError(
+        f"the library is written to so often that no copy is equal to it ({report.differences[0]}); try again"
+    )

@@ -1,0 +1,207 @@
+"""Copy a library from one store to another, with its vectors: nothing is embedded again.
+
+Each source is read, written, read back and compared, one after the other. One that is equal on both sides is only
+compared, so that an interrupted copy continues, and a second copy brings over what changed since the first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import astuple, dataclass, field
+from itertools import islice
+from math import isclose
+from typing import Any
+
+import numpy as np
+
+from ragistry.errors import StoreError
+from ragistry.protocols import LibraryStore
+from ragistry.types import Document, EmbeddedChunk, Progress, SourceInfo
+from ragistry.utils.fingerprints import check_same_embedder
+from ragistry.utils.ids import chunk_id
+
+VECTOR_TOLERANCE = 1e-6
+"""A store brings each vector to unit length again, which may change the last bit of a number."""
+FLOAT_TOLERANCE = 1e-14
+"""A Chroma server reads a float from JSON with an error of its last digit."""
+PAGE = 1_000
+Stored = dict[str, EmbeddedChunk]
+"""Chunks by their ids."""
+
+
+@dataclass(slots=True)
+class CopyReport:
+    """What a copy did, in numbers of sources and chunks.
+
+    ``skipped``: sources that were equal already. ``removed``: sources that only the target had. ``differences``: how
+    the two stores still differ, one line each; empty if the target holds exactly what the source store holds.
+    """
+
+    copied: int = 0
+    skipped: int = 0
+    removed: int = 0
+    chunks: int = 0
+    differences: list[str] = field(default_factory=list)
+
+
+def copy_library(
+    source: LibraryStore, target: LibraryStore, *, prune: bool = False, progress: Progress | None = None
+) -> CopyReport:
+    """Make ``target`` hold what ``source`` holds, and compare the two.
+
+    ``source`` may be written to meanwhile: what changed is a difference in the report, and the next copy brings it
+    over. ``prune``: remove from ``target`` what ``source`` does not have; else that is a difference too.
+    Raises `EmbeddingMismatchError` if ``target`` has vectors of another embedder, `StoreError`.
+    """
+    report = CopyReport()
+    with target.writing():
+        _copy_embedder(source, target)
+        infos = source.sources()
+        there = {_name(info): info for info in target.sources()}
+        for done, info in enumerate(infos):
+            if progress:
+                progress(info.source_file, done, len(infos))
+            _copy_source(source, target, info, there.get(_name(info)), report)
+        _copy_loose(source, target, {_name(info) for info in infos}, report)
+        if prune:
+            for name in there.keys() - {_name(info) for info in infos}:
+                target.replace_source(*name, [])
+                report.removed += 1
+        target.flush()
+        report.differences += _of_lists(source, target)
+    return report
+
+
+def _copy_embedder(source: LibraryStore, target: LibraryStore) -> None:
+    ours, theirs = source.embedder(), target.embedder()
+    if ours is not None and theirs is not None:
+        check_same_embedder(theirs, ours, instead="copy into an empty store")
+    if ours is not None:
+        target.use_embedder(ours)
+
+
+def _copy_source(
+    source: LibraryStore, target: LibraryStore, info: SourceInfo, there: SourceInfo | None, report: CopyReport
+) -> None:
+    chunks = _chunks_of(source, info)
+    report.chunks += len(chunks)
+    if _same_info(there, info) and not _differences(chunks, _chunks_of(target, info)):
+        report.skipped += 1
+        return
+    if info.source_hash:
+        target.replace_source(*_name(info), list(chunks.values()))
+    else:  # an incomplete source, which the next ingest makes whole, must stay one
+        target.replace_source(*_name(info), [])
+        target.add_documents(list(chunks.values()), ids=list(chunks))
+    report.copied += 1
+    report.differences += [
+        f"{info.collection}/{info.source_file}: {said}" for said in _differences(chunks, _chunks_of(target, info))
+    ]
+
+
+def _copy_loose(source: LibraryStore, target: LibraryStore, names: set[tuple[str, str]], report: CopyReport) -> None:
+    """Copy the chunks that belong to no source, which programs may have added."""
+    if source.count() == report.chunks:
+        return
+    loose = (document for document in source.scan() if _name_in(document) not in names)
+    while page := list(islice(loose, PAGE)):
+        chunks = _with_vectors(source, page)
+        target.add_documents(list(chunks.values()), ids=list(chunks))
+        report.chunks += len(chunks)
+        written = _with_vectors(target, target.get(list(chunks)))
+        report.differences += [f"chunks without a source: {said}" for said in _differences(chunks, written)]
+
+
+def _chunks_of(store: LibraryStore, info: SourceInfo) -> Stored:
+    """The chunks of a source, in their order; those of one version, or `StoreError`."""
+    documents = _documents(store, info)
+    while True:
+        try:
+            return _with_vectors(store, documents)
+        except StoreError:
+            again = _documents(store, info)
+            if again == documents:
+                raise
+            documents = again  # another process replaced the source after its texts were read
+
+
+def _documents(store: LibraryStore, info: SourceInfo) -> list[Document]:
+    # By their ids, which takes some engines a fraction of the time of a condition.
+    found = store.get([chunk_id(*_name(info), index) for index in range(info.chunks)])
+    if len(found) == info.chunks:
+        return found
+    where = {"$and": [{"collection": info.collection}, {"source_file": info.source_file}]}
+    return sorted(store.scan(where), key=lambda document: document.metadata.get("chunk_index", 0))
+
+
+def _with_vectors(store: LibraryStore, documents: Sequence[Document]) -> Stored:
+    vectors = store.vectors([document.id for document in documents])
+    return {
+        document.id: EmbeddedChunk(document.content, document.metadata, vector)
+        for document, vector in zip(documents, vectors, strict=True)
+    }
+
+
+def _differences(ours: Stored, theirs: Stored) -> list[str]:
+    """How the chunks of the target differ from those of the source store, one phrase each."""
+    found = []
+    if ours.keys() != theirs.keys():
+        missing, extra = len(ours.keys() - theirs.keys()), len(theirs.keys() - ours.keys())
+        found.append(f"{missing} chunks are missing and {extra} are not in the original")
+    both = [(ours[id], theirs[id]) for id in ours if id in theirs]
+    if texts := sum(one.text != other.text for one, other in both):
+        found.append(f"the texts of {texts} chunks differ")
+    if metadata := sum(not _same(one.metadata, other.metadata) for one, other in both):
+        found.append(f"the metadata of {metadata} chunks differ")
+    if vectors := sum(not _same_direction(one, other) for one, other in both):
+        found.append(f"the vectors of {vectors} chunks differ")
+    return found
+
+
+def _same(one: Any, other: Any) -> bool:
+    """Equal and of one type, so that 1, 1.0 and true differ; of a float, an engine may change the last digits."""
+    if type(one) is not type(other):
+        return False
+    if isinstance(one, dict):
+        return one.keys() == other.keys() and all(_same(one[key], other[key]) for key in one)
+    if isinstance(one, list | tuple):
+        return len(one) == len(other) and all(map(_same, one, other))
+    return isclose(one, other, rel_tol=FLOAT_TOLERANCE) if isinstance(one, float) else bool(one == other)
+
+
+def _same_info(one: SourceInfo | None, other: SourceInfo) -> bool:
+    return one is not None and _same(astuple(one), astuple(other))
+
+
+def _same_direction(one: EmbeddedChunk, other: EmbeddedChunk) -> bool:
+    a, b = np.asarray(one.embedding), np.asarray(other.embedding)
+    return a.shape == b.shape and bool(np.abs(a - b).max() <= VECTOR_TOLERANCE)
+
+
+def _of_lists(source: LibraryStore, target: LibraryStore) -> list[str]:
+    """How the lists of sources, the numbers of chunks and the embedders of the two differ."""
+    ours, theirs = ({_name(info): info for info in store.sources()} for store in (source, target))
+    found = []
+    for name in sorted(ours.keys() | theirs.keys()):
+        if name not in theirs:
+            said = "missing in the copy"
+        elif name not in ours:
+            said = "only in the copy"
+        elif not _same_info(ours[name], theirs[name]):
+            said = "listed differently on the two sides; it may have changed meanwhile"
+        else:
+            continue
+        found.append(f"{'/'.join(name)}: {said}")
+    if not found and source.count() != target.count():
+        found.append(f"the copy has {target.count():,} chunks, the original {source.count():,}")
+    if source.embedder() != target.embedder():
+        found.append("the recorded embedders differ")
+    return found
+
+
+def _name(info: SourceInfo) -> tuple[str, str]:
+    return info.collection, info.source_file
+
+
+def _name_in(document: Document) -> tuple[object, object]:
+    return document.metadata.get("collection"), document.metadata.get("source_file")

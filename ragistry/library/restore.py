@@ -1,0 +1,124 @@
+"""Put a backup into a new folder, after every file of it has been checked."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from hashlib import sha256
+from pathlib import Path, PurePosixPath
+from zipfile import BadZipFile, ZipFile, ZipInfo
+
+from pydantic import ValidationError
+
+from ragistry.config.replacing import remedy
+from ragistry.errors import ConfigError, SourceNotFoundError, StoreCorruptError, StoreError
+from ragistry.library.backup import BLOCK, FORMAT, MANIFEST, FileRecord, Manifest
+from ragistry.utils.shown import shown
+
+LARGEST_MANIFEST = 50_000_000
+"""Bytes; a documentation repository takes some 300 of them."""
+AGAIN = "copy the file again from where it was made, or take another backup"
+_UNREADABLE = (BadZipFile, zlib.error, EOFError, RuntimeError)
+"""What `zipfile` raises for damage, and for what a backup of ours never has, such as a password."""
+
+
+def restore_backup(path: Path, folder: Path) -> Manifest:
+    """Restore the backup ``path`` as a workspace in ``folder``, which is made, or empty; all of it or nothing.
+
+    Raises `SourceNotFoundError` where there is no backup, `ConfigError` for a folder that is not empty,
+    `StoreCorruptError` for a file that is not a whole backup, `StoreError`.
+    """
+    if not path.is_file():
+        raise SourceNotFoundError(f"there is no file {str(path)!r}; name the file that `ragistry backup` wrote")
+    new = not folder.exists()
+    if not new and (not folder.is_dir() or any(folder.iterdir())):
+        raise ConfigError(f"{str(folder)!r} is not an empty folder; name an empty folder, or one that is not there yet")
+    with _readable(path), ZipFile(path) as archive:
+        manifest = _manifest(archive, path, folder)
+        with _staging(folder, new) as staging:
+            for name, record in manifest.files.items():
+                _extract(archive, name, record, staging / name, path)
+    return manifest
+
+
+@contextmanager
+def _readable(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except _UNREADABLE as error:
+        raise StoreCorruptError(
+            f"{str(path)!r} is not a whole backup of Ragistry ({shown(str(error))}); {AGAIN}"
+        ) from error
+    except OSError as error:
+        place = error.filename or path
+        raise StoreError(
+            f"{str(place)!r} cannot be read or written: {error.strerror or error}; {remedy(error)}"
+        ) from error
+
+
+def _manifest(archive: ZipFile, path: Path, folder: Path) -> Manifest:
+    """What the backup says is in it, which is what must be in it."""
+    entries = {info.filename: info for info in archive.infolist()}
+    if MANIFEST not in entries or entries[MANIFEST].file_size > LARGEST_MANIFEST:
+        raise StoreCorruptError(f"{str(path)!r} is not a backup of Ragistry; name a file that `ragistry backup` wrote")
+    try:
+        manifest = Manifest.model_validate_json(archive.read(MANIFEST))
+    except ValidationError as error:
+        raise BadZipFile(f"{MANIFEST} is not in the form of a backup") from error
+    if manifest.format != FORMAT:
+        raise StoreError(
+            f"{str(path)!r} was made by {shown(manifest.program)} (format {manifest.format}, this one has {FORMAT}); "
+            "restore it with that version"
+        )
+    if len(archive.infolist()) != len(entries) or entries.keys() - {MANIFEST} != manifest.files.keys():
+        raise BadZipFile(f"its entries are not those of its {MANIFEST}")
+    for info in archive.infolist():
+        _check_safe(info, folder)
+    return manifest
+
+
+def _check_safe(info: ZipInfo, folder: Path) -> None:
+    """Refuse an entry that leads out of the folder, or is no plain file; whoever made the backup may mean harm."""
+    name, kind = PurePosixPath(info.filename), stat.S_IFMT(info.external_attr >> 16)
+    inside = folder.resolve() in (folder / name).resolve().parents and ".." not in name.parts
+    if not inside or str(name) != info.filename or kind not in (0, stat.S_IFREG):
+        raise BadZipFile(f"the entry {shown(info.filename)} is not a plain file below the folder")
+
+
+@contextmanager
+def _staging(folder: Path, new: bool) -> Iterator[Path]:
+    """A folder inside ``folder`` whose content moves up when the block is done; after an error nothing is left."""
+    staging = folder / ".restoring"
+    made = [staging]
+    try:
+        staging.mkdir(parents=True)
+        yield staging
+        made += [folder / path.name for path in staging.iterdir()]
+        for path in made[1:]:
+            (staging / path.name).rename(path)
+        staging.rmdir()
+    except BaseException:
+        with suppress(OSError):
+            for path in filter(Path.exists, made):
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
+            if new:
+                folder.rmdir()
+        raise
+
+
+def _extract(archive: ZipFile, name: str, record: FileRecord, target: Path, path: Path) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    size, digest = 0, sha256()
+    with archive.open(name) as entry, target.open("xb") as stream:
+        while size <= record.size and (block := entry.read(BLOCK)):
+            stream.write(block)
+            digest.update(block)
+            size += len(block)
+        stream.flush()
+        os.fsync(stream.fileno())
+    if (size, digest.hexdigest()) != (record.size, record.sha256):
+        raise StoreCorruptError(f"{shown(name)} in {str(path)!r} is not what was written there; {AGAIN}")

@@ -1,0 +1,83 @@
+"""Results as people see them: grouped by source, each with a title and a place."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import PurePath
+from typing import Any, NamedTuple
+
+from ragistry.presentation.blocks import Block, blocks_of
+from ragistry.types import Document
+from ragistry.utils.quoting import one_line
+
+
+class Hit(NamedTuple):
+    """The best passage of a source, and further ones of the same source in their order.
+
+    ``rank``: of the best one, from 1.
+    """
+
+    rank: int
+    document: Document
+    more: tuple[Document, ...] = ()
+
+
+def grouped(documents: Sequence[Document]) -> list[Hit]:
+    """The documents by source, in the order of the best of each; one without a source stands alone."""
+    groups: dict[tuple[Any, ...], list[int]] = {}
+    for number, document in enumerate(documents):
+        get = document.metadata.get
+        source = get("source_file") or get("file_path") or get("source")
+        key = (get("collection") or get("repository"), source) if source else (number,)
+        groups.setdefault(key, []).append(number)
+    return [
+        Hit(first + 1, documents[first], tuple(documents[number] for number in others))
+        for first, *others in groups.values()
+    ]
+
+
+def source_of(document: Document) -> str:
+    """The source's name; of a document without one the beginning of its id."""
+    get = document.metadata.get
+    return one_line(get("source_file") or get("file_path") or get("source") or document.id[:12])
+
+
+def title_of(document: Document) -> str:
+    """The title of the source, else its name without folders."""
+    title = document.metadata.get("title")
+    return one_line(title) if title else PurePath(source_of(document)).name
+
+
+def spot_of(document: Document) -> str:
+    """Where in its source a passage stands: its headings, or its page."""
+    get = document.metadata.get
+    parts = [p for p in one_line(get("heading_context") or "", 400).split(" > ") if p and p != title_of(document)]
+    page = f"p. {one_line(get('page'), 20)}" if get("page") is not None else ""
+    return " > ".join(parts) + (" · " if parts and page else "") + page
+
+
+def body_of(document: Document) -> list[Block]:
+    """The blocks of a passage without those headings that `title_of` and `spot_of` say already."""
+    said = {title_of(document), *one_line(document.metadata.get("heading_context") or "", 400).split(" > ")}
+    blocks = blocks_of(document.content, document.metadata)
+    return [block for block in blocks if block.kind != "heading" or block.text not in said] or blocks
+
+
+def collection_of(document: Document) -> str:
+    """The collection, or the repository; empty where it says neither."""
+    get = document.metadata.get
+    return one_line(get("collection") or get("repository") or "", 63)
+
+
+def citation_of(document: Document) -> str:
+    """How to cite a passage in a text: ``Back up, Operations > Backups (handbook: operations/backups.md)``."""
+    said = ", ".join(filter(None, (title_of(document), spot_of(document))))
+    place = ": ".join(filter(None, (collection_of(document), source_of(document))))
+    return f"{said} ({place})"
+
+
+def score_of(document: Document) -> str:
+    """A score with its kind, since those of different kinds are never compared: ``cosine 0.497``."""
+    last = document.scores[-1] if document.scores else None
+    kind = last.kind if last is not None and last.value == document.score else "score"
+    return f"{kind} {document.score:.3f}"

@@ -1,0 +1,58 @@
+"""An excerpt as HTML. Every text is escaped: whatever a document holds, it is shown and does nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+from itertools import pairwise, takewhile
+
+from ragistry.presentation.blocks import BETWEEN_CELLS, Block, Style
+from ragistry.presentation.excerpts import Excerpt
+
+TAGS = {"strong": "strong", "emphasis": "em", "code": "code", "match": "mark"}
+CUT = '<span class="rg-cut">…</span>'
+
+
+def excerpt_html(shown: Excerpt) -> str:
+    """The blocks one after the other, an ellipsis where text was left out."""
+    last = len(shown.blocks) - 1
+    parts: list[str] = []
+    for number, block in enumerate(shown.blocks):
+        if block.kind == "row" and (number == 0 or shown.blocks[number - 1].kind != "row"):
+            parts.append("<table><tbody>")
+        parts.append(_block(block, number == 0 and shown.before, number == last and shown.after))
+        if block.kind == "row" and (number == last or shown.blocks[number + 1].kind != "row"):
+            parts.append("</tbody></table>")
+    return "".join(parts)
+
+
+def _block(block: Block, before: bool, after: bool) -> str:
+    words = (f"{CUT} " if before else "") + _set(block.text, block.styles) + (f" {CUT}" if after else "")
+    match block.kind:
+        case "heading":
+            return f'<p class="rg-heading">{words}</p>'
+        case "code":
+            return f"<pre><code>{words}</code></pre>"
+        case "item":
+            marker = f'<span class="rg-marker">{escape(block.marker)}</span>' if block.marker else ""
+            return f'<p class="rg-item" style="--depth: {block.depth}">{marker}{words}</p>'
+        case "quote":
+            return f"<blockquote>{words}</blockquote>"
+        case "row":
+            return f"<tr><td>{words.replace(BETWEEN_CELLS, '</td><td>')}</td></tr>"
+        case _:
+            return f"<p>{words}</p>"
+
+
+def _set(text: str, styles: Sequence[Style]) -> str:
+    """The text in its tags; one that goes on stays open, so that a match in code is in one piece of code."""
+    cuts = sorted({0, len(text), *(at for style in styles for at in (style.start, style.end))})
+    parts: list[str] = []
+    opened: list[str] = []
+    for start, end in pairwise(cuts):
+        names = sorted({TAGS[name] for s, e, name in styles if s <= start and end <= e})
+        kept = len(list(takewhile(lambda pair: pair[0] == pair[1], zip(opened, names, strict=False))))
+        parts += [f"</{name}>" for name in reversed(opened[kept:])] + [f"<{name}>" for name in names[kept:]]
+        parts.append(escape(text[start:end]))
+        opened = names
+    return "".join(parts + [f"</{name}>" for name in reversed(opened)])

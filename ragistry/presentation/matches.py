@@ -1,0 +1,55 @@
+"""Where the words of a query stand in a text: the same word by the analysis of the index, whatever its ending."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator
+from typing import NamedTuple
+
+from ragistry.utils.analysis import UNSPACED_RUN, analyse
+
+_WORD = re.compile(r"[^\W_]+(?:[-._/][^\W_]+)*")
+_BETWEEN = re.compile(r"[ \-]{1,2}")
+
+
+class Match(NamedTuple):
+    """A word of a text ``[start, end)`` and those terms of the query that it holds."""
+
+    start: int
+    end: int
+    terms: frozenset[str]
+
+
+def matches(text: str, terms: Collection[str], language: str) -> list[Match]:
+    """The words that hold a term, in order. ``terms``: of the query, by `utils.analysis.query_terms`."""
+    wanted = frozenset(terms)
+    return list(_matches(text, wanted, language)) if wanted else []
+
+
+def _matches(text: str, wanted: frozenset[str], language: str) -> Iterator[Match]:
+    for word in _WORD.finditer(text):
+        run = UNSPACED_RUN.search(word[0])
+        if run is None:
+            if found := wanted.intersection(analyse(word[0], language)):
+                yield Match(word.start(), word.end(), found)
+        else:
+            yield from _in_unspaced(word[0], word.start(), wanted)
+
+
+def _in_unspaced(run: str, at: int, wanted: frozenset[str]) -> Iterator[Match]:
+    """Pairs of characters count; single ones only where the query has no pair."""
+    size = 2 if any(len(term) == 2 for term in wanted) else 1
+    for place in range(len(run) - size + 1):
+        if run[place : place + size] in wanted:
+            yield Match(at + place, at + place + size, frozenset({run[place : place + size]}))
+
+
+def phrases(text: str, found: list[Match]) -> list[tuple[int, int]]:
+    """The spans to mark: words that stand side by side are one."""
+    spans: list[tuple[int, int]] = []
+    for start, end, _ in found:
+        if spans and (start <= spans[-1][1] or _BETWEEN.fullmatch(text, spans[-1][1], start)):
+            spans[-1] = spans[-1][0], max(end, spans[-1][1])
+        else:
+            spans.append((start, end))
+    return spans

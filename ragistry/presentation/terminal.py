@@ -1,0 +1,95 @@
+"""Results in a terminal: no line longer than its width, wrapped at words, set in below their number."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ragistry.presentation.blocks import Block
+from ragistry.presentation.excerpts import Excerpt
+from ragistry.presentation.hits import Hit, collection_of, score_of, source_of, spot_of, title_of
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.text import Text
+
+STYLES = {"strong": "bold", "emphasis": "italic", "code": "cyan", "match": "bold yellow"}
+NARROWEST = 40
+WIDEST = 100
+"""Columns: longer lines are hard to read."""
+LINES = 4
+"""Of an excerpt, about."""
+
+
+def room_in(console: Console) -> int:
+    """Characters of an excerpt."""
+    return LINES * (_width(console) - 4)
+
+
+def print_hit(console: Console, hit: Hit, shown: Excerpt, *, scores: bool = False) -> None:
+    """Title, place, the lines that answer, and how many more passages of the source were found."""
+    from rich.text import Text
+
+    document = hit.document
+    head = Text(f"{hit.rank}. ", "bold")
+    head.append(title_of(document), f"bold cyan{_link(document.metadata)}")
+    if scores:
+        head.append(f"  {score_of(document)}", "dim")
+    _wrapped(console, head, "", " " * len(f"{hit.rank}. "))
+    name, spot = source_of(document), spot_of(document)
+    places = [collection_of(document), name if name != title_of(document) else "", spot]
+    _wrapped(console, Text(" · ".join(filter(None, places)), "dim"), "   ", "   ")
+    for number, block in enumerate(shown.blocks):
+        first, last = number == 0 and shown.before, number == len(shown.blocks) - 1 and shown.after
+        _print_block(console, block, first, last)
+    if hit.more:
+        spots = list(dict.fromkeys(filter(None, map(spot_of, hit.more))))[:3]
+        more = f"{len(hit.more)} more in this file{': ' if spots else ''}{'; '.join(spots)}"
+        _wrapped(console, Text(more, "dim italic"), "   ", "   ")
+
+
+def _print_block(console: Console, block: Block, cut_before: bool, cut_after: bool) -> None:
+    from rich.text import Text
+
+    text = Text(block.text)
+    for start, end, name in block.styles:
+        text.stylize(STYLES[name], start, end)
+    if block.kind == "heading":
+        text.stylize("bold")
+    if cut_before:
+        text = Text("… ").append_text(text)
+    if cut_after:
+        text.append(" …")
+    indent = "   " + "  " * (block.depth if block.kind == "item" else 0)
+    marker = {"item": f"{block.marker} " if block.marker else "  ", "quote": "│ ", "code": "  "}.get(block.kind, "")
+    if block.kind == "code":
+        for line in text.split("\n"):
+            _wrapped(console, line, indent + marker, indent + marker + "  ")
+    else:
+        _wrapped(console, text, indent + marker, indent + (marker if block.kind == "quote" else " " * len(marker)))
+
+
+def _wrapped(console: Console, text: Text, first: str, rest: str) -> None:
+    """Print a text; in a pipe in one line, since nobody knows the width of what reads it."""
+    from rich.text import Text
+
+    if not console.is_terminal:
+        console.print(Text(first).append_text(text), soft_wrap=True)
+        return
+    lines = text.wrap(console, _width(console) - max(len(first), len(rest)))
+    for number, line in enumerate(lines):
+        line.rstrip()
+        console.print(Text(first if number == 0 else rest).append_text(line), no_wrap=True, crop=False)
+
+
+def _width(console: Console) -> int:
+    return max(NARROWEST, min(console.width, WIDEST))
+
+
+def _link(metadata: Mapping[str, Any]) -> str:
+    """A hyperlink to the file, which terminals that cannot follow it leave out."""
+    path = metadata.get("source_path")
+    if not isinstance(path, str) or not Path(path).is_absolute():
+        return ""
+    return f" link {Path(path).as_uri()}"

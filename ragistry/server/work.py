@@ -1,0 +1,136 @@
+"""What jobs do: take uploaded sources into a collection, and compare techniques."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from ragistry.errors import DatasetError, RagistryError, SourceError
+from ragistry.library.ingest import Ingest
+from ragistry.library.moving import complete_renames
+from ragistry.library.report import IngestReport
+from ragistry.library.source import Reading, SourceFile, SourceText
+from ragistry.server.answers import detail_of
+from ragistry.server.jobs import FILES, Running
+from ragistry.utils.extracted import Extracted
+from ragistry.web.stoppable import Stoppable
+from ragistry.workspace import Workspace
+
+REPORTS = {"json": "report.json", "markdown": "report.md", "html": "report.html"}
+"""The files of a comparison's report, by format."""
+QUERIES = "queries.jsonl"
+
+
+@dataclass(frozen=True, slots=True)
+class UploadedFile(SourceFile):
+    """A file that a program sent. ``kept``: where it lies until its job ends.
+
+    Like a text, it has no path: the same name is the same source, whoever sends it and from wherever.
+    """
+
+    kept: str = ""
+
+    def content_hash(self, reading: Reading) -> str:
+        return SourceFile(self.kept, self.source_file).content_hash(reading)
+
+    def read(self, reading: Reading, content: str) -> tuple[Extracted, str]:
+        try:
+            extracted, content = SourceFile(self.kept, self.source_file).read(reading, content)
+        except SourceError as error:
+            raise type(error)(str(error).replace(self.kept, self.source_file)) from error
+        return replace(extracted, source=self.source_file), content
+
+
+def ingest(workspace: Workspace, running: Running) -> dict[str, Any]:
+    """Take the files of a job into its collection.
+
+    ``request``: ``{"replace": …, "sources": [{"name", "file", "text"}]}``; ``text``: whether the file is a
+    text that was sent as such.
+    """
+    job, library = running.job, workspace.library
+    collection = job.collection or ""
+    library.collections.entry(collection)
+    complete_renames(library.collections, library.store)
+    kept = partial(library.collections.kept, collection)
+    embedder = Stoppable(library.embedder, running.check)
+    take = Ingest(
+        library.store, embedder, library.reading, collection, kept, replace=bool(job.request["replace"]), taken={}
+    )
+    try:
+        take.run([_source(one, running.folder / FILES) for one in job.request["sources"]], running.progress)
+    except RagistryError:
+        job.report = report_as_mapping(take.report, collection)
+        raise
+    return report_as_mapping(take.report, collection)
+
+
+def _source(sent: Mapping[str, Any], folder: Path) -> SourceFile | SourceText:
+    path = folder / sent["file"]
+    if sent["text"]:
+        return SourceText(path.read_bytes().decode("utf-8"), sent["name"])
+    return UploadedFile("", sent["name"], str(path))
+
+
+def report_as_mapping(report: IngestReport, collection: str) -> dict[str, Any]:
+    """What `ragistry ingest --json` prints, and the ``type`` of each error."""
+    failed = [{"source": one.source, "error": one.error, "type": detail_of(one.cause).type} for one in report.failed]
+    return {
+        "collection": collection,
+        "added": report.added,
+        "updated": report.updated,
+        "skipped": report.skipped,
+        "deleted": report.deleted,
+        "failed": failed,
+        "vanished": report.vanished,
+        "warnings": report.warnings,
+        "chunks": report.chunks,
+        "embedded": report.embedded,
+    }
+
+
+def compare(workspace: Workspace, running: Running) -> dict[str, Any]:
+    """Compare techniques on uploaded queries, or on queries that are made from the library.
+
+    The reports are written beside the job, in every format of `REPORTS`. Returns the conclusion and the failures.
+    """
+    from ragistry.evaluation import compare as run_comparison
+    from ragistry.evaluation import markdown, page, read_library
+    from ragistry.evaluation.comparison import MEASURES
+
+    asked, uploaded = running.job.request, running.folder / FILES / QUERIES
+    dataset = read_library(workspace, uploaded) if uploaded.exists() else _made(workspace, asked["made"], running)
+    comparison = run_comparison(
+        asked["techniques"],
+        dataset,
+        asked["measures"] or MEASURES,
+        asked["baseline"],
+        workspace=workspace,
+        chunk_size="library" if uploaded.exists() else None,
+        seed=asked["seed"],
+        progress=running.progress,
+    )
+    found = comparison.to_json()
+    texts: dict[str, Callable[[], str]] = {
+        "json": lambda: json.dumps(found, ensure_ascii=False, indent=2) + "\n",
+        "markdown": lambda: markdown(comparison),
+        "html": lambda: page(comparison),
+    }
+    for kind, text in texts.items():
+        (running.folder / REPORTS[kind]).write_text(text(), encoding="utf-8")
+    failures = {name: failure.error for name, failure in comparison.failures.items()}
+    return {"conclusion": found["conclusion"], "failures": failures}
+
+
+def _made(workspace: Workspace, made: Mapping[str, Any], running: Running) -> Any:
+    from ragistry.evaluation.data.testsets import known_items, library_sources, make_testset
+
+    running.progress("making queries", 0, 1)
+    sources = library_sources(workspace, made["collection"])
+    if not sources:
+        raise DatasetError("the library has no sources to make queries from; ingest some first")
+    candidates = known_items(sources)
+    return make_testset("library", sources, candidates, limit=made["limit"], seed=running.job.request["seed"]).dataset

@@ -1,0 +1,355 @@
+"""A Postgres database: its tables, connections and transactions."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from threading import BoundedSemaphore
+from typing import Any, TypeVar
+from uuid import uuid4
+
+import psycopg
+from psycopg import conninfo
+from psycopg.pq import TransactionStatus
+
+from ragistry.errors import ConfigError, StoreConnectionError, StoreError
+from ragistry.stores.postgres.errors import is_conflict, is_lost, translated, translation
+
+FORMAT = 1
+CONNECT_SECONDS = 5
+ATTEMPTS = 4
+"""How often a write starts again because other writers were in its way."""
+KEPT_CHANGES = 10_000
+"""Changes that are on record; a word index that knows none of them is built anew."""
+LONGEST_NAME = 63
+T = TypeVar("T")
+Connection = psycopg.Connection[Any]
+
+SCHEMA = f"""
+CREATE EXTENSION IF NOT EXISTS vector SCHEMA public;
+CREATE SCHEMA IF NOT EXISTS {{schema}};
+CREATE SEQUENCE keys;                        -- of chunks; a key is never used twice
+CREATE TABLE head (
+    one integer PRIMARY KEY DEFAULT 1 CHECK (one = 1),
+    format integer NOT NULL DEFAULT {FORMAT},
+    number bigint NOT NULL DEFAULT 0,        -- of the last change
+    mark text NOT NULL,                      -- of the last change
+    generation integer NOT NULL DEFAULT 0,   -- names the table of vectors; grows when all are replaced
+    chunks bigint NOT NULL DEFAULT 0,
+    dimension integer NOT NULL DEFAULT 0,    -- numbers in a vector; 0 before the first
+    embedder text,                           -- fingerprint, JSON
+    next_embedder text                       -- the one whose vectors are in the table of the next generation
+) WITH (fillfactor = 10);
+CREATE TABLE changes (                       -- the numbers follow the order of commits: see `Database.write`
+    number bigint PRIMARY KEY,
+    mark text NOT NULL,                      -- random: tells this history from another one, as after a restore
+    added bigint[] NOT NULL,
+    removed bigint[] NOT NULL
+);
+CREATE TABLE sources (
+    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    collection text COLLATE "C" NOT NULL,
+    source_file text COLLATE "C" NOT NULL,
+    chunks integer NOT NULL,
+    whole boolean NOT NULL,                  -- exactly the chunks that were ingested
+    info text NOT NULL,                      -- metadata for `sources()`, JSON
+    UNIQUE (collection, source_file)
+);
+CREATE TABLE chunks (
+    key bigint PRIMARY KEY,
+    id text COLLATE "C" NOT NULL UNIQUE,
+    source bigint,                           -- NULL: belongs to no source
+    collection text COLLATE "C",             -- of the metadata, where it is text; so is the next
+    source_file text COLLATE "C",
+    hash bytea NOT NULL,                     -- of the text
+    metadata text NOT NULL,                  -- the rest as it was given, JSON
+    facets jsonb NOT NULL,                   -- the same, for conditions
+    text text NOT NULL
+);
+CREATE INDEX chunks_by_source ON chunks (source);
+CREATE INDEX chunks_by_collection ON chunks (collection);
+CREATE INDEX chunks_by_file ON chunks (source_file);
+CREATE INDEX chunks_by_hash ON chunks (hash);
+CREATE INDEX chunks_by_facet ON chunks USING gin (facets jsonb_path_ops);
+"""
+
+HEAD = """
+SELECT format, number, mark, generation, chunks, dimension, embedder, next_embedder,
+       coalesce((SELECT indisvalid FROM pg_index WHERE indexrelid = to_regclass('nearest_' || generation)), false),
+       CASE WHEN pg_is_in_recovery()
+       THEN coalesce(pg_wal_lsn_diff(pg_last_wal_receive_lsn(), pg_last_wal_replay_lsn()), 0)::bigint ELSE 0 END
+FROM head
+"""
+
+SESSION = """
+SELECT set_config('search_path', quote_ident(%(schema)s) || ', ' || quote_ident(coalesce((
+           SELECT nspname FROM pg_extension JOIN pg_namespace ON pg_namespace.oid = extnamespace
+           WHERE extname = 'vector'), 'public')), false),
+       set_config('statement_timeout', %(timeout)s, false), set_config('lock_timeout', %(lock_timeout)s, false),
+       set_config('jit', 'off', false), set_config('hnsw.ef_search', '200', false),
+       set_config('hnsw.iterative_scan', 'relaxed_order', false),
+       CASE current_setting('synchronous_commit') WHEN 'off' THEN set_config('synchronous_commit', 'on', false) END
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """The state of the store in one snapshot.
+
+    ``has_index``: vectors can be searched by HNSW. ``behind``: bytes that a standby has received and not yet applied.
+    """
+
+    number: int
+    mark: str
+    generation: int
+    chunks: int
+    dimension: int
+    embedder: str | None
+    next_embedder: str | None
+    has_index: bool
+    behind: int
+
+    @property
+    def vectors(self) -> str:
+        """The name of the table of vectors."""
+        return f"vectors_{self.generation}"
+
+    @property
+    def next_vectors(self) -> str:
+        """The name of the table that will take its place; there while ``next_embedder`` is set."""
+        return f"vectors_{self.generation + 1}"
+
+
+@dataclass(slots=True)
+class Transaction:
+    """One write. ``added``, ``removed``: keys of chunks, for those who follow the changes."""
+
+    connection: Connection
+    head: Head
+    added: list[int] = field(default_factory=list)
+    removed: list[int] = field(default_factory=list)
+
+
+class Database:
+    """Connections to one schema of a database, made when they are needed and kept. Safe for threads.
+
+    ``timeout``, ``lock_timeout``: seconds for a statement, and of it for others' locks. A connection that was lost
+    between two calls is not noticed by the caller; one that is lost in a read is read again once.
+    """
+
+    def __init__(self, url: str, schema: str, *, timeout: float, lock_timeout: float, connections: int) -> None:
+        try:
+            known = conninfo.conninfo_to_dict(url)
+        except psycopg.Error as error:
+            raise ConfigError(
+                "the url of the Postgres store cannot be read; write 'postgresql://user@host:5432/database'"
+            ) from error
+        if len(schema.encode()) > LONGEST_NAME or "\0" in schema:
+            raise ConfigError(f"the schema {schema!r} is longer than {LONGEST_NAME} bytes; shorten `collection`")
+        self.schema = schema
+        self.place = f"Postgres {known.get('host', 'localhost')}:{known.get('port', 5432)}/{known.get('dbname', '')}"
+        self.place = f"{self.place}, schema {schema!r}"
+        defaults: dict[str, Any] = {
+            "connect_timeout": CONNECT_SECONDS, "application_name": "ragistry", "client_encoding": "utf8",
+            "keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3,
+            "tcp_user_timeout": int(timeout * 1000),
+        }  # fmt: skip
+        self._conninfo = conninfo.make_conninfo(url, **{k: v for k, v in defaults.items() if k not in known})
+        self._session = {
+            "schema": schema, "timeout": str(int(timeout * 1000)), "lock_timeout": str(int(lock_timeout * 1000)),
+        }  # fmt: skip
+        self._wait = timeout
+        self._free = BoundedSemaphore(connections)
+        self._idle: list[Connection] = []
+        self._pid = os.getpid()
+        self.closed = False
+
+    # Connections
+
+    @contextmanager
+    def _connection(self) -> Iterator[Connection]:
+        self.check_usable()
+        if not self._free.acquire(timeout=self._wait):
+            raise StoreConnectionError(
+                f"{self.place}: all connections are in use for {self._wait:g} s; raise `connections` of the store"
+            )
+        connection = None
+        try:
+            try:
+                connection = self._idle.pop()
+            except IndexError:
+                connection = psycopg.connect(self._conninfo, autocommit=True)
+                connection.execute(SESSION, self._session)
+            yield connection
+        except BaseException as error:
+            if isinstance(error, Exception) and is_lost(error):
+                self._close_idle()  # the server was restarted: the others are lost too
+            raise
+        finally:
+            if connection is not None:
+                self._give_back(connection)
+            self._free.release()
+
+    def _give_back(self, connection: Connection) -> None:
+        with suppress(psycopg.Error):
+            if connection.info.transaction_status != TransactionStatus.IDLE:
+                connection.execute("ROLLBACK")
+            if not self.closed and connection.info.transaction_status == TransactionStatus.IDLE:
+                self._idle.append(connection)
+                return
+        connection.close()
+
+    def check_usable(self) -> None:
+        """Raise `StoreError` if the store is closed, or was opened before this process was forked."""
+        if self.closed:
+            raise StoreError(f"{self.place}: the store is closed; open it again")
+        if self._pid != os.getpid():
+            raise StoreError(
+                f"{self.place}: opened by process {self._pid}; a process forked from it has to open it again"
+            )
+
+    def _close_idle(self) -> None:
+        while self._idle:
+            with suppress(IndexError):
+                self._idle.pop().close()
+
+    def close(self) -> None:
+        """Close every connection that is not in use; the others close when they are given back."""
+        self.closed = True
+        if self._pid == os.getpid():
+            self._close_idle()
+
+    # Transactions
+
+    @contextmanager
+    def snapshot(self) -> Iterator[Connection]:
+        """A connection that sees one state of the store until the block ends."""
+        with translated(self.place), self._snapshot() as connection:
+            yield connection
+
+    @contextmanager
+    def _snapshot(self) -> Iterator[Connection]:
+        with self._connection() as connection:
+            connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            yield connection
+            connection.execute("COMMIT")
+
+    def read(self, work: Callable[[Connection], T]) -> T:
+        """What ``work`` finds in one state of the store; it runs again if the connection is lost or a table goes."""
+        try:
+            with self._snapshot() as connection:
+                return work(connection)
+        except psycopg.Error as error:
+            if not is_lost(error) and not isinstance(error, psycopg.errors.UndefinedTable):
+                raise translation(self.place, error) from error
+        with self.snapshot() as connection:
+            return work(connection)
+
+    def write(self, work: Callable[[Transaction], T], *, alone: bool = False, repeatable: bool = True) -> tuple[T, int]:
+        """Run ``work`` in one transaction; returns what it returns, and the number of the change.
+
+        Changes are numbered while the row `head` is locked, from just before the commit until it is done. So the
+        numbers follow the order in which changes become visible: who sees a number sees all smaller ones. ``alone``:
+        no other write runs meanwhile. ``repeatable``: doing it twice does no harm, so that it may be done again when
+        the connection is lost during the commit and nobody knows its outcome.
+        """
+        lost = False
+        for attempt in range(1, ATTEMPTS + 1):
+            committing = False
+            try:
+                with self._connection() as connection:
+                    connection.execute("BEGIN")
+                    lock(connection, self.schema, shared=not alone)
+                    transaction = Transaction(connection, read_head(connection, self.place))
+                    result = work(transaction)
+                    number = _log(transaction)
+                    committing = True
+                    connection.execute("COMMIT")
+                return result, number
+            except psycopg.Error as error:
+                if is_lost(error) and not lost and (repeatable or not committing):
+                    lost = True
+                elif is_lost(error) and committing:
+                    raise StoreConnectionError(
+                        f"{self.place}: the connection was lost while a write was being confirmed, so that it may be "
+                        "stored or not; look, and write again if it is not"
+                    ) from error
+                elif not is_conflict(error) or attempt == ATTEMPTS:
+                    raise translation(self.place, error) from error
+        raise AssertionError("unreachable")
+
+    @contextmanager
+    def outside(self) -> Iterator[Connection]:
+        """A connection without a transaction, whose statements may take any time, to build an index."""
+        with translated(self.place), self._connection() as connection:
+            try:
+                connection.execute("SET statement_timeout = 0")
+                yield connection
+            finally:
+                if not connection.broken:
+                    connection.execute(SESSION, self._session)
+
+    # The schema
+
+    def open(self) -> None:
+        """Make the tables if there are none. Raises `StoreError` for those of another version."""
+        try:
+            self.read(lambda connection: read_head(connection, self.place))
+        except StoreError as error:
+            if not isinstance(error.__cause__, psycopg.errors.UndefinedTable | psycopg.errors.InvalidSchemaName):
+                raise
+            self._create()
+
+    def _create(self) -> None:
+        with translated(self.place), self._connection() as connection, connection.transaction():
+            lock(connection, self.schema, shared=False)
+            if connection.execute("SELECT to_regclass('head')").fetchone() != (None,):
+                return  # another process was faster
+            if connection.execute("SHOW server_encoding").fetchone() != ("UTF8",):
+                raise StoreError(f"{self.place}: the database is not in UTF-8; create one with `createdb -E UTF8`")
+            quoted = psycopg.sql.Identifier(self.schema).as_string(connection)
+            connection.execute(SCHEMA.format(schema=quoted))
+            connection.execute("INSERT INTO head (mark) VALUES (%s)", (uuid4().hex,))
+            connection.execute("INSERT INTO changes SELECT number, mark, '{}', '{}' FROM head")
+            create_vectors(connection, "vectors_0")
+
+
+def create_vectors(connection: Connection, table: str) -> None:
+    """Make a table of vectors; whole rows stay on their page, so that comparing all of them reads one file."""
+    connection.execute(f"CREATE TABLE {table} (key bigint PRIMARY KEY, vector vector NOT NULL)")
+    connection.execute(f"ALTER TABLE {table} SET (toast_tuple_target = 8160)")
+
+
+def read_head(connection: Connection, place: str) -> Head:
+    """The state of the store. Raises `StoreError` for another version's."""
+    found, *fields = connection.execute(HEAD).fetchone() or (0, 0, "", 0, 0, 0, None, None, False, 0)
+    if found != FORMAT:
+        raise StoreError(
+            f"{place}: was made by another version of Ragistry (format {found}, this one has {FORMAT}); set another "
+            "`collection` in documents.yaml and ingest again"
+        )
+    return Head(*fields)
+
+
+def lock(connection: Connection, *names: str, shared: bool = False) -> None:
+    """Wait for the right to something that has a name, until the transaction ends."""
+    digest = blake2b("\0".join(names).encode(), digest_size=8).digest()
+    function = "pg_advisory_xact_lock_shared" if shared else "pg_advisory_xact_lock"
+    connection.execute(f"SELECT {function}(%s)", (int.from_bytes(digest, signed=True),))
+
+
+def _log(transaction: Transaction) -> int:
+    """Number the change."""
+    connection, mark = transaction.connection, uuid4().hex
+    [number] = connection.execute(
+        "UPDATE head SET number = number + 1, mark = %s, chunks = chunks + %s RETURNING number",
+        (mark, len(transaction.added) - len(transaction.removed)),
+    ).fetchone() or (0,)
+    connection.execute(
+        "INSERT INTO changes VALUES (%s, %s, %s, %s)", (number, mark, transaction.added, transaction.removed)
+    )
+    connection.execute("DELETE FROM changes WHERE number = %s", (number - KEPT_CHANGES,))
+    return int(number)

@@ -1,0 +1,100 @@
+"""Errors of Postgres and of the connection to it, as ours."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import psycopg
+
+from ragistry.errors import (
+    EmbeddingMismatchError,
+    InvalidChunkError,
+    StoreConnectionError,
+    StoreCorruptError,
+    StoreError,
+    StoreLockedError,
+)
+from ragistry.utils.shown import one_line
+
+Ours = type[StoreError]
+
+RUNNING = "check that the server runs, and the host and port in the store's url"
+AGAIN = "try again; what was acknowledged is stored"
+
+BY_STATE: dict[str, tuple[Ours, str, str]] = {
+    "08": (StoreConnectionError, "the connection failed", RUNNING),
+    "28": (StoreConnectionError, "the server refused the login", "check the user in url, and PGPASSWORD or ~/.pgpass"),
+    "3D000": (StoreConnectionError, "there is no such database", "create it with `createdb`, or change url"),
+    "3F": (StoreError, "the tables are gone", "another program dropped them; open the store again"),
+    "42P01": (StoreError, "the tables are gone", "another program dropped them; open the store again"),
+    "42501": (StoreError, "the user lacks a right", "ask the administrator to grant it"),
+    "53100": (StoreError, "no space left on the server", "the last write was undone; free some space and try again"),
+    "53200": (StoreError, "the server is out of memory", AGAIN),
+    "53300": (StoreConnectionError, "the server has no connection left", "lower `connections`, or raise its limit"),
+    "57014": (StoreError, "the server took too long", "raise `timeout` of the store"),
+    "57P03": (StoreConnectionError, "the server is starting or stopping", AGAIN),
+    "57P": (StoreConnectionError, "the server ended the connection", AGAIN),
+    "55P03": (StoreLockedError, "others write the same source", "try again when they are done"),
+    "40": (StoreLockedError, "others write the same chunks", "try again when they are done"),
+    "25006": (
+        StoreError,
+        "the server is a read-only standby",
+        "set `url` to the primary, `read_url` to the standby",
+    ),
+    "58P01": (StoreError, "a file of the server is missing", "install pgvector on the server"),
+    "0A000": (StoreError, "the server lacks an extension", "install pgvector on the server"),
+    "54": (InvalidChunkError, "a name is too long for an index", "shorten the name of the collection or source"),
+    "XX001": (StoreCorruptError, "the database is damaged", "restore a backup"),
+    "XX002": (StoreCorruptError, "an index of the database is damaged", "run REINDEX"),
+    "22000": (EmbeddingMismatchError, "the vector does not fit", "use the embedder that the store was filled with"),
+}
+"""By the beginning of the SQLSTATE, the longest that fits: what is wrong and the remedy."""
+
+WITHOUT_STATE = (
+    ("authentication failed|no password|role .* does not exist|no pg_hba.conf entry", "28"),
+    ("database .* does not exist", "3D000"),
+    ("starting up|shutting down|recovery mode|not yet accepting", "57P03"),
+    ("too many clients|remaining connection slots", "53300"),
+)
+"""What libpq says only in words when a connection is refused, as regular expressions, and the SQLSTATE for it."""
+
+
+@contextmanager
+def translated(place: str) -> Iterator[None]:
+    """Errors of psycopg leave the block as `StoreError`; ``place`` says which database."""
+    try:
+        yield
+    except (psycopg.Error, UnicodeError) as error:
+        raise translation(place, error) from error
+
+
+def translation(place: str, error: Exception) -> StoreError:
+    """Our error for one of psycopg's."""
+    if isinstance(error, UnicodeEncodeError):
+        return InvalidChunkError(
+            f"nothing was changed: {error.object[:80]!r} has half a character (a lone surrogate); take it out"
+        )
+    said = one_line(str(error)).rstrip(".")
+    state = getattr(error, "sqlstate", None) or next((s for words, s in WITHOUT_STATE if re.search(words, said)), "")
+    for length in (5, 3, 2):
+        if found := BY_STATE.get(state[:length]):
+            ours, what, remedy = found
+            return ours(f"{place}: {what} ({said}); {remedy}")
+    if is_lost(error):
+        return StoreConnectionError(f"{place}: cannot be reached ({said}); {RUNNING}")
+    return StoreError(f"{place}: {said}; see the log of the server (SQLSTATE {state or 'none'})")
+
+
+def is_lost(error: Exception) -> bool:
+    """Whether the connection is gone, so that a new one may do better."""
+    state = getattr(error, "sqlstate", None) or ""
+    return isinstance(error, psycopg.OperationalError | psycopg.InterfaceError) and (
+        not state or state.startswith(("08", "57P"))
+    )
+
+
+def is_conflict(error: Exception) -> bool:
+    """Whether other writers were in the way, and the transaction was undone for it."""
+    return getattr(error, "sqlstate", None) in ("40001", "40P01")

@@ -1,0 +1,311 @@
+"""Sources and chunks as rows: written, moved, removed and read, each inside a transaction of the caller."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from hashlib import blake2b
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from psycopg.errors import UniqueViolation
+
+from ragistry.errors import DuplicateChunkIDError, EmbeddingMismatchError
+from ragistry.stores.postgres.database import Connection, Transaction, lock
+from ragistry.stores.postgres.where import NAMES, Sql, escaped, facets, unescaped
+from ragistry.types import Chunk, Document, SourceInfo
+from ragistry.utils.breadcrumb import searched_text
+from ragistry.utils.chunk_checks import CheckedChunks, id_problem
+from ragistry.utils.ids import chunk_id
+from ragistry.utils.shown import one_line, shown
+
+if TYPE_CHECKING:
+    from ragistry.protocols import Vectors
+
+Keys = NDArray[np.int64]
+Name = tuple[str, str]
+INFO = ("source", "source_hash", "ingested_at", "source_path")
+_CHUNKS = "COPY chunks (key, id, source, collection, source_file, hash, metadata, facets, text) FROM STDIN"
+
+
+# Writing
+
+
+def put_source(write: Transaction, name: Name, chunks: CheckedChunks) -> None:
+    """Replace all that is stored of the source by these chunks."""
+    _lock_sources(write, [name])
+    found = _source_id(write.connection, name)
+    if found is not None:
+        _drop(write, Sql("source = %s", (found,)))
+        write.connection.execute("DELETE FROM sources WHERE id = %s", (found,))
+    if chunks.ids:
+        _insert(write, chunks, _insert_source(write.connection, name, chunks, whole=True))
+
+
+def add_chunks(write: Transaction, chunks: CheckedChunks) -> None:
+    """Write chunks, each in place of the one that has its id. A source that they change counts as incomplete."""
+    places: dict[Name | None, list[int]] = {}
+    for row, metadata in enumerate(chunks.metadatas):
+        places.setdefault(_name_in(metadata), []).append(row)
+    _lock_sources(write, places)
+    remove(write, keys_of(write.connection, chunks.ids).values())
+    for name, rows in places.items():
+        part = chunks.picked(rows)
+        source = None if name is None else _source_id(write.connection, name)
+        if name is not None and source is None:
+            source = _insert_source(write.connection, name, part, whole=False)
+        _insert(write, part, source)
+        _recount(write.connection, [] if source is None else [source])
+
+
+def remove(write: Transaction, keys: Iterable[int]) -> int:
+    """Remove the chunks of these keys and return how many; their sources count as incomplete from now on."""
+    wanted = [int(key) for key in keys]
+    if not wanted:
+        return 0
+    rows = write.connection.execute(
+        "SELECT id FROM sources WHERE id IN (SELECT source FROM chunks WHERE key = ANY(%s::bigint[])) "
+        "ORDER BY id FOR UPDATE",
+        (wanted,),
+    ).fetchall()
+    removed = _drop(write, Sql("key = ANY(%s::bigint[])", (wanted,)))
+    _recount(write.connection, [id for (id,) in rows])
+    return removed
+
+
+def move(write: Transaction, name: Name, to: str) -> int:
+    """Give a source to another collection and return its number of chunks. Keys, and so the indexes, stay."""
+    connection = write.connection
+    _lock_sources(write, [name, (to, name[1])])
+    source = _source_id(connection, name)
+    if source is None:
+        return 0
+    rows = connection.execute("SELECT key, id, metadata FROM chunks WHERE source = %s", (source,)).fetchall()
+    if to == name[0]:
+        return len(rows)
+    if _source_id(connection, (to, name[1])) is not None:
+        raise DuplicateChunkIDError(
+            f"collection {shown(to)} already has a source {shown(name[1])}; delete that one first, or rename the file"
+        )
+    ids = []
+    for _, id, metadata in rows:
+        index = json.loads(metadata).get("chunk_index")
+        own = isinstance(index, int) and id == chunk_id(*name, index)  # an id that the caller chose stays
+        ids.append(chunk_id(to, name[1], index) if own else id)
+    with _taken_ids():
+        connection.execute(
+            "UPDATE chunks SET collection = %s, id = moved.id "
+            "FROM unnest(%s::bigint[], %s::text[]) AS moved (key, id) WHERE chunks.key = moved.key",
+            (escaped(to), [row[0] for row in rows], ids),
+        )
+    connection.execute("UPDATE sources SET collection = %s WHERE id = %s", (escaped(to), source))
+    return len(rows)
+
+
+def put_vectors(connection: Connection, table: str, keys: Sequence[int], vectors: Vectors) -> None:
+    """Write the vectors ``(n, d)`` of these chunks."""
+    count, dimension = vectors.shape
+    fields = [
+        ("fields", ">i2"), ("key_bytes", ">i4"), ("key", ">i8"), ("vector_bytes", ">i4"), ("dimension", ">i2"),
+        ("unused", ">i2"), ("vector", ">f4", (dimension,)),
+    ]  # fmt: skip
+    rows = np.zeros(count, dtype=fields)
+    rows["fields"], rows["key_bytes"], rows["vector_bytes"] = 2, 8, 4 + 4 * dimension
+    rows["key"], rows["dimension"], rows["vector"] = keys, dimension, vectors
+    with connection.cursor().copy(f"COPY {table} (key, vector) FROM STDIN (FORMAT binary)") as copy:
+        copy.write(b"PGCOPY\n\xff\r\n\0" + bytes(8) + rows.tobytes() + b"\xff\xff")
+
+
+def _lock_sources(write: Transaction, names: Iterable[Name | None]) -> None:
+    """Wait for other writers of these sources; None: of chunks that belong to no source."""
+    for name in sorted(name or ("", "") for name in names):
+        lock(write.connection, "source", *name)
+
+
+def _insert_source(connection: Connection, name: Name, chunks: CheckedChunks, *, whole: bool) -> int:
+    info = {key: chunks.metadatas[0][key] for key in INFO if key in chunks.metadatas[0]}
+    [source] = connection.execute(
+        "INSERT INTO sources (collection, source_file, chunks, whole, info) VALUES (%s, %s, %s, %s, %s) RETURNING id",
+        (*map(escaped, name), len(chunks.ids), whole, _json(info)),
+    ).fetchone() or (0,)
+    return int(source)
+
+
+def _insert(write: Transaction, chunks: CheckedChunks, source: int | None) -> None:
+    connection = write.connection
+    [keys] = connection.execute(
+        "SELECT array_agg(nextval('keys')) FROM generate_series(1, %s)", (len(chunks.ids),)
+    ).fetchone() or ([],)
+    with _taken_ids(), connection.cursor().copy(_CHUNKS) as copy:
+        for key, id, text, metadata in zip(keys, chunks.ids, chunks.texts, chunks.metadatas, strict=True):
+            names = [metadata.get(name) for name in NAMES]
+            columns = [escaped(name) if isinstance(name, str) else None for name in names]
+            rest = {key: value for key, value in metadata.items() if key not in NAMES or not isinstance(value, str)}
+            copy.write_row(
+                (key, escaped(id), source, *columns, text_hash(text), _json(rest), facets(rest), escaped(text))
+            )
+    put_vectors(connection, write.head.vectors, keys, chunks.vectors)
+    if not write.head.dimension:
+        _record_dimension(connection, chunks.vectors.shape[1])
+    write.added += keys
+
+
+def _record_dimension(connection: Connection, dimension: int) -> None:
+    """With the first vectors; raises `EmbeddingMismatchError` if another process was faster, with other ones."""
+    [recorded] = connection.execute(
+        "UPDATE head SET dimension = CASE dimension WHEN 0 THEN %s ELSE dimension END RETURNING dimension", (dimension,)
+    ).fetchone() or (dimension,)
+    if recorded != dimension:
+        raise EmbeddingMismatchError(
+            f"the vectors have {dimension} numbers, those in the store have {recorded}; use the embedder that the "
+            "store was filled with, or clear the store and ingest again"
+        )
+
+
+def _recount(connection: Connection, sources: Sequence[int]) -> None:
+    """After chunks of these sources came or went."""
+    connection.execute("SELECT FROM sources WHERE id = ANY(%s) ORDER BY id FOR UPDATE", (sources,))
+    connection.execute(
+        "UPDATE sources SET whole = false, chunks = (SELECT count(*) FROM chunks WHERE source = sources.id) "
+        "WHERE id = ANY(%s)",
+        (sources,),
+    )
+    connection.execute("DELETE FROM sources WHERE id = ANY(%s) AND chunks = 0", (sources,))
+
+
+def _drop(write: Transaction, which: Sql) -> int:
+    rows = write.connection.execute(f"DELETE FROM chunks WHERE {which.text} RETURNING key", which.values).fetchall()
+    keys = [key for (key,) in rows]
+    tables = [write.head.vectors, *([write.head.next_vectors] if write.head.next_embedder else [])]
+    for table in tables:
+        write.connection.execute(f"DELETE FROM {table} WHERE key = ANY(%s::bigint[])", (keys,))
+    write.removed += keys
+    return len(keys)
+
+
+class _taken_ids:  # noqa: N801, reads as a statement
+    """A block in which an id that another chunk has raises `DuplicateChunkIDError`."""
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, UniqueViolation):
+            raise DuplicateChunkIDError(
+                "nothing was changed: a chunk is stored under another source "
+                f"({one_line(error.diag.message_detail or '')}); delete it first"
+            ) from error
+
+
+def _source_id(connection: Connection, name: Name) -> int | None:
+    found = connection.execute(
+        "SELECT id FROM sources WHERE collection = %s AND source_file = %s", tuple(map(escaped, name))
+    ).fetchone()
+    return None if found is None else int(found[0])
+
+
+def _name_in(metadata: dict[str, Any]) -> Name | None:
+    """The source that a chunk says it belongs to."""
+    collection, source_file, index = (metadata.get(key) for key in (*NAMES, "chunk_index"))
+    if isinstance(collection, str) and isinstance(source_file, str) and type(index) is int:
+        return collection, source_file
+    return None
+
+
+def text_hash(text: str) -> bytes:
+    """Of the text, to find equal texts."""
+    return blake2b(text.encode(), digest_size=16).digest()
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+# Reading
+
+
+def documents(connection: Connection, keys: Sequence[int]) -> dict[int, Document]:
+    """The chunks of these keys that are stored, with score 0."""
+    rows = connection.execute(
+        "SELECT key, id, text, metadata, collection, source_file FROM chunks WHERE key = ANY(%s::bigint[])",
+        (list(keys),),
+    ).fetchall()
+    found = {}
+    for key, id, text, metadata, *names in rows:
+        named = {name: unescaped(value) for name, value in zip(NAMES, names, strict=True) if value is not None}
+        found[key] = Document(unescaped(text), {**json.loads(metadata), **named}, 0.0, unescaped(id))
+    return found
+
+
+def keys_of(connection: Connection, ids: Sequence[Any]) -> dict[str, int]:
+    """The key of each id that is stored."""
+    possible = [escaped(id) for id in ids if not id_problem(id)]
+    rows = connection.execute("SELECT id, key FROM chunks WHERE id = ANY(%s::text[])", (possible,)).fetchall()
+    return {unescaped(id): key for id, key in rows}
+
+
+def ids_of(connection: Connection, keys: Sequence[int]) -> dict[int, str]:
+    """The id of each key that is stored."""
+    rows = connection.execute("SELECT key, id FROM chunks WHERE key = ANY(%s::bigint[])", (list(keys),)).fetchall()
+    return {key: unescaped(id) for key, id in rows}
+
+
+def selected_keys(connection: Connection, which: Sql) -> Keys:
+    """The keys of the chunks that meet a condition, ascending."""
+    rows = connection.execute(f"SELECT key FROM chunks WHERE {which.text} ORDER BY key", which.values)
+    return np.fromiter(chain.from_iterable(rows), dtype=np.int64)
+
+
+def vectors_of(connection: Connection, table: str, keys: Sequence[int]) -> tuple[Keys, Vectors]:
+    """Those of these keys that have a vector, and their vectors ``(n, d)``, in no order."""
+    cursor = connection.cursor(binary=True)
+    rows = cursor.execute(f"SELECT key, vector FROM {table} WHERE key = ANY(%s::bigint[])", (list(keys),)).fetchall()
+    found = np.array([key for key, _ in rows], dtype=np.int64)
+    if not rows:
+        return found, np.empty((0, 0), dtype=np.float32)
+    return found, np.stack([_vector(raw) for _, raw in rows])
+
+
+def _vector(raw: bytes) -> Vectors:
+    """``(d,)`` from pgvector's binary form: two numbers of 16 bits, then floats."""
+    return np.frombuffer(raw, dtype=">f4", offset=4).astype(np.float32)
+
+
+def vectors_of_equals(connection: Connection, table: str, chunks: Sequence[Chunk]) -> dict[str, Vectors]:
+    """By `searched_text`, the vector ``(d,)`` of each of these chunks whose equal some source has."""
+    wanted = {searched_text(*chunk) for chunk in chunks}
+    hashes = list({text_hash(chunk.text) for chunk in chunks})
+    cursor = connection.cursor(binary=True)
+    cursor.execute(
+        f"SELECT text, metadata, vector FROM chunks JOIN {table} USING (key) WHERE hash = ANY(%s::bytea[])", (hashes,)
+    )
+    found = {searched_text(unescaped(text), json.loads(metadata)): raw for text, metadata, raw in cursor}
+    return {text: _vector(raw) for text, raw in found.items() if text in wanted}
+
+
+def chunks_where(connection: Connection, which: Sql, limit: int | None = None) -> Iterator[tuple[int, Chunk]]:
+    """The first chunks by key that meet the condition, without their names, read as they are asked for."""
+    with connection.cursor("chunks") as cursor:
+        cursor.itersize = 1_000
+        cursor.execute(
+            f"SELECT key, text, metadata FROM chunks WHERE {which.text} ORDER BY key LIMIT %s", (*which.values, limit)
+        )
+        for key, text, metadata in cursor:
+            yield key, Chunk(unescaped(text), json.loads(metadata))
+
+
+def listed_sources(connection: Connection, collection: str | None) -> list[SourceInfo]:
+    """Every source by collection and name; one that is incomplete has no hash, so that it is ingested again."""
+    rows = connection.execute(
+        "SELECT collection, source_file, chunks, whole, info FROM sources WHERE %(name)s::text IS NULL "
+        "OR collection = %(name)s ORDER BY collection, source_file",
+        {"name": escaped(collection) if collection else None},
+    ).fetchall()
+    return [
+        SourceInfo(
+            unescaped(row[0]), unescaped(row[1]), row[2], info.get("source", ""),
+            info.get("source_hash", "") if row[3] else "", info.get("ingested_at", 0.0), info.get("source_path", ""),
+        )
+        for row, info in ((row, json.loads(row[4])) for row in rows)
+    ]  # fmt: skip

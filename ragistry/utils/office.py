@@ -1,0 +1,43 @@
+"""Office documents, books, web pages, mails and notebooks: their text as Markdown."""
+
+from __future__ import annotations
+
+import re
+
+from ragistry.utils.extracted import Extracted, ExtractLimits
+from ragistry.utils.pdf import describe
+from ragistry.utils.reader_process import read_in_worker
+
+OFFICE_EXTS = frozenset(
+    {
+        *(".docx", ".docm", ".odt", ".rtf", ".pptx", ".pptm", ".xlsx", ".xlsm", ".ods", ".epub"),
+        *(".html", ".htm", ".xhtml", ".eml", ".msg", ".ipynb", ".rst", ".org"),
+    }
+)
+REPAIR = "open it in the program that made it and save it again"
+FEW = 0.05
+"""Share of a document's words that may be missing in its Markdown; above it is said."""
+
+_ISO_DATE = re.compile(r"\d{4}-\d\d-\d\d")
+
+
+def read_office(path: str, limits: ExtractLimits) -> Extracted:
+    """The text of a document as Markdown: headings, lists, tables, code; slides and sheets have a heading each.
+
+    Slides have pages. Raises `ExtractionError` for a file that is broken, encrypted or over a limit.
+    """
+    answer = read_in_worker(path, "office", limits, REPAIR)
+    text, info = answer["text"], answer["info"]
+    metadata = describe({**info, "Subject": ""})
+    if date := _ISO_DATE.match(info["Date"]):
+        metadata["date"] = date[0]
+    warnings = []
+    if not text.strip():
+        warnings.append("the document is empty: there is nothing to search in it")
+    elif answer["missing"] > FEW * answer["words"]:
+        share = answer["missing"] / answer["words"]
+        warnings.append(
+            f"{share:.0%} of its words ({answer['missing']:,} of {answer['words']:,}) could not be taken in; "
+            "save it as PDF or text to have all of it searched"
+        )
+    return Extracted(text, path, "markdown", tuple(answer["page_starts"]), metadata, tuple(warnings))

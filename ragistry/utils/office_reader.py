@@ -1,0 +1,88 @@
+"""Office documents, books, web pages, mails and notebooks as Markdown, in the process of `reader_worker`.
+
+kreuzberg parses them. Its cache stays off, since it would keep texts on disk that are deleted later.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from html import unescape
+from pathlib import PurePath
+from typing import Any
+
+from kreuzberg import ExtractionConfig, KreuzbergError, PageConfig, extract_bytes_sync
+from kreuzberg import detect_mime_type_from_path as mime_type_of
+
+from ragistry.utils.encoding import decode
+from ragistry.utils.pdf_engines import UnreadableFileError
+
+HTML = {".html", ".htm", ".xhtml"}
+SLIDES = {".pptx", ".pptm"}
+
+_HEAD = re.compile(r"<head\b.*?</head\s*>|<!--.*?-->", re.DOTALL | re.IGNORECASE)
+_TITLE = re.compile(r"<title\b[^>]*>(.*?)</title", re.DOTALL | re.IGNORECASE)
+_SLIDE = re.compile("\ue0f1\\d+\ue0f1\\s*")
+_SLIDE_MARK = "\ue0f1{page_num}\ue0f1"
+_WORD = re.compile(r"\w+")
+_PREFIX = re.compile(r"^(?:\w*Error:? ?)+")
+
+
+def read(data: bytes, path: str) -> dict[str, Any]:
+    """``{"text", "page_starts", "metadata", "words", "missing"}``: Markdown; of slides where each one starts; how many
+    words the plain text of the document has, and how many of these are not in the Markdown.
+
+    Raises `UnreadableFileError`.
+    """
+    suffix = PurePath(path).suffix.lower()
+    title, mime = "", "text/html" if suffix in HTML else mime_type_of(path)
+    if suffix in HTML:
+        page = decode(data).text
+        found = _TITLE.search(page)
+        title = unescape(found[1]) if found else ""
+        data = _HEAD.sub("", page).encode(errors="replace")  # kreuzberg would make a block of its own of the head
+    try:
+        plain = _extracted(data, mime, "plain", slides=suffix in SLIDES)
+        if suffix in SLIDES:
+            text, page_starts = _slides(plain.content)
+            return _answer(text, page_starts, _described(plain.metadata, title), "")
+        found = _extracted(data, mime, "markdown")
+    except KreuzbergError as error:
+        reason = _PREFIX.sub("", " ".join(str(error).split()))
+        raise UnreadableFileError(
+            f"cannot be read ({reason[:200]}); open it in the program that made it and save it again"
+        ) from error
+    return _answer(found.content, [], _described(found.metadata, title), plain.content)
+
+
+def _extracted(data: bytes, mime: str, form: str, *, slides: bool = False) -> Any:
+    pages = PageConfig(insert_page_markers=True, marker_format=_SLIDE_MARK) if slides else None
+    return extract_bytes_sync(data, mime, config=ExtractionConfig(output_format=form, pages=pages, use_cache=False))
+
+
+def _slides(content: str) -> tuple[str, list[int]]:
+    """The text with the first line of each slide as a heading, and where each slide starts; notes stand below it."""
+    text, starts = "", []
+    for slide in _SLIDE.split(content)[1:] or [content]:
+        starts.append(len(text))
+        title, _, rest = slide.strip().partition("\n")
+        if title:
+            text += f"## {title}\n{rest}\n\n"
+    return text.rstrip(), starts
+
+
+def _described(metadata: Any, title: str) -> dict[str, Any]:
+    told = {key: metadata.get(key) for key in ("title", "subject", "authors", "from_email", "created_at", "keywords")}
+    return {
+        "Title": title or told["title"] or told["subject"] or "",
+        "Author": ", ".join(told["authors"] or []) or told["from_email"] or "",
+        "Date": str(told["created_at"] or ""),
+        "Keywords": ", ".join(told["keywords"] or []) if isinstance(told["keywords"], list) else "",
+    }
+
+
+def _answer(text: str, page_starts: list[int], metadata: dict[str, Any], plain: str) -> dict[str, Any]:
+    wanted = Counter(_WORD.findall(plain))
+    missing = (wanted - Counter(_WORD.findall(text))).total()
+    info = {"text": text, "page_starts": page_starts, "info": metadata}
+    return info | {"words": wanted.total(), "missing": missing}

@@ -1,0 +1,97 @@
+// Keys: "/" goes to the field, arrows go through suggestions and results, Enter opens, Esc closes.
+window.ragistryReader = (() => {
+  const FIELD = ".rg-query input", RESULT = ".rg-hit-title, .rg-more-one", OPTION = "#rg-suggestions [role=option]";
+  const all = (selector) => [...document.querySelectorAll(selector)].filter((one) => one.offsetParent);
+  const field = () => document.querySelector(FIELD);
+  const isShown = () => document.querySelector(".rg-reader")?.getClientRects().length > 0;
+  let last = null; // the result that was opened
+
+  function step(items, steps, now) {
+    const at = items.indexOf(now);
+    return items[at < 0 ? (steps > 0 ? 0 : items.length - 1) : at + steps];
+  }
+
+  function activate(option) {
+    for (const one of all(OPTION)) one.setAttribute("aria-selected", one === option);
+    if (option) field().setAttribute("aria-activedescendant", option.id);
+    else field().removeAttribute("aria-activedescendant");
+    option?.scrollIntoView({ block: "nearest" });
+  }
+
+  function suggestionKey(event) {
+    const options = all(OPTION), active = options.find((one) => one.getAttribute("aria-selected") === "true");
+    if (event.key === "ArrowDown" || event.key === "ArrowUp")
+      activate(step(options, event.key === "ArrowDown" ? 1 : -1, active));
+    else if (event.key === "Enter" && active) active.click();
+    else if (event.key === "Escape") hide();
+    else return false;
+    return true;
+  }
+
+  function hide() {
+    const list = document.getElementById("rg-suggestions");
+    if (list) list.hidden = true;
+    field()?.setAttribute("aria-expanded", "false");
+    field()?.removeAttribute("aria-activedescendant");
+  }
+
+  function resultKey(event) {
+    if (event.key !== "ArrowDown" && event.key !== "ArrowUp") return false;
+    const results = all(RESULT), now = document.activeElement, inField = now === field();
+    if (!results.length || !(inField || now === document.body || results.includes(now))) return false;
+    const from = inField ? null : results.includes(now) ? now : last;
+    const next = inField && event.key === "ArrowUp" ? null : step(results, event.key === "ArrowDown" ? 1 : -1, from);
+    if (next) next.focus();
+    else if (event.key === "ArrowUp") field().focus();
+    return true;
+  }
+
+  document.addEventListener("keydown", (event) => {
+    if (!field() || event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
+    if (document.querySelector(".q-dialog, .q-menu")) return;
+    const typing = event.target.closest("input, textarea, [contenteditable]");
+    let done = false;
+    if (event.target === field() && all(OPTION).length) done = suggestionKey(event);
+    if (!done && event.key === "/" && !typing) { field().focus(); field().select(); done = true; }
+    if (!done && event.key === "Escape" && isShown()) { document.querySelector(".rg-reader-close").click(); done = true; }
+    if (!done && (!typing || event.target === field())) done = resultKey(event);
+    if (done) { event.preventDefault(); event.stopImmediatePropagation(); }
+  }, true);
+  document.addEventListener("focusout", (event) => { if (event.target === field()) setTimeout(hide, 150); });
+
+  function suggested() {
+    const list = document.getElementById("rg-suggestions"), shown = list.children.length > 0;
+    list.hidden = !shown || document.activeElement !== field();
+    field().setAttribute("aria-expanded", String(!list.hidden));
+    field().removeAttribute("aria-activedescendant");
+  }
+
+  function opened(id) {
+    requestAnimationFrame(() => {
+      last = document.querySelector(`[data-passage="${CSS.escape(id)}"]`);
+      for (const one of document.querySelectorAll(".rg-hit")) one.classList.toggle("rg-open", one.contains(last));
+      const body = document.querySelector(".rg-reader-body"), here = body?.querySelector(".rg-here");
+      if (!here) return;
+      body.scrollTop = body.querySelector(".rg-page") ? 0 : here.offsetTop - body.offsetTop - 24;
+      if (getComputedStyle(document.querySelector(".rg-reader")).position === "fixed") document.querySelector(".rg-reader-close").focus();
+    });
+  }
+
+  function closed() {
+    for (const one of document.querySelectorAll(".rg-open")) one.classList.remove("rg-open");
+    (last?.isConnected ? last : field())?.focus();
+  }
+
+  async function copy(text) {
+    try {
+      await navigator.clipboard.writeText(text);
+    } catch { // only pages of this machine or with TLS have a clipboard
+      const box = document.body.appendChild(Object.assign(document.createElement("textarea"), { value: text }));
+      box.select();
+      document.execCommand("copy");
+      box.remove();
+    }
+  }
+
+  return { opened, closed, copy, suggested, hide };
+})();

@@ -1,0 +1,107 @@
+"""The part of a passage that answers: the right window, cut at sentences, matches marked by stem and phrase."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from ragistry.errors import ModelConnectionError
+from ragistry.presentation import Block, Excerpt, blocks_of, excerpt
+from ragistry.presentation.html import excerpt_html
+
+FILLER = [f"Sentence number {number} says nothing that matters to anyone." for number in range(20)]
+ANSWER = "Pruning the apple trees is done in late winter."
+
+
+def passage(*, at: int = 12) -> list[Block]:
+    return blocks_of(" ".join([*FILLER[:at], ANSWER, *FILLER[at:]]), {"source_file": "trees.txt"})
+
+
+def marked(shown: Excerpt) -> list[str]:
+    return [block.text[s:e] for block in shown.blocks for s, e, name in block.styles if name == "match"]
+
+
+@pytest.mark.parametrize("at", [0, 12, 20])
+def test_the_window_holds_the_sentence_that_answers(at: int) -> None:
+    shown = excerpt(passage(at=at), "when to prune an apple tree", "english", 200)
+    text = " ".join(block.text for block in shown.blocks)
+    assert ANSWER in text
+    assert len(text) <= 200
+    assert (shown.before, shown.after) == (at > 0, at < 20)
+    assert text[0].isupper(), "begins with a sentence"
+    assert marked(shown) == ["Pruning", "apple trees"]
+
+
+def test_a_passage_with_room_for_it_is_shown_whole() -> None:
+    blocks = passage()
+    for room in (None, 5_000):
+        shown = excerpt(blocks, "apple", "english", room)
+        assert [block.text for block in shown.blocks] == [block.text for block in blocks]
+        assert (shown.before, shown.after) == (False, False)
+
+
+def test_words_side_by_side_count_more_than_words_apart() -> None:
+    text = (
+        "An index is here. "
+        + " ".join(FILLER[:8])
+        + " A derived index is rebuilt. "
+        + " ".join(FILLER[8:])
+        + " derived"
+    )
+    shown = excerpt(blocks_of(text, {}), "derived index", "english", 80)
+    assert "derived index" in marked(shown)
+
+
+def test_without_words_of_the_query_nearness_decides() -> None:
+    asked: list[Sequence[str]] = []
+
+    def similar(texts: Sequence[str]) -> list[float]:
+        asked.append(texts)
+        return [1.0 if "apple" in text else 0.2 for text in texts]
+
+    shown = excerpt(passage(), "cutting fruit wood", "english", 150, similar)
+    assert ANSWER in shown.blocks[0].text
+    assert len(asked) == 1
+    excerpt(passage(), "pruning apple trees", "english", 150, similar)
+    assert len(asked) == 1, "the words were enough"
+
+
+def test_a_model_that_fails_leaves_the_choice_to_the_words() -> None:
+    def similar(texts: Sequence[str]) -> list[float]:
+        raise ModelConnectionError("down")
+
+    assert excerpt(passage(), "zebra", "english", 100, similar).blocks
+
+
+def test_a_long_text_without_sentences_is_cut_around_its_matches() -> None:
+    text = "word " * 300 + "needle in the hay " + "word " * 300
+    shown = excerpt(blocks_of(text, {}), "needle", "english", 120)
+    assert marked(shown) == ["needle"]
+    assert len(shown.blocks[0].text) <= 120
+    assert shown.before
+    assert shown.after
+
+
+def test_matches_of_scripts_without_spaces_are_their_pairs() -> None:
+    shown = excerpt(blocks_of("我们在北京吃饭。", {}), "北京", "chinese", None)
+    assert marked(shown) == ["北京"]
+
+
+def test_html_is_escaped_and_styles_are_nested() -> None:
+    blocks = blocks_of("Use **bold `x < y`** and <script>alert(1)</script>", {"source_file": "a.md"})
+    shown = excerpt(blocks, "bold", "english", None)
+    text = excerpt_html(shown)
+    assert "<mark><strong>bold</strong></mark>" in text.replace(
+        "<strong><mark>bold</mark></strong>", "<mark><strong>bold</strong></mark>"
+    )
+    assert "x &lt; y" in text
+    assert "<script" not in text
+
+
+def test_rows_are_one_table_and_a_match_in_code_stays_in_one_piece_of_code() -> None:
+    blocks = blocks_of("| a | b |\n|---|---|\n| c `x y` | d |\n\nAfter.", {"source_file": "a.md"})
+    assert excerpt_html(excerpt(blocks, "y", "english", None)) == (
+        "<table><tbody><tr><td>a</td><td>b</td></tr>"
+        "<tr><td>c <code>x <mark>y</mark></code></td><td>d</td></tr></tbody></table><p>After.</p>"
+    )

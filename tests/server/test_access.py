@@ -1,0 +1,286 @@
+"""Tokens: who may do what, and that what is out of reach is as if it were not there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from fastapi.routing import APIRoute
+from starlette.testclient import TestClient
+
+from ragistry import Workspace
+from ragistry.errors import ConfigError, InvalidConfigError
+from ragistry.server.access import RIGHTS, Tokens
+from ragistry.server.app import check_exposure, create_app
+from tests.cli.conftest import ragistry  # noqa: F401, the fixture
+from tests.server.conftest import bearer, ended, serving
+
+
+class Secrets(NamedTuple):
+    admin: str
+    reader: str
+    writer: str
+    tea: str
+    expired: str
+
+
+@pytest.fixture
+def secrets(workspace: Workspace) -> Secrets:
+    tokens = Tokens(workspace.root)
+    past = datetime.now(UTC) - timedelta(seconds=1)
+    return Secrets(
+        tokens.add("admin", ["admin"]),
+        tokens.add("reader", ["read"]),
+        tokens.add("writer", ["write"]),
+        tokens.add("tea", ["read", "write", "admin"], ["tea", "gone"]),
+        tokens.add("expired", ["admin"], expires=past),
+    )
+
+
+@pytest.fixture
+def guarded(workspace: Workspace, secrets: Secrets) -> Iterator[TestClient]:
+    with serving(workspace) as opened:
+        yield opened
+
+
+BODIES: dict[tuple[str, str], dict[str, Any]] = {
+    ("POST", "/v1/search"): {"json": {"query": "rain", "collection": "weather"}},
+    ("POST", "/v1/route"): {"json": {"query": "rain"}},
+    ("POST", "/v1/collections"): {"json": {"name": "weather"}},
+    ("PATCH", "/v1/collections/{collection}"): {"json": {"description": "x"}},
+    ("GET", "/v1/collections/{collection}/source"): {"params": {"name": "fronts.txt"}},
+    ("DELETE", "/v1/collections/{collection}/source"): {"params": {"name": "fronts.txt"}},
+    ("POST", "/v1/collections/{collection}/sources/delete"): {"json": {"sources": ["fronts.txt"]}},
+    ("POST", "/v1/collections/{collection}/sources/move"): {"json": {"source": "fronts.txt", "to": "tea"}},
+    ("POST", "/v1/ingest/files"): {"data": {"collection": "weather"}, "files": [("files", ("a.md", b"x"))]},
+    ("POST", "/v1/ingest/texts"): {"json": {"collection": "weather", "sources": [{"source": "a", "text": "x"}]}},
+    ("POST", "/v1/comparisons"): {"json": {"techniques": ["naive"]}},
+}
+"""What each route that takes something is asked, about a collection that the limited token is not for."""
+
+
+def routes(app: Any) -> list[tuple[str, str, str]]:
+    """Method, path and right of every route; a route without a right is one that anybody may ask."""
+    found = []
+    for path, methods in app.openapi()["paths"].items():
+        for method, operation in methods.items():
+            found.append((method.upper(), path, operation.get("x-right", "none")))
+    hidden = [(sorted(route.methods)[0], route.path, "open") for route in app.routes
+              if isinstance(route, APIRoute) and not route.include_in_schema]  # fmt: skip
+    return found + hidden
+
+
+def ask(client: TestClient, method: str, path: str, secret: str | None, collection: str = "weather") -> Any:
+    given = BODIES.get((method, path), {})
+    headers = {} if secret is None else bearer(secret)
+    address = path.replace("{collection}", collection).replace("{id}", "0" * 32)
+    return client.request(method, address, headers=headers, **given)
+
+
+def test_every_route_refuses_a_missing_wrong_or_expired_token(guarded: TestClient, secrets: Secrets) -> None:
+    found = routes(guarded.app)
+    assert len(found) >= 25
+    for method, path, _ in found:
+        if path in ("/healthz", "/readyz"):
+            continue
+        for secret in (None, "wrong", secrets.reader + "x", secrets.expired, ""):
+            answer = ask(guarded, method, path, secret)
+            assert answer.status_code == 401, (method, path)
+            assert answer.json()["error"]["type"] == "AccessDeniedError"
+            assert answer.headers["www-authenticate"] == "Bearer"
+    for header in ("Basic " + secrets.admin, secrets.admin, "Bearer"):
+        assert guarded.get("/v1/techniques", headers={"Authorization": header}).status_code == 401
+    assert guarded.get("/openapi.json").status_code == 401
+    assert guarded.get("/v1/techniques", headers={"Authorization": "bearer " + secrets.reader}).status_code == 200
+
+
+def test_every_route_refuses_a_token_without_its_right(guarded: TestClient, secrets: Secrets) -> None:
+    held = {"read": secrets.reader, "write": secrets.writer}
+    for method, path, right in routes(guarded.app):
+        if path in ("/healthz", "/readyz", "/openapi.json"):
+            continue
+        assert right in RIGHTS or path == "/metrics", f"{method} {path} names no right"
+        for other, secret in held.items():
+            if other != right:
+                assert ask(guarded, method, path, secret).status_code == 403, (method, path, other)
+        if right in held:
+            assert ask(guarded, method, path, held[right]).status_code != 403, (method, path)
+
+
+def test_another_collection_is_as_if_it_were_not_there(guarded: TestClient, secrets: Secrets) -> None:
+    """The same status and words for one that is there and one that is not, by every route."""
+    for method, path, _ in routes(guarded.app):
+        if path in ("/healthz", "/readyz", "/openapi.json"):
+            continue
+        answer = ask(guarded, method, path, secrets.tea)
+        text = answer.text
+        assert "fronts.txt" not in text, (method, path)
+        assert "cold front" not in text, (method, path)
+        if (method, path) in BODIES or "{collection}" in path:
+            assert answer.status_code in (403, 404) or path == "/v1/route", (method, path, text)
+        if "{collection}" in path:
+            other = ask(guarded, method, path, secrets.tea, "nothing")
+            assert answer.status_code == other.status_code == 404
+            assert text.replace("weather", "nothing") == other.text
+            assert "'tea'" in text or "tea" in text
+    assert guarded.get("/v1/collections/weather", headers=bearer(secrets.admin)).json()["chunk_count"] == 1
+
+
+@pytest.mark.parametrize("technique", ["naive", "bm25", "hybrid", "routed", "mmr"])
+@pytest.mark.parametrize(
+    "where",
+    [
+        None,
+        {"collection": "weather"},
+        {"collection": {"$ne": "tea"}},
+        {"$or": [{"collection": "weather"}, {"collection": "tea"}]},
+        {"$or": [{"collection": {"$nin": []}}, {"source_file": "fronts.txt"}]},
+        {"source_file": "fronts.txt"},
+    ],
+)
+def test_a_condition_does_not_lead_out_of_the_tokens_collections(
+    guarded: TestClient, secrets: Secrets, technique: str, where: Any
+) -> None:
+    asked = {"query": "a cold front brings rain", "technique": technique, "where": where, "top_k": 10}
+    answer = guarded.post("/v1/search", json=asked, headers=bearer(secrets.tea))
+    assert answer.status_code == 200, answer.text
+    assert {one["metadata"]["collection"] for one in answer.json()["documents"]} <= {"tea"}
+    assert "fronts.txt" not in answer.text
+    assert "weather" not in answer.text.replace(str(where), "")
+    asked["query"] = "tea"
+    route = guarded.post("/v1/route", json={"query": "rain", "where": where}, headers=bearer(secrets.tea))
+    assert set(route.json()["scores"]) <= {"tea"}
+
+
+def test_lists_show_what_a_token_is_for(guarded: TestClient, secrets: Secrets) -> None:
+    headers = bearer(secrets.tea)
+    assert [row["name"] for row in guarded.get("/v1/collections", headers=headers).json()["collections"]] == ["tea"]
+    assert {row["collection"] for row in guarded.get("/v1/sources", headers=headers).json()["sources"]} == {"tea"}
+    assert guarded.get("/metrics", headers=headers).status_code == 403
+    assert guarded.get("/v1/orphans", headers=headers).status_code == 403
+
+
+def test_a_limited_admin_makes_and_renames_only_what_its_token_names(guarded: TestClient, secrets: Secrets) -> None:
+    headers = bearer(secrets.tea)
+    refused = guarded.post("/v1/collections", json={"name": "other"}, headers=headers)
+    there = guarded.post("/v1/collections", json={"name": "weather"}, headers=headers)
+    assert refused.status_code == there.status_code == 403
+    assert guarded.patch("/v1/collections/tea", json={"name": "weather"}, headers=headers).status_code == 403
+    assert guarded.post("/v1/collections", json={"name": "gone"}, headers=headers).status_code == 201
+
+
+def test_jobs_of_others_are_invisible(guarded: TestClient, secrets: Secrets) -> None:
+    text = {"collection": "tea", "sources": [{"source": "a", "text": "one"}]}
+    job = guarded.post("/v1/ingest/texts", json=text, headers=bearer(secrets.writer)).json()
+    ended(guarded, job, headers=bearer(secrets.writer))
+    for method in ("GET", "DELETE"):
+        other = guarded.request(method, f"/v1/jobs/{job['id']}", headers=bearer(secrets.tea))
+        missing = guarded.request(method, f"/v1/jobs/{'0' * 32}", headers=bearer(secrets.tea))
+        assert (other.status_code, missing.status_code) == (404, 404)
+        assert other.text.replace(job["id"], "0" * 32) == missing.text
+    assert guarded.get("/v1/jobs", headers=bearer(secrets.tea)).json() == {"jobs": []}
+    assert len(guarded.get("/v1/jobs", headers=bearer(secrets.admin)).json()["jobs"]) == 1
+
+
+def test_a_limited_token_hears_no_path_where_a_technique_is_unknown(guarded: TestClient, secrets: Secrets) -> None:
+    asked = {"query": "tea", "technique": "nothing"}
+    for secret, told in ((secrets.tea, False), (secrets.reader, True)):
+        answer = guarded.post("/v1/search", json=asked, headers=bearer(secret))
+        assert (answer.status_code, answer.json()["error"]["type"]) == (404, "UnknownTechniqueError")
+        assert ("techniques.yaml" in answer.text) is told
+
+
+def test_a_limited_token_hears_nothing_of_the_servers_trouble(
+    guarded: TestClient, secrets: Secrets, workspace: Workspace
+) -> None:
+    (workspace.root / "config" / "documents.yaml").write_text("collections: 3\n", encoding="utf-8")
+    for secret, told in ((secrets.tea, False), (secrets.admin, True)):
+        answer = guarded.post("/v1/search", json={"query": "tea"}, headers=bearer(secret))
+        assert answer.status_code == 503
+        assert ("documents.yaml" in answer.text) is told
+
+
+def test_a_token_that_is_removed_is_refused_at_once(
+    guarded: TestClient, secrets: Secrets, workspace: Workspace
+) -> None:
+    headers = bearer(secrets.reader)
+    assert guarded.get("/v1/techniques", headers=headers).status_code == 200
+    path = workspace.root / "config" / "tokens.yaml"
+    kept = [line for line in path.read_text(encoding="utf-8").splitlines() if '"reader"' not in line]
+    path.write_text("\n".join(kept), encoding="utf-8")
+    assert guarded.get("/v1/techniques", headers=headers).status_code == 401
+    path.write_text("tokens: [", encoding="utf-8")
+    assert guarded.get("/v1/techniques", headers=bearer(secrets.admin)).status_code == 503
+
+
+def test_a_page_of_another_site_reaches_nothing_without_tokens(client: TestClient) -> None:
+    assert client.get("/v1/techniques", headers={"Host": "evil.example"}).status_code == 403
+    assert client.get("/v1/techniques", headers={"Host": "["}).status_code == 403
+    asked = {"query": "tea"}
+    assert client.post("/v1/search", json=asked, headers={"Origin": "https://evil.example"}).status_code == 403
+    assert client.post("/v1/search", json=asked, headers={"Origin": "null"}).status_code == 403
+    assert client.post("/v1/search", json=asked, headers={"Origin": "http://127.0.0.1:8000"}).status_code == 200
+    assert client.get("/healthz", headers={"Host": "evil.example"}).status_code == 200
+
+
+def test_an_exposed_server_needs_a_token(workspace: Workspace) -> None:
+    with pytest.raises(ConfigError, match="lets other machines in; make a token first"):
+        check_exposure("0.0.0.0", Tokens(workspace.root))
+    with serving(workspace, exposed=True) as client:
+        assert client.get("/v1/techniques").status_code == 401
+    secret = Tokens(workspace.root).add("any", ["read"])
+    check_exposure("0.0.0.0", Tokens(workspace.root))
+    with serving(workspace, exposed=True) as client:
+        assert client.get("/v1/techniques", headers=bearer(secret) | {"Host": "any.example"}).status_code == 200
+
+
+def test_a_route_without_a_right_cannot_be_made() -> None:
+    from ragistry.server.routing import new_router
+
+    with pytest.raises(TypeError, match="needs openapi_extra"):
+        new_router().get("/open")(lambda: None)
+
+
+def test_the_command_prints_the_secret_once_and_keeps_its_hash(
+    workspace: Workspace,
+    ragistry: Callable[..., Any],  # noqa: F811
+) -> None:
+    done = ragistry("serve", "token", "ci", "--rights", "read,write", "--collections", "tea", "--expires", "2999-01-31")
+    assert done.code == 0, done.err
+    secret = done.out.strip()
+    path = workspace.root / "config" / "tokens.yaml"
+    assert secret not in path.read_text(encoding="utf-8")
+    assert path.stat().st_mode & 0o777 == 0o600
+    caller = Tokens(workspace.root).caller(secret)
+    assert (caller.name, caller.rights, caller.collections) == ("ci", {"read", "write"}, {"tea"})
+    assert ragistry("serve", "token", "1").code == 0
+    assert Tokens(workspace.root).entries().keys() == {"ci", "1"}
+    for words, message in (
+        (("ci",), "there is a token 'ci'"),
+        (("x", "--rights", "all"), "is not a list of rights"),
+        (("x", "--collections", "nothing"), "no collection 'nothing'"),
+        (("x", "--expires", "2001-01-01"), "is in the past"),
+        (("a b",), "cannot name a token"),
+    ):
+        done = ragistry("serve", "token", *words)
+        assert done.code != 0
+        assert message in done.err
+
+
+def test_a_broken_tokens_file_is_reported_with_its_lines(tmp_path: Path) -> None:
+    (tmp_path / "config").mkdir()
+    (tmp_path / "config" / "tokens.yaml").write_text(
+        "tokens:\n  a: {sha256: abc, rights: [read]}\n  b: {sha256: " + "a" * 64 + ", rights: [all]}\n",
+        encoding="utf-8",
+    )
+    with pytest.raises(InvalidConfigError, match=r"(?s)2 problems.*tokens.yaml:2.*tokens.yaml:3"):
+        Tokens(tmp_path).entries()
+
+
+def test_the_application_describes_itself(workspace: Workspace) -> None:
+    app = create_app(workspace)
+    app.state.served.jobs.close()
+    assert app.openapi()["openapi"].startswith("3.1")

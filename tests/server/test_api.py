@@ -1,0 +1,189 @@
+"""The API, route by route."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+
+from ragistry import Workspace
+from tests.cli.conftest import ragistry  # noqa: F401, the fixture
+from tests.server.conftest import ended
+
+
+def error(answer: Any) -> tuple[int, str]:
+    body = answer.json()["error"]
+    assert body["message"]
+    assert "\n" not in body["message"]
+    return answer.status_code, body["type"]
+
+
+def test_search_answers_as_the_command_prints(client: TestClient, ragistry: Callable[..., Any]) -> None:  # noqa: F811
+    asked = {"query": "green tea", "technique": "hybrid", "collection": "tea", "top_k": 3}
+    served = client.post("/v1/search", json=asked).json()
+    printed = ragistry("search", "green tea", "-t", "hybrid", "-c", "tea", "-k", 3, "--json").json
+
+    def timeless(answer: Any) -> Any:
+        stages = [stage | {"ms": 0, "model_calls": 0, "tokens": 0} for stage in answer["trace"]]
+        return answer | {"search_time_ms": 0, "trace": stages}
+
+    assert timeless(served) == timeless(printed)
+    assert served["documents"][0]["metadata"]["source_file"] == "leaves/green.txt"
+
+
+def test_route_and_techniques_answer_as_the_commands_print(
+    client: TestClient,
+    ragistry: Callable[..., Any],  # noqa: F811
+) -> None:
+    assert client.post("/v1/route", json={"query": "green tea"}).json() == ragistry("route", "green tea", "--json").json
+    assert client.get("/v1/techniques").json() == ragistry("techniques", "--json").json
+    assert client.get("/v1/collections").json() == ragistry("collections", "list", "--json").json
+    sources = ragistry("sources", "list", "--json").json["sources"]
+    assert client.get("/v1/sources").json()["sources"] == sources
+
+
+def test_a_condition_limits_a_search(client: TestClient) -> None:
+    asked = {"query": "tea or rain", "where": {"source_file": "fronts.txt"}}
+    [found] = client.post("/v1/search", json=asked).json()["documents"]
+    assert found["metadata"]["collection"] == "weather"
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ({"query": " "}, (400, "EmptyQueryError")),
+        ({"query": "tea", "where": {}}, (400, "InvalidFilterError")),
+        ({"query": "tea", "where": {"page": {"$bad": 1}}}, (400, "InvalidFilterError")),
+        ({"query": "tea", "technique": "nothing"}, (404, "UnknownTechniqueError")),
+        ({"query": "tea", "collection": "nothing"}, (404, "CollectionNotFoundError")),
+        ({"query": "tea", "top_k": 0}, (422, "RequestError")),
+        ({"query": "tea", "top_k": "3"}, (422, "RequestError")),
+        ({"query": "tea", "tpo_k": 3}, (422, "RequestError")),
+        ({}, (422, "RequestError")),
+    ],
+)
+def test_a_wrong_search_is_told_what_is_wrong(client: TestClient, body: Any, expected: tuple[int, str]) -> None:
+    assert error(client.post("/v1/search", json=body)) == expected
+
+
+def test_half_a_character_is_refused(client: TestClient) -> None:
+    answer = client.post("/v1/search", content=b'{"query": "\\ud800"}', headers={"content-type": "application/json"})
+    assert answer.status_code in (400, 422)
+    assert error(client.post("/v1/search", content=b"{", headers={"content-type": "application/json"}))[0] == 422
+
+
+def test_what_is_not_there_has_the_same_form_of_answer(client: TestClient) -> None:
+    assert error(client.get("/v1/nothing")) == (404, "RequestError")
+    assert error(client.get("/v1/search"))[0] == 405
+    assert error(client.get("/v1/jobs/nothing")) == (404, "JobNotFoundError")
+
+
+def test_collections_are_made_described_renamed_and_deleted(client: TestClient, workspace: Workspace) -> None:
+    made = client.post("/v1/collections", json={"name": "notes", "description": "What I wrote"})
+    assert made.status_code == 201
+    assert made.json() == {
+        "name": "notes", "display_name": "notes", "description": "What I wrote", "source_count": 0, "chunk_count": 0
+    }  # fmt: skip
+    assert error(client.post("/v1/collections", json={"name": "notes"})) == (409, "CollectionAlreadyExistsError")
+    changed = client.patch("/v1/collections/tea", json={"name": "teas", "description": "All about it"}).json()
+    assert (changed["name"], changed["description"], changed["chunk_count"]) == ("teas", "All about it", 1)
+    assert error(client.get("/v1/collections/tea")) == (404, "CollectionNotFoundError")
+    assert error(client.patch("/v1/collections/teas", json={})) == (400, "ConfigError")
+    assert client.delete("/v1/collections/teas").json() == {"chunks": 1}
+    assert [row["name"] for row in workspace.library.list_collections()] == ["weather", "notes"]
+
+
+def test_a_source_is_read_moved_and_deleted(client: TestClient) -> None:
+    name = {"name": "leaves/green.txt"}
+    source = client.get("/v1/collections/tea/source", params=name).json()
+    assert source["text"] == "Steep green tea in water of eighty degrees."
+    assert [chunk["metadata"]["chunk_index"] for chunk in source["chunks"]] == [0]
+    assert error(client.get("/v1/collections/tea/source", params={"name": "x"})) == (404, "SourceNotFoundError")
+    moved = client.post("/v1/collections/tea/sources/move", json={"source": "leaves/green.txt", "to": "weather"})
+    assert moved.json() == {"chunks": 1}
+    assert client.get("/v1/collections/tea/sources").json() == {"sources": []}
+    assert client.delete("/v1/collections/weather/source", params=name).json() == {"chunks": 1}
+    answer = client.post("/v1/collections/weather/sources/delete", json={"sources": ["fronts.txt", "nothing"]})
+    assert error(answer) == (404, "SourceNotFoundError")
+    answer = client.post("/v1/collections/weather/sources/delete", json={"sources": ["fronts.txt"]})
+    assert answer.json() == {"chunks": 1}
+
+
+def test_files_are_taken_in_by_a_job(client: TestClient, workspace: Workspace) -> None:
+    files = [
+        ("files", ("guide/black.md", b"# Black tea\n\nBoiling water, four minutes.\n")),
+        ("files", ("empty.pdf", b"%PDF-1.4 nothing")),
+        ("files", ("picture.png", b"\x89PNG")),
+    ]
+    accepted = client.post("/v1/ingest/files", data={"collection": "tea"}, files=files)
+    assert accepted.status_code == 202, accepted.text
+    job = ended(client, accepted.json())
+    assert job["state"] == "done"
+    assert job["report"]["added"] == ["guide/black.md"]
+    assert {one["source"]: one["type"] for one in job["report"]["failed"]} == {
+        "empty.pdf": "ExtractionError",
+        "picture.png": "UnsupportedFormatError",
+    }
+    assert not any(str(workspace.root) in one["error"] for one in job["report"]["failed"])
+    assert [one["id"] for one in client.get("/v1/jobs").json()["jobs"]] == [job["id"]]
+    [found] = client.post("/v1/search", json={"query": "black tea", "top_k": 1}).json()["documents"]
+    assert found["metadata"]["source"] == "guide/black.md"
+    assert not list(workspace.root.glob(".ragistry/jobs/*/files"))
+
+
+def test_the_same_file_again_costs_nothing_and_a_changed_one_replaces_it(client: TestClient) -> None:
+    def send(content: bytes) -> Any:
+        files = [("files", ("black.md", content))]
+        return ended(client, client.post("/v1/ingest/files", data={"collection": "tea"}, files=files).json())["report"]
+
+    assert send(b"Boiling water.")["added"] == ["black.md"]
+    assert send(b"Boiling water.")["skipped"] == ["black.md"]
+    assert send(b"Boiling water, four minutes.")["updated"] == ["black.md"]
+
+
+def test_texts_are_taken_in_by_a_job(client: TestClient) -> None:
+    sources = [{"source": "a/b", "text": "one\r\ntwo"}, {"source": "c", "text": "three"}]
+    job = ended(client, client.post("/v1/ingest/texts", json={"collection": "tea", "sources": sources}).json())
+    assert job["report"]["added"] == ["a/b", "c"]
+    assert client.get("/v1/collections/tea/source", params={"name": "a/b"}).json()["text"] == "one\r\ntwo"
+
+
+@pytest.mark.parametrize("name", ["../up.md", "/etc/passwd.md", "a//b.md", "a/./b.md", "a/../b.md", "a\nb.md"])
+def test_a_name_that_is_no_relative_path_is_refused(client: TestClient, name: str) -> None:
+    part = f'--x\r\ncontent-disposition: form-data; name="collection"\r\n\r\ntea\r\n--x\r\ncontent-disposition: form-data; name="files"; filename="{name}"\r\n\r\ntext\r\n--x--\r\n'  # noqa: E501
+    headers = {"content-type": "multipart/form-data; boundary=x"}
+    answer = client.post("/v1/ingest/files", content=part.encode(), headers=headers)
+    assert answer.status_code in (400, 422), answer.text
+    assert client.get("/v1/jobs").json() == {"jobs": []}
+
+
+def test_techniques_are_compared_by_a_job(client: TestClient) -> None:
+    queries = "\n".join(
+        json.dumps({"text": text, "sources": [source]})
+        for text, source in (("green leaves", "leaves/green.txt"), ("will it rain", "fronts.txt"))
+    )
+    accepted = client.post("/v1/comparisons", json={"techniques": ["naive", "bm25"], "queries": queries})
+    assert accepted.status_code == 202, accepted.text
+    job = ended(client, accepted.json(), "comparisons")
+    assert job["state"] == "done", job
+    assert job["report"]["conclusion"]
+    report = client.get(f"/v1/comparisons/{job['id']}/report")
+    assert set(report.json()["techniques"]) == {"naive", "bm25"}
+    for kind, start in (("markdown", "#"), ("html", "<!doctype html>")):
+        text = client.get(f"/v1/comparisons/{job['id']}/report", params={"format": kind}).text
+        assert text.lower().startswith(start)
+    assert error(client.post("/v1/comparisons", json={"techniques": ["nothing"]})) == (404, "UnknownTechniqueError")
+    wrong = client.post("/v1/comparisons", json={"techniques": ["naive"], "queries": "{}"}).json()
+    assert ended(client, wrong, "comparisons")["error"]["type"] == "DatasetError"
+
+
+def test_health_and_metrics(client: TestClient) -> None:
+    assert client.get("/healthz").json() == {"status": "ok"}
+    assert client.get("/readyz").json() == {"status": "ready"}
+    client.post("/v1/search", json={"query": "tea"})
+    figures = client.get("/metrics").text
+    assert 'ragistry_requests_total{method="POST",route="/v1/search",status="200"} 1.0' in figures
+    assert "ragistry_chunks 2.0" in figures

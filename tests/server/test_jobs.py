@@ -1,0 +1,198 @@
+"""Jobs: acknowledged ones survive a restart, a kill and a full disk; limits; cancelling; one server a workspace."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Event, Thread
+from typing import Any
+
+import httpx
+import pytest
+
+from ragistry import Workspace, open_workspace
+from ragistry.server.gate import Limits
+from tests.server.conftest import ended, serving
+
+LONG = "\n\n".join(f"Paragraph {number} says something about tea, water and leaves." * 8 for number in range(40))
+
+
+@contextmanager
+def command(root: Path, *words: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """``ragistry serve`` in a process of its own, on a free port, and the address that it prints."""
+    started = [sys.executable, "-m", "ragistry", "-w", str(root), "serve", "--port", "0", *words]
+    with subprocess.Popen(started, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stderr is not None
+            line = process.stderr.readline()
+            assert line.startswith("serving: http://"), line + process.stderr.read()
+            yield process, line.split()[1]
+        finally:
+            process.kill()
+            process.communicate(timeout=30)
+
+
+def send(url: str, files: dict[str, bytes], collection: str = "tea") -> dict[str, Any]:
+    sent = [("files", (name, content)) for name, content in files.items()]
+    answer = httpx.post(f"{url}/v1/ingest/files", data={"collection": collection}, files=sent, timeout=60)
+    assert answer.status_code == 202, answer.text
+    return answer.json()
+
+
+def wait(url: str, job: dict[str, Any]) -> dict[str, Any]:
+    until = time.monotonic() + 90
+    while job["state"] in ("waiting", "running") and time.monotonic() < until:
+        time.sleep(0.05)
+        job = httpx.get(f"{url}/v1/jobs/{job['id']}", timeout=60).json()
+    return job
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    with open_workspace(tmp_path) as workspace:
+        workspace.library.create_collection("tea")
+    return tmp_path
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
+def test_jobs_go_on_after_a_restart(root: Path, how: signal.Signals) -> None:
+    with command(root) as (process, url):
+        first = send(url, {"long.md": LONG.encode()})
+        second = send(url, {"short.md": b"A short one.", "sub/other.md": b"Another."})
+        while httpx.get(f"{url}/v1/jobs/{first['id']}", timeout=60).json()["state"] == "waiting":
+            time.sleep(0.02)
+        process.send_signal(how)
+        process.wait(timeout=60)
+        assert process.returncode == (0 if how == signal.SIGTERM else -signal.SIGKILL)
+    with command(root) as (_, url):
+        for job, names in ((first, ["long.md"]), (second, ["short.md", "sub/other.md"])):
+            done = wait(url, job)
+            assert done["state"] == "done", done
+            assert sorted(done["report"]["added"] + done["report"]["skipped"]) == names
+    assert not list(root.glob(".ragistry/jobs/*/files/*"))
+    with open_workspace(root) as workspace:
+        assert workspace.library.list_sources("tea") == ["long.md", "short.md", "sub/other.md"]
+
+
+def test_an_interrupted_server_ends_without_a_traceback(root: Path) -> None:
+    with command(root) as (process, _):
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=60)
+        assert (process.returncode, err) == (130, "")
+
+
+def test_a_second_server_on_the_workspace_is_refused_in_one_line(root: Path) -> None:
+    with command(root) as (process, _):
+        words = [sys.executable, "-m", "ragistry", "-w", str(root), "serve", "--port", "0"]
+        second = subprocess.run(words, capture_output=True, text=True, check=False, timeout=60)
+        assert second.returncode == 1
+        assert second.stderr.startswith("error: ")
+        assert len(second.stderr.splitlines()) == 1
+        assert str(process.pid) in second.stderr
+        with open_workspace(root) as reader:
+            assert reader.search("tea").documents == []
+
+
+def test_a_host_beyond_loopback_needs_a_token(root: Path) -> None:
+    words = [sys.executable, "-m", "ragistry", "-w", str(root), "serve", "--port", "0", "--host", "0.0.0.0"]
+    done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=60)
+    assert (done.returncode, len(done.stderr.splitlines())) == (1, 1)
+    assert "lets other machines in; make a token first with `ragistry serve token NAME`" in done.stderr
+
+
+def test_a_job_that_waits_or_runs_is_cancelled(workspace: Workspace) -> None:
+    with serving(workspace) as client:
+
+        def add(name: str) -> dict[str, Any]:
+            files = [("files", (name, LONG.encode()))]
+            return client.post("/v1/ingest/files", data={"collection": "tea"}, files=files).json()
+
+        running, waiting = add("running.md"), add("waiting.md")
+        while client.get(f"/v1/jobs/{running['id']}").json()["state"] == "waiting":
+            time.sleep(0.01)
+        assert client.delete(f"/v1/jobs/{waiting['id']}").json()["state"] == "cancelled"
+        client.delete(f"/v1/jobs/{running['id']}")
+        assert ended(client, running)["state"] == "cancelled"
+        assert client.delete(f"/v1/jobs/{running['id']}").json()["state"] == "cancelled"
+    assert "running.md" not in workspace.library.list_sources("tea")
+    with serving(workspace) as client:
+        states = [job["state"] for job in client.get("/v1/jobs").json()["jobs"]]
+        assert states == ["cancelled", "cancelled"]
+
+
+def test_a_job_whose_collection_is_gone_fails_with_the_reason(workspace: Workspace) -> None:
+    with serving(workspace) as client:
+        first = client.post("/v1/ingest/files", data={"collection": "tea"}, files=[("files", ("a.md", LONG.encode()))])
+        second = client.post("/v1/ingest/files", data={"collection": "weather"}, files=[("files", ("b.md", b"b"))])
+        assert client.delete("/v1/collections/weather").status_code == 200
+        assert ended(client, second.json())["error"]["type"] == "CollectionNotFoundError"
+        assert ended(client, first.json())["state"] == "done"
+
+
+def test_bodies_and_files_that_are_too_large_are_refused(workspace: Workspace) -> None:
+    with serving(workspace, Limits(upload_megabytes=1)) as client:
+
+        def status(content: Any, path: str = "/v1/ingest/files") -> int:
+            headers = {"content-type": "multipart/form-data; boundary=x"}
+            answer = client.post(path, content=content, headers=headers)
+            assert answer.json()["error"]["type"] == "RequestError"
+            return answer.status_code
+
+        assert status(b"x" * 1_000_001) == 413
+        head = b'--x\r\ncontent-disposition: form-data; name="files"; filename="a.md"\r\n\r\n'
+        assert status(iter([head, *[b"x" * 100_000] * 11])) == 413, "a body that does not say its length"
+        assert status(b"x" * 17_000_000, "/v1/search") == 413
+        many = [("files", (f"{number}.md", b"x")) for number in range(1_001)]
+        answer = client.post("/v1/ingest/files", data={"collection": "tea"}, files=many)
+        assert answer.status_code == 413, answer.text
+        assert client.get("/v1/jobs").json() == {"jobs": []}
+    assert [path.name for path in (workspace.root / ".ragistry" / "jobs").iterdir()] == ["lock"]
+
+
+def test_a_full_disk_acknowledges_nothing(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    with serving(workspace) as client:
+        with monkeypatch.context() as patched:
+            patched.setattr(shutil, "copyfileobj", full)
+            answer = client.post("/v1/ingest/files", data={"collection": "tea"}, files=[("files", ("a.md", b"x"))])
+        assert answer.status_code == 503
+        assert "No space left" in answer.json()["error"]["message"]
+        assert client.get("/v1/jobs").json() == {"jobs": []}
+    assert [path.name for path in (workspace.root / ".ragistry" / "jobs").iterdir()] == ["lock"]
+
+
+def test_a_busy_server_says_when_to_come_again(workspace: Workspace) -> None:
+    with serving(workspace, Limits(concurrency=1, queue=0, timeout=0.2)) as client:
+        entered, release = Event(), Event()
+
+        class Slow:
+            """A technique that waits, as one over a slow server does."""
+
+            def retrieve(self, query: str, *, top_k: Any = None, where: Any = None) -> list[Any]:
+                entered.set()
+                release.wait(30)
+                return []
+
+        workspace.registry.get("naive").technique = Slow()
+        answers: list[Any] = []
+
+        def ask() -> None:
+            answers.append(client.post("/v1/search", json={"query": "tea", "technique": "naive"}))
+
+        thread = Thread(target=ask)
+        thread.start()
+        assert entered.wait(30)
+        second = client.post("/v1/search", json={"query": "tea", "technique": "naive"})
+        thread.join(30)
+        release.set()
+        for answer in (second, *answers):
+            assert (answer.status_code, answer.json()["error"]["type"]) == (503, "ServerBusyError")
+            assert int(answer.headers["retry-after"]) >= 1
