@@ -11,9 +11,8 @@ from typing import NamedTuple
 
 from ragistry.errors import ModelError
 from ragistry.presentation.blocks import Block, Style
-from ragistry.presentation.matches import Match, matches, phrases
+from ragistry.presentation.matches import Match, marked_terms, matches, phrases
 from ragistry.protocols import Embedder
-from ragistry.utils.analysis import query_terms
 from ragistry.utils.boundaries import first_sentence_start
 
 Similar = Callable[[Sequence[str]], Sequence[float]]
@@ -66,7 +65,7 @@ def excerpt(
     Rare words of the passage count more than frequent ones, and words side by side more than words apart. Where the
     best window has few of the query's words, ``similar`` decides with them. A sentence longer than the room is cut.
     """
-    terms = query_terms(query, language) if query.strip() else {}
+    terms = marked_terms(query, language)
     found = [matches(block.text, terms, language) for block in blocks]
     if room is None or sum(len(block.text) for block in blocks) <= room:
         return Excerpt(tuple(map(_marked, blocks, found)), False, False)

@@ -4,12 +4,30 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator
+from functools import cache
 from typing import NamedTuple
 
-from ragistry.utils.analysis import UNSPACED_RUN, analyse
+from ragistry.utils.analysis import UNSPACED_RUN, analyse, query_terms
+
+QUESTION_WORDS = (
+    "how what when where which who why do does did can could should would may might must has have had were been am "
+    "i me my we our you your he she him her his its from about"
+)
+"""Of English questions: a mark on them tells a reader nothing, though an index may count them."""
 
 _WORD = re.compile(r"[^\W_]+(?:[-._/][^\W_]+)*")
 _BETWEEN = re.compile(r"[ \-]{1,2}")
+
+
+@cache
+def _question_terms() -> frozenset[str]:
+    return frozenset(analyse(QUESTION_WORDS))
+
+
+def marked_terms(query: str, language: str) -> frozenset[str]:
+    """The terms of a query that are worth a mark: all of them where nothing else is left."""
+    terms = frozenset(query_terms(query, language)) if query.strip() else frozenset()
+    return (terms - _question_terms() if language == "english" else terms) or terms
 
 
 class Match(NamedTuple):

@@ -67,6 +67,14 @@ def test_without_words_of_the_query_nearness_decides() -> None:
     assert len(asked) == 1, "the words were enough"
 
 
+def test_words_that_only_ask_are_not_marked() -> None:
+    shown = excerpt(
+        blocks_of("How often does salt do this? It does so daily.", {}), "how often does it need salt", "english", None
+    )
+    assert marked(shown) == ["often", "salt"]
+    assert marked(excerpt(blocks_of("This is how.", {}), "how", "english", None)) == ["how"]
+
+
 def test_a_model_that_fails_leaves_the_choice_to_the_words() -> None:
     def similar(texts: Sequence[str]) -> list[float]:
         raise ModelConnectionError("down")

@@ -54,6 +54,7 @@ def faults(path: Path) -> Iterator[str]:
     except ERRORS as error:
         yield f"{FILE}: {one_line(str(error))}"
     with suppress(*ERRORS), closing(_opened(path, reading_mode(path))) as connection:
+        connection.execute("BEGIN")  # one snapshot: a source that is replaced meanwhile is not one that lost chunks
         found = _Found.read(connection)
         damaged = found.damaged_vectors & found.source_of.keys()
         for line in found.losses(kept=Counter(found.source_of.values()), lacking=damaged):
