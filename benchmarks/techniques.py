@@ -48,8 +48,8 @@ WHEN = {
     "rocchio": "Use it to widen a search by vectors alone; not where words matter, for only vectors rank its results.",
     "adaptive": "Use it where embedding a query costs time or money; not where that is cheap, since the other queries "
     "search words twice.",
-    "rerank": "Use it where the reranker is stronger than the base and its milliseconds do not matter; not over a "
-    "fusion that is as good.",
+    "rerank": "Use it where the last percent matters and token vectors are kept, or with a cross-encoder at a server; "
+    "not where milliseconds count.",
     "graph": "Use it for questions that join facts of several sources; not where one passage answers.",
     "learned_sparse": "Use it where words should count by what they mean and no vectors are kept; not where `hybrid` "
     "can be used.",
@@ -133,6 +133,7 @@ def evidence(results: Mapping[str, Comparison], names: list[str], left_out: Mapp
     for reason in dict.fromkeys(left_out.values()):
         those = ", ".join(f"`{name}`" for name, why in left_out.items() if why == reason)
         parts.append(f"Not measured, because each {reason}: {those}.")
+    parts.append("`rerank` computed the token vectors of each text once in a run, which its CPU time holds.")
     parts.append(f"{MAIN} on every set; bold: significantly better than `hybrid`, in italics: significantly worse.")
     parts.append(overview(results, names))
     parts += [f"### {name}\n\n{table(result)}" for name, result in results.items()]
