@@ -17,7 +17,7 @@ Run = Callable[..., Done]
     ("words", "said"),
     [
         (["search"], "Missing argument 'query'"),
-        (["serch", "tea"], "No such command 'serch'. Did you mean "),
+        (["serch", "tea"], "No such command 'serch'. Did you mean 'search', 'serve'?"),
         (["search", "tea", "--colection", "x"], "No such option: --colection"),
         (["search", "tea", "--top-k", "many"], "Invalid value for '--top-k'"),
         (["--nothing"], "No such option: --nothing"),

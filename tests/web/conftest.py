@@ -1,6 +1,6 @@
 """A real server over a real workspace, and a real browser in front of it.
 
-Screenshots are taken where ``RAGISTRY_SCREENSHOTS`` names a folder for them.
+Screenshots go to the folder that ``RAGISTRY_SCREENSHOTS`` names, by default one in the temporary folder.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -27,7 +28,7 @@ QUIET = (
 PATIENCE = 20_000
 """Milliseconds for what must come: a machine that runs tests is busy."""
 expect.set_options(timeout=PATIENCE)
-SHOTS = os.environ.get("RAGISTRY_SCREENSHOTS")
+SHOTS = Path(os.environ.get("RAGISTRY_SCREENSHOTS", Path(tempfile.gettempdir()) / "ragistry-screenshots"))
 
 
 @pytest.fixture(scope="module")
@@ -111,12 +112,9 @@ def _local(url: str) -> bool:
 @pytest.fixture
 def shoot(browser: Browser) -> Callable[[str, str], None]:
     """Save a page in light and dark, wide and narrow."""
-    if not SHOTS:
-        pytest.skip("RAGISTRY_SCREENSHOTS names no folder")
-    folder = Path(SHOTS)
 
     def save(address: str, name: str) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
+        SHOTS.mkdir(parents=True, exist_ok=True)
         for scheme in ("light", "dark"):
             for kind, width in (("wide", 1200), ("narrow", 390)):
                 context = browser.new_context(color_scheme=scheme, viewport={"width": width, "height": 800})
@@ -124,7 +122,7 @@ def shoot(browser: Browser) -> Callable[[str, str], None]:
                 window.goto(address)
                 window.wait_for_selector(".rg-main")
                 window.wait_for_timeout(700)
-                window.screenshot(path=folder / f"{name}-{scheme}-{kind}.png")
+                window.screenshot(path=SHOTS / f"{name}-{scheme}-{kind}.png")
                 context.close()
 
     return save
