@@ -43,6 +43,7 @@ class Nodes:
         while len(self.added) < count:
             node = self.cluster.add_node(num_cpus=1, object_store_memory=MEMORY, env_vars=environment)
             self.added.append((node, environment))
+        self.cluster.wait_for_nodes()  # a killed node counts among the CPUs until its death is noticed
 
     def remove(self, node: Any) -> None:
         """Kill a node with all its processes."""

@@ -73,7 +73,8 @@ def test_the_next_and_the_previous_passage_are_a_button_away(page: Page, reader:
     passage = page.get_by_role("region", name="The passage that was found").inner_text()
     page.get_by_role("button", name="Next passage").click()
     expect(page.get_by_text("2 of")).to_be_visible()
-    assert page.get_by_role("region", name="The passage that was found").inner_text() != passage
+    found = page.get_by_role("region", name="The passage that was found")
+    expect(found).not_to_have_text(passage, use_inner_text=True)
     page.get_by_role("button", name="Previous passage").click()
     expect(page.get_by_role("region", name="The passage that was found")).to_have_text(passage, use_inner_text=True)
 

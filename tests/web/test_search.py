@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -89,7 +90,7 @@ def test_another_technique_or_collection_searches_again(page: Page, address: str
     expect(page.get_by_role("region", name="Results by bm25")).to_be_visible()
     choose(page, "Collections (all)", "Handbook")
     expect(page.locator(".rg-place", has_text="garden")).to_have_count(0)
-    assert "collection=handbook" in page.url
+    expect(page).to_have_url(re.compile("collection=handbook"))
 
 
 def test_a_collection_that_vanished_meanwhile_is_one_line(page: Page, address: str, root: Path) -> None:
@@ -202,3 +203,11 @@ def test_screenshots(address: str, shoot: Callable[[str, str], None]) -> None:
     shoot(f"{address}/", "landing")
     shoot(f"{address}/?q=restore+a+backup", "search")
     shoot(f"{address}/?q=restore+a+backup&compare=bm25", "side-by-side")
+
+
+def test_without_a_generator_asking_says_how_to_name_one_and_shows_what_was_found(page: Page, address: str) -> None:
+    page.goto(f"{address}/?q=frost&ask=1")
+    answer = page.get_by_role("region", name="Answer")
+    expect(answer).to_contain_text("No generator is configured")
+    expect(answer).to_contain_text("config/models.yaml")
+    expect(page.get_by_role("article").first).to_be_visible()
