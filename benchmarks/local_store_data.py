@@ -36,18 +36,20 @@ class Source(NamedTuple):
     chunks: list[EmbeddedChunk]
 
 
-def sources(chunks: int) -> Iterator[Source]:
-    """The sources of a library of ``chunks`` chunks, made one by one."""
-    for number, collection in enumerate(_collections(chunks // CHUNKS)):
-        yield _source(number, collection)
+def sources(chunks: int, layout: Sequence[str] | None = None, centres: int = CENTRES) -> Iterator[Source]:
+    """The sources of a library of ``chunks`` chunks, made one by one. ``layout``: the collection of each source."""
+    for number, collection in enumerate(_collections(chunks // CHUNKS) if layout is None else layout):
+        yield _source(number, collection, centres)
 
 
 class Truth:
     """What is right: every vector of a library, and which of them are nearest to a query."""
 
-    def __init__(self, chunks: int) -> None:
-        self.collections = np.repeat(_collections(chunks // CHUNKS), CHUNKS)
-        self.vectors = np.concatenate([_vectors(_random(number), CHUNKS) for number in range(chunks // CHUNKS)])
+    def __init__(self, chunks: int, layout: Sequence[str] | None = None, centres: int = CENTRES) -> None:
+        self.collections = np.repeat(_collections(chunks // CHUNKS) if layout is None else list(layout), CHUNKS)
+        self.vectors = np.concatenate(
+            [_vectors(_random(number), CHUNKS, centres) for number in range(chunks // CHUNKS)]
+        )
         self._rows = {
             chunk_id(collection, _name(row // CHUNKS), row % CHUNKS): row
             for row, collection in enumerate(self.collections.tolist())
@@ -62,9 +64,9 @@ class Truth:
         return sum(bool(scores[self._rows[id]] >= last - 1e-5) for id in found) / len(found)
 
 
-def query_vectors(count: int) -> NDArray[np.float32]:
+def query_vectors(count: int, centres: int = CENTRES) -> NDArray[np.float32]:
     """``(count, DIMENSION)``, unit length, from around the same centres."""
-    return _vectors(np.random.default_rng([1, 0]), count)
+    return _vectors(np.random.default_rng([1, 0]), count, centres)
 
 
 def query_texts(count: int) -> list[str]:
@@ -89,10 +91,10 @@ def _collections(count: int) -> list[str]:
     return [name for run in spread for name in run][:count]
 
 
-def _source(number: int, collection: str) -> Source:
+def _source(number: int, collection: str, centres: int) -> Source:
     random, name = _random(number), _name(number)
     digest = sha256(name.encode()).hexdigest()
-    vectors = _vectors(random, CHUNKS)
+    vectors = _vectors(random, CHUNKS, centres)
     chunks = []
     for row in range(CHUNKS):
         metadata = {
@@ -111,8 +113,8 @@ def _name(number: int) -> str:
     return f"folder-{number // 50}/file-{number}.md"
 
 
-def _vectors(random: np.random.Generator, count: int) -> NDArray[np.float32]:
-    rows = _centres()[random.integers(CENTRES, size=count)]
+def _vectors(random: np.random.Generator, count: int, centres: int) -> NDArray[np.float32]:
+    rows = _centres()[random.integers(centres, size=count)]
     rows = rows + random.standard_normal(rows.shape, dtype=np.float32) * np.float32(NOISE / DIMENSION**0.5)
     unit: NDArray[np.float32] = rows / np.linalg.norm(rows, axis=1, keepdims=True)
     return unit

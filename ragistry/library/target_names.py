@@ -1,4 +1,4 @@
-"""The names by which a query is routed: a collection, a repository and an archive must not share one."""
+"""Names for routing: collections, repositories and archives must not share one."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from ragistry.errors import CollectionAlreadyExistsError
 from ragistry.library.contract_entries import names
 
 Kind = Literal["collection", "repository", "archive"]
+KINDS: tuple[Kind, ...] = ("collection", "repository", "archive")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,24 +31,22 @@ class TargetNames:
 
     def clashes(self) -> dict[str, list[Kind]]:
         """The names that are given twice, and to what."""
-        taken = self._taken()
+        taken = {kind: self._names(kind) for kind in KINDS}
         kinds = {name: [kind for kind in taken if name in taken[kind]] for found in taken.values() for name in found}
         return {name: having for name, having in sorted(kinds.items()) if len(having) > 1}
 
     def _check_free(self, kind: Kind, name: str) -> None:
-        for other, found in self._taken().items():
-            if other != kind and name in found:
+        for other in KINDS:
+            if other != kind and name in self._names(other):
                 raise CollectionAlreadyExistsError(
                     f"there is {a(other)} {name!r}, and queries are routed by name; give the {kind} another name"
                     f"{' (`--name`)' if kind == 'repository' else ''}"
                 )
 
-    def _taken(self) -> dict[Kind, list[str]]:
-        return {
-            "collection": [entry.name for entry in self.collections.entries()],
-            "repository": names(self.repositories),
-            "archive": [archive.name for archive in self.archives],
-        }
+    def _names(self, kind: Kind) -> list[str]:
+        if kind == "collection":
+            return [entry.name for entry in self.collections.entries()]
+        return names(self.repositories) if kind == "repository" else [archive.name for archive in self.archives]
 
 
 def a(kind: Kind) -> str:

@@ -11,7 +11,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.util import find_spec
@@ -90,13 +90,19 @@ class PostgresServer:
 
 
 @contextmanager
-def postgres_server() -> Iterator[PostgresServer]:
-    """An empty server, until the block ends."""
-    with _place() as folder:
-        _run("initdb", "-D", folder / "data", "--auth=trust", "--encoding=UTF8", "-U", "postgres", "--no-sync")
-        with (folder / "data" / "postgresql.conf").open("a", encoding="utf-8") as stream:
-            stream.write(SETTINGS)
-        yield from _running(PostgresServer(folder, free_port()))
+def postgres_server(keep: Path | None = None, **settings: object) -> Iterator[PostgresServer]:
+    """A server, until the block ends: an empty one, or what an earlier server left in the folder ``keep``.
+
+    ``settings``: as in postgresql.conf, for a new server.
+    """
+    with _place() if keep is None else nullcontext(keep) as folder:
+        if not (folder / "data").exists():
+            _give(folder)
+            _run("initdb", "-D", folder / "data", "--auth=trust", "--encoding=UTF8", "-U", "postgres", "--no-sync")
+            with (folder / "data" / "postgresql.conf").open("a", encoding="utf-8") as stream:
+                stream.write(SETTINGS + "".join(f"{name} = '{value}'\n" for name, value in settings.items()))
+            (folder / "port").write_text(str(free_port()))
+        yield from _running(PostgresServer(folder, int((folder / "port").read_text())))
 
 
 @contextmanager
@@ -127,13 +133,19 @@ def _place() -> Iterator[Path]:
     """A folder in memory, where there is one, that the user of the server may write."""
     memory = Path("/dev/shm")
     folder = Path(mkdtemp(prefix="postgres-", dir=memory if os.access(memory, os.W_OK) else None))
-    folder.chmod(0o755)
-    if user := _user():
-        shutil.chown(folder, user)
+    _give(folder)
     try:
         yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _give(folder: Path) -> None:
+    """See that the folder is there, and the user's of the server."""
+    folder.mkdir(parents=True, exist_ok=True)
+    folder.chmod(0o755)
+    if user := _user():
+        shutil.chown(folder, user)
 
 
 def _run(program: str, *arguments: str | Path) -> None:

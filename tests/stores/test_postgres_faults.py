@@ -248,7 +248,7 @@ def test_each_state_of_the_server_has_its_error_and_remedy(
 def test_a_login_or_database_that_does_not_exist_is_named(postgres: PostgresServer) -> None:
     for url, words in (
         (postgres.url.replace("postgres@", "nobody_knows@"), "refused the login.*PGPASSWORD"),
-        (f"{postgres.url}_unknown", "no such database.*createdb"),
+        (f"{postgres.url}_unknown", "the database does not exist.*createdb"),
     ):
         with pytest.raises(StoreConnectionError, match=words):
             PostgresStore(url)

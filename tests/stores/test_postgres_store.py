@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 from uuid import uuid4
 
@@ -21,7 +22,8 @@ from ragistry.errors import (
     StoreConnectionError,
 )
 from ragistry.stores.local import LocalStore
-from ragistry.stores.postgres import PostgresStore, rows
+from ragistry.stores.postgres import PostgresStore, rows, vectors
+from ragistry.stores.postgres.vectors import MORE_MEMORY
 from ragistry.testing.postgres_server import PostgresServer, standby_server
 from ragistry.trace import collect, stage
 from ragistry.types import EmbeddedChunk, EmbedderFingerprint
@@ -110,6 +112,9 @@ def test_hnsw_finds_nearly_all_that_a_comparison_of_everything_finds(
     indexed = another(exact_below=500)
     indexed.flush()
     assert indexed._primary.read(indexed._head).has_index
+    with indexed._primary.snapshot() as connection:  # the planner knows how many chunks there are
+        counted = connection.execute("SELECT reltuples FROM pg_class WHERE oid = 'chunks'::regclass").fetchone()
+    assert counted == (indexed.count(),)
     queries = np.random.default_rng(5).normal(size=(20, 24))
     overlap = [len({d.id for d in indexed.search(q.tolist())} & nearest(vectors, q, 10)) for q in queries]
     assert sum(overlap) >= 0.97 * 200
@@ -119,6 +124,22 @@ def test_hnsw_finds_nearly_all_that_a_comparison_of_everything_finds(
     rare = {"rare": True}
     for query in queries:  # 60 chunks meet the condition, so that all are compared
         assert indexed.search(query.tolist(), where=rare) == stored.search(query.tolist(), where=rare)
+
+
+def test_where_the_index_would_read_more_rows_all_that_meet_the_condition_are_compared(
+    stored: PostgresStore, another: Callable[..., PostgresStore], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spread(stored, 3_000)
+    indexed = another(exact_below=10)
+    indexed.flush()
+    asked: list[Any] = []
+    by_index = vectors._by_index
+    monkeypatch.setattr(vectors, "_by_index", lambda *given: asked.append(given) or by_index(*given))
+    query = np.random.default_rng(5).normal(size=24).tolist()
+    assert len(indexed.search(query, where={"rare": True})) == 10  # 60 chunks meet it
+    assert asked == []
+    assert len(indexed.search(query)) == 10
+    assert len(asked) == 1
 
 
 def test_fewer_rows_from_hnsw_than_there_are_make_it_compare_everything(
@@ -440,3 +461,14 @@ def test_an_open_scan_does_not_hang_the_build_of_an_index(
     store.flush()
     assert store._primary.read(store._head).has_index
     check_searches(store, truth_of(A, B))
+
+
+@pytest.mark.parametrize(("server", "used"), [("1MB", "256MB"), ("300MB", "300MB")])
+def test_an_index_is_built_with_the_memory_of_the_server_but_not_with_little(
+    stored: PostgresStore, server: str, used: str
+) -> None:
+    with stored._primary.outside() as connection:
+        connection.execute(f"SET maintenance_work_mem = '{server}'")
+        connection.execute(MORE_MEMORY)
+        assert connection.execute("SHOW maintenance_work_mem").fetchone() == (used,)
+        connection.execute("RESET maintenance_work_mem")

@@ -207,6 +207,19 @@ def test_samples_are_read_again_only_after_a_change(opened: Workspace, monkeypat
     opened.library.delete_source("garden-9.txt", "garden")
 
 
+def test_samples_of_many_targets_are_smaller_so_that_all_fit(
+    opened: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ragistry.techniques.routing.samples.KEPT_IN_ALL", 8)
+    monkeypatch.setattr("ragistry.techniques.routing.samples.LEAST", 1)
+    items = [Reachable(target, None) for target in library_targets(opened.library)]
+    samples = Samples(opened.store, 4, opened.embedder)
+    assert [len(sample.metadatas) for sample in samples.of(items)] == [2, 2, 2]  # type: ignore[union-attr]
+    assert [len(sample.metadatas) for sample in samples.of(items[:1])] == [4]  # type: ignore[union-attr]
+    monkeypatch.setattr("ragistry.techniques.routing.samples.LEAST", 3)
+    assert [len(sample.metadatas) for sample in samples.of([*items[:1], *items])] == [3, 3, 3, 3]  # type: ignore[union-attr]
+
+
 def test_chunks_whose_ids_somebody_chose_are_sampled_too(opened: Workspace, tmp_path: Path) -> None:
     store = LocalStore(tmp_path)
     [vector] = opened.embedder.embed(["bread"])

@@ -136,7 +136,7 @@ def test_fewer_than_two_targets_leave_nothing_to_fit(opened: Workspace) -> None:
 def test_a_file_without_queries_is_told(tmp_path: Path) -> None:
     path = tmp_path / "q.jsonl"
     path.write_text("\n\n", encoding="utf-8")
-    with pytest.raises(QueryError, match="there is no query in the file"):
+    with pytest.raises(QueryError, match="the file has no queries"):
         read_labelled(path, ["garden"])
     with pytest.raises(SourceNotFoundError, match="no such file"):
         read_labelled(tmp_path / "none.jsonl", ["garden"])

@@ -21,9 +21,9 @@ from ragistry.stores.postgres.errors import is_conflict, is_lost, translated, tr
 FORMAT = 1
 CONNECT_SECONDS = 5
 ATTEMPTS = 4
-"""How often a write starts again because other writers were in its way."""
+"""Number of attempts of a write that conflicts with other writers."""
 KEPT_CHANGES = 10_000
-"""Changes that are on record; a word index that knows none of them is built anew."""
+"""Number of recorded changes; a word index that has none of them is rebuilt."""
 LONGEST_NAME = 63
 T = TypeVar("T")
 Connection = psycopg.Connection[Any]
@@ -99,7 +99,7 @@ SELECT set_config('search_path', quote_ident(%(schema)s) || ', ' || quote_ident(
 class Head:
     """The state of the store in one snapshot.
 
-    ``has_index``: vectors can be searched by HNSW. ``behind``: bytes that a standby has received and not yet applied.
+    ``has_index``: vectors can be searched by HNSW. ``behind``: bytes that a standby has received but not applied.
     """
 
     number: int
@@ -119,13 +119,13 @@ class Head:
 
     @property
     def next_vectors(self) -> str:
-        """The name of the table that will take its place; there while ``next_embedder`` is set."""
+        """The name of the next table of vectors; it exists while ``next_embedder`` is set."""
         return f"vectors_{self.generation + 1}"
 
 
 @dataclass(slots=True)
 class Transaction:
-    """One write. ``added``, ``removed``: keys of chunks, for those who follow the changes."""
+    """One write. ``added``, ``removed``: keys of chunks, for followers of the changes."""
 
     connection: Connection
     head: Head
@@ -134,10 +134,10 @@ class Transaction:
 
 
 class Database:
-    """Connections to one schema of a database, made when they are needed and kept. Safe for threads.
+    """Connections to one schema of a database, opened on demand and kept. Thread-safe.
 
-    ``timeout``, ``lock_timeout``: seconds for a statement, and of it for others' locks. A connection that was lost
-    between two calls is not noticed by the caller; one that is lost in a read is read again once.
+    ``timeout``, ``lock_timeout``: seconds for a statement, and for waiting on locks. A connection lost between two
+    calls is replaced silently; a read that loses its connection is repeated once.
     """
 
     def __init__(self, url: str, schema: str, *, timeout: float, lock_timeout: float, connections: int) -> None:
@@ -186,7 +186,7 @@ class Database:
             yield connection
         except BaseException as error:
             if isinstance(error, Exception) and is_lost(error):
-                self._close_idle()  # the server was restarted: the others are lost too
+                self._close_idle()  # the server was restarted: the other connections are lost too
             raise
         finally:
             if connection is not None:
@@ -217,7 +217,7 @@ class Database:
                 self._idle.pop().close()
 
     def close(self) -> None:
-        """Close every connection that is not in use; the others close when they are given back."""
+        """Close every unused connection; the others close when they are returned."""
         self.closed = True
         if self._pid == os.getpid():
             self._close_idle()
@@ -226,7 +226,7 @@ class Database:
 
     @contextmanager
     def snapshot(self) -> Iterator[Connection]:
-        """A connection that sees one state of the store until the block ends."""
+        """A connection with one snapshot of the store for the block."""
         with translated(self.place), self._snapshot() as connection:
             yield connection
 
@@ -238,7 +238,7 @@ class Database:
             connection.execute("COMMIT")
 
     def read(self, work: Callable[[Connection], T]) -> T:
-        """What ``work`` finds in one state of the store; it runs again if the connection is lost or a table goes."""
+        """Run ``work`` in one snapshot of the store; it runs again if the connection is lost or a table is dropped."""
         try:
             with self._snapshot() as connection:
                 return work(connection)
@@ -249,12 +249,12 @@ class Database:
             return work(connection)
 
     def write(self, work: Callable[[Transaction], T], *, alone: bool = False, repeatable: bool = True) -> tuple[T, int]:
-        """Run ``work`` in one transaction; returns what it returns, and the number of the change.
+        """Run ``work`` in one transaction; returns its result and the number of the change.
 
-        Changes are numbered while the row `head` is locked, from just before the commit until it is done. So the
-        numbers follow the order in which changes become visible: who sees a number sees all smaller ones. ``alone``:
-        no other write runs meanwhile. ``repeatable``: doing it twice does no harm, so that it may be done again when
-        the connection is lost during the commit and nobody knows its outcome.
+        Changes are numbered while the row `head` is locked, from just before the commit until its end. So numbers
+        follow the order in which changes become visible: a reader who sees a number sees all smaller ones. ``alone``:
+        no other write runs meanwhile. ``repeatable``: the work is idempotent, so it is repeated if the connection is
+        lost during the commit and the outcome is unknown.
         """
         lost = False
         for attempt in range(1, ATTEMPTS + 1):
@@ -283,7 +283,7 @@ class Database:
 
     @contextmanager
     def outside(self) -> Iterator[Connection]:
-        """A connection without a transaction, whose statements may take any time, to build an index."""
+        """A connection without transaction and time limit, to build an index."""
         with translated(self.place), self._connection() as connection:
             try:
                 connection.execute("SET statement_timeout = 0")
@@ -295,7 +295,7 @@ class Database:
     # The schema
 
     def open(self) -> None:
-        """Make the tables if there are none. Raises `StoreError` for those of another version."""
+        """Create the tables if they are missing. Raises `StoreError` for tables of another version."""
         try:
             self.read(lambda connection: read_head(connection, self.place))
         except StoreError as error:
@@ -318,7 +318,7 @@ class Database:
 
 
 def create_vectors(connection: Connection, table: str) -> None:
-    """Make a table of vectors; whole rows stay on their page, so that comparing all of them reads one file."""
+    """Create a table of vectors; rows stay on their page, so that comparing all vectors reads one file."""
     connection.execute(f"CREATE TABLE {table} (key bigint PRIMARY KEY, vector vector NOT NULL)")
     connection.execute(f"ALTER TABLE {table} SET (toast_tuple_target = 8160)")
 
@@ -335,7 +335,7 @@ def read_head(connection: Connection, place: str) -> Head:
 
 
 def lock(connection: Connection, *names: str, shared: bool = False) -> None:
-    """Wait for the right to something that has a name, until the transaction ends."""
+    """Take a named lock until the transaction ends."""
     digest = blake2b("\0".join(names).encode(), digest_size=8).digest()
     function = "pg_advisory_xact_lock_shared" if shared else "pg_advisory_xact_lock"
     connection.execute(f"SELECT {function}(%s)", (int.from_bytes(digest, signed=True),))

@@ -1,7 +1,7 @@
-"""Which embedder the vectors of a store come from, and how another one takes its place.
+"""The embedder recorded in a store, and its replacement by another one.
 
-The new vectors are made in a table of their own; the old ones serve searches until every chunk has a new one. Then
-`Head.generation` grows, and with it the name of the table that is searched.
+New vectors are written to a second table; searches use the old ones until every chunk has a new one. Then
+`Head.generation` increases, and with it the name of the searched table changes.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def record_embedder(write: Transaction, fingerprint: EmbedderFingerprint) -> None:
-    """Remember the embedder, unless another process was faster. Raises `EmbeddingMismatchError`."""
+    """Record the embedder, unless another process was faster. Raises `EmbeddingMismatchError`."""
     write.connection.execute("SELECT FROM head FOR UPDATE")
     if not check_embedder(read_head(write.connection, ""), fingerprint):
         write.connection.execute(
@@ -31,7 +31,7 @@ def record_embedder(write: Transaction, fingerprint: EmbedderFingerprint) -> Non
 
 
 def reembed(database: Database, embedder: Embedder, progress: Progress | None) -> int:
-    """See `LibraryStore.reembed`. What an interrupted run with the same embedder made is kept."""
+    """See `LibraryStore.reembed`. Vectors of an interrupted run with the same embedder are kept."""
     fingerprint = embedder.fingerprint
     head = database.read(lambda connection: read_head(connection, database.place))
     if is_of(head.embedder, fingerprint):
@@ -60,7 +60,7 @@ def _begin(write: Transaction, fingerprint: EmbedderFingerprint) -> None:
 
 
 def _missing(connection: Connection, head: Head) -> tuple[list[tuple[int, Chunk]], int]:
-    """Chunks without a new vector, some of them, and how many there are."""
+    """Some of the chunks without a new vector, and their total number."""
     lacking = Sql(f"NOT EXISTS (SELECT FROM {head.next_vectors} AS made WHERE made.key = chunks.key)")
     if connection.execute("SELECT to_regclass(%s)", (head.next_vectors,)).fetchone() == (None,):
         return [], 0
@@ -70,7 +70,7 @@ def _missing(connection: Connection, head: Head) -> tuple[list[tuple[int, Chunk]
 
 
 def _keep(write: Transaction, fingerprint: EmbedderFingerprint, keys: list[int], vectors: Vectors) -> None:
-    """Write the vectors of those chunks that are still there and have none."""
+    """Write the vectors of the chunks that still exist and have none."""
     if is_of(write.head.embedder, fingerprint):
         return  # another run with the same embedder was faster
     _check_own(write.head, fingerprint)
@@ -86,7 +86,7 @@ def _keep(write: Transaction, fingerprint: EmbedderFingerprint, keys: list[int],
 
 
 def _switch(write: Transaction, fingerprint: EmbedderFingerprint) -> bool:
-    """Search the new vectors from now on; False if chunks that came meanwhile have none yet."""
+    """Switch searches to the new vectors; False if chunks added meanwhile have none yet."""
     head = write.head
     if is_of(head.embedder, fingerprint):
         return True  # another run with the same embedder was faster

@@ -1,4 +1,4 @@
-"""Errors of Postgres and of the connection to it, as ours."""
+"""Translate errors of Postgres and its connection."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ AGAIN = "try again; what was acknowledged is stored"
 BY_STATE: dict[str, tuple[Ours, str, str]] = {
     "08": (StoreConnectionError, "the connection failed", RUNNING),
     "28": (StoreConnectionError, "the server refused the login", "check the user in url, and PGPASSWORD or ~/.pgpass"),
-    "3D000": (StoreConnectionError, "there is no such database", "create it with `createdb`, or change url"),
+    "3D000": (StoreConnectionError, "the database does not exist", "create it with `createdb`, or change url"),
     "3F": (StoreError, "the tables are gone", "another program dropped them; open the store again"),
     "42P01": (StoreError, "the tables are gone", "another program dropped them; open the store again"),
     "42501": (StoreError, "the user lacks a right", "ask the administrator to grant it"),
@@ -50,7 +50,7 @@ BY_STATE: dict[str, tuple[Ours, str, str]] = {
     "XX002": (StoreCorruptError, "an index of the database is damaged", "run REINDEX"),
     "22000": (EmbeddingMismatchError, "the vector does not fit", "use the embedder that the store was filled with"),
 }
-"""By the beginning of the SQLSTATE, the longest that fits: what is wrong and the remedy."""
+"""What is wrong and the remedy, by the longest matching prefix of the SQLSTATE."""
 
 WITHOUT_STATE = (
     ("authentication failed|no password|role .* does not exist|no pg_hba.conf entry", "28"),
@@ -58,12 +58,12 @@ WITHOUT_STATE = (
     ("starting up|shutting down|recovery mode|not yet accepting", "57P03"),
     ("too many clients|remaining connection slots", "53300"),
 )
-"""What libpq says only in words when a connection is refused, as regular expressions, and the SQLSTATE for it."""
+"""Errors of refused connections that libpq reports only as text, as regular expressions, with their SQLSTATE."""
 
 
 @contextmanager
 def translated(place: str) -> Iterator[None]:
-    """Errors of psycopg leave the block as `StoreError`; ``place`` says which database."""
+    """Translate errors of psycopg in the block to `StoreError`; ``place``: the database."""
     try:
         yield
     except (psycopg.Error, UnicodeError) as error:
@@ -71,7 +71,7 @@ def translated(place: str) -> Iterator[None]:
 
 
 def translation(place: str, error: Exception) -> StoreError:
-    """Our error for one of psycopg's."""
+    """The `StoreError` for an error of psycopg."""
     if isinstance(error, UnicodeEncodeError):
         return InvalidChunkError(
             f"nothing was changed: {error.object[:80]!r} has half a character (a lone surrogate); take it out"
@@ -88,7 +88,7 @@ def translation(place: str, error: Exception) -> StoreError:
 
 
 def is_lost(error: Exception) -> bool:
-    """Whether the connection is gone, so that a new one may do better."""
+    """Whether the connection is lost, so that a new one may work."""
     state = getattr(error, "sqlstate", None) or ""
     return isinstance(error, psycopg.OperationalError | psycopg.InterfaceError) and (
         not state or state.startswith(("08", "57P"))
@@ -96,5 +96,5 @@ def is_lost(error: Exception) -> bool:
 
 
 def is_conflict(error: Exception) -> bool:
-    """Whether other writers were in the way, and the transaction was undone for it."""
+    """Whether the transaction was undone because of other writers."""
     return getattr(error, "sqlstate", None) in ("40001", "40P01")

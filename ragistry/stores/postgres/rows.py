@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 Keys = NDArray[np.int64]
 Name = tuple[str, str]
-INFO = ("source", "source_hash", "ingested_at", "source_path")
+INFO = ("source", "source_hash", "ingested_at", "source_path", "lost")
 _CHUNKS = "COPY chunks (key, id, source, collection, source_file, hash, metadata, facets, text) FROM STDIN"
 
 
@@ -306,6 +306,7 @@ def listed_sources(connection: Connection, collection: str | None) -> list[Sourc
         SourceInfo(
             unescaped(row[0]), unescaped(row[1]), row[2], info.get("source", ""),
             info.get("source_hash", "") if row[3] else "", info.get("ingested_at", 0.0), info.get("source_path", ""),
+            info.get("lost", ""),
         )
         for row, info in ((row, json.loads(row[4])) for row in rows)
     ]  # fmt: skip

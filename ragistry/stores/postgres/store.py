@@ -57,22 +57,22 @@ POLL_SECONDS = 0.02
 
 
 class PostgresStore:
-    """Chunks, vectors and metadata in one schema of a Postgres database with pgvector. Safe for threads.
+    """Chunks, vectors and metadata in one schema of a Postgres database with pgvector. Thread-safe.
 
-    ``url``: of the database, as libpq takes it; a password comes from ``PGPASSWORD`` or ``~/.pgpass``, if it is not in
-    the url. ``read_url``: a standby, which answers every search and read that does not need this store's own last
-    write. ``collection``: names the schema, ``ragistry_NAME``, so that many libraries share a database. ``folder``:
-    where the word index is kept; None: a temporary one. ``timeout``, ``lock_timeout``: seconds for a statement, and of
-    it for other writers of the same source. ``connections``: at most, to each server. Up to ``exact_below`` chunks
-    that meet the condition are all compared; above, HNSW chooses. ``language``: of the words (`utils.analysis`).
+    ``url``: of the database, for libpq; the password may come from ``PGPASSWORD`` or ``~/.pgpass``. ``read_url``: a
+    standby for searches and reads, once it has this store's last write. ``collection``: gives the schema name,
+    ``ragistry_NAME``, so that several libraries can share a database. ``folder``: for the word index; None: a temporary
+    one. ``timeout``, ``lock_timeout``: seconds for a statement, and for waiting on writers of the same source.
+    ``connections``: maximum number to each server. Up to ``exact_below`` matching chunks are all compared; above that,
+    HNSW preselects. ``language``: language of the words (`utils.analysis`).
 
-    Of what Ragistry promises of its local store, this one keeps:
+    It keeps these promises of the local store:
 
-    - acknowledged writes survive: as the server does; ``synchronous_commit = off`` is overruled.
-    - old or new, never between: a source is replaced in one transaction.
-    - indexes can be rebuilt: the word index from the database; HNSW is the server's (``REINDEX``).
-    - many writers, many readers: writers of different sources do not wait for each other but to number their commits.
-    - bad input gets one line.
+    - Acknowledged writes survive, as far as the server guarantees; ``synchronous_commit = off`` is overruled.
+    - Old or new, never between: a source is replaced in one transaction.
+    - Indexes can be rebuilt: the word index from the database; HNSW by the server (``REINDEX``).
+    - Many writers, many readers: writers of different sources wait for each other only to number their commits.
+    - Bad input gets one line.
 
     It does not keep: a damaged database is salvaged (restore a backup), and deleting erases: a deleted text stays in
     dead rows until the server vacuums, and in its write-ahead log and backups.
@@ -81,16 +81,18 @@ class PostgresStore:
     abilities = frozenset({"text", "reembed"})
 
     class Config(BaseModel):
-        """What ``store: {use: postgres}`` takes."""
+        """The settings of ``store: {use: postgres}``."""
 
         model_config = ConfigDict(extra="forbid")
 
-        url: str = Field(repr=False, description="of the database: postgresql://user@host:5432/database")
-        read_url: str | None = Field(default=None, repr=False, description="of a standby that answers searches")
+        url: str = Field(repr=False, description="address of the database: postgresql://user@host:5432/database")
+        read_url: str | None = Field(default=None, repr=False, description="address of a standby for searches")
         timeout: Number = Field(default=30.0, gt=0, description="seconds for one statement")
         lock_timeout: Number = Field(default=10.0, gt=0, description="seconds to wait for writers of the same source")
-        connections: Whole = Field(default=10, ge=1, description="connections to a server at most")
-        exact_below: Whole = Field(default=EXACT_BELOW, ge=0, description="chunks up to which all are compared")
+        connections: Whole = Field(default=10, ge=1, description="maximum number of connections to each server")
+        exact_below: Whole = Field(
+            default=EXACT_BELOW, ge=0, description="number of chunks up to which all are compared"
+        )
 
     def __init__(
         self,
@@ -119,7 +121,7 @@ class PostgresStore:
         self._making = Lock()
         self._embedder: EmbedderFingerprint | None = None
         self._own = 0  # the number of the last change that this store made
-        self._replayed = 0  # up to which number the standby has been seen
+        self._replayed = 0  # the last change seen on the standby
         try:
             if not self._has_tables():
                 self._primary.open()
@@ -128,7 +130,7 @@ class PostgresStore:
             raise
 
     def _has_tables(self) -> bool:
-        """Whether the standby has the store, so that the primary need not be asked."""
+        """Whether the standby has the store, so that the primary is not needed."""
         if self._reading is self._primary:
             return False
         try:
@@ -172,7 +174,7 @@ class PostgresStore:
         self._write(replace)
 
     def _check_own_embedder(self, write: Transaction) -> None:
-        """Another process may have put another embedder on record since `use_embedder`, or cleared the store."""
+        """Another process may have recorded another embedder since `use_embedder`, or cleared the store."""
         if self._embedder is not None and not check_embedder(write.head, self._embedder):
             record_embedder(write, self._embedder)
             write.head = read_head(write.connection, self._primary.place)
@@ -227,18 +229,18 @@ class PostgresStore:
         self._embedder = fingerprint
 
     def writing(self) -> AbstractContextManager[None]:
-        """Everybody has the right to write."""
+        """Does not lock: all processes may write."""
         return nullcontext()
 
     def flush(self) -> None:
-        """Bring the word index up to date, and build the index of vectors where there are many for the first time."""
+        """Update the word index, and build the index of vectors once there are enough."""
         build_index(self._primary, self._exact_below)
         self._bring_up()
 
     def catch_up(self, timeout: float = 30.0) -> None:
-        """Wait until searches know every write that any store acknowledged before this call.
+        """Wait until searches include every write acknowledged before this call.
 
-        Raises `StoreConnectionError` if the standby is not that far after ``timeout`` seconds.
+        Raises `StoreConnectionError` if the standby still lags after ``timeout`` seconds.
         """
         self._own = max(self._own, self._primary.read(self._number))
         end = time.monotonic() + timeout
@@ -311,13 +313,13 @@ class PostgresStore:
 
     @contextmanager
     def _following(self, words: FollowingWords) -> Iterator[None]:
-        """A block that alone brings the index up, in a snapshot that begins inside: so the index is never ahead."""
+        """A block for exclusive updates of the index, with a snapshot that begins inside: the index is never ahead."""
         with words.source.lock.writing():
-            self._own = max(self._own, words.reached())  # others may have followed a server that is further
+            self._own = max(self._own, words.reached())  # other processes may have used a server that is ahead
             yield
 
     def _word_index(self) -> FollowingWords:
-        """Made on first use: who only writes, or only searches vectors, needs none."""
+        """Created on first use, because writers and vector searches do not need it."""
         self._primary.check_usable()
         with self._making:
             if self._words is None:
@@ -354,7 +356,7 @@ class PostgresStore:
         return read_head(connection, self._primary.place)
 
     def _tell(self, head: Head) -> None:
-        """Say what a reader should know of an answer."""
+        """Report degraded answers."""
         if head.behind:
             degraded(f"the standby has {head.behind:,} bytes of changes still to apply")
         if not head.chunks:
@@ -417,7 +419,7 @@ class PostgresStore:
     def embedder(self) -> EmbedderFingerprint | None:
         return self._read(lambda connection: recorded_embedder(self._head(connection)))
 
-    # Looking after it
+    # Maintenance
 
     def reembed(self, embedder: Embedder, progress: Progress | None = None) -> int:
         done = reembed(self._primary, embedder, progress)
@@ -433,12 +435,12 @@ class PostgresStore:
 
     def _refuse(self) -> NoReturn:
         raise UnsupportedError(
-            f"{self._primary.place}: this store is looked after by the server; use `pg_amcheck` and its backups, or "
+            f"{self._primary.place}: the server maintains this store; use `pg_amcheck` and its backups, or "
             "the local store (`store: {use: local}` in vector_stores.yaml)"
         )
 
     def close(self) -> None:
-        """Let go of all connections and files. Closing twice is harmless."""
+        """Close all connections and files. Closing twice is harmless."""
         for database in (self._primary, self._reading):
             database.close()
         if self._words is not None:
@@ -453,7 +455,7 @@ def _ranked(
 ) -> list[Document]:
     """The best ``top_k`` chunks by ``(-score, id)``."""
     score_of: dict[int, float] = dict(zip(keys.tolist(), scores.tolist(), strict=True))
-    if len(score_of) > top_k:  # some tie with the last; their ids decide
+    if len(score_of) > top_k:  # ties with the last one are decided by their ids
         ids = rows.ids_of(connection, list(score_of))
         best = sorted(ids, key=lambda key: (-score_of[key], ids[key]))[:top_k]
         score_of = {key: score_of[key] for key in best}

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
+from math import isqrt
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -29,9 +30,16 @@ SPARE = 8
 CANDIDATES, LEAST_CANDIDATES = 2, 40
 """Rows of HNSW for each that is wanted, and the least: it compares in half precision."""
 MOST_CANDIDATES = 1_000
+RANDOM = 16
+"""How many times longer the index takes to reach a row than a comparison of all takes to read the next one."""
 HALF_DIMENSIONS = 4_000
 """Numbers in a vector up to which pgvector can index half precision."""
 BUILD_MEMORY = "256MB"
+"""For the build of the index, where the server's ``maintenance_work_mem`` is less."""
+MORE_MEMORY = f"""
+SELECT set_config('maintenance_work_mem', '{BUILD_MEMORY}', false)
+WHERE pg_size_bytes(current_setting('maintenance_work_mem')) < pg_size_bytes('{BUILD_MEMORY}')
+"""
 
 Scores = NDArray[np.float32]
 
@@ -41,10 +49,13 @@ def nearest(
 ) -> tuple[Keys, Scores]:
     """Keys and similarities of the best chunks, unordered: ``top_k``, and all that tie with the last of them.
 
-    Up to ``exact_below`` chunks that meet the condition are all compared.
+    Up to ``exact_below`` chunks that meet the condition are all compared; more if that reads less than the index does,
+    which reads ``wanted * chunks / count`` rows. 0: none are.
     """
-    if head.has_index and (count := _count(connection, head, which, exact_below)) > exact_below:
-        wanted = min(max(CANDIDATES * top_k, LEAST_CANDIDATES), MOST_CANDIDATES, count)
+    wanted = min(max(CANDIDATES * top_k, LEAST_CANDIDATES), MOST_CANDIDATES)
+    few = exact_below and max(exact_below, isqrt(RANDOM * wanted * head.chunks))
+    if head.has_index and (count := _count(connection, head, which, few)) > few:
+        wanted = min(wanted, count)
         keys, scores = _compared(connection, head, query, _by_index(connection, head, query, which, wanted))
         # Equal to the last one may be some that were not found.
         if len(keys) >= max(wanted, top_k) and scores.min() < np.partition(scores, -top_k)[-top_k]:
@@ -107,22 +118,31 @@ def build_index(database: Database, exact_below: int) -> bool:
     if head.has_index or head.chunks <= exact_below or not 0 < head.dimension <= HALF_DIMENSIONS:
         return False
     name = f"nearest_{head.generation}"
+
+    def told(notice: psycopg.errors.Diagnostic) -> None:
+        if "maintenance_work_mem" in (notice.message_primary or ""):
+            log.warning("%s: %s; the build slows down: raise it on the server", database.place, notice.message_primary)
+
     with database.outside() as connection:
         mine = connection.execute("SELECT pg_try_advisory_lock(hashtext(%s), 1)", (f"{database.schema} {name}",))
         if mine.fetchone() != (True,):
             return False
         try:
-            connection.execute(f"SET maintenance_work_mem = '{BUILD_MEMORY}'")
+            connection.execute(MORE_MEMORY)
+            connection.add_notice_handler(told)
             connection.execute(f"DROP INDEX IF EXISTS {name}")  # what an interrupted build left
             connection.execute(
                 f"CREATE INDEX CONCURRENTLY {name} ON {head.vectors} "
-                f"USING hnsw ((vector::halfvec({head.dimension})) halfvec_ip_ops)"
+                f"USING hnsw ((vector::halfvec({head.dimension})) halfvec_ip_ops) WITH (ef_construction = 128)"
             )
+            # Without figures the server takes every collection for small, and compares all of a large one.
+            connection.execute(f"ANALYZE chunks, sources, {head.vectors}")
         except psycopg.errors.LockNotAvailable as error:
             log.warning("%s: vectors are not indexed yet; the next ingest tries again: %s", database.place, error)
             connection.execute(f"DROP INDEX IF EXISTS {name}")
             return False
         finally:
+            connection.remove_notice_handler(told)
             if not connection.broken:
                 connection.execute("RESET maintenance_work_mem")
                 connection.execute("SELECT pg_advisory_unlock_all()")

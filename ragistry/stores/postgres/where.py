@@ -1,4 +1,4 @@
-"""A condition on metadata in SQL, with the meaning that `utils.where.matches` gives it."""
+"""Conditions on metadata in SQL, with the meaning of `utils.where.matches`."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from ragistry.utils.where import normalise
 
 NAMES = ("collection", "source_file")
 FEW = 20
-"""Values that are looked up one by one in the index of facets; more are compared with each chunk."""
+"""Maximum number of values looked up in the index of facets; more are compared with each chunk."""
 MOST_VALUES = 65_000
-"""Parameters of one statement."""
+"""Maximum number of parameters of a statement."""
 _ORDER = {"$gt": ">", "$gte": ">=", "$lt": "<", "$lte": "<="}
 
 
 class Sql(NamedTuple):
-    """A condition on a row of ``chunks``; ``on_names``: on its collection and file alone, which a source has too."""
+    """A condition on a row of ``chunks``; ``on_names``: only on collection and file, which sources have too."""
 
     text: str
     values: tuple[Any, ...] = ()
@@ -27,19 +27,19 @@ class Sql(NamedTuple):
 
 
 def escaped(text: str) -> str:
-    """The text as Postgres can hold it, which knows no NUL; the order of texts stays."""
+    """The text without NUL, which Postgres does not support; keeps the order of texts."""
     if "\0" in text or "\1" in text:
         text = text.replace("\1", "\1\2").replace("\0", "\1\1")
     return text
 
 
 def unescaped(text: str) -> str:
-    """What `escaped` was given."""
+    """The inverse of `escaped`."""
     return text.replace("\1\1", "\0").replace("\1\2", "\1") if "\1" in text else text
 
 
 def facets(metadata: Mapping[str, Any]) -> str:
-    """Metadata as JSON to compare: numbers that are equal in Python are equal there."""
+    """Metadata as comparable JSON: numbers that are equal in Python are equal."""
     return json.dumps({escaped(key): _facet(value) for key, value in metadata.items()}, ensure_ascii=False)
 
 
@@ -52,7 +52,7 @@ def _facet(value: Any) -> Any:
 
 
 def condition(where: Where | None) -> Sql:
-    """SQL for a condition, which is brought into its normal form; None: every chunk. Raises `InvalidFilterError`."""
+    """SQL for a condition after normalising it; None: every chunk. Raises `InvalidFilterError`."""
     if where is None:
         return Sql("true")
     found = _condition(normalise(where))
@@ -75,7 +75,7 @@ def _condition(where: Where) -> Sql:
 
 
 def _on_name(key: str, op: str, operand: Any) -> Sql:
-    """On a column that holds text; what is no text is among the facets."""
+    """A condition on a text column; values that are not text are in the facets."""
     if op in ("$ne", "$nin"):
         return _negated(_on_name(key, "$eq" if op == "$ne" else "$in", operand))
     if op == "$in":

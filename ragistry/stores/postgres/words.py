@@ -1,11 +1,11 @@
-"""The index of words of one reader: the index of a `LocalStore`, which follows the changes of a Postgres database.
+"""The word index of one reader: the index of a `LocalStore`, which follows the changes of a Postgres database.
 
-Each folder has its own, so that a search of words costs the server little, and a standby serves it too. The other way
-is a table of postings in the server. With 50,000 chunks (`benchmarks/postgres_store.py`) a query takes 1.3 ms here and
-96 there, to replace a source of 40 chunks 13 ms and 129, and to build the index 25 s and 41.
+Each folder has its own index, so that word searches cost the server little and work with a standby. The alternative is
+a table of postings in the server. With 50,000 chunks (`benchmarks/postgres_store.py`) a query takes 1.3 ms here and 96
+ms there, replacing a source of 40 chunks 13 and 129 ms, and building the index 25 and 41 s.
 
-An index is as far as the number of the last change that it applied. Numbers follow the order of commits
-(`Database.write`), so that nothing can appear later below a number that was applied.
+The position of an index is the number of the last applied change. Numbers follow the order of commits
+(`Database.write`), so no change below this number can appear later.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from ragistry.stores.postgres.where import Sql
 from ragistry.types import Chunk
 
 LOCK_SECONDS = 60.0
-"""How long to wait for another process that brings the same index up."""
+"""Seconds to wait for another process that updates the same index."""
 
 
 @dataclass(slots=True)
 class Source:
-    """What an index is brought up from, and the lock of its folder."""
+    """The database of an index, and the lock of its folder."""
 
     lock: WriterLock
     connection: Connection | None = None
@@ -46,7 +46,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Reached:
-    """A `Head` as the position of an index: chunks that come and go are counted by changes."""
+    """A `Head` as the position of an index, counted in changes."""
 
     head: Head
 
@@ -62,7 +62,7 @@ class Reached:
 
 
 class FollowingWords(WordIndex):
-    """In ``folder``; messages call the database ``place``; ``language`` as of `WordIndex`."""
+    """In ``folder``; ``place``: the name of the database in messages; ``language`` as in `WordIndex`."""
 
     def __init__(self, folder: Path, place: str, *, language: str) -> None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -82,7 +82,7 @@ class FollowingWords(WordIndex):
         return str(row[0]) if row else ""
 
     def record(self, stamp: Stamp) -> None:
-        """Nothing: the mark is that of a change, which the database has."""
+        """Does nothing: the mark is that of a change in the database."""
 
     def added(self, connection: Connection, since: Stamp | None) -> Iterator[tuple[int, Chunk]]:
         if since is None:
@@ -95,7 +95,7 @@ class FollowingWords(WordIndex):
         return (key for (key,) in rows)
 
     def bring_up_in(self, connection: Connection, reason: str = "") -> None:
-        """As `bring_up`, to the snapshot of this connection, which must have begun while the lock was held."""
+        """As `bring_up`, for the snapshot of this connection, which must begin while the lock is held."""
         with self.source.lock.writing():
             self.source.connection = connection
             try:
@@ -104,7 +104,7 @@ class FollowingWords(WordIndex):
                 self.source.connection = None
 
     def reached(self) -> int:
-        """The number of the last change that the files have; 0 where there are none."""
+        """The number of the last change in the files; 0 without files."""
         try:
             return self._stamp().version
         except Stale:
@@ -113,7 +113,7 @@ class FollowingWords(WordIndex):
     def found(
         self, connection: Connection, view: WordView, query: str, top_k: int, which: Sql | None
     ) -> tuple[Keys, Scores]:
-        """The best keys as of `best`, without chunks that were removed and that the index still has."""
+        """The keys of `best` without removed chunks that the index still has."""
         if which is not None:
             return self.best(view, query, top_k, selected_keys(connection, which))
         gone = np.fromiter(self.removed(connection, view.stamp), dtype=np.int64)

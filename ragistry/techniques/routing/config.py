@@ -1,4 +1,4 @@
-"""What may stand in an entry of techniques.yaml that uses ``collection_routed``."""
+"""The configuration of an entry with ``use: collection_routed``."""
 
 from __future__ import annotations
 
@@ -15,17 +15,23 @@ class RoutingConfig(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    top_k: Whole = Field(default=5, ge=1, le=TOP_K_LIMIT, description="how many documents")
+    top_k: Whole = Field(default=5, ge=1, le=TOP_K_LIMIT, description="default number of results")
     router: Literal["evidence", "embedding", "llm", "explicit", "all"] = Field(
         default="evidence", description="who chooses"
     )
-    margin: Number = Field(default=0.1, ge=0, le=1, description="targets that score less than this below the best join")
-    threshold: Number = Field(default=0.0, ge=0, le=1, description="search nothing where the fit is lower; 0: never")
-    most: Whole = Field(default=3, ge=1, le=100, description="targets that join at most")
-    evidence: list[Literal["words", "vectors"]] = Field(
-        default=["words", "vectors"], min_length=1, description="evidence: what is compared to find out"
+    margin: Number = Field(
+        default=0.1, ge=0, le=1, description="also search targets that score less than this below the best"
     )
-    sample: Whole = Field(default=512, ge=3, le=10_000, description="chunks of each target that a query is compared to")
+    threshold: Number = Field(
+        default=0.0, ge=0, le=1, description="search nothing if the fit is lower; 0: always search"
+    )
+    most: Whole = Field(default=3, ge=1, le=100, description="maximum number of targets to search")
+    evidence: list[Literal["words", "vectors"]] = Field(
+        default=["words", "vectors"], min_length=1, description="router evidence: what to compare"
+    )
+    sample: Whole = Field(
+        default=512, ge=3, le=10_000, description="number of chunks of each target to compare the query with"
+    )
     on_error: Literal["raise", "all", "abstain"] = Field(
-        default="raise", description="llm: what happens when its answer names no target"
+        default="raise", description="router llm: what to do if the answer names no target"
     )

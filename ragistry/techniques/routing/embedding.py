@@ -1,4 +1,4 @@
-"""The query's vector against those of descriptions and of a sample of what each target holds."""
+"""Route by the query's vector: compare it with descriptions and samples of the targets."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ if TYPE_CHECKING:
     from ragistry.protocols import Vectors
 
 NEIGHBOURS = 3
-"""The nearest of a sample whose mean counts: one alone may be there by chance."""
+"""Number of nearest chunks of a sample to average; a single one may be near by chance."""
 TEMPERATURE = 0.05
 """A difference of cosines that makes one target e times as likely as another."""
 
 
 class EmbeddingRouter:
-    """Nearest neighbours: a target scores by the nearest of what it holds, or by its description.
+    """Nearest neighbours: a target scores by the nearest chunks of its sample, or by its description.
 
-    The samples have the same size for every target, so that the largest has not more chances than others. Scores are
-    shares of 1, the ``fit`` is the best target's cosine similarity.
+    All samples have the same size, so that large targets have no advantage. Scores sum to 1; ``fit`` is the best
+    target's cosine similarity.
     """
 
     def __init__(self, samples: Samples, embedder: Embedder, limits: Limits) -> None:
@@ -45,9 +45,9 @@ class EmbeddingRouter:
 
 
 class Neighbours:
-    """How near a query is to each target, as cosine similarity, 0 to 1; 0 for a target that is empty.
+    """The cosine similarity of a query to each target, 0 to 1; 0 for an empty target.
 
-    Where nothing can be known of what a target holds, its description has to do alone.
+    Without a sample, only the description of a target is used.
     """
 
     def __init__(self, embedder: Embedder) -> None:
@@ -69,7 +69,7 @@ class Neighbours:
     def _nearness(self, query: Vectors, target: Target, held: Vectors | None) -> float:
         if held is not None and not len(held):
             return 0.0
-        # Not `held @ query`: one thread has multiplied so few rows sooner than several have waited for each other.
+        # Not `held @ query`: for so few rows, one thread is faster than several that wait for each other.
         near = [] if held is None else [_mean_of_best(np.vecdot(held, query))]
         if target.description.strip():
             near.append(float(self._description(target.description) @ query))
@@ -89,7 +89,7 @@ def _mean_of_best(similarities: Vectors) -> float:
 
 
 def shares(nearness: Mapping[str, float]) -> dict[str, float]:
-    """Similarities as shares of 1 (softmax); 0 for what is not near at all."""
+    """Similarities as shares of 1 (softmax); 0 stays 0."""
     best = max(nearness.values(), default=0.0)
     weights = {name: exp((value - best) / TEMPERATURE) if value else 0.0 for name, value in nearness.items()}
     total = sum(weights.values()) or 1.0

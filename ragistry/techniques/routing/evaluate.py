@@ -1,4 +1,4 @@
-"""How well a router chooses, on queries whose collection somebody has named."""
+"""Evaluate a router on queries labelled with their collection."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from ragistry.techniques.routing.route import Route
 from ragistry.utils.suggest import did_you_mean, listed
 
 NONE = "(none)"
-"""In a confusion matrix: no collection, named or chosen."""
+"""No collection, in a confusion matrix."""
 
 
 class Labelled(NamedTuple):
-    """A query and the collection that it belongs to; None where it belongs to none."""
+    """A query and its collection; None if it belongs to none."""
 
     text: str
     collection: str | None
@@ -26,9 +26,9 @@ class Labelled(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class RoutingReport:
     """``accuracy``: labelled queries whose best target is the right one; ``reached``: those whose right target is
-    among the searched. ``kept``: labelled queries that were not turned away at the ``threshold``, ``detected``:
-    queries of no collection that were. All are shares of 1, None where there is no such query. ``searched``: targets
-    a query, on average. ``confusion``: by the right collection, how often each was best (turned away: "(none)").
+    searched. ``kept``: labelled queries that were not rejected at the ``threshold``; ``detected``: queries without a
+    collection that were rejected. All are shares, None without such queries. ``searched``: average number of targets
+    per query. ``confusion``: right collection → how often each was best (rejected: "(none)").
     """
 
     queries: int
@@ -57,7 +57,7 @@ def read_labelled(path: Path, names: Sequence[str]) -> list[Labelled]:
     lines = path.read_text(encoding="utf-8-sig", errors="replace").split("\n")  # JSON may hold other ends of lines
     labelled = [_labelled(f"{path}:{n}", line, names) for n, line in enumerate(lines, 1) if line.strip()]
     if not labelled:
-        raise QueryError(f"{path}: there is no query in the file; write a line {LINE} for each")
+        raise QueryError(f"{path}: the file has no queries; write a line {LINE} for each")
     return labelled
 
 
@@ -84,7 +84,7 @@ def _labelled(place: str, line: str, names: Sequence[str]) -> Labelled:
 def evaluate_router(
     choose: Callable[[str], Route], queries: Sequence[Labelled], *, threshold: float, margin: float
 ) -> RoutingReport:
-    """Route every query and count; ``threshold`` and ``margin`` are those that ``choose`` has, to be stated."""
+    """Route every query and count; ``threshold`` and ``margin`` are those of ``choose``, for the report."""
     routes = [(query.collection, choose(query.text)) for query in queries]
     inside = [(label, route) for label, route in routes if label is not None]
     outside = [route for label, route in routes if label is None]
@@ -108,7 +108,7 @@ def evaluate_router(
 
 
 def best(route: Route) -> str:
-    """The target of the highest score, whether or not it was searched; `NONE` where nothing scores."""
+    """The target with the highest score, searched or not; `NONE` without scores."""
     name, score = next(iter(route.scores.items()), (NONE, 0.0))
     return name if score > 0 else NONE
 

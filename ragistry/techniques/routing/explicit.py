@@ -1,4 +1,4 @@
-"""Routers that look at nothing: the caller names the target, or every target is searched."""
+"""Routers that ignore the query: the caller names the target, or every target is searched."""
 
 from __future__ import annotations
 

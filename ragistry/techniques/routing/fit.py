@@ -1,4 +1,4 @@
-"""Margin and threshold from the collections alone: on queries made of their titles, headings and sentences."""
+"""Fit margin and threshold on queries made from titles, headings and sentences of the collections."""
 
 from __future__ import annotations
 
@@ -21,21 +21,20 @@ from ragistry.types import Document, Where
 from ragistry.utils.suggest import listed
 
 PER_TARGET = 50
-"""Chunks of each target that a query is made of."""
+"""Number of chunks of each target from which queries are made."""
 FEWEST = 20
-"""Queries below which nothing is said."""
+"""Minimum number of queries for a fit."""
 WORDS = (5, 16)
-"""A query has at least so many words, since what is shorter is rather a label than a question, and at most so many."""
+"""Minimum number of words of a query (shorter texts are labels), and maximum number."""
 KEPT = 0.95
-"""Of the queries that find their target, the share that the threshold keeps."""
+"""Share of the correctly routed queries that the threshold keeps."""
 REACHED = 0.98
-"""And the share for which the margin takes in the right target: without that nothing is found, while one target more
-costs a little time."""
+"""Share of queries whose right target is within the margin: a missed target finds nothing, another one costs little."""
 SENTENCES = re.compile(r"(?<=[.!?])\s+|\n+")
 MARKS = "#*->|=_` "
-"""What Markdown puts around headings, items and cells."""
+"""Markdown's marks around headings, items and cells."""
 WIDEST = 0.5
-"""The margin that is never gone beyond."""
+"""The largest margin."""
 
 Choose = Callable[[str, Where | None], Route]
 
@@ -50,7 +49,7 @@ class MadeQuery(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class FittedLimits:
-    """Found values, and on how many made queries: ``accuracy`` is the share whose best target is their own."""
+    """The fitted values, and the number of queries; ``accuracy``: the share whose best target is their own."""
 
     margin: float
     threshold: float
@@ -59,10 +58,10 @@ class FittedLimits:
 
 
 def made_queries(targets: Sequence[Target], store: DocumentStore, per_target: int = PER_TARGET) -> list[MadeQuery]:
-    """Queries made of what targets hold: the title and the last heading of a chunk, and the beginning of a sentence.
+    """Queries made from chunks of the targets: title and last heading, and the beginning of a sentence.
 
-    Only of targets whose documents can be read, in ``store`` or one of their own. Raises `ConfigError` where there are
-    not two targets, among which there is nothing to choose.
+    Uses targets whose documents can be read, in ``store`` or their own store. Raises `ConfigError` with fewer than two
+    targets.
     """
     if len(targets) < 2:
         there = listed(target.name for target in targets)
@@ -77,7 +76,7 @@ def made_queries(targets: Sequence[Target], store: DocumentStore, per_target: in
 
 
 def _texts(document: Document) -> list[str]:
-    """What somebody might ask to find the chunk."""
+    """Possible queries for the chunk."""
     title, headings = str(document.metadata.get("title", "")), str(document.metadata.get("heading_context", ""))
     sentences = SENTENCES.split(document.content)
     texts = dict.fromkeys((title, headings.rpartition(" > ")[2], sentences[len(sentences) // 2]))
@@ -95,8 +94,8 @@ def _others(document: Document) -> Where | None:
 def fit_limits(choose: Choose, queries: Sequence[MadeQuery]) -> FittedLimits:
     """Threshold and margin: `KEPT` of the queries are kept, and `REACHED` reach the target that they come from.
 
-    The chunk that a query is made of is hidden from the router, so that what is fitted is on the safe side.
-    Raises `ConfigError` where there are too few queries.
+    The chunk of a query is hidden from the router, so that the fit is conservative. Raises `ConfigError` with too few
+    queries.
     """
     if len(queries) < FEWEST:
         raise ConfigError(
@@ -110,12 +109,12 @@ def fit_limits(choose: Choose, queries: Sequence[MadeQuery]) -> FittedLimits:
     behind = [_behind(route, target) for target, route in routes]
     margin = float(np.quantile(behind, REACHED, method="higher"))
     right = [best(route) == target for target, route in routes]
-    # A query that goes elsewhere once its chunk is hidden may as well be one that no target answers.
+    # a query routed elsewhere without its chunk counts as one without a target
     found = [
         route.fit for (_, route), is_right in zip(routes, right, strict=True) if is_right and route.fit is not None
     ]
     threshold = float(np.quantile(found if len(found) >= FEWEST else fits, 1 - KEPT, method="lower"))
-    # Rounded to the safe side: a target as far behind as the margin says has to join.
+    # rounded up, so that a target exactly at the margin is searched
     return FittedLimits(
         min(WIDEST, ceil(margin * 1000 + 1) / 1000),
         floor(threshold * 1000) / 1000,
@@ -125,5 +124,5 @@ def fit_limits(choose: Choose, queries: Sequence[MadeQuery]) -> FittedLimits:
 
 
 def _behind(route: Route, target: str) -> float:
-    """By how much a target scores below the best."""
+    """The distance of a target's score to the best."""
     return max(route.scores.values()) - route.scores.get(target, 0.0)

@@ -34,12 +34,11 @@ if the question belongs to none of the collections."""
 
 
 class LLMRouter:
-    """One call of a generator, whose answer has to be one of the names.
+    """One call of a generator, whose answer must be one of the names.
 
-    ``on_error``: what happens when it is not, or when the model fails: ``raise`` an error, search ``all`` targets, or
-    ``abstain``; the last two are recorded. A model fails with a `ModelError`, and with the `TimeoutError` and
-    `ConnectionError` of Python; what else a generator raises is a mistake in it, and leaves the search with every
-    setting. An answer never stands for another target than the one it spells.
+    ``on_error``: what to do otherwise, or if the model fails: ``raise`` an error, search ``all`` targets, or
+    ``abstain``; the last two are recorded. Failures are `ModelError`, `TimeoutError` and `ConnectionError`; any other
+    exception of a generator is a bug and is always raised. An answer must match a name exactly.
     """
 
     def __init__(self, generator: Generator, on_error: Literal["raise", "all", "abstain"] = "raise") -> None:
@@ -47,7 +46,7 @@ class LLMRouter:
         self.on_error = on_error
 
     def route(self, query: str, within: Sequence[Reachable], where: Where | None) -> Route:  # noqa: ARG002
-        """See `Router`. Raises `ModelError` where ``on_error`` is ``raise``."""
+        """See `Router`. Raises `ModelError` if ``on_error`` is ``raise``."""
         targets = [item.target for item in within]
         names = [target.name for target in targets]
         try:
@@ -67,7 +66,7 @@ class LLMRouter:
         except ModelError:  # one of them is a ConnectionError as well
             raise
         except (TimeoutError, ConnectionError) as error:
-            raise ModelConnectionError(f"the model gave no answer: {error!r}; see whether its server runs") from error
+            raise ModelConnectionError(f"the model gave no answer: {error!r}; check that its server runs") from error
 
 
 def prompt(query: str, targets: Sequence[Target]) -> str:
@@ -86,13 +85,13 @@ def choice(names: Sequence[str]) -> type[BaseModel]:
 
 
 def chosen(answer: str, names: Sequence[str]) -> str:
-    """The name that an answer spells, or nothing for `NONE`. Raises `ModelError` for whatever else it is."""
+    """The name in an answer, or empty for `NONE`. Raises `ModelError` for any other answer."""
     try:
         picked: str = choice(names).model_validate_json(answer).collection  # type: ignore[attr-defined]
         pairs = json.loads(answer, object_pairs_hook=list)  # the schema sees the last of two equal keys only
     except (ValueError, TypeError) as error:
         raise ModelError(
-            f"the model named no collection that there is: {answer!r:.{EXCERPT}}; there are {', '.join(names)}"
+            f"the model named an unknown collection: {answer!r:.{EXCERPT}}; there are {', '.join(names)}"
         ) from error
     if len(pairs) > 1:
         raise ModelError(f"the model answered twice: {answer!r:.{EXCERPT}}; it has to name one collection, once")

@@ -1,4 +1,4 @@
-"""Where a query goes and why: every target's score, the rule that fired, and what it chose."""
+"""A route: every target's score, the rule that decided, and the chosen targets."""
 
 from __future__ import annotations
 
@@ -29,9 +29,8 @@ Rule = Literal[
 class Route:
     """A decision. ``scores``: best first; ``chosen``: the names of the targets that are searched, none to abstain.
 
-    ``margin``: by how much the best target scores above the second, where there are two. ``fit``: how well what was
-    found fits the query, 0 to 1, where the router can tell; below the threshold nothing is searched. ``note``: what a
-    reader should know besides.
+    ``margin``: distance of the best target's score to the second, if there are two. ``fit``: how well the best target
+    fits the query, 0 to 1, if the router computes it; below the threshold nothing is searched. ``note``: a remark.
     """
 
     router: str
@@ -56,17 +55,17 @@ class Route:
 
 
 class Router(Protocol):
-    """Chooses among targets; there are two or more of them whenever it is asked."""
+    """Chooses among two or more targets."""
 
     def route(self, query: str, within: Sequence[Reachable], where: Where | None) -> Route:
-        """Where ``query`` goes. ``within``: the targets, each with what is left of the caller's condition ``where``;
-        all that is looked at meets it."""
+        """Route ``query``. ``within``: the targets, each with the remaining part of the caller's condition ``where``,
+        which all compared chunks meet."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """When a route is sure enough.
+    """When a target is chosen.
 
     ``margin``: targets that score less than this below the best are searched with it, ``most`` targets in all.
     ``threshold``: the ``fit`` below which nothing is searched. All 0 to 1 but ``most``.
@@ -78,7 +77,7 @@ class Limits:
 
 
 def decide(router: str, scores: Mapping[str, float], fit: float, limits: Limits, note: str = "") -> Route:
-    """The route that scores lead to. Raises `TechniqueError` for a score that is not finite."""
+    """The route for these scores. Raises `TechniqueError` for a score that is not finite."""
     ordered = best_first(scores)
     values = list(ordered.values())
     if not (isfinite(fit) and all(map(isfinite, values))):
@@ -95,5 +94,5 @@ def decide(router: str, scores: Mapping[str, float], fit: float, limits: Limits,
 
 
 def best_first(scores: Mapping[str, float]) -> dict[str, float]:
-    """The scores, the highest first; equal ones in the order of the names."""
+    """The scores, highest first; equal ones by name."""
     return {name: -below for below, name in sorted([(-score, name) for name, score in scores.items()])}

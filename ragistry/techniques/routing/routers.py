@@ -1,4 +1,4 @@
-"""The router that a configuration names, made of what is there."""
+"""Build the router that a configuration names."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Resource = TypeVar("Resource")
 def make_router(
     config: RoutingConfig, store: DocumentStore | None, embedder: Embedder | None, generator: Generator | None
 ) -> Router:
-    """Raises `ConfigError`, which names what the router needs and is not there."""
+    """Raises `ConfigError` with the resource that the router needs and that is missing."""
     limits = Limits(config.margin, config.threshold, config.most)
     if config.router == "explicit":
         return ExplicitRouter()

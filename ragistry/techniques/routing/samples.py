@@ -23,6 +23,11 @@ PATIENCE = 100
 LONGEST = 60.0
 """Seconds after which a store that failed is asked again, however long it took to fail."""
 
+KEPT_IN_ALL = 16_384
+"""Chunks of all targets together: with more than 32 targets, each has a smaller sample than 512."""
+LEAST = 16
+"""Chunks of a target, however many targets there are."""
+
 State = list[SourceInfo] | list[int]
 """What a store holds, as far as a change shows in it."""
 
@@ -33,6 +38,7 @@ class _Seen(NamedTuple):
     place: Place
     due: float
     state: State
+    parts: dict[str, State]  # by collection
     problem: str = ""
 
 
@@ -56,6 +62,7 @@ class _Answer(NamedTuple):
 class Samples:
     """Up to ``size`` chunks a target, spread evenly over its sources, with what the routers need. Safe for threads.
 
+    Of many targets the samples are smaller, all of the same size (`KEPT_IN_ALL`), so that memory has a bound.
     ``embedder``: that of the vectors, None for no vectors; ``words``: whether words are counted. ``seconds``: for how
     long at least a look at what is stored holds good. A sample that is out of date makes the choice a little less
     precise, and changes nothing in what a search then finds.
@@ -75,7 +82,7 @@ class Samples:
         self.embedder = embedder
         self.vocabulary: Vocabulary | None = {} if words else None
         self.seconds = seconds
-        self._kept: dict[str, _Kept] = {}
+        self._kept: dict[tuple[str, int], _Kept] = {}  # by target and size of sample
         self._seen: dict[int, _Seen] = {}
         self._answer = _Answer([], [], 0.0)
         self._lock = Lock()
@@ -97,13 +104,20 @@ class Samples:
         answer = self._answer
         if monotonic() < answer.due and answer.targets == targets:
             return answer.samples
+        size = self._size_for(len(targets))
         # What another thread reads anew, perhaps from a slow archive, is waited for only where nothing is known yet.
-        if self._lock.acquire(blocking=not all(self._is_known(target) for target in targets)):
+        if self._lock.acquire(blocking=not all(self._is_known(target, size) for target in targets)):
             try:
-                return self._answered(targets, [self._of(target) for target in targets])
+                return self._answered(targets, [self._of(target, size) for target in targets])
             finally:
                 self._lock.release()
-        return [self._last(target) for target in targets]
+        return [self._last(target, size) for target in targets]
+
+    def _size_for(self, targets: int) -> int:
+        """A power of two below the share of each, so that one target more or less seldom changes it."""
+        if self.size * targets <= KEPT_IN_ALL:
+            return self.size
+        return min(self.size, max(LEAST, 1 << (KEPT_IN_ALL // targets).bit_length() - 1))
 
     def _answered(self, targets: list[Target], samples: list[Sample | None]) -> list[Sample | None]:
         """Remember an answer, unless of some place there is a problem to tell with each."""
@@ -116,11 +130,11 @@ class Samples:
         self._answer = _Answer(targets, samples, due)
         return samples
 
-    def _is_known(self, target: Target) -> bool:
+    def _is_known(self, target: Target, size: int) -> bool:
         place = place_of(target, self.store)
-        return place is None or self._problem(place) != "" or self._sample(target, place) is not None
+        return place is None or self._problem(place) != "" or self._sample(target, place, size) is not None
 
-    def _last(self, target: Target) -> Sample | None:
+    def _last(self, target: Target, size: int) -> Sample | None:
         """What is kept of a target, without a look at what is stored."""
         place = place_of(target, self.store)
         if place is None:
@@ -128,23 +142,23 @@ class Samples:
         if problem := self._problem(place):
             _say_unknown(target, problem)
             return None
-        return self._sample(target, place)
+        return self._sample(target, place, size)
 
     def _problem(self, place: Place) -> str:
         seen = self._seen.get(id(place))
         return seen.problem if seen is not None and seen.place is place else ""
 
-    def _sample(self, target: Target, place: Place) -> Sample | None:
-        kept = self._kept.get(target.name)
+    def _sample(self, target: Target, place: Place, size: int) -> Sample | None:
+        kept = self._kept.get((target.name, size))
         return kept.sample if kept is not None and kept.place is place else None
 
-    def _of(self, target: Target) -> Sample | None:
-        place = place_of(target, self.store)
+    def _of(self, target: Target, size: int) -> Sample | None:
+        place, key = place_of(target, self.store), (target.name, size)
         if place is None:
             return None
-        kept = self._kept.get(target.name)
+        kept = self._kept.get(key)
         if kept is not None and kept.place is not place:
-            self._forget(target, kept)
+            self._forget(key, kept)
             kept = None
         seen = self._look(place)
         if seen.problem:
@@ -152,22 +166,22 @@ class Samples:
             return None
         if kept is not None and kept.state is seen.state:
             return kept.sample
-        part = _part(target, seen.state)
+        part = seen.state if target.technique is not None else seen.parts.get(target.name) or seen.state
         if kept is None or kept.part != part:
             start = monotonic()
             try:
-                sample = read_sample(place, target.condition, self.size, self.embedder, self.vocabulary)
+                sample = read_sample(place, target.condition, size, self.embedder, self.vocabulary)
             except StoreError as error:
                 _say_unknown(target, self._fail(place, monotonic() - start, error).problem)
                 return None
         else:
             sample = kept.sample
-        self._kept[target.name] = _Kept(place, seen.state, part, sample)
+        self._kept[key] = _Kept(place, seen.state, part, sample)
         return sample
 
-    def _forget(self, target: Target, kept: _Kept) -> None:
+    def _forget(self, key: tuple[str, int], kept: _Kept) -> None:
         """Let go of a store that another took the place of."""
-        del self._kept[target.name]
+        del self._kept[key]
         if kept.place is not self.store:
             self._seen.pop(id(kept.place), None)
 
@@ -181,9 +195,11 @@ class Samples:
             state: State = place.sources() if isinstance(place, LibraryStore) else [place.count()]
         except StoreError as error:
             return self._fail(place, monotonic() - start, error)
+        due = self._due(monotonic() - start)
         if seen is not None and seen.place is place and seen.state == state:
-            state = seen.state
-        found = _Seen(place, self._due(monotonic() - start), state)
+            found = seen._replace(due=due, problem="")
+        else:
+            found = _Seen(place, due, state, _by_collection(state))
         self._seen[id(place)] = found
         return found
 
@@ -192,7 +208,7 @@ class Samples:
         if place is self.store:
             raise error
         due = monotonic() + max(self.seconds, min(LONGEST, PATIENCE * took))
-        failed = self._seen[id(place)] = _Seen(place, due, [], str(error) or type(error).__name__)
+        failed = self._seen[id(place)] = _Seen(place, due, [], {}, str(error) or type(error).__name__)
         return failed
 
     def _due(self, took: float) -> float:
@@ -203,11 +219,13 @@ def _say_unknown(target: Target, problem: str) -> None:
     degraded(f"{target.name} is known by its description only: {problem}")
 
 
-def _part(target: Target, state: State) -> State:
-    """What of a store's state concerns a target."""
-    if target.technique is not None:
-        return state
-    return [info for info in state if isinstance(info, SourceInfo) and info.collection == target.name] or state
+def _by_collection(state: State) -> dict[str, State]:
+    """What of a store's state concerns each target."""
+    parts: dict[str, list[SourceInfo]] = {}
+    for info in state:
+        if isinstance(info, SourceInfo):
+            parts.setdefault(info.collection, []).append(info)
+    return dict(parts)
 
 
 def place_of(target: Target, shared: DocumentStore) -> Place | None:

@@ -95,9 +95,10 @@ def _ids_by_sources(store: DocumentStore, where: Where | None, size: int) -> lis
     condition = {} if where is None else normalise(where)
     if not isinstance(store, LibraryStore) or not condition.keys() <= {"collection"}:
         return []
+    only = condition.get("collection", {}).get("$eq")
     chunks = [
         (info, index)
-        for info in store.sources()
+        for info in store.sources(only)
         if not condition or matches(condition, {"collection": info.collection})
         for index in range(info.chunks)
     ]

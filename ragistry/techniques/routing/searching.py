@@ -1,4 +1,4 @@
-"""Searching the targets that were chosen: those of one store at once, every other by itself, fused by rank."""
+"""Search the chosen targets: those in one store together, others separately, fused by rank."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ragistry.utils.fusion import Ranking, reciprocal_rank_fusion
 from ragistry.utils.where import matches, normalise
 
 BETWEEN = "\x1f"
-"""Between the name of a target and the id of one of its documents, while rankings of several stores are fused."""
+"""Separator of target name and document id while rankings of several stores are fused."""
 
 
 def search_targets(
@@ -25,9 +25,9 @@ def search_targets(
 ) -> list[Document]:
     """The best documents of the chosen targets.
 
-    Targets that share the base's store are one search of it, whose scores compare. Every other one is searched by its
-    own technique, all at the same time, and the rankings are fused by rank. One that cannot be reached is named in
-    the trace, and the others are served; where none is left, what the first of them raised is raised.
+    Targets in the base's store are searched together, so that their scores are comparable. Others are searched by their
+    own techniques in parallel, and the rankings are fused by rank. The trace names targets that cannot be reached; if
+    none can, the first error is raised.
     """
     shared = [item for item in chosen if item.target.technique is None]
     calls: list[tuple[str, Callable[[], list[Document]]]] = []
@@ -45,10 +45,10 @@ def search_targets(
 
 
 def within(shared: Sequence[Reachable], where: Where | None) -> Where:
-    """The condition that leaves just these targets of a store, and of them what the caller may see."""
+    """The condition for these targets of a store, limited to what the caller may see."""
     if any(item.target.where for item in shared):
         limit: Where = {"$or": [item.target.condition for item in shared]}
-    else:  # the same, but a store can look it up at once
+    else:  # the same condition, in a form that stores look up quickly
         names = [item.target.name for item in shared]
         limit = {"collection": {"$eq": names[0]} if len(names) == 1 else {"$in": names}}
     if where is not None:
@@ -57,7 +57,7 @@ def within(shared: Sequence[Reachable], where: Where | None) -> Where:
 
 
 def _by_itself(query: str, item: Reachable, technique: Technique, top_k: int, where: Where | None) -> list[Document]:
-    """What a target with a technique of its own finds, with its name on each document, as far as a caller may see."""
+    """The results of a target with its own technique, named on each document, limited to what the caller may see."""
     parts = [part for part in (item.where, item.target.condition) if part is not None]
     condition = normalise({"$and": parts}) if parts else None
     found = technique.retrieve(query, top_k=top_k, where=condition)

@@ -92,7 +92,7 @@ def library_targets(library: Library) -> list[Target]:
     return [_collection(entry.name, entry.description) for entry in library.collections.entries()]
 
 
-@lru_cache(maxsize=1_000)
+@lru_cache(maxsize=100_000)
 def _collection(name: str, description: str) -> Target:
     """The same object at every query, for which the like is soon found to be the same."""
     return Target(name, description)

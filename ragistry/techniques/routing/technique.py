@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ragistry.config.parse import parse_config
 from ragistry.errors import ConfigError
@@ -18,6 +18,9 @@ from ragistry.trace import stage
 from ragistry.types import Document, Where
 from ragistry.utils.limits import check_query
 from ragistry.utils.where import normalise
+
+if TYPE_CHECKING:
+    from ragistry.techniques.registry import TechniqueRegistry
 
 
 class CollectionRoutedTechnique:
@@ -81,3 +84,20 @@ class CollectionRoutedTechnique:
                 route = Route(self.config.router, rule, names, dict.fromkeys(names, 1.0))
             this.detail.update(route.detail())
         return within, route
+
+
+def routing_technique(registry: TechniqueRegistry, technique: str | None) -> str:
+    """The technique that was named, else the one that searches by default, if it routes, or the first that does.
+
+    Raises `ConfigError` where the technique does not route, or none does, and `UnknownTechniqueError`.
+    """
+    if technique is not None:
+        if not issubclass(registry.technique_class(technique), CollectionRoutedTechnique):
+            raise ConfigError(f"technique {technique!r} does not route; name one that uses collection_routed")
+        return technique
+    for name in (registry.default, *registry.names()):
+        if issubclass(registry.technique_class(name), CollectionRoutedTechnique):
+            return name
+    raise ConfigError(
+        f"no technique of {registry.file.path} routes; add `routed: {{use: collection_routed, base: hybrid}}`"
+    )

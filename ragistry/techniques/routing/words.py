@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import chain
 from math import exp, fsum
-from typing import NamedTuple
+from typing import NamedTuple, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,44 +51,50 @@ class Words(NamedTuple):
 
 
 class Languages(NamedTuple):
-    """Of every word of a vocabulary the log-likelihood in each of several parts, ``(words, parts)``.
+    """Of every word of a vocabulary the log-likelihood in each of several parts.
 
-    It is beside that in all parts together, where each counts the same however much it holds. ``known``: whether a word
-    is in any of them; what is in none is as unlikely anywhere, 0.
+    It is beside that in all parts together, where each counts the same however much it holds; what is in none is as
+    unlikely anywhere, 0. ``absent``, ``(parts,)``: of a word that a part does not have. ``gains``: by how much it is
+    more where it has it, the parts of word ``n`` in ``starts[n]:starts[n + 1]``.
     """
 
     vocabulary: Vocabulary
-    ratios: NDArray[np.float32]
-    known: bytes
+    absent: NDArray[np.float32]
+    starts: NDArray[np.int64]
+    parts: NDArray[np.int64]
+    gains: NDArray[np.float32]
 
     @classmethod
     def of(cls, parts: Sequence[Words], vocabulary: Vocabulary) -> Languages:
         """The languages of one part or more, none of which is empty."""
-        size = len(vocabulary)  # once: another thread may add to it
-        counts = np.empty((size, len(parts)), dtype=np.float32)
-        for column, part in enumerate(parts):
-            counts[:, column] = np.bincount(part.terms, weights=part.counts, minlength=size)
-        sizes = counts.sum(axis=0, dtype=np.float64).astype(np.float32)
+        size, many = len(vocabulary), len(parts)  # once: another thread may add to the vocabulary
+        each = np.concatenate([words.terms.astype(np.int64) * many + part for part, words in enumerate(parts)])
+        cells, place = np.unique(each, return_inverse=True)
+        counts = np.bincount(place, weights=np.concatenate([words.counts for words in parts]))
+        term, part = np.divmod(cells, many)
+        sizes = np.bincount(part, weights=counts, minlength=many)
         prior = np.minimum(PRIOR, SHARE * sizes)
-        common = (counts / sizes).mean(axis=1)
-        known = common > 0
-        ratios = np.zeros_like(counts)
-        ratios[known] = np.log((counts[known] / common[known, None] + prior) / (sizes + prior))
-        return cls(vocabulary, ratios, known.tobytes())
+        common = np.bincount(term, weights=counts / sizes[part], minlength=size) / many
+        gains = np.log1p(counts / common[term] / prior[part])
+        starts = np.searchsorted(term, np.arange(size + 1))
+        absent = np.log(prior / (sizes + prior))
+        return cls(vocabulary, absent.astype(np.float32), starts, part, gains.astype(np.float32))
 
     def likelihoods(self, query: str) -> list[float]:
         """Per word of the query, the log-likelihood of each part; empty where no part has any of the words."""
         terms = query_terms(query)
-        places: list[int] = []
-        for term, times in terms.items():
-            place = self.vocabulary.get(term, -1)
-            if 0 <= place < len(self.known) and self.known[place]:
-                places += [place] * times
-        if not places:
+        known = [(place, times) for term, times in terms.items() if self._is_known(place := self.vocabulary.get(term))]
+        if not known:
             return []
-        sums: list[float] = self.ratios[places].sum(axis=0).tolist()
-        length = sum(terms.values())
-        return [value / length for value in sums]
+        sums = self.absent * sum(times for _, times in known)
+        for place, times in known:
+            cells = slice(*self.starts[place : place + 2])
+            sums[self.parts[cells]] += self.gains[cells] * times
+        values: list[float] = (sums / sum(terms.values())).tolist()
+        return values
+
+    def _is_known(self, place: int | None) -> TypeGuard[int]:
+        return place is not None and place + 1 < len(self.starts) and self.starts[place] < self.starts[place + 1]
 
 
 def word_shares(values: Sequence[float]) -> list[float]:
