@@ -3,42 +3,55 @@ PYTHON ?= python3
 BIN := .venv/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: install demo test check format docs bench constraints clean
+.PHONY: install dev demo test check wheel format docs bench constraints clean
 
-install: .venv/installed
+install: .venv/installed  ## what using Ragistry needs
 
 .venv/installed: pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "Ragistry needs Python 3.11 or newer; run make PYTHON=python3.11")'
 	$(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable .
+	@touch $@
+
+dev: .venv/dev  ## that, and the tools of development
+
+.venv/dev: .venv/installed
 	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[dev]'
 	@touch $@
 
-demo: install  ## ingest fixtures/ and ask a few questions
-	@PATH="$(CURDIR)/$(BIN):$$PATH" bash examples/demo.sh
+demo: install  ## search example documents and compare two techniques on them
+	$(BIN)/ragistry demo
 
-test: install  ## every test
+test: dev  ## every test
 	$(BIN)/python -m pytest -n auto
 
-check: install  ## all that decides whether a change lands
+check: dev wheel  ## all that decides whether a change lands
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/lint-imports
 	$(BIN)/mypy
 	$(BIN)/python -m pytest -n auto
 
-format: install
+wheel: dev  ## build dist/*.whl, install it in an empty environment, and run the demo there
+	rm -rf dist build/wheel
+	$(BIN)/pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist .
+	$(PYTHON) -m venv build/wheel
+	build/wheel/bin/pip install --quiet --no-compile --constraint constraints.txt dist/*.whl
+	cd build/wheel && bin/ragistry demo
+
+format: dev
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-docs: install  ## the site, into build/
+docs: dev  ## the site, into build/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 
-bench: install  ## slow comparisons with peers and on real data; BENCH=--quick for less
+bench: dev  ## slow comparisons with peers and on real data; BENCH=--quick for less
 	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[bench]'
 	$(BIN)/python -m benchmarks $(BENCH)
 
-constraints: install  ## write down the versions that are installed now
+constraints: dev  ## write down the versions that are installed now
 	$(BIN)/pip freeze --exclude-editable | grep -v '^ragistry' > constraints.txt
 
 clean:
-	rm -rf .venv demo-workspace .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf .venv demo-workspace build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

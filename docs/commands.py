@@ -50,7 +50,7 @@ def _section(name: str, command: Any) -> str:
     rows = [(code(_usage(p)), _prose(p.help), "") for p in arguments]
     rows += [(code(_spelling(p)), _prose(p.help), _default(p)) for p in options]
     if rows:
-        parts.append(table(["", "what it says", "default"], rows))
+        parts.append(table(["", "meaning", "default"], rows))
     return "\n\n".join(parts)
 
 

@@ -9,16 +9,29 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
+from docs.api import api_reference
 from docs.commands import command_reference
 from docs.floors import floors_drawing, floors_table
+from docs.llms import llms_txt
 from docs.settings import archive_settings_table, file_keys_table, settings_table
 from docs.techniques import technique_parameters, technique_summaries
 
 FOLDER = Path(__file__).parent
+LLMS = FOLDER / "llms.txt"
 MARK = re.compile(r"(<!-- generated: (\w+) ?(\S*) -->\n).*?(<!-- end -->)", flags=re.DOTALL)
+
+
+def shown_file(path: str) -> str:
+    """A file of the project as a block of code."""
+    text = (FOLDER.parent / path).read_text(encoding="utf-8")
+    return f'```python title="{Path(path).name}"\n{text}```'
+
+
 GENERATORS: dict[str, Callable[..., str]] = {
+    "api": api_reference,
     "archive_settings": archive_settings_table,
     "commands": command_reference,
+    "file": shown_file,
     "file_keys": file_keys_table,
     "floors_drawing": floors_drawing,
     "floors_table": floors_table,
@@ -49,6 +62,7 @@ def main() -> None:
         text = page.read_text(encoding="utf-8")
         if generated(text) != text:
             page.write_text(generated(text), encoding="utf-8")
+    LLMS.write_text(llms_txt(), encoding="utf-8")
 
 
 if __name__ == "__main__":

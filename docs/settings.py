@@ -27,7 +27,7 @@ MODELS: dict[str, type[BaseModel]] = {
 def settings_table() -> str:
     """Each setting with what sets it besides the variable that every setting has."""
     return table(
-        ["setting", "default", "what it is", "besides its variable"],
+        ["setting", "default", "meaning", "also set by"],
         (
             (code(name), _default(field), field.description or name, "; ".join(_others(name)))
             for name, field in Settings.model_fields.items()
@@ -49,7 +49,7 @@ def _others(name: str) -> list[str]:
 def file_keys_table(model: str) -> str:
     """The keys of a file, or of one of its mappings."""
     return table(
-        ["key", "default", "what it is"],
+        ["key", "default", "meaning"],
         ((code(n), _default(f), f.description or n) for n, f in MODELS[model].model_fields.items()),
     )
 
@@ -57,7 +57,7 @@ def file_keys_table(model: str) -> str:
 def archive_settings_table() -> str:
     """What the environment decides of archives."""
     return table(
-        ["variable", "default", "what it is"],
+        ["variable", "default", "meaning"],
         (
             (code(field.alias), _default(field), field.description or name.replace("_", " "))
             for name, field in ArchiveSettings.model_fields.items()

@@ -25,7 +25,7 @@ def technique_parameters(name: str) -> str:
     """The parameters of a technique's entry."""
     schema = config_schema(find_class(name)) or {}
     rows = [(code(key), _type(field), _default(field), _text(field)) for key, field in schema["properties"].items()]
-    return table(["parameter", "values", "default", "what it is"], rows)
+    return table(["parameter", "values", "default", "meaning"], rows)
 
 
 def _stands_on(name: str) -> str:

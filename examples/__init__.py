@@ -1,1 +1,1 @@
-"""Programs over the library, each to be read and run alone."""
+"""Example programs; each can be read and run alone."""

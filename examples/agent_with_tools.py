@@ -1,9 +1,9 @@
-"""An agent that answers from the library: it calls search_library, reads what is found, and names its source.
+"""An agent that answers from the library: it calls search_library, reads the result, and names its source.
 
 usage: python examples/agent_with_tools.py [WORKSPACE] [URL MODEL]
 
-Without URL and MODEL a script takes the part of the model, so that this runs offline. With them the model is asked by
-OpenAI's protocol: `http://127.0.0.1:11434/v1 qwen3` is one of Ollama's; vLLM and llama.cpp have servers of that kind.
+Without URL and MODEL, a script replaces the model, so that this runs offline. Otherwise it uses a model with OpenAI's
+protocol: `http://127.0.0.1:11434/v1 qwen3` is one of Ollama's; vLLM and llama.cpp have such servers too.
 """
 
 from __future__ import annotations

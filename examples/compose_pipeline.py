@@ -1,6 +1,6 @@
-"""A pipeline in Python: by words where the query is a code, else by meaning and words; a second chance if nothing fits.
+"""A pipeline in Python: search words if the query is a code, else meaning and words; try again if nothing fits.
 
-usage: python examples/compose_pipeline.py [WORKSPACE], by default the one that `make demo` leaves.
+usage: python examples/compose_pipeline.py [WORKSPACE], by default the one that `ragistry demo` makes.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ QUERIES = ("LNT-1042", "how do I restore yesterday's backup?", "ZZ-9999")
 
 
 class Kind(Node):
-    """Looks at the query, and says which way to go. A node of one's own names the actions that it may return."""
+    """Inspects the query and chooses the next step. A custom node declares the actions that it can return."""
 
     actions = frozenset({"code", "question"})
 
@@ -32,7 +32,7 @@ class Kind(Node):
 
 
 def compose(workspace: Workspace) -> Pipeline:
-    """The graph; `build` raises with all that is wrong with it, before anything runs."""
+    """The graph; `build` reports all its errors before anything runs."""
     return (
         PipelineBuilder("by_kind")
         .step("kind", Kind(), on={"code": "words", "question": "both"})

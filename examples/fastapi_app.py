@@ -2,8 +2,8 @@
 
 usage: RAGISTRY_WORKSPACE=demo-workspace uvicorn examples.fastapi_app:app
 
-FastAPI and uvicorn come with `pip install 'ragistry[ui]'`. Anybody who reaches the port may search: put it behind what
-guards the rest of your application.
+FastAPI and uvicorn come with `pip install 'ragistry[server]'`. Anyone who can reach the port can search: protect it
+like the rest of your application.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ ASKED_WRONGLY = (QueryError, CollectionNotFoundError, UnknownTechniqueError)
 
 @asynccontextmanager
 async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-    """One workspace as long as the application runs; it serves many threads."""
+    """One workspace while the application runs; it is thread-safe."""
     with open_workspace(os.environ.get("RAGISTRY_WORKSPACE", "demo-workspace")) as app.state.workspace:
         yield
 
@@ -35,11 +35,11 @@ app = FastAPI(title="Search", lifespan=lifespan)
 
 @app.exception_handler(RagistryError)
 async def explain(_: Request, error: RagistryError) -> JSONResponse:
-    """The error's own line, which says what to do about it."""
+    """The error's message, which includes the remedy."""
     return JSONResponse({"error": str(error)}, 400 if isinstance(error, ASKED_WRONGLY) else 503)
 
 
-# `def`, not `async def`: a search computes, so FastAPI runs it in a thread of its own.
+# `def`, not `async def`: a search computes, so FastAPI runs it in a separate thread.
 @app.get("/search")
 def search(
     q: str, collection: str | None = None, technique: str | None = None, top_k: Annotated[int, Query(ge=1, le=50)] = 5

@@ -1,4 +1,4 @@
-"""An embedder of one's own: no model, but the letters of the words, so that misspelt words are near the right ones."""
+"""A custom embedder without a model: it uses the letters of words, so that misspelt words are near the correct ones."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ DIMENSION = 512
 
 
 class LetterEmbedder:
-    """Every three letters that follow each other are hashed to a coordinate, as in feature hashing.
+    """Hashes every three consecutive letters to a coordinate, as in feature hashing.
 
     Weinberger et al., "Feature Hashing for Large Scale Multitask Learning", 2009.
     """
@@ -27,7 +27,7 @@ class LetterEmbedder:
         return np.stack([_vector(text) for text in checked]) if checked else np.empty((0, DIMENSION), np.float32)
 
     def count_tokens(self, texts):
-        """About as many as a language model would count: there are no tokens here."""
+        """An estimate, because this embedder has no tokens."""
         return estimate_tokens(texts)
 
 
@@ -38,6 +38,6 @@ def _vector(text):
         number = int.from_bytes(blake2b("".join(letters).encode(), digest_size=8).digest(), "big")
         row[number % DIMENSION] += (1 if number >> 63 else -1) * count**0.5
     length = float(np.linalg.norm(row))
-    if length == 0:  # the letters of a very short text may cancel each other out
+    if length == 0:  # the values of a very short text may cancel out
         row[0] = length = 1.0
     return row / length

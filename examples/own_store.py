@@ -1,4 +1,4 @@
-"""A store of one's own: chunks in a dictionary, exact arithmetic, nothing on disk."""
+"""A custom store: chunks in a dictionary, exact search, nothing on disk."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from ragistry.utils.where import matches, normalise
 class DictStore:
     """For a few thousand chunks of one process. ``rows``: id → (text, metadata, vector of unit length)."""
 
-    abilities = frozenset()  # it can do nothing beyond storing and dense search
+    abilities = frozenset()  # only storing and dense search
 
     def __init__(self):
         self.clear_collection()
@@ -44,7 +44,7 @@ class DictStore:
 
     def add_documents(self, chunks, *, ids=None):
         self._check_open()
-        checked = check_chunks(chunks, ids, dimension=self.dimension)  # reports every fault before the first write
+        checked = check_chunks(chunks, ids, dimension=self.dimension)  # reports all errors before the first write
         for identity, *row in zip(checked.ids, checked.texts, checked.metadatas, checked.vectors, strict=True):
             self.rows[identity] = tuple(row)
             self.dimension = len(row[2])
@@ -139,7 +139,7 @@ class DictStore:
         info = SourceInfo(collection, source_file, len(ids), metadata["source"])
         if first not in self.rows:
             return info
-        # The hash says that the source is complete; without it, the next ingest takes the source in again.
+        # The hash marks a complete source; without it, the next ingest reads the source again.
         source_hash = metadata["source_hash"] if self.whole.get((collection, source_file)) == len(ids) else ""
         path = metadata.get("source_path", "")
         return replace(info, source_hash=source_hash, ingested_at=metadata["ingested_at"], source_path=path)

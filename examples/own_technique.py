@@ -1,4 +1,4 @@
-"""A technique of one's own: what another one finds, with older sources counting less."""
+"""A custom technique: reduces the scores of older sources."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ DAY = 24 * 60 * 60
 
 
 class Recent:
-    """Recency: what the base finds, a source that is `half_life_days` older than the newest counting half."""
+    """Recency: halves the score for every `half_life_days` that a source is older than the newest."""
 
     class Config(BaseModel):
         model_config = ConfigDict(extra="forbid")
 
-        top_k: int = Field(default=5, ge=1, le=1_000, description="how many documents")
-        half_life_days: float = Field(default=365, gt=0, description="after which a source counts half")
-        fetch: int = Field(default=50, ge=1, le=1_000, description="candidates that the base is asked for")
+        top_k: int = Field(default=5, ge=1, le=1_000, description="default number of results")
+        half_life_days: float = Field(default=365, gt=0, description="age difference that halves the score")
+        fetch: int = Field(default=50, ge=1, le=1_000, description="number of candidates taken from the base")
 
     def __init__(self, config, *, base):
         self.config = parse_config(self.Config, config, "Recent")

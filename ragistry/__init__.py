@@ -1,6 +1,6 @@
 """Ragistry: name a retrieval technique in YAML, ingest once, ask, and see which is better on your documents.
 
-Everything public is loaded on first use, so that importing the package costs next to nothing.
+Public names are loaded on first use, so that importing the package is cheap.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Everything that Ragistry raises, as one tree.
+"""All errors of Ragistry, as one tree.
 
     RagistryError
     ├── ConfigError (ValueError)
@@ -52,7 +52,7 @@ class RagistryError(Exception):
 
 
 class ConfigError(RagistryError, ValueError):
-    """A setting or an argument of a constructor does not fit."""
+    """A setting or an argument of a constructor is invalid."""
 
 
 class InvalidConfigError(ConfigError):
@@ -64,13 +64,13 @@ class UnknownTechniqueError(ConfigError):
 
 
 class SourceError(RagistryError):
-    """A file or text cannot be taken in."""
+    """A file or text cannot be ingested."""
 
 
 class SourceNotFoundError(SourceError, FileNotFoundError):
     """The file or folder does not exist."""
 
-    # OSError formats its arguments as "[Errno …] …"; the message stands alone here.
+    # OSError formats its arguments as "[Errno …] …"; here the message is complete
     __str__ = Exception.__str__
 
 
@@ -79,7 +79,7 @@ class UnsupportedFormatError(SourceError, ValueError):
 
 
 class ExtractionError(SourceError):
-    """The file has a known format, but no text can be taken out of it."""
+    """The file has a known format, but its text cannot be extracted."""
 
 
 class ModelError(RagistryError):
@@ -93,7 +93,7 @@ class ModelConnectionError(ModelError, ConnectionError):
 
 
 class ModelNotFoundError(ModelError):
-    """The server does not have the model; the message lists those that it has."""
+    """The server does not have the model; the message lists the ones it has."""
 
 
 class EmbeddingGenerationError(ModelError):
@@ -121,7 +121,7 @@ class CollectionNotFoundError(StoreError):
 
 
 class DatabaseNotFoundError(CollectionNotFoundError):
-    """No tenant or no database of that name on a ChromaDB server, and so none of its collections."""
+    """No tenant or database of that name on a ChromaDB server."""
 
 
 class CollectionAlreadyExistsError(StoreError):
@@ -129,7 +129,7 @@ class CollectionAlreadyExistsError(StoreError):
 
 
 class InvalidCollectionNameError(StoreError, ValueError):
-    """The name breaks the rules for names of collections."""
+    """The name is not a valid collection name."""
 
 
 class InvalidChunkError(StoreError, ValueError):
@@ -137,7 +137,7 @@ class InvalidChunkError(StoreError, ValueError):
 
 
 class DuplicateChunkIDError(StoreError):
-    """A chunk of that id is stored, or comes twice in one call."""
+    """The id of a chunk is already stored, or is twice in one call."""
 
 
 class EmbeddingMismatchError(StoreError):
@@ -153,11 +153,11 @@ class StoreCorruptError(StoreError):
 
 
 class UnsupportedError(StoreError):
-    """This engine cannot do what was asked; the message names one that can."""
+    """This engine does not support the operation; the message names one that does."""
 
 
 class QueryError(RagistryError, ValueError):
-    """A search was asked for something that cannot be answered."""
+    """The arguments of a search are invalid."""
 
 
 class EmptyQueryError(QueryError):
@@ -173,7 +173,7 @@ class InvalidFilterError(QueryError):
 
 
 class EvaluationError(RagistryError, ValueError):
-    """A comparison was asked for something that it cannot measure."""
+    """The arguments of a comparison are invalid."""
 
 
 class DatasetError(EvaluationError):
@@ -181,23 +181,23 @@ class DatasetError(EvaluationError):
 
 
 class MissingRecordError(EvaluationError):
-    """A replay was asked for a call that was not recorded."""
+    """A replay needs a call that was not recorded."""
 
 
 class TechniqueError(RagistryError):
-    """A technique returned something that breaks the contract of ``retrieve``."""
+    """A technique returned a value that violates the contract of ``retrieve``."""
 
 
 class PipelineError(RagistryError):
-    """A pipeline's graph is wrong, or a run used up its budget of steps."""
+    """A pipeline's graph is invalid, or a run exceeded its budget of steps."""
 
 
 class EngineError(RagistryError):
-    """The workers that an ingest or a comparison was to run on cannot be used."""
+    """The workers for an ingest or a comparison cannot be used."""
 
 
 class WorkerLostError(EngineError):
-    """The process that worked on one item died every time it was tried."""
+    """The worker process of an item died at every attempt."""
 
 
 class ServerError(RagistryError):
@@ -205,17 +205,17 @@ class ServerError(RagistryError):
 
 
 class ServerConnectionError(ServerError, ConnectionError):
-    """The server cannot be reached, or gave no answer in time."""
+    """The server cannot be reached, or did not answer in time."""
 
     __str__ = Exception.__str__
 
 
 class ServerBusyError(ServerError):
-    """The server has too much to do; the same request may succeed later."""
+    """The server is overloaded; the same request may succeed later."""
 
 
 class AccessDeniedError(ServerError, PermissionError):
-    """The token is missing, not known or expired, or lacks a right."""
+    """The token is missing, unknown, expired, or lacks a right."""
 
     __str__ = Exception.__str__
 
@@ -225,4 +225,4 @@ class RequestError(ServerError, ValueError):
 
 
 class JobNotFoundError(ServerError):
-    """No job and no comparison of that id, or it belongs to another token."""
+    """No job or comparison of that id, or it belongs to another token."""

@@ -1,6 +1,6 @@
-"""The seams: what a technique, an embedder, a generator, a reranker and a store must be able to do.
+"""The protocols of techniques, embedders, generators, rerankers and stores.
 
-Anything of the right shape fits; there is nothing to inherit. `ragistry.testing` has a conformance suite for each.
+Any object with these methods works; there is nothing to inherit. `ragistry.testing` has a conformance suite for each.
 """
 
 from __future__ import annotations
@@ -38,17 +38,16 @@ class Technique(Protocol):
     """A way to retrieve.
 
     The constructor takes ``config`` (the mapping of the entry in techniques.yaml, without ``use``, ``base`` and
-    ``bases``) and asks by parameter name for what else it needs: ``store``, ``embedder``, ``generator``,
-    ``reranker``, ``base``, ``bases``, ``library``, ``targets`` (what a query can be routed to), ``registry``,
-    ``folder`` (for what it derives from the store). A nested pydantic model ``Config`` is optional; where there is
-    one, the entry is checked against it when the file is loaded.
+    ``bases``) and gets other resources by parameter name: ``store``, ``embedder``, ``generator``, ``reranker``,
+    ``base``, ``bases``, ``library``, ``targets`` (of routing), ``registry``, ``folder`` (for data derived from the
+    store). With the optional nested pydantic model ``Config``, the entry is checked when the file is loaded.
     """
 
     def retrieve(self, query: str, *, top_k: int | None = None, where: Where | None = None) -> list[Document]:
         """The best documents for ``query``, ordered by ``(-score, id)``.
 
-        ``top_k``: how many at most, 1 to 1,000; None: what the configuration says. ``where``: only documents whose
-        metadata meet the condition. Raises `QueryError` for an empty query, a bad limit or a bad condition.
+        ``top_k``: maximum number, 1 to 1,000; None: the configured number. ``where``: return only documents whose
+        metadata meet the condition. Raises `QueryError` for an empty query, an invalid limit or condition.
         """
         ...
 
@@ -59,21 +58,20 @@ class Embedder(Protocol):
 
     @property
     def fingerprint(self) -> EmbedderFingerprint:
-        """Which model, weights and prefixes the vectors come from."""
+        """Identifies the model, weights and prefixes of the vectors."""
         ...
 
     def embed(self, texts: Sequence[str], *, role: Role = "document") -> Vectors:
-        """``(n, d)`` float32, rows of unit length, in the order of ``texts``; ``(0, d)`` for no texts.
+        """``(n, d)`` float32, rows of unit length, in the order of ``texts``; ``(0, d)`` without texts.
 
-        Several threads may call it at the same time. Raises `ModelError`. Text that is longer than the model takes in
-        is reported, never cut in silence.
+        Must be thread-safe. Raises `ModelError`. Text longer than the model's limit is reported, never cut silently.
         """
         ...
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
-        """Tokens of each text as a document, the model's special tokens included, before any cut.
+        """Number of tokens of each text as a document, including special tokens, before any cut.
 
-        Exact where the tokenizer is at hand, else an estimate (`models.texts.estimate_tokens`). Raises `ModelError`.
+        Exact if the tokenizer is available, else an estimate (`models.texts.estimate_tokens`). Raises `ModelError`.
         """
         ...
 
@@ -84,13 +82,13 @@ class SparseEncoder(Protocol):
 
     @property
     def fingerprint(self) -> str:
-        """Which model and weights the terms come from, in one line; texts are encoded again when it changes."""
+        """Identifies the model and weights, in one line; texts are encoded again when it changes."""
         ...
 
     def encode(self, texts: Sequence[str], *, role: Role) -> list[dict[str, float]]:
-        """For each text its terms and their weights, 0 or more; a query may be encoded otherwise than a document.
+        """The terms of each text with their weights, 0 or more; queries may be encoded differently from documents.
 
-        Several threads may call it at the same time. Raises `ModelError`.
+        Must be thread-safe. Raises `ModelError`.
         """
         ...
 
@@ -100,7 +98,7 @@ class Generator(Protocol):
     """Prompt to text."""
 
     def generate(self, prompt: str, *, schema: type[BaseModel] | None = None) -> str:
-        """The model's answer; with ``schema``, JSON that the schema accepts.
+        """The model's answer; with ``schema``, JSON that fits the schema.
 
         Raises `ModelError`, also for an answer that does not fit the schema.
         """
@@ -112,7 +110,7 @@ class Reranker(Protocol):
     """Pairs of query and text to scores."""
 
     def rerank(self, query: str, texts: Sequence[str]) -> list[float]:
-        """One score a text, in the order of ``texts``; higher is better. Raises `ModelError`."""
+        """One score per text, in the order of ``texts``; higher is better. Raises `ModelError`."""
         ...
 
 
@@ -121,11 +119,11 @@ class DocumentStore(Protocol):
     """One set of chunks and their vectors. A store never calls a model."""
 
     def add_documents(self, chunks: Sequence[EmbeddedChunk], *, ids: Sequence[str] | None = None) -> int:
-        """Store the chunks and return how many were written; a chunk whose id is stored replaces it whole.
+        """Store the chunks and return their number; a chunk with a stored id replaces the stored one.
 
-        Without ``ids`` an id is made of ``collection``, ``source_file`` and ``chunk_index`` where the metadata have
-        them, else of the text (`utils.ids`). Nothing is written unless every chunk is valid.
-        Raises `InvalidChunkError`, `DuplicateChunkIDError` (one id twice in one call), `StoreError`.
+        Without ``ids``, ids are made from ``collection``, ``source_file`` and ``chunk_index`` of the metadata, or from
+        the text if these are missing (`utils.ids`). Nothing is written unless every chunk is valid. Raises
+        `InvalidChunkError`, `DuplicateChunkIDError` (one id twice in one call), `StoreError`.
         """
         ...
 
@@ -137,49 +135,49 @@ class DocumentStore(Protocol):
         ...
 
     def get(self, ids: Sequence[str]) -> list[Document]:
-        """The chunks of these ids, in the order asked for, score 0; an id that is not stored is left out."""
+        """The stored chunks of these ids, in the order of ``ids``, with score 0."""
         ...
 
     def scan(self, where: Where | None = None, *, batch: int = 1000) -> Iterator[Document]:
-        """Every chunk that meets the condition, each once, score 0, read ``batch`` at a time."""
+        """Every chunk that meets the condition, once, with score 0, read ``batch`` at a time."""
         ...
 
     def count(self, where: Where | None = None) -> int:
-        """How many chunks meet the condition."""
+        """The number of chunks that meet the condition."""
         ...
 
     def delete(self, *, ids: Sequence[str] | None = None, where: Where | None = None) -> int:
-        """Remove the chunks of these ids, or that meet the condition (one of the two), and return how many."""
+        """Remove the chunks of these ids or of the condition (give one of the two), and return their number."""
         ...
 
     def clear_collection(self) -> None:
-        """Remove every chunk, and what was recorded of the embedder."""
+        """Remove every chunk and the recorded embedder."""
         ...
 
     def close(self) -> None:
-        """Let go of files and connections; the store cannot be used afterwards. Closing twice is harmless."""
+        """Close files and connections; the store cannot be used afterwards. Closing twice is harmless."""
         ...
 
 
 @runtime_checkable
 class LibraryStore(DocumentStore, Protocol):
-    """A store that a library can stand on: it knows the source of each chunk and the embedder of its vectors.
+    """A store for a library: it knows the source of each chunk and the embedder of its vectors.
 
-    What an engine cannot do raises `UnsupportedError`, and its name is missing in ``abilities``.
+    Methods without their ability in ``abilities`` raise `UnsupportedError`.
     """
 
     @property
     def abilities(self) -> frozenset[str]:
-        """What works beyond storing and dense search: any of ``"text"`` (`search_text`), ``"repair"`` (`verify` and
-        `repair`), ``"reembed"``.
+        """The optional abilities: any of ``"text"`` (`search_text`), ``"repair"`` (`verify` and `repair`),
+        ``"reembed"``.
         """
         ...
 
     def replace_source(self, collection: str, source_file: str, chunks: Sequence[EmbeddedChunk]) -> None:
-        """Replace everything that is stored of this source by ``chunks``; with no chunks, remove it.
+        """Replace this source by ``chunks``; without chunks, remove it.
 
-        The metadata of every chunk carry ``collection``, ``source_file``, ``chunk_index`` (0, 1, …) and
-        ``source_hash``. After an error the old version is still there, whole.
+        The metadata of every chunk have ``collection``, ``source_file``, ``chunk_index`` (0, 1, …) and ``source_hash``.
+        After an error the complete old version is still stored.
         """
         ...
 
@@ -206,14 +204,14 @@ class LibraryStore(DocumentStore, Protocol):
         ...
 
     def known_vectors(self, collection: str, source_file: str, chunks: Sequence[Chunk]) -> dict[str, Vectors]:
-        """Vectors ``(d,)`` of those of ``chunks`` that need not be embedded again, by `utils.breadcrumb.searched_text`.
+        """Vectors ``(d,)`` of the ``chunks`` that need not be embedded again, by `utils.breadcrumb.searched_text`.
 
-        At least the chunks of the stored version of this source are known; some engines know those of every source.
+        Includes at least equal chunks of the stored version of this source; some engines find those of all sources.
         """
         ...
 
     def embedder(self) -> EmbedderFingerprint | None:
-        """The embedder that the vectors come from; None if nobody has recorded one."""
+        """The recorded embedder of the vectors; None before `use_embedder`."""
         ...
 
     def use_embedder(self, fingerprint: EmbedderFingerprint) -> None:
@@ -228,21 +226,21 @@ class LibraryStore(DocumentStore, Protocol):
         ...
 
     def writing(self) -> AbstractContextManager[None]:
-        """Hold the right to write during a block of several writes; raises `StoreLockedError` at its start.
+        """Hold the write lock during a block of several writes; raises `StoreLockedError` at its start.
 
-        A store with many writers gives it to everyone.
+        A store with many writers does not lock.
         """
         ...
 
     def flush(self) -> None:
-        """Bring derived indexes up to date now, so that the next search does not have to."""
+        """Update derived indexes now, so that the next search does not have to."""
         ...
 
     def reembed(self, embedder: Embedder, progress: Progress | None = None) -> int:
-        """Embed every chunk that has no vector of this embedder, switch to the new vectors, return how many were made.
+        """Embed every chunk without a vector of this embedder, switch to the new vectors, and return their number.
 
-        The old vectors serve searches until all new ones exist; an interrupted run continues where it stopped. Needs
-        the ability ``"reembed"``. Raises `ModelError`.
+        Searches use the old vectors until all new ones exist; an interrupted run can be continued. Needs the ability
+        ``"reembed"``. Raises `ModelError`.
         """
         ...
 
@@ -257,17 +255,17 @@ class LibraryStore(DocumentStore, Protocol):
 
 @runtime_checkable
 class Engine(Protocol):
-    """Where the work of an ingest or a comparison runs: in this process, or on many workers."""
+    """Runs the work of an ingest or a comparison: in this process, or on several workers."""
 
     def map(self, work: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result | RagistryError]:
-        """What ``work`` returns for each item, in the order of the items, or the `RagistryError` that it raised.
+        """The result of ``work`` for each item, in order, or the `RagistryError` it raised.
 
-        ``items`` is read only a little ahead of the results. `WorkerLostError` takes the place of a result where the
-        process died each time it was tried. ``work`` may run more than once for an item. Raises `EngineError` where no
-        more work can be done.
+        ``items`` is read only slightly ahead of the results. If the worker process died at every attempt, the result is
+        a `WorkerLostError`. ``work`` may run more than once for an item. Raises `EngineError` if no more work can be
+        done.
         """
         ...
 
 
 Resources = dict[str, Any]
-"""What a registry can give a technique's constructor, by parameter name."""
+"""The resources for constructors of techniques, by parameter name."""

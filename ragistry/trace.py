@@ -1,7 +1,7 @@
-"""What happened in a retrieval, stage by stage, without anybody passing a recorder around.
+"""Record the stages of a retrieval in a context variable.
 
-A search opens `collect`; whatever runs inside it reports to it through `stage`, `model_call` and `degraded`.
-Outside a `collect` all of these cost next to nothing and record nothing.
+A search opens `collect`; code inside it reports through `stage`, `model_call` and `degraded`. Outside a `collect`,
+these record nothing and cost almost nothing.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ragistry.types import Stage
 
 @dataclass(slots=True)
 class OpenStage:
-    """A stage that is still running; its fields are filled in by the code inside it."""
+    """A running stage; the code inside it fills in its fields."""
 
     name: str
     depth: int = 0
@@ -40,7 +40,7 @@ class OpenStage:
 
 @dataclass(slots=True)
 class Trace:
-    """The stages of one retrieval, in the order in which they began."""
+    """The stages of one retrieval, in the order of their start."""
 
     opened: list[OpenStage] = field(default_factory=list)
 
@@ -66,7 +66,7 @@ def collect() -> Iterator[Trace]:
 
 @contextmanager
 def stage(name: str, **detail: Any) -> Iterator[OpenStage]:
-    """One stage of a retrieval; ``detail`` holds what a reader needs to see why it did what it did."""
+    """One stage of a retrieval; ``detail`` explains its decisions."""
     trace, parent = _trace.get(), _stage.get()
     current = OpenStage(name, depth=0 if parent is None else parent.depth + 1, detail=detail)
     if trace is None:
@@ -85,11 +85,11 @@ def stage(name: str, **detail: Any) -> Iterator[OpenStage]:
 
 @contextmanager
 def span(name: str, **attributes: str | int) -> Iterator[None]:
-    """A span of OpenTelemetry around the block, where the program has loaded its SDK; else nothing.
+    """An OpenTelemetry span around the block if the program has loaded its SDK; else nothing.
 
-    No span has a query, a text, or the message of an error: who reads spans may not be meant to read these.
+    Spans contain no query, text or error message, because their readers may not be allowed to see these.
     """
-    if "opentelemetry.sdk.trace" not in sys.modules:  # looked up, never imported: it costs nothing where it is not used
+    if "opentelemetry.sdk.trace" not in sys.modules:  # looked up, never imported: no cost if unused
         yield
         return
     tracer = sys.modules["opentelemetry.trace"].get_tracer("ragistry")
@@ -103,7 +103,7 @@ def span(name: str, **attributes: str | int) -> Iterator[None]:
 
 
 def model_call(tokens: int = 0) -> None:
-    """A model was called in the current stage, with this many tokens in and out (0: not known)."""
+    """Record a model call in the current stage, with tokens in and out (0: unknown)."""
     current = _stage.get()
     if current is not None:
         current.model_calls += 1
@@ -111,7 +111,7 @@ def model_call(tokens: int = 0) -> None:
 
 
 def degraded(reason: str) -> None:
-    """The current stage could not do what was asked and gave a lesser answer; `reason` names what is missing."""
+    """Record that the current stage gave a degraded answer; `reason` says why."""
     current = _stage.get()
     if current is not None:
         current.degraded = f"{current.degraded}; {reason}" if current.degraded else reason

@@ -1,4 +1,4 @@
-"""The values that pass between the parts: frozen, small, standard library only."""
+"""The values passed between the parts: frozen, small, standard library only."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Where = Mapping[str, Any]
 """A condition on metadata: ``{"page": 3}``, ``{"page": {"$gte": 3}}``, ``{"$and": [...]}``; see `utils.where`."""
 
 Progress = Callable[[str, int, int], None]
-"""Called with what is being done, how many steps of it are done, and how many there are."""
+"""Called with the current activity, the number of finished steps, and the total."""
 
 TOP_K_LIMIT = 1_000
 """The largest ``top_k`` of a workspace's search; the smallest is 1."""
@@ -23,7 +23,7 @@ TOP_K_LIMIT = 1_000
 
 @dataclass(frozen=True, slots=True)
 class StageScore:
-    """What one stage of a retrieval gave a document. Values of different kinds are never compared."""
+    """The score of a document in one stage of a retrieval. Values of different kinds are never compared."""
 
     stage: str
     kind: ScoreKind
@@ -34,7 +34,7 @@ class StageScore:
 class Document:
     """One result of a retrieval.
 
-    ``score``: higher is better, always. ``scores``: what each stage gave it, earliest first.
+    ``score``: higher is better, always. ``scores``: the scores of the stages, earliest first.
     """
 
     content: str
@@ -45,7 +45,7 @@ class Document:
 
 
 class Chunk(NamedTuple):
-    """A piece of a source: its text and where it comes from."""
+    """A piece of a source: its text and metadata."""
 
     text: str
     metadata: dict[str, Any]
@@ -61,12 +61,11 @@ class EmbeddedChunk(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class EmbedderFingerprint:
-    """What must be the same for two vectors to be comparable.
+    """Identifies an embedder: vectors are comparable only if it is equal.
 
-    ``digest`` identifies the weights (hexadecimal; empty where the server does not tell), ``max_tokens`` is what
-    the model takes in (0: not known). ``probe``: the first numbers of the vector of a fixed text, by which another
-    model behind the same name is noticed (empty: not known); they vary a little between runs, so that
-    `utils.fingerprints` compares them and ``==`` does not.
+    ``digest`` identifies the weights (hexadecimal; empty if unknown), ``max_tokens`` is the model's limit (0: unknown).
+    ``probe``: the first numbers of the vector of a fixed text, to detect another model under the same name (empty:
+    unknown). They vary slightly between runs, so ``==`` ignores them; `utils.fingerprints` compares them.
     """
 
     provider: str
@@ -83,7 +82,8 @@ class EmbedderFingerprint:
 class SourceInfo:
     """One source in a store: its collection, its name there, how many chunks, its path as given, hash and time.
 
-    ``source_path``: the whole path, by which another file of the same name is told; empty for a text.
+    ``source_path``: the full path, which distinguishes files of the same name; empty for a text. ``lost``: what
+    could not be taken out of the file when it was ingested.
     """
 
     collection: str
@@ -93,15 +93,16 @@ class SourceInfo:
     source_hash: str = ""
     ingested_at: float = 0.0
     source_path: str = ""
+    lost: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Repair:
-    """What a repair did.
+    """The result of a repair.
 
-    ``rebuilt``: the broken files that were made anew, with the reason. ``lost``: what could not be read any more, one
-    line each. ``again``: the sources to ingest again, as (collection, source_file). ``kept``: the damaged file, kept
-    beside the new one; empty if the database was sound.
+    ``rebuilt``: the rebuilt files, with the reason. ``lost``: what could not be read, one line each. ``again``: the
+    sources to ingest again, as (collection, source_file). ``kept``: the damaged file, kept next to the new one; empty
+    if the database was intact.
     """
 
     rebuilt: tuple[str, ...] = ()
@@ -112,7 +113,7 @@ class Repair:
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """What one stage of a retrieval did: its time in milliseconds, documents in and out, and what it cost."""
+    """One stage of a retrieval: its time in milliseconds, documents in and out, and its cost."""
 
     name: str
     ms: float
@@ -127,9 +128,9 @@ class Stage:
 
 @dataclass(frozen=True, slots=True)
 class RetrievalResult:
-    """The answer to a search of a library or workspace, best document first.
+    """The result of a search of a library or workspace, best document first.
 
-    ``total_results`` is ``len(documents)``; ``trace`` has one entry a stage, in the order in which they began.
+    ``total_results`` is ``len(documents)``; ``trace`` has one entry per stage, in the order of their start.
     """
 
     query: str
@@ -140,10 +141,10 @@ class RetrievalResult:
 
     @property
     def degraded(self) -> tuple[str, ...]:
-        """What could not be done as asked, one line each; empty for a full answer."""
+        """What could not be done as asked, one line each; empty for a complete answer."""
         return tuple(stage.degraded for stage in self.trace if stage.degraded)
 
 
 def ranked(documents: Iterable[Document]) -> list[Document]:
-    """Best first; equal scores in the order of their ids, so that a ranking never depends on chance."""
+    """Sort best first; equal scores by id, so that a ranking is deterministic."""
     return sorted(documents, key=lambda document: (-document.score, document.id))

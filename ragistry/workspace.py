@@ -29,6 +29,7 @@ from ragistry.techniques.registry import RegisteredTechnique, TechniqueRegistry
 from ragistry.types import RetrievalResult, Where
 from ragistry.utils.extracted import ExtractLimits
 from ragistry.utils.languages import AUTO
+from ragistry.utils.ocr import is_installed
 
 if TYPE_CHECKING:
     from ragistry.library.archive_targets import ArchiveTargets
@@ -43,12 +44,13 @@ Part = TypeVar("Part")
 def open_workspace(
     path: str | Path = ".", *, exclusive: bool = False, existing: bool = False, **settings: Any
 ) -> Workspace:
-    """The workspace in a folder; where the folder has no ``config``, packaged defaults serve.
+    """Open the workspace in a folder; without a ``config`` folder, the packaged defaults are used.
 
-    ``exclusive``: keep the right to write as long as the workspace is open, as a server does. ``existing``: to read
-    only, refuse a folder that has neither configuration nor data, where a library would otherwise begin. ``settings``
-    override the environment and the files (`ragistry.config.settings.Settings` names them).
-    Raises `InvalidConfigError` with every problem of the files, `SourceNotFoundError` where there is no folder, or no
+    ``exclusive``: keep the write lock while the workspace is open, as a server does. ``existing``: refuse a folder with
+    neither configuration nor data, in which a library would otherwise begin. ``settings`` override the environment and
+    the files (`ragistry.config.settings.Settings` lists them).
+    Raises `InvalidConfigError` with every problem of the files, except that a mistake in an entry of techniques.yaml
+    alone breaks that technique only; `SourceNotFoundError` where there is no folder, or no
     ``existing`` workspace in it, and `ConfigError` where it cannot be looked at.
     """
     root = Path(path)
@@ -66,11 +68,13 @@ def open_workspace(
             token_file = _token_file(folder_of(root, resolved.settings.data_dir))
         store = choose_store(store_entry(root, resolved))
     with problems.gather():
-        resources.own = {"generators": None, "rerankers": None}  # while the file is wrong, names are not checked by it
+        resources.own = {"generators": None, "rerankers": None}  # an invalid file: names are not checked
         resources.models = Models(read_models(root), ollama_host=ollama_host, token_file=token_file)
         resources.own = {}
     with problems.gather():
-        registry = TechniqueRegistry.load(_techniques_file(root), resources)
+        registry = TechniqueRegistry.load(_techniques_file(root), resources, keep_broken=True)
+        if problems.lines:
+            problems.lines += [line for lines in registry.mistakes.values() for line in lines]
     problems.report()
     if existing and (said := missing(root, resolved.settings)):
         raise SourceNotFoundError(said)
@@ -78,7 +82,7 @@ def open_workspace(
     workspace = Workspace(root, resolved, registry, store, resources.models, exclusive=exclusive)
     resources.workspace = workspace
     try:
-        # Made now, so that mistakes in the configuration are reported when the workspace is opened.
+        # Built now, so that errors of the configuration are reported when the workspace is opened.
         workspace.embedder  # noqa: B018
         check_agreement(registry, workspace.settings.embed_model, workspace.reading.chunk_size)
     except BaseException:
@@ -106,7 +110,7 @@ def _techniques_file(root: Path) -> Path:
 
 
 class Workspace:
-    """The composition root, made by `open_workspace`. Close it, or use it in a ``with`` block.
+    """The composition root, built by `open_workspace`. Close it, or use it in a ``with`` block.
 
     ``registry``: the techniques of ``config/techniques.yaml``. ``models``: the generators and rerankers of
     ``config/models.yaml``.
@@ -140,12 +144,12 @@ class Workspace:
 
     @property
     def store(self) -> LibraryStore:
-        """Where chunks and vectors are kept."""
+        """The store of chunks and vectors."""
         return self._part("store", partial(self.open_store, self._store_choice))
 
     @property
     def library(self) -> DocumentService:
-        """The collections, to take sources in and to search."""
+        """The collections, to ingest and search."""
         return self._part("library", self._make_library)
 
     @property
@@ -155,12 +159,12 @@ class Workspace:
 
     @property
     def folder(self) -> Path:
-        """Where techniques keep what they derive from the store; made when something is written."""
+        """The folder for data that techniques derive from the store; created on the first write."""
         return self.path_of(self.settings.data_dir) / "derived"
 
     @property
     def repositories(self) -> Repositories:
-        """The documentation repositories, each a store of its own."""
+        """The documentation repositories, each in its own store."""
         return self._part("repositories", self._make_repositories)
 
     @property
@@ -170,19 +174,19 @@ class Workspace:
 
     @property
     def targets(self) -> WorkspaceTargets:
-        """What a query can be routed to: collections, repositories, archives, and what its ``add`` is given."""
+        """The targets of routing: collections, repositories, archives, and those passed to its ``add``."""
         return self._part("targets", self._make_targets)
 
     @property
     def target_names(self) -> TargetNames:
-        """What the collections, repositories and archives are called."""
+        """The names of the collections, repositories and archives."""
         return self._part("target_names", self._make_target_names)
 
     def technique(self, name: str) -> RegisteredTechnique:
         """A technique by its name in techniques.yaml. Raises `UnknownTechniqueError`.
 
-        Its ``retrieve`` searches all that the store holds, also what belongs to no collection of documents.yaml any
-        more; `search` keeps to the collections that are defined.
+        Its ``retrieve`` searches the whole store, including sources whose collection is no longer in documents.yaml;
+        `search` is limited to the defined collections.
         """
         return self.registry.get(name)
 
@@ -201,7 +205,7 @@ class Workspace:
         return self.library.search(query, collection, top_k, technique=technique, where=where)
 
     def close(self) -> None:
-        """Let go of every part that was opened."""
+        """Close every opened part."""
         with self._lock:
             self._closed = True
             for part in (*self._parts.values(), self.models):
@@ -217,7 +221,7 @@ class Workspace:
         self.close()
 
     def path_of(self, folder: str) -> Path:
-        """A folder of the settings; a relative one lies in the workspace. Raises `ConfigError`."""
+        """A folder from the settings; relative paths are relative to the workspace. Raises `ConfigError`."""
         return folder_of(self.root, folder)
 
     def _part(self, name: str, build: Callable[[], Part]) -> Part:
@@ -241,7 +245,7 @@ class Workspace:
             raise InvalidConfigError(f"{origin}: {error}") from error
 
     def open_store(self, choice: StoreChoice) -> LibraryStore:
-        """A store with the data folder, language and name of this workspace's. The caller closes it.
+        """A store with the data folder, language and name of this workspace. The caller closes it.
 
         Raises `StoreError`.
         """
@@ -249,7 +253,7 @@ class Workspace:
         return open_store(
             choice,
             self.path_of(settings.data_dir),
-            language="english" if settings.language == AUTO else settings.language,  # of chunks that do not say theirs
+            language="english" if settings.language == AUTO else settings.language,  # language of chunks without one
             exclusive=self.exclusive,
             collection=settings.collection,
         )
@@ -281,13 +285,13 @@ class Workspace:
     def technique_over(self, store: LibraryStore, name: str | None = None) -> RegisteredTechnique:
         """A technique of techniques.yaml over another store, such as that of a repository.
 
-        ``name`` None: the default technique. One that only chooses where to search is left out, also below another:
-        there is one place. Raises `UnknownTechniqueError`.
+        ``name`` None: the default technique. Techniques that choose collections are replaced by their base, because
+        there is only one place to search. Raises `UnknownTechniqueError`.
         """
         resources = _Resources()
         resources.models, resources.workspace = self.models, self
         resources.own = {"store": store, "library": None, "targets": None, "folder": None}
-        registry = TechniqueRegistry.load(self.registry.file.path, resources)
+        registry = TechniqueRegistry.load(self.registry.file.path, resources, keep_broken=True)
         registry.searches_words = "text" in store.abilities
         registry.one_place = True
         return registry.get(registry.default if name is None else name)
@@ -311,7 +315,7 @@ class Workspace:
         settings = self.settings
         size, overlap = chunking_of(settings.embed_model)
         if settings.chunk_size != "auto":
-            # An overlap that was not set keeps its share of the chunk.
+            # a default overlap keeps its share of the chunk
             size, overlap = settings.chunk_size, settings.chunk_size * overlap // size
         if settings.chunk_overlap != "auto":
             overlap = settings.chunk_overlap
@@ -329,14 +333,15 @@ class Workspace:
             ExtractLimits(limits.seconds, limits.pages, limits.megabytes * 1_000_000, limits.characters, limits.memory),
             settings.index_headings,
             settings.language,
+            settings.language if settings.ocr == "auto" and is_installed() else "",
         )
 
 
 class _Resources(Mapping[str, Any]):
-    """What a workspace gives to techniques, built when the first one asks.
+    """The resources of a workspace for techniques, each built on first use.
 
-    ``generator`` and ``reranker`` are for a technique whose entry names none. ``own``: parts that differ from those of
-    the workspace; None: there is no such part.
+    ``generator`` and ``reranker`` are for entries that name none. ``own``: parts that differ from those of the
+    workspace; None: no such part.
     """
 
     names = ("store", "embedder", "library", "targets", "folder", "generators", "rerankers", "generator", "reranker")
@@ -357,7 +362,7 @@ class _Resources(Mapping[str, Any]):
             part = None if by_name.default is None else by_name[by_name.default]
         elif name in self.names:
             part = getattr(self.workspace, name)
-        if part is None:  # no such part, or none that is configured
+        if part is None:  # no such part, or not configured
             raise KeyError(name)
         return part
 

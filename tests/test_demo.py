@@ -1,64 +1,97 @@
-"""`make demo`: what the script prints, and what it refuses to overwrite."""
+"""``ragistry demo``: what it shows, where it goes on, and what it refuses to overwrite."""
 
 from __future__ import annotations
 
 import os
+import re
+import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from urllib.request import urlopen
 
 import pytest
+
+from tests.cli.conftest import Done, ragistry  # noqa: F401, the fixture
 
 ROOT = Path(__file__).resolve().parents[1]
 OURS = ("RAGISTRY_", "CHROMA_", "OLLAMA_", "DOCPROC_", "RAG_")
 
 
-def demo(workspace: Path) -> subprocess.CompletedProcess[str]:
-    """The script with the `ragistry` of the interpreter that runs the tests."""
-    environment = {name: value for name, value in os.environ.items() if not name.startswith(OURS)}
-    environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{environment['PATH']}"
-    return subprocess.run(
-        ["bash", str(ROOT / "examples" / "demo.sh"), str(workspace)],
-        capture_output=True,
-        text=True,
-        env=environment,
-        check=False,
-        timeout=280,
-    )
+def shown(printed: str) -> dict[str, str]:
+    """What each command of the demo printed, by the command."""
+    _, *commands = printed.split("\n$ ragistry ")
+    return dict(command.split("\n", 1) for command in commands)
 
 
 @pytest.mark.timeout(300)
-def test_the_demo_answers_by_several_techniques_with_title_place_and_text(tmp_path: Path) -> None:
-    done = demo(tmp_path / "demo")
-    assert done.returncode == 0, done.stderr
-    _, *commands = done.stdout.split("\n$ ragistry ")
-    ingested = [command for command in commands if command.startswith("ingest")]
+def test_the_demo_shows_searches_a_comparison_and_the_page_and_goes_on_where_it_was(
+    ragistry: Callable[..., Done],  # noqa: F811
+    tmp_path: Path,
+) -> None:
+    done = ragistry("demo", "shown")
+    assert done.code == 0, done.err
+    commands = shown(done.out)
+    ingested = [answer for command, answer in commands.items() if command.startswith("ingest")]
     assert len(ingested) == 3
-    assert all(" 0 failed" in command for command in ingested)
+    assert all(" 0 failed" in answer for answer in ingested)
     found = {}
-    for command in commands:
-        line, *answer = command.splitlines()
-        if line.startswith("search"):
-            title, place, *text = answer
+    for command, answer in commands.items():
+        if command.startswith("search"):
+            title, place, *text = answer.splitlines()
             assert len(" ".join(text).split()) > 10, "the lines that answer stand below their place"
-            found[line.removeprefix("search ")] = (title, place)
+            found[command] = (title, place)
     expected = {
         "restore yesterday's backup": ("1. Back up and restore", "   handbook · operations/backups.md · "),
-        "squash leaves": ("1. powdery-mildew.txt", "   garden"),
         "descaling": ("1. Corvo EM-62 espresso machine", "   manuals · espresso-machine.pdf · p. "),
         "LNT-1042": ("1. Troubleshooting and error codes", "   handbook · operations/troubleshooting.md · "),
-        "frost": ("1. frost-protection.txt", "   garden"),
     }
     assert len(found) == len(expected)
     for words, (title, place) in expected.items():
         answer = next(answer for query, answer in found.items() if words in query)
         assert answer[0] == title, words
         assert answer[1].startswith(place), words
+    [comparison] = [answer for command, answer in commands.items() if command.startswith("compare")]
+    assert "22 queries" in comparison
+    assert re.search(r"^ *hybrid +0\.\d", comparison, flags=re.MULTILINE)
+    assert "next:\n  cd shown\n" in comparison
+
+    with (tmp_path / "shown" / "garden" / "watering.txt").open("a", encoding="utf-8") as file:
+        file.write("\nWater tomatoes in the morning.\n")
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(OURS)}
+    command = [sys.executable, "-m", "ragistry", "demo", "shown", "--ui", "--no-browser", "--port", "0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=tmp_path, env=environment) as page:
+        assert page.stdout is not None
+        lines: list[str] = []
+        while not (lines and lines[-1].startswith("Ragistry is at ")):
+            lines.append(page.stdout.readline())
+            assert lines[-1], "the page did not start:\n" + "".join(lines)
+        assert "garden: 0 added, 1 updated, 12 skipped" in "".join(lines)
+        with urlopen(lines[-1].split()[3], timeout=30) as answer:
+            assert "Ragistry" in answer.read().decode()
+        page.send_signal(signal.SIGTERM)
+    assert page.returncode == 0
 
 
-def test_the_demo_leaves_a_folder_alone_that_it_did_not_make(tmp_path: Path) -> None:
-    (tmp_path / "letter.txt").write_text("keep me", encoding="utf-8")
-    done = demo(tmp_path)
-    assert done.returncode == 2
-    assert done.stderr.startswith("error: ")
-    assert [path.name for path in tmp_path.iterdir()] == ["letter.txt"]
+def test_the_demo_leaves_a_folder_alone_that_it_did_not_make(
+    ragistry: Callable[..., Done],  # noqa: F811
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "letter.txt").write_text("keep me", encoding="utf-8")
+    done = ragistry("demo", "mine")
+    assert (done.code, done.out) == (1, "")
+    assert done.err.startswith("error: 'mine' exists and is not from an earlier demo")
+    assert [path.name for path in (tmp_path / "mine").iterdir()] == ["letter.txt"]
+
+
+@pytest.mark.parametrize(
+    ("target", "development"), [("install", False), ("demo", False), ("test", True), ("check", True)]
+)
+def test_using_needs_no_tools_of_development(target: str, development: bool) -> None:
+    planned = subprocess.run(
+        ["make", "--dry-run", "--always-make", target], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout
+    assert "--editable .\n" in planned
+    assert ("[dev]" in planned) is development

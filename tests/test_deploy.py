@@ -13,11 +13,13 @@ from pathlib import Path
 from threading import Thread
 from typing import Any, ClassVar
 from urllib.parse import urlsplit
+from zipfile import ZipFile
 
 import pytest
 from ruamel.yaml import YAML
 
 from docs.commands import commands, subcommands
+from ragistry.cli.demo import COLLECTIONS
 from ragistry.config.resolve import resolve
 from ragistry.config.store import store_entry
 from ragistry.stores.registry import choose_store
@@ -120,7 +122,14 @@ def test_the_build_has_every_file_that_the_wheel_needs(tmp_path: Path) -> None:
             shutil.copy(ROOT / name, context / name)
     done = run(sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", tmp_path, cwd=context)
     assert done.returncode == 0, done.stderr
-    assert list(tmp_path.glob("ragistry-*.whl"))
+    [wheel] = tmp_path.glob("ragistry-*.whl")
+    with ZipFile(wheel) as built:
+        packed = set(built.namelist())
+    package = [path.relative_to(context) for path in (context / "ragistry").rglob("*") if path.is_file()]
+    assert {path.as_posix() for path in package} <= packed
+    fixtures = context / "fixtures"
+    shown = [path for name in COLLECTIONS for path in (fixtures / name).rglob("*.*")] + [fixtures / "queries.jsonl"]
+    assert {f"ragistry/examples/{path.relative_to(fixtures).as_posix()}" for path in shown} <= packed
 
 
 class Health(BaseHTTPRequestHandler):

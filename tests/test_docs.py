@@ -14,19 +14,22 @@ from pathlib import Path
 
 import pytest
 
+import ragistry as ragistry_package
 from docs.commands import commands, subcommands
 from docs.floors import floors
-from docs.generate import generated, pages
+from docs.generate import LLMS, generated, pages
+from docs.llms import llms_txt
 from docs.settings import without_variable
-from ragistry import TechniqueRegistry, open_workspace
+from ragistry import TechniqueRegistry, evaluation, open_workspace, pipelines
 from ragistry.config.settings import Settings
 from ragistry.techniques.classes import offers
 from tests.cli.conftest import ragistry  # noqa: F401, the fixture
-from tests.pages import ROOT, Reader, blocks
+from tests.pages import PRINTS, ROOT, Reader, blocks
 
 README = ROOT / "README.md"
 PAGES = pages()
 SITE = ROOT / "docs"
+SKILL = ROOT / "ragistry" / "cli" / "SKILL.md"
 
 
 def of(page: Path, language: str) -> list[str]:
@@ -45,9 +48,13 @@ def test_the_commands_and_the_code_of_readme_run(
 ) -> None:
     shutil.copytree(ROOT / "fixtures" / "handbook", tmp_path / "fixtures" / "handbook")
     monkeypatch.setenv("OLLAMA_HOST", "127.0.0.1:9")
-    for line in of(README, "sh")[1].splitlines():
-        done = ragistry(*shlex.split(line)[1:])
-        assert done.code == 0, f"{line}: {done.err}"
+    monkeypatch.setenv("COLUMNS", "120")  # the width at which pages show what is printed
+    reader = Reader(tmp_path, ragistry)
+    make, *shown = [block for block in blocks(README) if block.language == "sh" or block.title == PRINTS]
+    assert make.text.startswith("make demo")
+    assert any(block.title == PRINTS for block in shown)
+    for block in shown:
+        reader.follow(block)
     first, *others = of(README, "python")
     exec(compile(first, "README.md", "exec"), {})
     assert re.search(r"^0\.\d{3} \S+\.md ", capsys.readouterr().out, flags=re.MULTILINE)
@@ -88,7 +95,23 @@ def test_what_a_page_says_of_the_code_is_what_the_code_says(page: Path) -> None:
     assert generated(text) == text, "run `python -m docs.generate`"
 
 
-@pytest.mark.parametrize("page", [README, *PAGES], ids=lambda page: page.stem)
+def test_llms_txt_lists_every_page_as_it_is() -> None:
+    text = LLMS.read_text(encoding="utf-8")
+    assert text == llms_txt(), "run `python -m docs.generate`"
+    assert sorted(re.findall(r"^- \[[^]]+\]\(([^)]+)\): .{10,}", text, re.MULTILINE)) == sorted(map(name, PAGES))
+
+
+def test_the_pages_read_without_a_site_that_is_built() -> None:
+    assert [name(page) for page in PAGES if "--8<--" in page.read_text(encoding="utf-8")] == []
+
+
+def test_the_python_interface_has_every_public_name() -> None:
+    text = (SITE / "reference" / "api.md").read_text(encoding="utf-8")
+    public = {name for module in (ragistry_package, evaluation, pipelines) for name in module.__all__} - {"END"}
+    assert [name for name in sorted(public) if f"\n### {name}\n" not in text] == []
+
+
+@pytest.mark.parametrize("page", [README, SKILL, *PAGES], ids=lambda page: page.stem)
 def test_every_command_line_that_is_shown_is_one_that_there_is(page: Path) -> None:
     for line in command_lines(page):
         _, *words = shlex.split(line.replace("…", ""), comments=True)
@@ -105,7 +128,7 @@ def test_every_command_line_that_is_shown_is_one_that_there_is(page: Path) -> No
             command.make_context(line, words)
 
 
-@pytest.mark.parametrize("page", [README, *PAGES], ids=lambda page: page.stem)
+@pytest.mark.parametrize("page", [README, SKILL, *PAGES], ids=lambda page: page.stem)
 def test_every_command_in_the_prose_is_one_that_there_is(page: Path) -> None:
     for span in re.findall(r"`(ragistry [^`\n]+)`", page.read_text(encoding="utf-8")):
         command, *words = commands()["ragistry"], *span.split()[1:]
@@ -180,12 +203,18 @@ def test_the_blocks_of_a_page_run_one_after_another(
     (tmp_path / "notes").mkdir()
     (tmp_path / "notes" / "monday.txt").write_text("The backup of Monday was restored.", encoding="utf-8")
     monkeypatch.setenv("OLLAMA_HOST", "127.0.0.1:9")
+    monkeypatch.setenv("COLUMNS", "120")  # the width at which pages show what is printed
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
     monkeypatch.syspath_prepend(tmp_path)
     reader = Reader(tmp_path, ragistry)
     for block in blocks(page):
         reader.follow(block)
+    if reader.outdated:
+        text = page.read_text(encoding="utf-8")
+        for shown, printed in reader.outdated:
+            text = text.replace(f'title="{PRINTS}"\n{shown}```', f'title="{PRINTS}"\n{printed}```', 1)
+        page.write_text(text, encoding="utf-8")
     with open_workspace(reader.folder) as workspace:  # reads every file that the page has written, and checks it
         names = [name for name in workspace.registry.names() if not workspace.registry.missing_model(name)]
         assert all(map(workspace.registry.get, names))

@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A workspace with a part of what `make demo` takes in."""
+    """A workspace with a part of what `ragistry demo` takes in."""
     root = tmp_path_factory.mktemp("demo")
     with open_workspace(root) as workspace:
         for collection, files in {
@@ -66,10 +66,10 @@ def test_techniques_are_compared_on_the_questions_that_the_library_can_answer(
 
     known = {"operations/backups.md", "operations/troubleshooting.md", "configuration.md", "security.md",
              "powdery-mildew.txt", "soil-ph.txt", "watering.txt"}  # fmt: skip
-    lines = compare_techniques.QUERIES.read_text(encoding="utf-8").splitlines()
-    answered = [line for line in lines if json.loads(line)["source_file"] in known]
-    (folder / "queries.jsonl").write_text("\n".join(answered), encoding="utf-8")
-    monkeypatch.setattr(compare_techniques, "QUERIES", folder / "queries.jsonl")
+    lines = (ROOT / "fixtures" / "queries.jsonl").read_text(encoding="utf-8").splitlines()
+    answered = [query for query in map(json.loads, lines) if query["source_file"] in known]
+    questions = [{"text": query["text"], "sources": [query["source_file"]]} for query in answered]
+    (folder / "questions.jsonl").write_text("\n".join(map(json.dumps, questions)), encoding="utf-8")
     monkeypatch.setattr(sys, "argv", ["compare_techniques.py", str(folder)])
     compare_techniques.main()
     printed = capsys.readouterr().out

@@ -89,8 +89,11 @@ def test_an_entry_names_one_of_several_models(root: Path) -> None:
         techniques.write_text(
             TECHNIQUES.replace('Judged", base: naive', 'Judged", base: naive, reranker: tow'), encoding="utf-8"
         )
-        with pytest.raises(InvalidConfigError, match=r"techniques.yaml:4: .*'tow'; did you mean 'two'\?"):
-            ragistry.open_workspace(root)
+        with (
+            ragistry.open_workspace(root) as workspace,
+            pytest.raises(InvalidConfigError, match=r"techniques.yaml:4: .*'tow'; did you mean 'two'\?"),
+        ):
+            workspace.technique("judged")
 
 
 def test_a_server_without_the_model_is_reported_with_those_that_it_has(root: Path) -> None:
@@ -155,7 +158,7 @@ def test_a_server_that_wants_a_key_gets_its_own(root: Path, monkeypatch: pytest.
         monkeypatch.setenv("RANK_KEY", f"{KEY}!")
         with (
             ragistry.open_workspace(root, **settings) as workspace,
-            pytest.raises(ModelError, match="answered 401.*; give it an API key that it takes") as refused,
+            pytest.raises(ModelError, match="answered 401.*; set a valid API key") as refused,
         ):
             workspace.models.rerankers["tei"].rerank("tea", ["green tea"])
         assert KEY not in said + str(refused.value)
@@ -166,7 +169,7 @@ def test_a_server_that_wants_a_key_is_not_said_to_be_silent(root: Path) -> None:
         for model in ("tei", f"openai:{server.model}"):
             with (
                 ragistry.open_workspace(root, embed_model=model, embed_url=server.url, data_dir="other") as workspace,
-                pytest.raises(ModelError, match="answered 401: 'Unauthorized'; give it an API key that it takes"),
+                pytest.raises(ModelError, match="answered 401: 'Unauthorized'; set a valid API key"),
             ):
                 workspace.embedder.embed(["tea"])
 

@@ -100,7 +100,7 @@ def test_techniques_are_compared_on_the_library(workspace: Workspace, root: Path
 
 def test_what_the_server_looks_after_is_not_supported(workspace: Workspace) -> None:
     for call in (workspace.store.verify, workspace.store.repair):
-        with pytest.raises(UnsupportedError, match="looked after by the server"):
+        with pytest.raises(UnsupportedError, match="the server maintains this store"):
             call()
 
 

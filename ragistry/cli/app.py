@@ -16,6 +16,7 @@ from ragistry.cli import (
     collections,
     compare,
     config,
+    demo,
     doctor,
     ingest,
     init,
@@ -25,6 +26,7 @@ from ragistry.cli import (
     route,
     search,
     serve,
+    skill,
     sources,
     store,
     technique,
@@ -44,6 +46,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+app.command()(demo.demo)
 app.command()(init.init)
 app.command()(ingest.ingest)
 app.add_typer(collections.app, name="collections")
@@ -63,6 +66,7 @@ app.command()(backup.backup)
 app.command()(backup.restore)
 app.add_typer(store.app, name="store")
 app.command()(mcp.mcp)
+app.command()(skill.skill)
 app.command()(ui.ui)
 app.add_typer(serve.app, name="serve")
 app.command()(compare.compare)
@@ -100,7 +104,7 @@ def options(
 
 
 def run() -> None:
-    """Run a command. Exit codes: 0 done, 1 not (or only in part), 2 used wrongly, 130 interrupted.
+    """Run a command. Exit codes: 0 done, 1 not (or only in part), 2 used wrongly, 130 interrupted; `ingest` has 3.
 
     A reader of our output that goes away changes none of them.
     """

@@ -7,10 +7,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ragistry.cli.completion import collection_names, technique_names
-from ragistry.cli.options import DebugOption, JsonOption, WorkspaceOption, collection_name
+from ragistry.cli.options import (
+    CollectionOption,
+    DebugOption,
+    JsonOption,
+    TechniqueOption,
+    TopKOption,
+    WorkspaceOption,
+)
 from ragistry.cli.output import console, error_line, print_json
-from ragistry.cli.search import document_as_mapping, print_documents
+from ragistry.cli.search import print_documents
 from ragistry.utils.limits import check_top_k
 from ragistry.utils.quoting import visible
 
@@ -20,21 +26,9 @@ if TYPE_CHECKING:
 
 def ask(
     query: Annotated[str, typer.Argument(help="The question.")],
-    technique: Annotated[
-        str | None, typer.Option("--technique", "-t", autocompletion=technique_names, help="A name of techniques.yaml.")
-    ] = None,
-    collection: Annotated[
-        str | None,
-        typer.Option(
-            "--collection",
-            "-c",
-            autocompletion=collection_names,
-            parser=collection_name,
-            metavar="NAME",
-            help="Ask this collection only.",
-        ),
-    ] = None,
-    top_k: Annotated[int | None, typer.Option("--top-k", "-k", help="How many passages to read, 1 to 1,000.")] = None,
+    technique: TechniqueOption = None,
+    collection: CollectionOption = None,
+    top_k: TopKOption = None,
     workspace: WorkspaceOption = Path(),
     as_json: JsonOption = False,
     debug: DebugOption = False,  # noqa: ARG001, read from the command line by `run`
@@ -43,6 +37,8 @@ def ask(
 
     A generator in config/models.yaml writes the answer. Without one, the results of the search are shown.
     """
+    from ragistry.pipelines.answer import Answer
+    from ragistry.presentation.plain import answer_as_mapping
     from ragistry.workspace import open_workspace
 
     if top_k is not None:
@@ -52,8 +48,8 @@ def ask(
         if library.generator() is None:
             result = library.search(query, collection, top_k, technique=technique)
             if as_json:
-                print_json({"query": query, "answer": None, "reason": "no generator is configured", "sentences": [],
-                            "documents": [document_as_mapping(one) for one in result.documents]})  # fmt: skip
+                found = Answer(query, tuple(result.documents), reason="no generator is configured")
+                print_json(answer_as_mapping(found))
                 return
             error_line("no generator is configured; here is what was found. config/models.yaml can name one", "note")
             print_documents(opened, query, result.documents)
@@ -65,7 +61,7 @@ def ask(
             on_piece=lambda piece: out.print(visible_piece(piece), end="") if live else None,
         )  # fmt: skip
         if as_json:
-            print_json(as_mapping(answer))
+            print_json(answer_as_mapping(answer))
             return
         if not answer.sentences:
             out.print("\n" if live else "", end="")
@@ -82,17 +78,6 @@ def visible_piece(piece: str) -> str:
     inside = visible(piece)
     end = piece[len(piece.rstrip()) :]
     return inside + "".join(char for char in end if char in " \n")
-
-
-def as_mapping(answer: Answer) -> dict[str, object]:
-    """An answer as plain values, the form of ``--json``; ``answer`` is None where the documents do not say."""
-    return {
-        "query": answer.query,
-        "answer": answer.text or None,
-        "reason": answer.reason,
-        "sentences": [one._asdict() for one in answer.sentences],
-        "documents": [document_as_mapping(document) for document in answer.documents],
-    }
 
 
 def _print_answer(answer: Answer, *, live: bool) -> None:

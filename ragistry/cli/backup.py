@@ -1,4 +1,4 @@
-"""``ragistry backup`` and ``ragistry restore``: a workspace in one file."""
+"""``ragistry backup`` and ``ragistry restore``: save a workspace to one file, and restore it."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ FileArgument = Annotated[Path, typer.Argument(metavar="FILE", help="The backup."
 
 def backup(
     file: FileArgument,
-    force: Annotated[bool, typer.Option("--force", help="Replace a file that is there.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
     workspace: WorkspaceOption = Path(),
     as_json: JsonOption = False,
     debug: DebugOption = False,  # noqa: ARG001, read from the command line by `run`
 ) -> None:
     """Write the workspace to one zip file: configuration, library, documentation repositories.
 
-    Others may go on reading and writing: each source is in it as it was before a change or after it. Passwords are not
-    in it, as long as the configuration names them by `${NAME}` and config/tokens.yaml holds only hashes. Indexes,
-    uploads, jobs and reports of comparisons are left out.
+    Other processes may keep reading and writing: the backup has each source as it was before or after a change. It has
+    no passwords if the configuration names them as `${NAME}`; config/tokens.yaml has only hashes. Indexes, uploads,
+    jobs and reports of comparisons are left out.
     """
     from ragistry.library.backup import write_backup
     from ragistry.workspace import open_workspace
@@ -47,26 +47,27 @@ def backup(
 
 def restore(
     file: FileArgument,
-    folder: Annotated[Path, typer.Argument(help="An empty folder, or one that is not there yet.", parser=given_path)],
+    folder: Annotated[Path, typer.Argument(help="An empty or new folder.", parser=given_path)],
     as_json: JsonOption = False,
     debug: DebugOption = False,  # noqa: ARG001, read from the command line by `run`
 ) -> None:
-    """Restore a backup as a workspace in a new folder: all of it, or nothing if a single byte is not as it was.
+    """Restore a backup as a workspace in a new folder: completely, or not at all if the file is damaged.
 
-    The library is then in the local store of that folder, whatever store it was in.
+    The restored library is in the local store of that folder, whichever store it was in before.
     """
     from ragistry.library.restore import restore_backup
+    from ragistry.utils.times import local_time
 
     manifest = restore_backup(file, folder)
     if as_json:
         print_json({"folder": str(folder), "program": manifest.program, "created": manifest.created})
     else:
-        console().print(f"restored {folder}: made by {manifest.program} on {manifest.created}")
+        console().print(f"restored {folder}: made by {manifest.program} on {local_time(manifest.created)}")
     _note_other_place(folder)
 
 
 def _note_other_place(folder: Path) -> None:
-    """Say so where the settings look for the library elsewhere than in the restored local store."""
+    """Warn if the settings name another store or data folder than the restored one."""
     from ragistry.config.resolve import resolve
     from ragistry.config.settings import LOCAL, Settings
 

@@ -27,9 +27,9 @@ Name = Annotated[
     ),
 ]
 Description = Annotated[
-    str | None, typer.Option("--description", "-d", help="What is in it: people and models choose by this.")
+    str | None, typer.Option("--description", "-d", help="What it contains; people and models choose by this.")
 ]
-DisplayName = Annotated[str | None, typer.Option("--display-name", help="The name to show.")]
+DisplayName = Annotated[str | None, typer.Option("--display-name", help="The display name.")]
 
 
 @app.callback()
@@ -46,7 +46,7 @@ def list_(
     as_json: JsonOption = False,
     debug: DebugOption = False,  # noqa: ARG001, read from the command line by `run`
 ) -> None:
-    """List every collection with its sources and chunks counted, empty ones included."""
+    """List every collection with the number of its sources and chunks."""
     from ragistry.workspace import open_workspace
 
     with open_workspace(workspace, existing=True) as opened:
@@ -62,7 +62,7 @@ def add(
     as_json: JsonOption = False,
     debug: DebugOption = False,  # noqa: ARG001, read from the command line by `run`
 ) -> None:
-    """Write a new collection to documents.yaml."""
+    """Add a collection to documents.yaml."""
     from ragistry.workspace import open_workspace
 
     with open_workspace(workspace) as opened:
@@ -78,7 +78,7 @@ def rename(
     as_json: JsonOption = False,
     debug: DebugOption = False,  # noqa: ARG001, read from the command line by `run`
 ) -> None:
-    """Change the name by which a collection is called; what is shown is changed by `describe --display-name`."""
+    """Change the name of a collection; `describe --display-name` changes its display name."""
     from ragistry.workspace import open_workspace
 
     with open_workspace(workspace, existing=True) as opened:
@@ -98,7 +98,7 @@ def describe(
     as_json: JsonOption = False,
     debug: DebugOption = False,  # noqa: ARG001, read from the command line by `run`
 ) -> None:
-    """Change a collection's description or the name to show; without either, print them."""
+    """Change a collection's description or display name; without options, print them."""
     from ragistry.workspace import open_workspace
 
     with open_workspace(workspace, existing=True) as opened:
@@ -115,7 +115,7 @@ def delete(
     as_json: JsonOption = False,
     debug: DebugOption = False,  # noqa: ARG001, read from the command line by `run`
 ) -> None:
-    """Delete a collection with all of its chunks; also one that is in documents.yaml no more."""
+    """Delete a collection with all its chunks, also one that is no longer in documents.yaml."""
     from ragistry.workspace import open_workspace
 
     with open_workspace(workspace, existing=True) as opened:
@@ -130,7 +130,7 @@ def delete(
 
 
 def print_collections(opened: Workspace, as_json: bool) -> None:
-    """Every collection with its counts, and a line on standard error for what belongs to none."""
+    """Print every collection with its counts, and warn about sources without a collection."""
     rows = opened.library.list_collections()
     if as_json:
         print_json({"collections": rows})
@@ -147,7 +147,7 @@ def print_collections(opened: Workspace, as_json: bool) -> None:
 
 
 def orphans(opened: Workspace) -> dict[str, str]:
-    """Of each name that the store has and documents.yaml has not, what is stored under it and what to do."""
+    """A warning with the remedy for each collection that is in the store but not in documents.yaml."""
     stored: dict[str, list[int]] = {}
     for info in opened.library.orphans():
         stored.setdefault(info.collection, []).append(info.chunks)
@@ -167,5 +167,5 @@ def _print_entry(opened: Workspace, name: str, as_json: bool, done: str = "") ->
     if as_json:
         print_json(entry)
     else:
-        described = entry["description"] or "no description; `ragistry collections describe` gives one"
+        described = entry["description"] or "no description; add one with `ragistry collections describe`"
         console().print(f"{done}{name} ({entry['display_name']}): {described}")

@@ -1,4 +1,4 @@
-"""``ragistry compare``: which technique is better on these documents, and how sure that is."""
+"""``ragistry compare``: compare techniques on a test set or on the library."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 IR_DATASETS = "ir_datasets:"
 STDOUT = Path("-")
 WIDE = 140
-"""Columns of a table in a file or a pipe."""
+"""Width of tables in a file or a pipe."""
 
 
 def compare(
@@ -36,25 +36,27 @@ def compare(
     ] = None,
     technique: Annotated[
         list[str] | None,
-        typer.Option("--technique", "-t", help="A name of techniques.yaml; again for more (default: all)."),
+        typer.Option("--technique", "-t", help="A name in techniques.yaml; repeat for more (default: all)."),
     ] = None,
     baseline: Annotated[str | None, typer.Option("--baseline", help="Test each technique against this one.")] = None,
     measure: Annotated[
-        list[str] | None, typer.Option("--measure", "-m", help="As nDCG@10; the first decides; again for more.")
+        list[str] | None, typer.Option("--measure", "-m", help="Such as nDCG@10; the first decides; repeat for more.")
     ] = None,
     grid: Annotated[list[str] | None, typer.Option("--grid", help="Vary a parameter: hybrid.k=10,60.")] = None,
     chunk_size: Annotated[
         str | None,
         typer.Option(
             "--chunk-size",
-            help="document, 500, or 500/75 (default: --queries: the library as it is; made sets: as the workspace "
-            "cuts; other sets: document).",
+            help="document, 500, or 500/75 (default with --queries: the library as it is; for sets of `testset make`: "
+            "the settings of the workspace; for other sets: document).",
         ),
     ] = None,
-    split: Annotated[str, typer.Option("--split", help="Which qrels of the test set.")] = "test",
-    depth: Annotated[int | None, typer.Option("--depth", help="Documents of a ranking (default: 100).")] = None,
+    split: Annotated[str, typer.Option("--split", help="Which qrels of the test set to use.")] = "test",
+    depth: Annotated[
+        int | None, typer.Option("--depth", help="Number of documents in a ranking (default: 100).")
+    ] = None,
     drop_query: Annotated[bool, typer.Option("--drop-query", help="Leave out hits with the query's own id.")] = False,
-    seed: Annotated[int, typer.Option("--seed", help="Of everything that is drawn.")] = 0,
+    seed: Annotated[int, typer.Option("--seed", help="Seed of all random choices.")] = 0,
     tune_on: Annotated[
         float | None,
         typer.Option(
@@ -62,7 +64,7 @@ def compare(
             metavar="FRACTION",
             min=0.0,
             max=1.0,
-            help="Choose the best variant on this share of the queries and measure it on the others.",
+            help="Choose the best variant on this share of the queries, and measure it on the others.",
         ),
     ] = None,
     json_file: Annotated[Path | None, typer.Option("--json", help="Write JSON here; - prints it.")] = None,
@@ -70,21 +72,21 @@ def compare(
     markdown: Annotated[Path | None, typer.Option("--markdown", help="Write Markdown here; - prints it.")] = None,
     runs: Annotated[
         Path | None,
-        typer.Option("--runs", help="Folder that keeps answers and TREC runs, to go on from.", parser=given_path),
+        typer.Option("--runs", help="Folder that keeps answers and TREC runs, to resume from.", parser=given_path),
     ] = None,
     cache: Annotated[
         Path | None, typer.Option("--cache", help="Folder that keeps vectors and indexes.", parser=given_path)
     ] = None,
     record: Annotated[Path | None, typer.Option("--record", help="Keep every answer of a model in this file.")] = None,
-    replay: Annotated[Path | None, typer.Option("--replay", help="Take them from this file; ask no model.")] = None,
+    replay: Annotated[Path | None, typer.Option("--replay", help="Use the answers in this file; ask no model.")] = None,
     engine: EngineOption = "local",
     ray_address: RayAddressOption = None,
     workspace: WorkspaceOption = Path(),
     debug: DebugOption = False,  # noqa: ARG001, read from the command line by `run`
 ) -> None:
-    """Compare techniques on a test set: which is better, how sure that is, and what each costs.
+    """Compare techniques on a test set: quality with confidence intervals, significance, and cost.
 
-    The exit code is 1 if a technique failed; the others are compared and every report is written.
+    Exit code 1 if a technique failed; the others are compared, and every report is written.
     """
     from ragistry.evaluation import compare as run_comparison
     from ragistry.evaluation.comparison import MEASURES
@@ -143,7 +145,7 @@ def compare(
 
 
 def _fitting(workspace: Workspace, library: bool) -> list[str]:
-    """Every technique whose models are configured; without a library none that chooses between its collections."""
+    """Every technique whose models are configured; without a library, none that chooses between collections."""
     from ragistry.techniques.classes import wanted_resources
 
     names = [name for name in workspace.registry.names() if not workspace.registry.missing_model(name)]
@@ -166,7 +168,7 @@ def _test_set(workspace: Workspace, dataset: Path | None, queries: Path | None, 
 
 
 def _keep(workspace: Workspace, comparison: Comparison) -> Path:
-    """Keep the report in the workspace, for the page."""
+    """Save the report in the workspace, for the page."""
     from ragistry.evaluation.outputs import keep_report
 
     folder = workspace.path_of(workspace.settings.data_dir) / "evaluation" / "reports"

@@ -13,6 +13,8 @@ from ragistry.utils.urls import public_url
 ADDRESS = ("_url", "_host")
 """Settings that may have a name and a password in them."""
 TECHNIQUE = "default technique"
+FIRST = (TECHNIQUE, "n_results", "embed_model", "language", "chunk_size", "chunk_overlap", "store", "data_dir")
+"""What a new user looks for; the other settings follow in their order."""
 
 
 def config(
@@ -20,23 +22,31 @@ def config(
     as_json: JsonOption = False,
     debug: DebugOption = False,  # noqa: ARG001, read from the command line by `run`
 ) -> None:
-    """Print each setting with its value and where the value comes from; those of archives under their variables."""
+    """Print each setting with its value and where the value comes from.
+
+    The variables of archives are listed if vector_stores.yaml names archives.
+    """
     from pydantic import SecretStr
 
     from ragistry.config.archive_settings import archive_environment
+    from ragistry.config.settings import DEFAULTS
     from ragistry.workspace import open_workspace
 
     with open_workspace(workspace) as opened:
         values = opened.settings.model_dump(mode="json")
         values |= {name: "set" for name, value in opened.settings if isinstance(value, SecretStr)}
         registry = opened.registry
-        origins = opened.origins | {TECHNIQUE: registry.file.place(["default"])}
+        packaged = registry.file.path.is_relative_to(DEFAULTS)
+        origins = opened.origins | {TECHNIQUE: "default" if packaged else registry.file.place(["default"])}
         values[TECHNIQUE] = registry.default
         reading = opened.reading
     used = {"chunk_size": reading.chunk_size, "chunk_overlap": reading.chunk_overlap}
     values["archives"] = [archive["name"] for archive in values["archives"]]
-    of_archives, archive_origins = archive_environment()
-    values |= of_archives
+    archive_origins: dict[str, str] = {}
+    if values["archives"]:
+        of_archives, archive_origins = archive_environment()
+        values |= of_archives
+    values = {name: values[name] for name in FIRST} | values
     values |= {name: public_url(value) for name, value in values.items() if value and name.lower().endswith(ADDRESS)}
     origins = origins | archive_origins
     if as_json:

@@ -1,4 +1,4 @@
-"""Asking before something is deleted."""
+"""Ask for confirmation before deleting."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Delete without ask
 
 
 def confirm(what: str, yes: bool) -> None:
-    """Go on only where the caller said ``--yes``, or says so now; ``what`` follows "delete".
+    """Continue only with ``--yes`` or after confirmation; ``what`` follows "delete".
 
-    Raises `ConfigError` where there is nobody to ask.
+    Raises `ConfigError` without a terminal to ask on.
     """
     if yes:
         return
     if not sys.stdin.isatty():
         raise ConfigError(f"nothing was deleted: to delete {what} without being asked, add --yes")
-    typer.echo(f"Delete {what}? [y/N] ", err=True, nl=False)  # the answer of a program stays by itself
+    typer.echo(f"Delete {what}? [y/N] ", err=True, nl=False)  # the output of a program stays separate
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):
         error_line("nothing was deleted", label="note")
         raise typer.Exit(1)

@@ -1,4 +1,4 @@
-"""``ragistry doctor``: what works here, and what to do about what does not."""
+"""``ragistry doctor``: check the parts of a workspace, with a remedy for each problem."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ if TYPE_CHECKING:
 
 PACKAGES = ("chromadb", "onnxruntime", "tokenizers", "numpy", "pocketflow", "pypdfium2", "pydantic")
 CHUNKS_READ = 500
-"""Chunks of a collection from which samples of its language are taken."""
+"""Number of chunks of a collection that are sampled for its language."""
 State = Literal["ok", "off", "warning", "failed"]
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that was tried.
+    """One check.
 
-    ``off``: not here, and not needed by this configuration. ``warning``: it works, and its owner should know this.
+    ``off``: not available, and not needed by this configuration. ``warning``: works, with a remark.
     """
 
     name: str
@@ -53,7 +53,7 @@ def doctor(
     as_json: JsonOption = False,
     debug: DebugOption = False,  # noqa: ARG001, read from the command line by `run`
 ) -> None:
-    """Try the configuration, the models, the store and Ollama. Exit code 1 where something that is needed fails."""
+    """Check the configuration, the models, the store and Ollama. Exit code 1 if a needed part fails."""
     findings = [_versions(), *_variables(), *_try_workspace(workspace)]
     if as_json:
         print_json({"findings": [{"name": f.name, "state": f.state, "detail": f.detail} for f in findings]})
@@ -118,7 +118,7 @@ def _timed(check: Callable[[], str]) -> str:
 
 
 def _models(opened: Workspace) -> list[Finding]:
-    """Each generator and reranker of models.yaml, asked once."""
+    """Ask each generator and reranker of models.yaml once."""
     models = opened.models
     return [
         *(_answer(f"generator {name}", partial(_generate, models, name)) for name in models.generators),
@@ -136,7 +136,7 @@ def _answer(name: str, ask: Callable[[], str]) -> Finding:
 def _generate(models: Models, name: str) -> str:
     answer = models.generators[name].generate("Answer with one word: what is the capital of France?")
     if not answer.strip():
-        raise ModelError("the answer is empty; allow it more tokens, or look into the log of its server")
+        raise ModelError("the answer is empty; allow more tokens, or check the log of its server")
     return f"answers {one_line(answer, 40)!r}"
 
 
@@ -154,7 +154,7 @@ def _embed(opened: Workspace) -> str:
 
 
 def _store(opened: Workspace, *, with_model: bool) -> Finding:
-    """None is made where there is none."""
+    """Does not create a missing store."""
     from ragistry.config.folder import missing
 
     try:
@@ -178,7 +178,7 @@ def _count(opened: Workspace, *, with_model: bool) -> str:
 
 
 def _techniques(opened: Workspace, *, with_store: bool) -> list[Finding]:
-    """Those that work, and of the others why not: a failure where a plugin is broken, or searches by default fail."""
+    """The usable techniques, and why others are not; a failure if a plugin is broken or the default search fails."""
     registry = opened.registry
     reasons: dict[str, list[str]] = {}
     lacking: dict[str, list[str]] = {}
@@ -213,7 +213,7 @@ def _techniques(opened: Workspace, *, with_store: bool) -> list[Finding]:
 
 
 def _languages(opened: Workspace) -> list[Finding]:
-    """Where the texts of a collection suit neither the embedding model nor the setting ``language``."""
+    """Collections whose texts do not suit the embedding model or the setting ``language``."""
     from ragistry.models.known import is_english
     from ragistry.utils.detection import detect_language, language_warnings
 
@@ -231,7 +231,7 @@ def _languages(opened: Workspace) -> list[Finding]:
 
 
 def _repositories(opened: Workspace, *, with_model: bool) -> list[Finding]:
-    """Each repository that cannot be searched, or how many there are; nothing where there is none."""
+    """Each repository that cannot be searched, or the number of repositories; nothing without any."""
     from ragistry.library.contract_entries import names
 
     try:
@@ -256,14 +256,14 @@ def _chunks_of(opened: Workspace, name: str, with_model: bool) -> str:
 
 
 def _archives(opened: Workspace) -> list[Finding]:
-    """Each archive, asked a question; nothing where there is none."""
+    """Ask each archive a question; nothing without archives."""
     if not opened.settings.archives:
         return []
     return [_try(f"archive {each.name}", partial(_ask, each)) for each in opened.archives.techniques]
 
 
 def _names(opened: Workspace) -> list[Finding]:
-    """Each name that would keep every routed search from working."""
+    """Each ambiguous name, which makes every routed search fail."""
     from ragistry.library.target_names import a
 
     try:
@@ -277,12 +277,12 @@ def _names(opened: Workspace) -> list[Finding]:
 
 
 def _ask(archive: ArchiveTechnique) -> str:
-    """An empty archive answers too."""
+    """Works for an empty archive too."""
     return f"{archive.place} answers ({numbered(len(archive.retrieve('a question', top_k=1)), 'passage[|s]')} found)"
 
 
 def _orphaned(opened: Workspace) -> list[Finding]:
-    """A store that cannot be read is reported already."""
+    """An unreadable store is already reported."""
     try:
         return [Finding("orphaned", "warning", f"{name!r}: {remedy}") for name, remedy in orphans(opened).items()]
     except RagistryError:
@@ -290,7 +290,7 @@ def _orphaned(opened: Workspace) -> list[Finding]:
 
 
 def _gone(opened: Workspace) -> list[Finding]:
-    """The sources whose files are not there: what was moved may be in the library by its new name too."""
+    """The sources whose files are missing; a moved file may also be in the library under its new name."""
     from ragistry.library.same_source import absence
 
     found = [info for info in opened.store.sources() if info.source_path and absence(info.source_path)]

@@ -1,4 +1,4 @@
-"""The options of commands whose work can run on many workers."""
+"""Options of commands whose work can run on several workers."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ if TYPE_CHECKING:
     from ragistry.protocols import Engine
 
 EngineName = Literal["local", "ray"]
-EngineOption = Annotated[EngineName, typer.Option("--engine", help="Where the work runs: local, or ray.")]
+EngineOption = Annotated[EngineName, typer.Option("--engine", help="Where to run the work: local or ray.")]
 RayAddressOption = Annotated[
     str | None,
     typer.Option(
         "--ray-address",
         metavar="HOST:PORT",
-        help="The Ray cluster; auto: the one on this machine (default: one that is started for this command).",
+        help="The Ray cluster; auto: the one on this machine (default: a new one for this command).",
     ),
 ]
 
 
 @contextmanager
 def opened_engine(name: EngineName, ray_address: str | None) -> Iterator[Engine | None]:
-    """The engine of the two options, None for this process; what Ray prints goes to standard error."""
+    """The engine of the two options, None for this process; Ray prints to standard error."""
     if name == "local":
         if ray_address is not None:
             raise FlagsError("--ray-address does nothing without --engine ray; add that, or leave --ray-address out")

@@ -1,4 +1,4 @@
-"""Options that contradict one another, or do nothing together: an error that names both, instead of a silent choice."""
+"""Refuse options that contradict each other or have no effect together, instead of choosing silently."""
 
 from __future__ import annotations
 
@@ -6,21 +6,21 @@ import typer
 
 
 class FlagsError(typer.BadParameter):
-    """Two options that do not fit."""
+    """Two options that cannot be combined."""
 
     def format_message(self) -> str:
         return self.message
 
 
 def refuse_together(context: typer.Context, one: str, *others: str) -> None:
-    """Raise `FlagsError` where the option of the parameter ``one`` is given, and that of one of the ``others`` too."""
+    """Raise `FlagsError` if the option of the parameter ``one`` and one of the ``others`` are both given."""
     for other in others:
         if _is_given(context, one) and _is_given(context, other):
-            raise FlagsError(f"{_option(context, other)} does nothing beside {_option(context, one)}; leave one out")
+            raise FlagsError(f"{_option(context, other)} cannot be combined with {_option(context, one)}")
 
 
 def refuse_without(context: typer.Context, one: str, *others: str) -> None:
-    """Raise `FlagsError` where an option of the ``others`` is given, which does nothing without that of ``one``."""
+    """Raise `FlagsError` if an option of the ``others`` is given without that of ``one``."""
     for other in others:
         if _is_given(context, other) and not _is_given(context, one):
             useless, missing = _option(context, other), _option(context, one)

@@ -1,4 +1,4 @@
-"""``ragistry ingest``: take files and folders into a collection."""
+"""``ragistry ingest``: take files, folders, web pages and standard input into a collection."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -20,7 +21,9 @@ from ragistry.cli.options import DebugOption, JsonOption, WorkspaceOption, colle
 from ragistry.cli.options import path as given_path
 from ragistry.cli.output import console, error_line, print_json, progress_bar
 from ragistry.cli.sources import delete_source, print_sources
+from ragistry.cli.watch import changes_in, follow
 from ragistry.errors import CollectionNotFoundError
+from ragistry.utils.urls import is_url
 from ragistry.utils.wording import agreeing, numbered
 
 if TYPE_CHECKING:
@@ -29,9 +32,27 @@ if TYPE_CHECKING:
     from ragistry.workspace import Workspace
 
 
+UNREAD = 3
+"""Exit code where all was taken in but files of formats that are not read."""
+STDIN = "-"
+
+
+def _path_or_url(word: str) -> Path | str:
+    """Reads a path; a URL and ``-`` stay text. A file of that name is ``./-``."""
+    return word if word == STDIN or is_url(word) else given_path(word)
+
+
 def ingest(
     context: typer.Context,
-    paths: Annotated[list[Path] | None, typer.Argument(help="Files and folders.", parser=given_path)] = None,
+    paths: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            metavar="PATH|URL|-",
+            help="Files, folders, zip files, web pages; - is standard input.",
+            parser=_path_or_url,
+            show_default=False,
+        ),
+    ] = None,
     collection: Annotated[
         str | None,
         typer.Option(
@@ -55,6 +76,19 @@ def ingest(
     replace: Annotated[
         bool, typer.Option("--replace", help="Take the place of another file's source of the same name.")
     ] = False,
+    name: Annotated[
+        str | None,
+        typer.Option(
+            "--name",
+            metavar="FILE",
+            help="Name of what standard input holds; its suffix is the format.",
+            show_default=False,
+        ),
+    ] = None,
+    allow_private: Annotated[
+        bool, typer.Option("--allow-private", help="Fetch pages from private addresses too.")
+    ] = False,
+    watch: Annotated[bool, typer.Option("--watch", help="Follow what changes in the folders until Ctrl-C.")] = False,
     listing: Annotated[
         bool, typer.Option("--list", help="List the collections; with --collection, the sources of one.")
     ] = False,
@@ -68,33 +102,46 @@ def ingest(
     as_json: JsonOption = False,
     debug: DebugOption = False,  # noqa: ARG001, read from the command line by `run`
 ) -> None:
-    """Take files and folders into a collection. Unchanged files cost nothing; a bad file does not stop the rest.
+    """Take files, folders and web pages into a collection. Unchanged ones cost nothing; a bad one stops no other.
 
-    Exit code 1 where a file could not be taken in, or where --prune was not to delete what is gone.
+    Exit code 1 if a source failed or --prune was refused, 3 if files of formats that are not read were left out.
     """
     from ragistry.workspace import open_workspace
 
     if bool(paths) + listing + (delete is not None) != 1:
         raise FlagsError("say what to ingest, or --list, or --delete FILE: one of the three")
     for action in ("listing", "delete"):
-        refuse_together(context, action, "create", "prune", "follow_links", "replace", "engine", "ray_address")
+        refuse_together(
+            context, action, "create", "prune", "follow_links", "replace", "engine", "ray_address", "name",
+            "allow_private", "watch",
+        )  # fmt: skip
+    refuse_together(context, "watch", "as_json")
     if not prune:
         refuse_without(context, "delete", "yes")
     refuse_without(context, "collection", "create")
     with open_workspace(workspace, existing=not paths) as opened:
         if paths:
-            _check_folders(paths, prune=prune, follow_links=follow_links)
-            with _ended_in_order(), opened_engine(engine, ray_address) as workers:
-                name, report = _ingest(
-                    opened, paths, collection, create, as_json, workers, follow_links=follow_links, replace=replace
-                )
-            try:
-                if prune:
-                    _prune(opened, report, name, yes)
-            finally:  # what was taken in stays so, whatever the answer
-                _tell(report, name, as_json, prune=prune)
+            sources: list[Any] = list(paths)  # URLs and `-` among them
+            _check_folders(sources, prune=prune, follow_links=follow_links, watch=watch)
+            given = _with_input(sources, name, opened)
+            changes = changes_in(paths) if watch else iter([set[str]()])
+            next(changes)  # from here on a change is noticed, also while the first files are read
+            options: dict[str, Any] = {"follow_links": follow_links, "replace": replace, "allow_private": allow_private}
+            with _ended_in_order():
+                with opened_engine(engine, ray_address) as workers:
+                    into, report = _ingest(opened, given, collection, create, as_json, workers, **options)
+                try:
+                    if prune:
+                        _prune(opened, report, into, yes)
+                finally:  # what was taken in stays so, whatever the answer
+                    _tell(report, into, as_json, prune=prune)
+                if watch:
+                    _follow(opened, paths, into, report, changes, prune=prune, **options)
+                    return
             if report.failed:
                 raise typer.Exit(1)
+            if report.unread:
+                raise typer.Exit(UNREAD)
         elif delete is None and collection is None:
             print_collections(opened, as_json)
         elif delete is None:
@@ -120,12 +167,12 @@ def _ended_in_order() -> Iterator[None]:
 
 def _ingest(
     opened: Workspace,
-    paths: list[Path],
+    paths: list[Any],
     collection: str | None,
     create: str | None,
     as_json: bool,
     engine: Engine | None,
-    **options: bool,
+    **options: Any,
 ) -> tuple[str, IngestReport]:
     name, is_new = _collection(opened, paths, collection, create)
     report = None
@@ -137,6 +184,26 @@ def _ingest(
         if is_new and (report is None or report.failed) and not opened.library.list_sources(name):
             opened.library.delete_collection(name)
     return name, report
+
+
+def _follow(
+    opened: Workspace,
+    paths: list[Path],
+    collection: str,
+    first: IngestReport,
+    changes: Iterator[set[str]],
+    *,
+    prune: bool,
+    **options: Any,
+) -> None:
+    """Take in what changes until Ctrl-C, and say what was done in all."""
+    error_line(f"{', '.join(map(str, paths))}; Ctrl-C ends", label="watching")
+
+    def take(changed: set[str]) -> IngestReport:
+        return opened.library.ingest_paths(paths, collection, changed=changed, prune=prune, **options)
+
+    total = follow(changes, take, partial(_tell, collection=collection, as_json=False, prune=prune), first)
+    console().print(f"watched {_counts(total, collection)}")
 
 
 def _prune(opened: Workspace, report: IngestReport, collection: str, yes: bool) -> None:
@@ -161,9 +228,10 @@ def _tell(report: IngestReport, collection: str, as_json: bool, *, prune: bool) 
         print_json(_as_json(report, collection))
     else:
         _print(report, collection, prune=prune)
+    sys.stdout.flush()  # a watch goes on after it
 
 
-def _collection(opened: Workspace, paths: list[Path], name: str | None, create: str | None) -> tuple[str, bool]:
+def _collection(opened: Workspace, paths: list[Any], name: str | None, create: str | None) -> tuple[str, bool]:
     """The collection to write to, and whether it was made: where asked for, or where the workspace has none yet."""
     known = [entry.name for entry in opened.library.collections.entries()]
     if name is None:
@@ -185,23 +253,49 @@ def _known(opened: Workspace) -> str:
     return f"; there are {', '.join(entry.name for entry in opened.library.collections.entries()) or 'none yet'}"
 
 
-def _check_folders(paths: list[Path], *, prune: bool, follow_links: bool) -> None:
+def _check_folders(paths: list[Any], *, prune: bool, follow_links: bool, watch: bool) -> None:
     """Refuse options of folders where only files are named, as a shell does that makes files of ``folder/*``."""
+    from ragistry.library.listing import is_folder
     from ragistry.library.same_source import absence
 
+    others = [path for path in paths if isinstance(path, str) or not (absence(str(path)) or is_folder(path))]
     option = "--prune" if prune else "--follow-links" if follow_links else None
-    if option is not None and all(not absence(str(path)) and path.is_file() for path in paths):
+    if option is not None and len(others) == len(paths):
         raise FlagsError(f"{option} does nothing without a folder, and {str(paths[0])!r} is a file; name its folder")
+    others += [path for path in paths if isinstance(path, Path) and path.is_file()]
+    if watch and others:
+        raise FlagsError(
+            f"--watch follows folders, and {str(others[0])!r} is none; name its folder, or ingest it alone"
+        )
 
 
-def _check_paths(paths: list[Path], config: Path) -> None:
+def _with_input(paths: list[Any], name: str | None, opened: Workspace) -> list[Any]:
+    """The paths, with what standard input holds in the place of ``-``."""
+    if STDIN not in paths:
+        if name is not None:
+            raise FlagsError("--name does nothing without `-`, which reads standard input")
+        return paths
+    if name is None:
+        raise FlagsError("say what standard input holds, by a name with the suffix of its format: --name notes.md")
+    from ragistry.errors import SourceError
+    from ragistry.library.source import SourceBytes
+
+    limit = opened.reading.limits.bytes
+    data = sys.stdin.buffer.read(limit + 1)
+    if len(data) > limit:
+        raise SourceError(f"standard input has more than {limit:,} bytes, the limit; raise limits.megabytes")
+    return [*(path for path in paths if path != STDIN), SourceBytes(data, name)]
+
+
+def _check_paths(paths: list[Any], config: Path) -> None:
     """Refuse what leads to no file, before a collection is made for it. ``config``: see `list_folder`."""
     from ragistry.library.listing import check_path, list_folder, nothing_readable
 
     for path in paths:
-        check_path(path)
+        if isinstance(path, Path):
+            check_path(path)
     for path in paths:
-        if path.is_file():
+        if not isinstance(path, Path) or path.is_file():
             return
         found = list_folder(path, config=config)
         # What links lead to is not looked through: it may be large, or not asked for.
@@ -219,6 +313,7 @@ def _as_json(report: IngestReport, collection: str) -> dict[str, Any]:
         "deleted": report.deleted,
         "failed": [{"source": failure.source, "error": failure.error} for failure in report.failed],
         "vanished": report.vanished,
+        "unread": report.unread,
         "warnings": report.warnings,
         "chunks": report.chunks,
         "embedded": report.embedded,
@@ -234,6 +329,10 @@ def _print(report: IngestReport, collection: str, *, prune: bool) -> None:
     if gone and not prune:
         removes = agreeing(len(gone), "--prune removes [it|them]")
         error_line(f"{len(gone):,} no longer in the folder: {', '.join(gone[:5])}; {removes}", label="warning")
+    console().print(_counts(report, collection))
+
+
+def _counts(report: IngestReport, collection: str) -> str:
     counts = [
         f"{len(sources)} {word}"
         for word, sources in (
@@ -244,4 +343,4 @@ def _print(report: IngestReport, collection: str, *, prune: bool) -> None:
             ("failed", report.failed),
         )
     ]
-    console().print(f"{collection}: {', '.join(counts)} ({numbered(report.chunks, 'chunk[|s]')} written)")
+    return f"{collection}: {', '.join(counts)} ({numbered(report.chunks, 'chunk[|s]')} written)"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shlex
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -11,18 +13,24 @@ import typer
 from ragistry.cli.options import DebugOption, JsonOption
 from ragistry.cli.options import path as given_path
 from ragistry.cli.output import console, print_json
+from ragistry.cli.running import run_line
 
 FILES = ("techniques.yaml", "documents.yaml", "vector_stores.yaml", "models.yaml")
 
 
 def init(
+    context: typer.Context,
     folder: Annotated[
         Path, typer.Argument(help="Folder of the workspace; made if it is not there.", parser=given_path)
     ] = Path(),
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Ask nothing.")] = False,
     as_json: JsonOption = False,
     debug: DebugOption = False,  # noqa: ARG001, read from the command line by `run`
 ) -> None:
-    """Write the configuration files of a workspace; files that are there stay as they are."""
+    """Write the configuration files of a workspace; files that are there stay as they are.
+
+    In a terminal, a new workspace asks for a folder of documents and a name for their collection, and takes them in.
+    """
     from ragistry.config.settings import CONFIG_FOLDER, DEFAULTS
     from ragistry.errors import ConfigError
 
@@ -50,7 +58,34 @@ def init(
         out.print(f"wrote {name}")
     for name in kept:
         out.print(f"kept  {name}")
-    out.print("next: ragistry ingest FOLDER --collection NAME")
+    line = _first_ingest() if written and not yes and sys.stdin.isatty() and sys.stdout.isatty() else None
+    if line is None:
+        out.print("next: ragistry ingest FOLDER --collection NAME")
+        return
+    code = run_line(context, line, folder)
+    enter = "" if folder == Path() else f"cd {shlex.quote(str(folder))} && "
+    out.print(f'next: {enter}ragistry search "your question"')
+    if code:
+        raise typer.Exit(code)
+
+
+def _first_ingest() -> str | None:
+    """Ask what to take in, and return the command for it; None if it is left for later."""
+    documents = typer.prompt(
+        "Folder of your documents (Enter: later)", default="", show_default=False, value_proc=_documents
+    )
+    if not documents:
+        return None
+    typed = typer.prompt("Name of the collection", default=Path(documents).resolve().name)
+    return shlex.join(["ragistry", "ingest", documents, "--collection", typed])
+
+
+def _documents(typed: str) -> str:
+    """The path that was typed, or nothing. Asks again if there is no such file or folder."""
+    path = Path(typed.strip()).expanduser()
+    if typed.strip() and not path.exists():
+        raise typer.BadParameter(f"no such file or folder: {typed!r}")
+    return str(path) if typed.strip() else ""
 
 
 def _schema_name(file: str) -> str:

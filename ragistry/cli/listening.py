@@ -14,15 +14,15 @@ LARGEST_PORT = 65_535
 
 def _port(number: int) -> int:
     if not 0 <= number <= LARGEST_PORT:
-        raise typer.BadParameter(f"{number} is no port; choose one from 1 to {LARGEST_PORT}, or 0 for any that is free")
+        raise typer.BadParameter(f"{number} is not a port; choose 1 to {LARGEST_PORT}, or 0 for a free one")
     return number
 
 
-PortOption = Annotated[int, typer.Option("--port", "-p", help="Port, 1 to 65535; 0: any free one.", callback=_port)]
+PortOption = Annotated[int, typer.Option("--port", "-p", help="Port, 1 to 65535; 0: a free one.", callback=_port)]
 
 
 def listening_socket(host: str, port: int) -> socket.socket:
-    """A socket that listens; ``port`` 0: a free one. Raises `ConfigError` where it cannot."""
+    """A listening socket; ``port`` 0: a free one. Raises `ConfigError` if it cannot listen."""
     listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -37,5 +37,5 @@ def listening_socket(host: str, port: int) -> socket.socket:
 
 
 def written(host: str) -> str:
-    """A host as it stands in an address."""
+    """A host in the form of a URL."""
     return f"[{host}]" if ":" in host else host

@@ -1,4 +1,4 @@
-"""``ragistry verify``, ``repair`` and ``reembed``: the files of the store."""
+"""``ragistry verify``, ``repair`` and ``reembed``: maintain the store."""
 
 from __future__ import annotations
 
@@ -25,15 +25,24 @@ def verify(
     as_json: JsonOption = False,
     debug: DebugOption = False,  # noqa: ARG001, read from the command line by `run`
 ) -> None:
-    """Read every file of the store and say what is wrong. Exit code 1 if something is."""
+    """Read every file of the store and report what is wrong. Exit code 1 if something is.
+
+    Sources with text that could not be extracted are listed too.
+    """
     from ragistry.workspace import open_workspace
 
     with open_workspace(workspace, existing=True) as opened:
         problems = opened.store.verify()
+        incomplete = [] if problems else [info for info in opened.store.sources() if info.lost]
     if as_json:
-        print_json({"problems": problems})
+        rows = [
+            {"collection": info.collection, "source_file": info.source_file, "lost": info.lost} for info in incomplete
+        ]
+        print_json({"problems": problems, "incomplete": rows})
     else:
         _print(problems or ["all is well"])
+        for info in incomplete:
+            error_line(f"{info.source_file!r} of collection {info.collection!r}: {info.lost}", label="incomplete")
     if problems:
         error_line("`ragistry repair` rebuilds indexes and saves what can be read", label="note")
         raise typer.Exit(1)
@@ -41,7 +50,7 @@ def verify(
 
 def repair(
     discard: Annotated[
-        bool, typer.Option("--discard", help="Only remove the damaged files that earlier repairs kept.")
+        bool, typer.Option("--discard", help="Only remove the damaged files kept by earlier repairs.")
     ] = False,
     workspace: WorkspaceOption = Path(),
     as_json: JsonOption = False,
@@ -49,7 +58,7 @@ def repair(
 ) -> None:
     """Rebuild broken indexes, and copy every readable row out of a damaged database.
 
-    The damaged database is kept beside the new one. Exit code 1 if anything was lost.
+    The damaged database is kept next to the new one. Exit code 1 if anything was lost.
     """
     from ragistry.workspace import open_workspace
 
@@ -77,7 +86,7 @@ def reembed(
     as_json: JsonOption = False,
     debug: DebugOption = False,  # noqa: ARG001, read from the command line by `run`
 ) -> None:
-    """Embed every chunk with the embedder that is configured now; the old vectors serve until all is done.
+    """Embed every chunk with the configured embedder; searches use the old vectors until all new ones exist.
 
     An interrupted run continues where it stopped.
     """
@@ -94,28 +103,31 @@ def reembed(
 
 
 def _discard(store: LibraryStore, as_json: bool) -> None:
-    discard: Callable[[], list[str]] = getattr(store, "discard_kept", list)  # only a store that repairs has it
+    discard: Callable[[], list[str]] = getattr(store, "discard_kept", list)  # only stores that can repair have it
     removed = discard()
     if as_json:
         print_json({"discarded": removed})
     else:
-        _print([f"removed: {path}" for path in removed] or ["there is no damaged file to remove"])
+        _print([f"removed: {path}" for path in removed] or ["no damaged files to remove"])
 
 
 def _paths(store: LibraryStore) -> dict[tuple[str, str], str]:
-    """The path of the file of each source, as far as it can be read."""
+    """The path of each source's file, as far as readable."""
     with suppress(StoreError):
         return {(info.collection, info.source_file): info.source_path for info in store.sources()}
     return {}
 
 
 def _again(done: Repair, paths: Mapping[tuple[str, str], str]) -> list[str]:
-    """How to ingest again each source that lost something."""
+    """How to ingest each incomplete source again."""
+    from ragistry.library.zip_folder import archive_of
+
     lines = []
     for collection, name in done.again:
         path = paths.get((collection, name), name)
+        path = str(archive_of(path) or path)
         command = f"`{shlex.join(['ragistry', 'ingest', path, '--collection', collection])}`"
-        how = command if path else "it was given as a text, not as a file"
+        how = command if path else "it was added as a text, not as a file"
         lines.append(f"ingest again: {name!r} of collection {collection!r}: {how}")
     return lines
 

@@ -35,28 +35,28 @@ def mcp(
         ),
     ] = None,
     technique: Annotated[
-        str | None, typer.Option("--technique", "-t", autocompletion=technique_names, help="A name of techniques.yaml.")
+        str | None, typer.Option("--technique", "-t", autocompletion=technique_names, help="A name in techniques.yaml.")
     ] = None,
-    http: Annotated[bool, typer.Option("--http", help="Serve over HTTP, not to the process that starts this.")] = False,
+    http: Annotated[bool, typer.Option("--http", help="Serve over HTTP instead of standard input and output.")] = False,
     host: Annotated[str, typer.Option("--host", help="Address to listen on, with --http.")] = "127.0.0.1",
     port: PortOption = 8765,
     name: Annotated[
         list[str] | None,
-        typer.Option("--name", help="A name that clients call this machine by, with --http; repeat for more."),
+        typer.Option("--name", help="A host name that clients use, with --http; repeat for more."),
     ] = None,
     workspace: WorkspaceOption = Path(),
     debug: DebugOption = False,  # noqa: ARG001, read from the command line by `run`
 ) -> None:
     """Serve the library to agents over the Model Context Protocol: search, fetch, and collections as resources.
 
-    Other machines are let in with --host, and need the token that RAGISTRY_MCP_TOKEN holds.
+    For other machines, use --host and a token in RAGISTRY_MCP_TOKEN.
     """
     from ragistry.errors import ConfigError
     from ragistry.workspace import open_workspace
 
     refuse_without(context, "http", "host", "port", "name")
     try:
-        import mcp as sdk  # noqa: F401, asked for before anything is opened
+        import mcp as sdk  # noqa: F401, checked before anything is opened
     except ModuleNotFoundError as error:
         raise ConfigError("`ragistry mcp` needs the package 'mcp'; pip install 'ragistry[mcp]'") from error
     from ragistry.tools.search_library import SearchLibraryTool
@@ -64,7 +64,7 @@ def mcp(
     names = name or []
     token = _token(host, names) if http else None
     with ExitStack() as stack:
-        # Standard output is for messages alone; a technique of the workspace's may print when it is loaded.
+        # Standard output is for messages only; a technique of the workspace may print when it is loaded.
         with redirect_stdout(sys.stderr):
             opened = stack.enter_context(open_workspace(workspace, existing=True))
             tool = SearchLibraryTool(opened.library, allowed=collection or None, technique=technique)
@@ -75,7 +75,7 @@ def mcp(
 
 
 def _token(host: str, names: list[str]) -> str | None:
-    """The token that clients must send. Raises `ConfigError` where one is needed and there is none."""
+    """The token that clients must send. Raises `ConfigError` if it is needed and missing."""
     from ragistry.mcp.http import TOKEN_VARIABLE, check_exposure
 
     token = os.environ.get(TOKEN_VARIABLE) or None
@@ -86,9 +86,9 @@ def _token(host: str, names: list[str]) -> str | None:
 def _serve_stdio(tool: SearchLibraryTool) -> None:
     from ragistry.mcp.server import serve_stdio
 
-    is_ours = signal.getsignal(signal.SIGINT) is signal.default_int_handler  # else who started us wants it left alone
+    is_ours = signal.getsignal(signal.SIGINT) is signal.default_int_handler  # else our parent set a handler
     if is_ours:
-        # An exception would wait for the thread that reads standard input, which only its other end can end.
+        # an exception would wait for the thread that reads standard input, which only the client can end
         signal.signal(signal.SIGINT, lambda *_: os._exit(130))
     try:
         serve_stdio(tool)
@@ -104,6 +104,6 @@ def _serve_http(tool: SearchLibraryTool, host: str, port: int, token: str | None
         bound_port = bound.getsockname()[1]
         server = http_server(tool, host, bound_port, token=token, names=names)
         error_line(f"http://{written(host)}:{bound_port}{PATH}", label="serving")
-        # When the server has stopped, uvicorn sends the signal on, and by default that would end us with no farewell.
+        # After the server has stopped, uvicorn raises the signal again, which by default would end us without cleanup.
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
         server.run(sockets=[bound])

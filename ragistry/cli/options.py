@@ -1,4 +1,4 @@
-"""Options that every command has.
+"""Options that several commands share.
 
 ``ragistry --workspace FOLDER COMMAND`` and ``RAGISTRY_WORKSPACE`` give the workspace of commands that name none.
 """
@@ -10,11 +10,12 @@ from typing import Annotated
 
 import typer
 
+from ragistry.cli.completion import collection_names, technique_names
 from ragistry.cli.flags import FlagsError
 
 
 def path(given: str | Path) -> Path:
-    """Reads a path from the command line. An empty one, of a variable that was not set, is not the current folder."""
+    """Reads a path from the command line; refuses an empty one, such as from an unset variable."""
     if not str(given).strip():
         raise FlagsError(f"the path {given!r} is empty; name a file or folder, '.' for the current folder")
     return Path(given)
@@ -41,6 +42,21 @@ def shown_name(name: str) -> str | None:
     return None if given == name else given
 
 
+TechniqueOption = Annotated[
+    str | None, typer.Option("--technique", "-t", autocompletion=technique_names, help="A name of techniques.yaml.")
+]
+CollectionOption = Annotated[
+    str | None,
+    typer.Option(
+        "--collection",
+        "-c",
+        autocompletion=collection_names,
+        parser=collection_name,
+        metavar="NAME",
+        help="Search this collection only.",
+    ),
+]
+TopKOption = Annotated[int | None, typer.Option("--top-k", "-k", help="How many passages, 1 to 1,000.")]
 WorkspaceOption = Annotated[
     Path,
     typer.Option(

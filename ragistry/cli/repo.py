@@ -1,4 +1,4 @@
-"""``ragistry repo``: documentation repositories, each a Git clone's Markdown in a store of its own."""
+"""``ragistry repo``: documentation repositories, the Markdown of Git clones, each in its own store."""
 
 from __future__ import annotations
 
@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ragistry.cli.completion import technique_names
 from ragistry.cli.confirm import YesOption, confirm
-from ragistry.cli.options import DebugOption, JsonOption, WorkspaceOption
+from ragistry.cli.options import DebugOption, JsonOption, TechniqueOption, TopKOption, WorkspaceOption
 from ragistry.cli.options import path as given_path
 from ragistry.cli.output import console, error_line, print_json, progress_bar
 from ragistry.utils.wording import numbered
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
     from ragistry.workspace import Workspace
 
 SHOWN = 5
-"""Warnings of one repository that are printed; a section page without text is common, and each is one."""
+"""Maximum number of printed warnings of a repository; section pages without text are common."""
 
 app = typer.Typer(help="Documentation repositories: Git clones of Markdown trees.", no_args_is_help=True)
 NameArgument = Annotated[str, typer.Argument(help="Name of the repository.")]
@@ -34,18 +33,18 @@ NameArgument = Annotated[str, typer.Argument(help="Name of the repository.")]
 def add(
     path: Annotated[Path, typer.Argument(help="Folder of a Git clone, or a folder in one.", parser=given_path)],
     name: Annotated[
-        str | None, typer.Option("--name", "-n", help="Small letters, digits, '-'; else the folder's.")
+        str | None, typer.Option("--name", "-n", help="Lower-case letters, digits, '-' (default: the folder's name).")
     ] = None,
     description: Annotated[
-        str | None, typer.Option("--description", help="What it is about; else its front page's.")
+        str | None, typer.Option("--description", help="What it is about (default: from its front page).")
     ] = None,
     workspace: WorkspaceOption = Path(),
     as_json: JsonOption = False,
     debug: DebugOption = False,  # noqa: ARG001, read from the command line by `run`
 ) -> None:
-    """Index the Markdown of a clone, as it is committed at the commit that is checked out.
+    """Index the Markdown of a clone as committed, at the commit that is checked out.
 
-    Exit code 1 where a file could not be taken in.
+    Exit code 1 if a file could not be indexed.
     """
     with _opened(workspace) as (_, repositories), progress_bar(not as_json) as progress:
         report = repositories.add(path, name, description, progress)
@@ -67,19 +66,19 @@ def list_(
     for info in infos:
         console().print(_line(info))
     if not infos:
-        error_line("there are none; `ragistry repo add PATH` makes one", label="note")
+        error_line("no repositories; add one with `ragistry repo add PATH`", label="note")
 
 
 @app.command()
 def update(
-    names: Annotated[list[str] | None, typer.Argument(help="Names; none: all.", show_default=False)] = None,
+    names: Annotated[list[str] | None, typer.Argument(help="Names (default: all).", show_default=False)] = None,
     workspace: WorkspaceOption = Path(),
     as_json: JsonOption = False,
     debug: DebugOption = False,  # noqa: ARG001, read from the command line by `run`
 ) -> None:
-    """Index what changed since the commit on record. Run `git pull` in the clone first: nothing is fetched.
+    """Index what changed since the recorded commit. Run `git pull` in the clone first; this command does not fetch.
 
-    What was there is searched until all is done. Exit code 1 where a file or a repository failed.
+    Searches use the old version until the update is complete. Exit code 1 if a file or a repository failed.
     """
     from ragistry.errors import RagistryError
 
@@ -104,7 +103,7 @@ def remove(
     as_json: JsonOption = False,
     debug: DebugOption = False,  # noqa: ARG001, read from the command line by `run`
 ) -> None:
-    """Remove a repository from the workspace; the clone stays as it is."""
+    """Remove a repository from the workspace; the clone is not touched."""
     with _opened(workspace) as (_, repositories):
         confirm(f"repository {name!r} with {_size(repositories, name)}", yes)
         chunks = repositories.remove(name)
@@ -115,7 +114,7 @@ def remove(
 
 
 def _size(repositories: Repositories, name: str) -> str:
-    """A repository that can no longer be read must not be in the way of its removal."""
+    """The size; an unreadable repository must still be removable."""
     from ragistry.errors import StoreCorruptError
 
     try:
@@ -128,24 +127,23 @@ def _size(repositories: Repositories, name: str) -> str:
 def search(
     name: NameArgument,
     query: Annotated[str, typer.Argument(help="What to look for.")],
-    technique: Annotated[
-        str | None, typer.Option("--technique", "-t", autocompletion=technique_names, help="A name of techniques.yaml.")
-    ] = None,
-    top_k: Annotated[int | None, typer.Option("--top-k", "-k", help="How many passages, 1 to 1,000.")] = None,
+    technique: TechniqueOption = None,
+    top_k: TopKOption = None,
     workspace: WorkspaceOption = Path(),
     as_json: JsonOption = False,
     debug: DebugOption = False,  # noqa: ARG001, read from the command line by `run`
 ) -> None:
     """Search one repository and print the best passages."""
-    from ragistry.cli.search import as_mapping, print_documents
+    from ragistry.cli.search import print_documents
     from ragistry.library.repository_search import RepositoryTechnique, search_repository
+    from ragistry.presentation.plain import result_as_mapping
 
     with _opened(workspace) as (opened, repositories):
         over = partial(opened.technique_over, name=technique)
         chosen = RepositoryTechnique(repositories.collection(name), over)
         result = search_repository(chosen, query, opened.settings.n_results if top_k is None else top_k)
         if as_json:
-            print_json(as_mapping(result))
+            print_json(result_as_mapping(result))
         else:
             print_documents(opened, query, result.documents)
     if not (as_json or result.documents):

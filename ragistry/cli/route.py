@@ -1,4 +1,4 @@
-"""``ragistry route``: where a query would be searched and why, how often that is right, and values that suit."""
+"""``ragistry route``: show, evaluate and fit the routing of queries to collections."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def route(
-    query: Annotated[str | None, typer.Argument(help="What somebody would look for.")] = None,
+    query: Annotated[str | None, typer.Argument(help="The query to route.")] = None,
     technique: Annotated[
         str | None,
         typer.Option(
@@ -33,10 +33,11 @@ def route(
         ),
     ] = None,
     evaluate: Annotated[
-        Path | None, typer.Option("--evaluate", help='Score the router on lines {"text": …, "collection": … or null}.')
+        Path | None,
+        typer.Option("--evaluate", help='Evaluate the router on lines {"text": …, "collection": … or null}.'),
     ] = None,
     fit: Annotated[
-        bool, typer.Option("--fit", help="Find margin and threshold from the collections themselves, and print them.")
+        bool, typer.Option("--fit", help="Find margin and threshold from the collections, and print them.")
     ] = False,
     workspace: WorkspaceOption = Path(),
     as_json: JsonOption = False,
@@ -44,15 +45,16 @@ def route(
 ) -> None:
     """Print which collections a query would be routed to, with every score and the rule that decided.
 
-    `--fit` asks the router queries made of titles, headings and sentences of the collections, and prints the line for
-    config/techniques.yaml: nothing is changed.
+    `--fit` asks the router queries made from titles, headings and sentences of the collections, and prints the line for
+    config/techniques.yaml. It changes nothing.
     """
+    from ragistry.techniques.routing.technique import routing_technique
     from ragistry.workspace import open_workspace
 
     if sum((query is not None, evaluate is not None, fit)) != 1:
         raise typer.BadParameter("give one of QUERY, --evaluate FILE and --fit")
     with open_workspace(workspace, existing=True) as opened:
-        name = routing_technique(opened, technique)
+        name = routing_technique(opened.registry, technique)
         routed: CollectionRoutedTechnique = opened.technique(name).technique  # type: ignore[assignment]
         named = {"technique": name}
         if query is not None:
@@ -64,27 +66,6 @@ def route(
         else:
             found = _fitted(routed, opened)
             print_json(named | asdict(found)) if as_json else console().print(_entry(opened, name, found))
-
-
-def routing_technique(workspace: Workspace, technique: str | None) -> str:
-    """The technique that was named, else the one that searches by default, if it routes, or the first that does.
-
-    Raises `ConfigError` where the technique does not route, or none does, and `UnknownTechniqueError`.
-    """
-    from ragistry.errors import ConfigError
-    from ragistry.techniques.routing.technique import CollectionRoutedTechnique
-
-    registry = workspace.registry
-    if technique is not None:
-        if not issubclass(registry.technique_class(technique), CollectionRoutedTechnique):
-            raise ConfigError(f"technique {technique!r} does not route; name one that uses collection_routed")
-        return technique
-    for name in (registry.default, *registry.names()):
-        if issubclass(registry.technique_class(name), CollectionRoutedTechnique):
-            return name
-    raise ConfigError(
-        f"no technique of {registry.file.path} routes; add `routed: {{use: collection_routed, base: hybrid}}`"
-    )
 
 
 def _evaluated(routed: CollectionRoutedTechnique, path: Path) -> RoutingReport:
@@ -105,7 +86,7 @@ def _fitted(routed: CollectionRoutedTechnique, workspace: Workspace) -> FittedLi
 
 
 def _entry(workspace: Workspace, name: str, fit: FittedLimits) -> str:
-    """The technique's line of techniques.yaml with the values that were found."""
+    """The technique's line of techniques.yaml with the fitted values."""
     import json
 
     entry = workspace.registry.entry(name)
@@ -142,7 +123,7 @@ def _print_report(technique: str, report: RoutingReport) -> None:
         ("accuracy", report.accuracy, "the best target is the right one"),
         ("reached", report.reached, f"the right target is searched (margin {report.margin})"),
         ("kept", report.kept, f"searched at all (threshold {report.threshold})"),
-        ("detected", report.detected, f"out-of-scope queries turned away (threshold {report.threshold})"),
+        ("detected", report.detected, f"out-of-scope queries rejected (threshold {report.threshold})"),
     )
     for name, share, meaning in shares:
         if share is not None:

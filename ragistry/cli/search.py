@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ragistry.cli.completion import collection_names, technique_names
 from ragistry.cli.flags import refuse_together
-from ragistry.cli.options import DebugOption, JsonOption, WorkspaceOption, collection_name
+from ragistry.cli.options import (
+    CollectionOption,
+    DebugOption,
+    JsonOption,
+    TechniqueOption,
+    TopKOption,
+    WorkspaceOption,
+)
 from ragistry.cli.output import console, error_line, print_json
 from ragistry.utils.limits import check_top_k
 from ragistry.utils.wording import numbered
@@ -24,21 +29,9 @@ if TYPE_CHECKING:
 def search(
     context: typer.Context,
     query: Annotated[str, typer.Argument(help="What to look for.")],
-    technique: Annotated[
-        str | None, typer.Option("--technique", "-t", autocompletion=technique_names, help="A name of techniques.yaml.")
-    ] = None,
-    collection: Annotated[
-        str | None,
-        typer.Option(
-            "--collection",
-            "-c",
-            autocompletion=collection_names,
-            parser=collection_name,
-            metavar="NAME",
-            help="Search this collection only.",
-        ),
-    ] = None,
-    top_k: Annotated[int | None, typer.Option("--top-k", "-k", help="How many passages, 1 to 1,000.")] = None,
+    technique: TechniqueOption = None,
+    collection: CollectionOption = None,
+    top_k: TopKOption = None,
     where: Annotated[str | None, typer.Option("--where", help='Condition on metadata, JSON: {"page": 3}.')] = None,
     full: Annotated[bool, typer.Option("--full", help="Print each passage whole.")] = False,
     scores: Annotated[bool, typer.Option("--scores", help="Print the score of each passage and its kind.")] = False,
@@ -48,6 +41,7 @@ def search(
     debug: DebugOption = False,  # noqa: ARG001, read from the command line by `run`
 ) -> None:
     """Search the library and print what answers: title, place, and the lines of the passage with your words."""
+    from ragistry.presentation.plain import result_as_mapping
     from ragistry.workspace import open_workspace
 
     refuse_together(context, "as_json", "full", "scores", "trace")  # JSON has all of both
@@ -58,7 +52,7 @@ def search(
         _check_is_collection(opened, collection)
         result = opened.search(query, technique, collection, top_k, condition)
         if as_json:
-            print_json(as_mapping(result))
+            print_json(result_as_mapping(result))
             return
         print_documents(opened, query, result.documents, full=full, scores=scores)
     for reason in result.degraded:
@@ -67,28 +61,6 @@ def search(
         error_line("nothing found", label="note")
     if trace:
         _print_trace(result)
-
-
-def as_mapping(result: RetrievalResult) -> dict[str, Any]:
-    """A result as plain values, the form of ``--json``."""
-    return {
-        "query": result.query,
-        "documents": [document_as_mapping(document) for document in result.documents],
-        "total_results": result.total_results,
-        "search_time_ms": result.search_time_ms,
-        "trace": [asdict(stage) for stage in result.trace],
-    }
-
-
-def document_as_mapping(document: Document) -> dict[str, Any]:
-    """A document as plain values."""
-    return {
-        "id": document.id,
-        "content": document.content,
-        "metadata": document.metadata,
-        "score": document.score,
-        "scores": [asdict(score) for score in document.scores],
-    }
 
 
 def _check_is_collection(opened: Workspace, collection: str | None) -> None:

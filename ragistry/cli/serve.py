@@ -1,11 +1,11 @@
-"""``ragistry serve``: the library over HTTP; ``ragistry serve token``: who may use it from other machines.
+"""``ragistry serve``: the library over HTTP; ``ragistry serve token``: tokens for other machines.
 
     ragistry serve [--host 127.0.0.1] [--port 8000] [--ui] [--mcp] [--concurrency 16] [--queue 64] [--timeout 30]
                    [--upload-megabytes 500]
     ragistry serve token NAME [--rights read,write,admin] [--collections a,b] [--expires 2027-01-31]
 
-The API is below ``/v1``, its description at ``/openapi.json``, and ``/healthz``, ``/readyz`` and ``/metrics`` beside
-it. Any host but loopback needs a token in config/tokens.yaml.
+The API is below ``/v1``, its description at ``/openapi.json``, and ``/healthz``, ``/readyz`` and ``/metrics`` at
+the root. Any host except loopback needs a token in config/tokens.yaml.
 """
 
 from __future__ import annotations
@@ -28,30 +28,34 @@ app = typer.Typer(invoke_without_command=True)
 @app.callback()
 def serve(
     context: typer.Context,
-    host: Annotated[str, typer.Option("--host", help="Address to listen on; any but loopback needs a token.")] = (
+    host: Annotated[str, typer.Option("--host", help="Address to listen on; any except loopback needs a token.")] = (
         "127.0.0.1"
     ),
     port: PortOption = 8000,
-    ui: Annotated[bool, typer.Option("--ui", help="Serve the page as well, to this machine only.")] = False,
-    mcp: Annotated[bool, typer.Option("--mcp", help="Serve agents over MCP as well, at /mcp.")] = False,
+    ui: Annotated[bool, typer.Option("--ui", help="Also serve the page, to this machine only.")] = False,
+    mcp: Annotated[bool, typer.Option("--mcp", help="Also serve agents over MCP, at /mcp.")] = False,
     concurrency: Annotated[
-        int, typer.Option("--concurrency", min=1, max=1_000, help="Searches that run at the same time.")
+        int, typer.Option("--concurrency", min=1, max=1_000, help="Number of concurrent searches.")
     ] = 16,
     queue: Annotated[
-        int, typer.Option("--queue", min=0, max=100_000, help="Searches that wait; more are answered with 503.")
+        int,
+        typer.Option(
+            "--queue", min=0, max=100_000, help="Number of waiting searches; further ones are answered with 503."
+        ),
     ] = 64,
     timeout: Annotated[
-        float, typer.Option("--timeout", min=0.1, max=3_600, help="Seconds for a search, its wait included.")
+        float, typer.Option("--timeout", min=0.1, max=3_600, help="Seconds for a search, including its wait.")
     ] = 30.0,
     upload_megabytes: Annotated[
-        int, typer.Option("--upload-megabytes", min=1, max=100_000, help="Size of one upload, all files together.")
+        int,
+        typer.Option("--upload-megabytes", min=1, max=100_000, help="Maximum size of one upload, all files together."),
     ] = 500,
     workspace: WorkspaceOption = Path(),
     debug: DebugOption = False,  # noqa: ARG001, read from the command line by `run`
 ) -> None:
     """Serve the library to programs over HTTP: search, routing, collections, ingest jobs, comparisons.
 
-    The workspace is this server's to write as long as it runs; other processes may read it.
+    While it runs, only this server can write to the workspace; other processes may read.
     """
     if context.invoked_subcommand is not None:
         return
@@ -74,7 +78,7 @@ def serve(
         address = f"http://{written(host)}:{listener.getsockname()[1]}"
         error_line(f"{address} (Ctrl+C stops it)", label="serving")
 
-    # When the server has stopped, uvicorn sends the signal on, and by default that would end us with no farewell.
+    # After the server has stopped, uvicorn raises the signal again, which by default would end us without cleanup.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     with listening_socket(host, port) as listener, open_workspace(workspace, exclusive=True) as opened:
         run(opened, listener, host, limits, ui=ui, mcp=mcp, ready=ready)
@@ -101,21 +105,21 @@ def _words(text: str) -> list[str]:
 def token(
     name: Annotated[str, typer.Argument(help="Name of the token, of letters, digits, '_' and '-'.")],
     rights: Annotated[
-        str, typer.Option("--rights", metavar="LIST", help="Of read, write and admin, which includes the others.")
+        str, typer.Option("--rights", metavar="LIST", help="Rights: read, write, admin (which includes the others).")
     ] = "read",
     collections: Annotated[
-        str | None, typer.Option("--collections", metavar="LIST", help="What can be reached [every collection].")
+        str | None, typer.Option("--collections", metavar="LIST", help="The collections it can reach [all].")
     ] = None,
     expires: Annotated[
-        str | None, typer.Option("--expires", metavar="DATE", help="When it stops working, such as 2027-01-31 (UTC).")
+        str | None, typer.Option("--expires", metavar="DATE", help="Expiry date, such as 2027-01-31 (UTC).")
     ] = None,
     workspace: WorkspaceOption = Path(),
     as_json: JsonOption = False,
     debug: DebugOption = False,  # noqa: ARG001, read from the command line by `run`
 ) -> None:
-    """Make a token, print its secret once, and write its hash to config/tokens.yaml.
+    """Create a token, print its secret once, and write its hash to config/tokens.yaml.
 
-    A running server knows it at once. Delete its line there to revoke it.
+    A running server accepts it at once. Delete its lines in the file to revoke it.
     """
     from ragistry.server.access import RIGHTS, Tokens
     from ragistry.workspace import open_workspace

@@ -1,4 +1,4 @@
-"""``ragistry sources``: what was taken into the collections."""
+"""``ragistry sources``: the sources in the collections."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from ragistry.cli.flags import refuse_without
 from ragistry.cli.options import DebugOption, JsonOption, WorkspaceOption, collection_name
 from ragistry.cli.output import console, print_json
 from ragistry.cli.tables import print_table
+from ragistry.utils.times import local_time
 from ragistry.utils.wording import numbered
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ def list_(
             autocompletion=collection_names,
             parser=collection_name,
             metavar="NAME",
-            help="Only those of this one.",
+            help="List only this collection.",
         ),
     ] = None,
     workspace: WorkspaceOption = Path(),
@@ -76,18 +77,18 @@ def move(
             autocompletion=collection_names,
             parser=collection_name,
             metavar="NAME",
-            help="The collection that gets it.",
+            help="The target collection.",
         ),
     ],
     overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Take the place of a source of that name, after asking.")
+        bool, typer.Option("--overwrite", help="Replace a source of the same name, after asking.")
     ] = False,
     yes: YesOption = False,
     workspace: WorkspaceOption = Path(),
     as_json: JsonOption = False,
     debug: DebugOption = False,  # noqa: ARG001, read from the command line by `run`
 ) -> None:
-    """Give a source to another collection. Nothing is embedded again."""
+    """Move a source to another collection. Nothing is embedded again."""
     from ragistry.workspace import open_workspace
 
     refuse_without(context, "overwrite", "yes")
@@ -124,7 +125,7 @@ def delete(
     as_json: JsonOption = False,
     debug: DebugOption = False,  # noqa: ARG001, read from the command line by `run`
 ) -> None:
-    """Remove a source from a collection; the file itself stays where it is."""
+    """Remove a source from a collection; the file itself is not touched."""
     from ragistry.workspace import open_workspace
 
     with open_workspace(workspace, existing=True) as opened:
@@ -132,7 +133,7 @@ def delete(
 
 
 def delete_source(opened: Workspace, source: str, collection: str, yes: bool, as_json: bool) -> None:
-    """Ask, delete, and say what was deleted."""
+    """Ask, delete, and print what was deleted."""
     opened.library.source(source, collection)
     confirm(f"source {source!r} of collection {collection!r}", yes)
     chunks = opened.library.delete_source(source, collection)
@@ -143,19 +144,14 @@ def delete_source(opened: Workspace, source: str, collection: str, yes: bool, as
 
 
 def print_sources(opened: Workspace, collection: str | None, as_json: bool) -> None:
-    """The sources of a collection, or of all, with their number of chunks and when they were taken in."""
+    """The sources of a collection, or of all, with their number of chunks and time of ingest."""
     if as_json:
         print_json({"collection": collection, "sources": opened.library.list_sources_detail(collection)})
         return
-    from datetime import datetime
-
-    def taken_in(seconds: float) -> str:
-        return datetime.fromtimestamp(seconds).astimezone().strftime("%Y-%m-%d %H:%M") if seconds else ""
-
     print_table(
-        {"collection": "name", "source": "name", "chunks": "number", "taken in": "text"},
+        {"collection": "name", "source": "name", "chunks": "number", "ingested": "text"},
         [
-            (info.collection, info.source_file, f"{info.chunks:,}", taken_in(info.ingested_at))
+            (info.collection, info.source_file, f"{info.chunks:,}", local_time(info.ingested_at))
             for info in opened.library.sources(collection)
         ],
     )

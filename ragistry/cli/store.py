@@ -20,29 +20,31 @@ if TYPE_CHECKING:
     from ragistry.library.copying import CopyReport
 
 SHOWN = 20
-"""Differences that are printed; --json has all."""
+"""Number of printed differences; --json has all."""
 
 app = typer.Typer(help="Copy a library between stores.")
 
 
 @app.command()
 def copy(
-    source: Annotated[str, typer.Argument(metavar="FROM", help="A store, as `store:` of vector_stores.yaml has it.")],
-    target: Annotated[str, typer.Argument(metavar="TO", help="Another store, likewise.")],
-    prune: Annotated[bool, typer.Option("--prune", help="Remove from TO what FROM does not have.")] = False,
+    source: Annotated[
+        str, typer.Argument(metavar="FROM", help="A store, written as the value of `store:` in vector_stores.yaml.")
+    ],
+    target: Annotated[str, typer.Argument(metavar="TO", help="The target store, written likewise.")],
+    prune: Annotated[bool, typer.Option("--prune", help="Remove sources from TO that FROM does not have.")] = False,
     workspace: WorkspaceOption = Path(),
     as_json: JsonOption = False,
     debug: DebugOption = False,  # noqa: ARG001, read from the command line by `run`
 ) -> None:
     """Copy the library, with its vectors, from one store of a workspace to another, and compare the two.
 
-    FROM and TO are what `store:` in config/vector_stores.yaml can be: `local`, '{use: chroma, path: .ragistry/chroma}',
-    '{use: postgres, url: "${DATABASE_URL}"}'. A name alone means the store that is configured now, if it is of that
-    kind, else one of that kind with its defaults. `${NAME}` is a variable of the environment; write it in single
-    quotes, so that no password stands in the list of processes.
+    FROM and TO are values of `store:` in config/vector_stores.yaml: `local`, '{use: chroma, path: .ragistry/chroma}',
+    '{use: postgres, url: "${DATABASE_URL}"}'. A name alone means the configured store if it is of that kind, else one
+    with default settings. `${NAME}` is an environment variable; write it in single quotes, so that the list of
+    processes shows no password.
 
-    Nothing is embedded again. A copy that was interrupted continues when it is run again, and brings over what changed
-    since. The configuration stays as it is. Exit code 1 if the two stores differ in the end.
+    Nothing is embedded again. Run the command again to continue an interrupted copy, and to copy what changed since.
+    The configuration does not change. Exit code 1 if the two stores differ at the end.
     """
     from ragistry.config.resolve import resolve
     from ragistry.library.copying import copy_library
@@ -76,12 +78,12 @@ def copy(
                 "that store does not search words: techniques such as bm25 and hybrid need another", label="note"
             )
     if report.differences:
-        error_line("run the same command again: it brings over what changed meanwhile", label="note")
+        error_line("run the same command again to copy what changed meanwhile", label="note")
         raise typer.Exit(1)
 
 
 def _entry(text: str, name: str, root: Path, resolved: Any) -> StoreEntry:
-    """What FROM or TO names. Raises `ConfigError`."""
+    """The store named by FROM or TO. Raises `ConfigError`."""
     from ragistry.config.folder import folder_of
     from ragistry.config.settings import CHROMA
     from ragistry.config.store import StoreEntry, store_entry

@@ -1,4 +1,4 @@
-"""Standard output and error: readers may go away, disks may be full, and no character is too much for a terminal."""
+"""Standard output and error that tolerate closed pipes, full disks, and characters a terminal cannot show."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from ragistry.errors import RagistryError
 
 
 class Stream(io.FileIO):
-    """A stream that leads to nowhere once it cannot be written to.
+    """A stream that discards output once it cannot be written.
 
-    A reader that goes away, such as ``head``, changes nothing else: the command goes on in silence, and ends with the
-    exit code that is its own. Raises `RagistryError`, once, where the system takes no more.
+    If the reader closes the pipe, as ``head`` does, the command continues silently and ends with its own exit code.
+    Raises `RagistryError`, once, if the system refuses to write.
     """
 
     def write(self, data: Any) -> int:
         size = memoryview(data).nbytes
-        if not size:  # so it is asked whether the stream takes bytes, and an answer is no failure of the output
+        if not size:  # the caller only asks whether the stream takes bytes
             return 0
         try:
             return super().write(data)
@@ -35,7 +35,7 @@ class Stream(io.FileIO):
 
 
 def make_robust() -> None:
-    """Let standard output and error be such streams, where they are what Python made of files, pipes and terminals."""
+    """Replace standard output and error by such streams, if they are Python's own for files, pipes and terminals."""
     if sys.stdout is sys.__stdout__ and (stdout := _robust(sys.stdout)):
         sys.stdout = stdout
     if sys.stderr is sys.__stderr__ and (stderr := _robust(sys.stderr)):
@@ -43,10 +43,10 @@ def make_robust() -> None:
 
 
 def _robust(stream: Any) -> io.TextIOWrapper | None:
-    """The stream anew; what its encoding has no character for is written as ``\\xe9``."""
+    """The stream, which writes characters outside its encoding as ``\\xe9``."""
     buffer = getattr(stream, "buffer", None)
-    raw = getattr(buffer, "raw", buffer)  # with PYTHONUNBUFFERED there is no buffer between
-    if type(raw) is not io.FileIO:  # a console of Windows has its own kind, which is never without a reader
+    raw = getattr(buffer, "raw", buffer)  # with PYTHONUNBUFFERED there is no buffer
+    if type(raw) is not io.FileIO:  # a Windows console has its own class, which always has a reader
         return None
     robust = Stream(raw.fileno(), "w", closefd=False)
     return io.TextIOWrapper(

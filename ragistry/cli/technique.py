@@ -1,4 +1,4 @@
-"""``ragistry technique new``: a package with a technique of one's own, its entry, its tests and its entry point."""
+"""``ragistry technique new``: create a package with a technique, its entry, its tests and its entry point."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ app = typer.Typer(invoke_without_command=True)
 
 @app.callback()
 def technique(context: typer.Context) -> None:
-    """Write a technique of your own; `ragistry techniques` lists those that there are."""
+    """Write your own technique; `ragistry techniques` lists the existing ones."""
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
         raise typer.Exit(2)
@@ -30,7 +30,7 @@ def technique(context: typer.Context) -> None:
 
 @app.command()
 def new(
-    name: Annotated[str, typer.Argument(help="Name of the technique and of its module, as newest_first.")],
+    name: Annotated[str, typer.Argument(help="Name of the technique and of its module, such as newest_first.")],
     out: Annotated[
         Path | None,
         typer.Option("--out", help="New folder for the package (default: NAME).", parser=given_path),
@@ -38,9 +38,9 @@ def new(
     as_json: JsonOption = False,
     debug: DebugOption = False,  # noqa: ARG001, read from the command line by `run`
 ) -> None:
-    """Write a package with a working technique to change: its entry, its tests, its entry point.
+    """Create a package with a working technique to change: its entry, its tests, its entry point.
 
-    The folder is a workspace, so that the technique can be tried before it is installed.
+    The folder is a workspace, so that you can try the technique before you install it.
     """
     from ragistry import __version__
     from ragistry.errors import ConfigError
@@ -70,7 +70,7 @@ def new(
 
 
 def check_name(name: str) -> None:
-    """Raise `ConfigError` for a name that cannot be that of a new technique, of its module and of its project."""
+    """Raise `ConfigError` for a name that is invalid or taken as technique, module or project."""
     from ragistry.errors import ConfigError
     from ragistry.techniques.checks import AUTO
     from ragistry.techniques.classes import offers
@@ -127,10 +127,10 @@ from pydantic import BaseModel, Field
 
 
 class $Class:
-    """Relative cut: what the base finds, without what scores far below the best result."""
+    """Relative cut: drops results of the base that score far below the best one."""
 
     class Config(BaseModel, extra="forbid"):
-        share: float = Field(default=0.5, ge=0, le=1, description="leave out what scores below this share of the best")
+        share: float = Field(default=0.5, ge=0, le=1, description="drop results below this share of the best score")
 
     def __init__(self, config, *, base):
         self.config = self.Config(**config)
@@ -142,15 +142,15 @@ class $Class:
 '''
 
 ENTRIES = """\
-# The techniques of this folder; `ragistry techniques` lists them.
+# Techniques of this workspace; `ragistry techniques` lists them.
 
 techniques:
-  naive: {use: naive} # what $name builds on
+  naive: {use: naive} # the base of $name
   $name: {use: "$name:$Class", base: naive, share: 0.5}
 """
 
 TESTS = '''\
-"""What every technique must do, and what this one does."""
+"""Tests of what every technique must do, and of what this one does."""
 
 import shutil
 from pathlib import Path
@@ -186,7 +186,7 @@ class TestConformance(TechniqueConformance):
 
 
 class Base:
-    """Finds three documents, whatever is asked."""
+    """Returns the same three documents for every query."""
 
     def retrieve(self, query, **options):
         return [Document(name, {}, score, id=name) for name, score in (("a", 0.8), ("b", 0.4), ("c", 0.3))]
@@ -205,7 +205,7 @@ README = """\
 # $name
 
 A retrieval technique for Ragistry: the class `$Class` in `$name.py`. `config/techniques.yaml` configures it for this
-folder, and `tests/test_$name.py` holds it to what every technique must do.
+folder; `tests/test_$name.py` checks what every technique must do.
 
 ```sh
 python -m pip install --editable '.[dev]'
@@ -213,8 +213,8 @@ python -m pytest
 ragistry compare --dataset TESTSET -t naive -t $name
 ```
 
-The first command makes `use: $name` known in every workspace. The last one says whether the technique is better than
-what it builds on. TESTSET is a folder in BEIR's layout; `ragistry testset make TESTSET --from DOCUMENTS` makes one from
+The first command makes `use: $name` known in every workspace. The last one shows whether the technique is better than
+its base. TESTSET is a folder in BEIR's layout; `ragistry testset make TESTSET --from DOCUMENTS` makes one from
 your own documents.
 """
 

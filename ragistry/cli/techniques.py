@@ -1,9 +1,9 @@
-"""``ragistry techniques``: what is configured here, and what could be."""
+"""``ragistry techniques``: list the configured and the installed techniques."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -12,24 +12,23 @@ from ragistry.cli.options import DebugOption, JsonOption, WorkspaceOption
 from ragistry.cli.output import error_line, print_json
 from ragistry.cli.tables import print_table
 
-if TYPE_CHECKING:
-    from ragistry.techniques.registry import TechniqueRegistry
-
 
 def techniques(
     context: typer.Context,
-    available: Annotated[bool, typer.Option("--available", help="List what can stand after `use`.")] = False,
+    available: Annotated[
+        bool, typer.Option("--available", help="List all installed techniques, the values of `use`.")
+    ] = False,
     schema: Annotated[bool, typer.Option("--schema", help="Print the JSON Schema of techniques.yaml.")] = False,
     workspace: WorkspaceOption = Path(),
     as_json: JsonOption = False,
     debug: DebugOption = False,  # noqa: ARG001, read from the command line by `run`
 ) -> None:
-    """List the techniques of this workspace with what each does; `ragistry technique new` writes one of your own."""
+    """List the techniques of this workspace with what each does; `ragistry technique new` creates your own."""
     from ragistry.techniques.classes import broken_plugins
 
     if context.args:
         said = " ".join(context.args)
-        raise FlagsError(f"`ragistry techniques` only lists, not {said!r}; `ragistry technique new NAME` writes one")
+        raise FlagsError(f"`ragistry techniques` only lists, not {said!r}; `ragistry technique new NAME` creates one")
     refuse_together(context, "schema", "available")
     if schema:
         from ragistry.techniques.classes import techniques_schema
@@ -47,28 +46,12 @@ def techniques(
 
 
 def _configured(workspace: Path, broken: dict[str, str]) -> list[dict[str, Any]]:
+    from ragistry.presentation.plain import techniques_as_mappings
     from ragistry.workspace import open_workspace
 
     with open_workspace(workspace) as opened:
         broken |= opened.registry.broken
-        return configured(opened.registry)
-
-
-def configured(registry: TechniqueRegistry) -> list[dict[str, Any]]:
-    """The techniques of a registry as plain values."""
-    from ragistry.techniques.classes import first_sentence
-
-    return [
-        {
-            "name": name,
-            "use": registry.entry(name).use,
-            "default": name == registry.default,
-            "bases": [base for base in (registry.entry(name).base, *registry.entry(name).bases) if base],
-            "config": registry.entry(name).config,
-            "description": first_sentence(registry.technique_class(name)),
-        }
-        for name in registry.names()
-    ]
+        return techniques_as_mappings(opened.registry)
 
 
 def _available(broken: dict[str, str]) -> list[dict[str, Any]]:

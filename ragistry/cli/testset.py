@@ -1,4 +1,4 @@
-"""``ragistry testset make`` and ``check``: queries and judgements from one's own documents."""
+"""``ragistry testset make`` and ``check``: make test sets from documents, and check them."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ KindOption = Annotated[
     typer.Option("--kind", "-k", help="Queries from: description, title, heading (all three by default), question."),
 ]
 ModelOption = Annotated[
-    str | None, typer.Option("--model", help="A model of Ollama that asks questions, or judges the answers.")
+    str | None, typer.Option("--model", help="A model of Ollama that writes questions, or judges the answers.")
 ]
 
 
 @app.callback()
 def testset(context: typer.Context) -> None:
-    """Make a test set from your own documents, or look one over."""
+    """Make a test set from your documents, or check one."""
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
         raise typer.Exit(2)
@@ -47,21 +47,23 @@ def make(
     ],
     source: Annotated[
         Path | None,
-        typer.Option("--from", help="A folder of documents, in place of the workspace's library.", parser=given_path),
+        typer.Option("--from", help="A folder of documents, instead of the workspace's library.", parser=given_path),
     ] = None,
     collection: Annotated[str | None, typer.Option("--collection", "-c", help="One collection of the library.")] = None,
     kind: KindOption = None,
-    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="Queries at most.")] = 200,
-    per_document: Annotated[int, typer.Option("--per-document", min=1, help="Queries per document at most.")] = 3,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="Maximum number of queries.")] = 200,
+    per_document: Annotated[
+        int, typer.Option("--per-document", min=1, help="Maximum number of queries per document.")
+    ] = 3,
     model: ModelOption = None,
-    seed: Annotated[int, typer.Option("--seed", help="What the drawing of queries starts from.")] = 0,
+    seed: Annotated[int, typer.Option("--seed", help="Seed of the random choice of queries.")] = 0,
     workspace: WorkspaceOption = Path(),
     as_json: JsonOption = False,
     debug: DebugOption = False,  # noqa: ARG001, read from the command line by `run`
 ) -> None:
-    """Write queries that have one right source: descriptions, titles and headings, or a model's questions.
+    """Make queries with one right source each: descriptions, titles, headings, or questions of a model.
 
-    What becomes a query is taken out of the text that must be found; `ragistry compare --dataset FOLDER` uses the set.
+    The text of a query is removed from the document to find. Use the set with `ragistry compare --dataset FOLDER`.
     """
     from ragistry.evaluation.data.beir import write_beir
     from ragistry.evaluation.data.questions import ask_questions
@@ -97,15 +99,15 @@ def make(
 @app.command()
 def check(
     dataset: Annotated[Path, typer.Argument(metavar="FOLDER", help="A test set in BEIR's layout.", parser=given_path)],
-    split: Annotated[str, typer.Option("--split", help="Which of its qrels.")] = "test",
+    split: Annotated[str, typer.Option("--split", help="Which of its qrels to use.")] = "test",
     model: ModelOption = None,
     workspace: WorkspaceOption = Path(),
     as_json: JsonOption = False,
     debug: DebugOption = False,  # noqa: ARG001, read from the command line by `run`
 ) -> None:
-    """Find queries that come twice, that nothing answers, that give their document away. Exit code 1 where any do.
+    """Find duplicate queries, queries without an answer, and queries that give their document away.
 
-    A query that shares no word with what it should find is a remark: it says nothing against the set.
+    Exit code 1 if there are any. A query that shares no word with its answer is only a remark.
     """
     from ragistry.evaluation.data.beir import read_beir
     from ragistry.evaluation.data.questions import check_testset, judged_in_any_split, remarks
@@ -131,7 +133,7 @@ def check(
 
 
 def _kinds(given: list[str] | None, model: str | None) -> list[Kind]:
-    """The kinds asked for, in their fixed order; a model alone asks questions."""
+    """The requested kinds in their fixed order; questions need a model."""
     from ragistry.evaluation.data.testsets import KINDS
 
     known: tuple[Kind, ...] = (*KINDS, "question")

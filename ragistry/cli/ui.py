@@ -1,4 +1,4 @@
-"""``ragistry ui``: the page to look after collections, to ask, and to see why."""
+"""``ragistry ui``: serve the page."""
 
 from __future__ import annotations
 
@@ -21,24 +21,22 @@ if TYPE_CHECKING:
 def _names(names: list[str] | None) -> list[str]:
     for name in names or []:
         if not name or any(character in "/?#@" or character.isspace() for character in name):
-            raise typer.BadParameter(f"{name!r} is no name of a host; give it such as library.example.org")
+            raise typer.BadParameter(f"{name!r} is not a host name; write it such as library.example.org")
     return names or []
 
 
 def ui(
-    host: Annotated[str, typer.Option("--host", help="Address to listen on; any but loopback needs a token.")] = (
+    host: Annotated[str, typer.Option("--host", help="Address to listen on; any except loopback needs a token.")] = (
         "127.0.0.1"
     ),
     port: PortOption = 8080,
     browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open a browser.")] = True,
     root: Annotated[
-        list[Path] | None, typer.Option("--root", help="Folder that the page may take in from (default: home).")
+        list[Path] | None, typer.Option("--root", help="Folder from which the page may add files (default: home).")
     ] = None,
     name: Annotated[
         list[str] | None,
-        typer.Option(
-            "--name", help="A name that visitors call this page by through a proxy; repeat for more.", callback=_names
-        ),
+        typer.Option("--name", help="A host name of the page behind a proxy; repeat for more.", callback=_names),
     ] = None,
     workspace: WorkspaceOption = Path(),
     debug: DebugOption = False,  # noqa: ARG001, read from the command line by `run`
@@ -65,7 +63,7 @@ def ui(
 
             webbrowser.open(address)
 
-    # When the page has stopped, uvicorn sends the signal on, and by default that would end us with files left behind.
+    # After the page has stopped, uvicorn raises the signal again, which by default would end us before the cleanup.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     with listening_socket(host, port) as listener:
         site = Site(open_workspace(workspace), roots)
@@ -77,11 +75,13 @@ def ui(
 
 def _tell_stopping(jobs: Jobs) -> None:
     if jobs.open():
-        error_line("what is being taken in ends after its next batch; Ctrl+C again ends it at once", label="stopping")
+        error_line(
+            "the current ingest ends after its next batch; press Ctrl+C again to end it at once", label="stopping"
+        )
 
 
 def _tell_stopped(jobs: Jobs) -> None:
-    """After the first signal, a second one ends even a call to a model; what was written is whole."""
+    """After the first signal, a second one ends even a call to a model; written sources are complete."""
     for job in (*jobs.stopped(), *jobs.open()):
         error_line(
             f"{job.label!r} was not taken into {job.collection!r}, or only in part; add it again", label="stopped"

@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
+import os
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
-from pathlib import Path
+from dataclasses import replace as replaced
+from hashlib import sha256
+from io import BytesIO
+from pathlib import Path, PurePosixPath
+from socket import gethostname
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import IO, TYPE_CHECKING, Any, Self
 from urllib.parse import quote
 
 from ragistry.client.connection import Connection, error_of
 from ragistry.errors import CollectionNotFoundError, RagistryError, ServerError, SourceError, UnsupportedError
 from ragistry.library.given import check_given, check_optional
 from ragistry.library.report import Failure, IngestReport
+from ragistry.library.source import SourceBytes, SourceFile
 from ragistry.types import Document, Progress, RetrievalResult, SourceInfo, Stage, StageScore, Where
 from ragistry.utils.limits import check_query, check_top_k
 from ragistry.utils.where import normalise
 
 if TYPE_CHECKING:
-    from ragistry.library.source import SourceFile
+    from ragistry.pipelines.answer import Answer
+    from ragistry.protocols import Engine
     from ragistry.techniques.routing.route import Route
 
 FILES_AT_ONCE = 200
@@ -82,8 +89,9 @@ class RemoteWorkspace:
 class RemoteLibrary:
     """The methods of a `DocumentService`, each as there. Files are read here and sent; the server never sees a path.
 
-    A source that was sent has no path on the server: the same name in the same collection is the same source. So
-    ``prune`` raises `UnsupportedError`. What is taken in is acknowledged when the server has it on its disk, and each
+    A source that was sent has no path on the server: the same name in the same collection is the same source. With
+    ``prune``, those go that an ingest of this folder on this machine sent last, and whose files are here no longer.
+    ``engine`` raises `UnsupportedError`. What is taken in is acknowledged when the server has it on its disk, and each
     method waits until the job has ended; Ctrl-C cancels it.
     """
 
@@ -107,6 +115,29 @@ class RemoteLibrary:
         trace = tuple(Stage(**stage) for stage in found["trace"])
         return RetrievalResult(found["query"], documents, found["total_results"], found["search_time_ms"], trace)
 
+    def answer(
+        self,
+        query: str,
+        collection: str | None = None,
+        n: int | None = None,
+        *,
+        technique: str | None = None,
+        where: Where | None = None,
+        on_piece: Callable[[str], object] | None = None,
+    ) -> Answer:
+        """As there, but the answer comes whole: ``on_piece`` is called once."""
+        from ragistry.pipelines.answer import Answer, Sentence
+
+        check_optional(collection=collection, technique=technique, on_piece=on_piece)
+        top_k = None if n is None else check_top_k(n)
+        body = {"query": check_query(query), "collection": collection, "top_k": top_k, "technique": technique}
+        found = self._connection.call("POST", "/v1/answer", body | {"where": _condition(where)}, again=True)
+        if on_piece is not None and found["answer"]:
+            on_piece(found["answer"])
+        documents = tuple(_document(one) for one in found["documents"])
+        sentences = [Sentence(one["text"], tuple(one["citations"]), one["supported"]) for one in found["sentences"]]
+        return Answer(found["query"], documents, tuple(sentences), found["reason"])
+
     def ingest_file(self, path: str | Path, collection: str, *, replace: bool = False) -> int:
         from ragistry.library.listing import check_path, one_file
 
@@ -128,39 +159,55 @@ class RemoteLibrary:
         follow_links: bool = False,
         replace: bool = False,
         progress: Progress | None = None,
+        engine: Engine | None = None,
     ) -> IngestReport:
         check_given(path=path, collection=collection, prune=prune, follow_links=follow_links, replace=replace)
         check_optional(progress=progress)
-        _check_no_prune(prune)
+        _check_no_engine(engine)
         self._collection(collection)
-        return self._ingest_folder(path, collection, follow_links, replace, progress, {})
+        return self._ingest_folder(path, collection, prune, follow_links, replace, progress, {})
 
     def ingest_paths(
         self,
-        paths: Sequence[str | Path],
+        paths: Sequence[str | Path | SourceBytes],
         collection: str,
         *,
         prune: bool = False,
         follow_links: bool = False,
         replace: bool = False,
+        allow_private: bool = False,
+        changed: Collection[str] | None = None,
         progress: Progress | None = None,
+        engine: Engine | None = None,
     ) -> IngestReport:
-        from ragistry.library.listing import check_path, one_file, without_covered
+        from ragistry.library.listing import check_path, is_folder, one_file, without_covered
+        from ragistry.library.pages import fetched
+        from ragistry.utils.extracted import ExtractLimits
+        from ragistry.utils.urls import is_url
 
         check_given(paths=paths, collection=collection, prune=prune, follow_links=follow_links, replace=replace)
-        check_optional(progress=progress)
-        _check_no_prune(prune)
+        check_given(allow_private=allow_private)
+        check_optional(changed=changed, progress=progress)
+        _check_no_engine(engine)
         self._collection(collection)
-        for path in paths:
+        given = [path for path in paths if isinstance(path, SourceBytes)]
+        urls = [path for path in paths if isinstance(path, str) and is_url(path)]
+        named = [path for path in paths if not (isinstance(path, SourceBytes) or is_url(path))]
+        for path in named:
             check_path(path)
-        taken: dict[str, SourceFile] = {}
-        paths = without_covered(paths, follow_links=follow_links)
-        files = [one_file(path) for path in paths if not Path(path).is_dir()]
+        taken: dict[str, SourceFile | SourceBytes] = {}
+        named = without_covered(named, follow_links=follow_links)
+        pages, failed = fetched(urls, ExtractLimits(), allow_private=allow_private)
+        files: list[SourceFile | SourceBytes] = [one_file(path) for path in named if not is_folder(path)]
+        files += [*given, *pages]
         report = self._send(files, collection, replace=replace, progress=progress, taken=taken)
-        for path in paths:
-            if Path(path).is_dir():
+        report.failed.extend(failed)
+        for path in named:
+            if is_folder(path):
                 try:
-                    report.merge(self._ingest_folder(path, collection, follow_links, replace, progress, taken))
+                    report.merge(
+                        self._ingest_folder(path, collection, prune, follow_links, replace, progress, taken, changed)
+                    )
                 except SourceError as error:
                     if len(paths) == 1:
                         raise
@@ -171,29 +218,46 @@ class RemoteLibrary:
         self,
         path: str | Path,
         collection: str,
+        prune: bool,
         follow_links: bool,
         replace: bool,
         progress: Progress | None,
-        taken: dict[str, SourceFile],
+        taken: dict[str, SourceFile | SourceBytes],
+        changed: Collection[str] | None = None,
     ) -> IngestReport:
+        from ragistry.library.file_names import start_of
         from ragistry.library.listing import list_folder, nothing_readable
+        from ragistry.library.vanished import emptied, vanished
 
         listing = list_folder(path, follow_links=follow_links)
-        if not (listing.files or listing.failed or listing.links):
+        folder, start = _folder_id(listing.root), start_of(listing.root)
+        sent = self._connection.get(f"{_address(collection)}/sources", folder=folder)["sources"]
+        stored = [replaced(_source_info(row), source_path=start + row["source_file"]) for row in sent]
+        gone = vanished(listing, stored, follow_links=follow_links) if listing.complete else []
+        if not (listing.files or listing.failed or listing.links or gone):
             raise nothing_readable(path)
-        report = self._send(listing.files, collection, replace=replace, progress=progress, taken=taken)
+        if prune and gone and not listing.files:
+            raise emptied(path, collection, gone)
+        files = listing.files if changed is None else _below(listing.files, changed)
+        report = self._send(files, collection, replace=replace, progress=progress, taken=taken, folder=folder)
         report.failed.extend(listing.failed)
         report.warnings.extend(listing.warnings())
+        report.unread = dict(listing.unread)
+        report.vanished = gone
+        if prune and gone:
+            self.delete_sources(gone, collection)
+            report.deleted.extend(gone)
         return report
 
     def _send(
         self,
-        sources: Sequence[SourceFile],
+        sources: Sequence[SourceFile | SourceBytes],
         collection: str,
         *,
         replace: bool,
         progress: Progress | None = None,
-        taken: dict[str, SourceFile] | None = None,
+        taken: dict[str, SourceFile | SourceBytes] | None = None,
+        folder: str | None = None,
     ) -> IngestReport:
         """Upload files, some at once, and wait for what becomes of them."""
         report, done = IngestReport(), 0
@@ -201,13 +265,14 @@ class RemoteLibrary:
         for batch in _batches(wanted):
             with ExitStack() as stack:
                 files = [
-                    ("files", (Path(one.path).name, stack.enter_context(Path(one.path).open("rb")))) for one in batch
+                    ("files", (PurePosixPath(one.source_file).name, stack.enter_context(_stream(one)))) for one in batch
                 ]
                 form = {
                     "collection": collection,
                     "replace": str(replace).lower(),
                     "names": [one.source_file for one in batch],
                 }
+                form |= {} if folder is None else {"folder": folder}
                 job = self._connection.call("POST", "/v1/ingest/files", form=form, files=files)
             report.merge(self._finished(job, progress, done, len(wanted)))
             done += len(batch)
@@ -326,20 +391,28 @@ def _document(values: Mapping[str, Any]) -> Document:
 def _source_info(row: Mapping[str, Any]) -> SourceInfo:
     return SourceInfo(
         row["collection"], row["source_file"], row["chunk_count"], row["source"], row["source_hash"],
-        row["ingested_at"], row["source_path"],
+        row["ingested_at"], row["source_path"], row["lost"],
     )  # fmt: skip
 
 
-def _check_no_prune(prune: bool) -> None:
-    if prune:
+def _check_no_engine(engine: Engine | None) -> None:
+    if engine is not None:
         raise UnsupportedError(
-            "prune=True: a server does not know the folders of its clients; give `delete_sources` the names to remove"
+            f"engine={engine!r}: a server reads and embeds by itself; leave it out, or ingest with `open_workspace`"
         )
 
 
+def _folder_id(root: Path) -> str:
+    """By which the server knows the sources of a folder of this machine; the path itself stays here."""
+    return sha256(f"{gethostname()}/{os.path.realpath(root)}".encode()).hexdigest()[:16]
+
+
 def _each_name_once(
-    sources: Sequence[SourceFile], collection: str, taken: dict[str, SourceFile], report: IngestReport
-) -> Iterator[SourceFile]:
+    sources: Sequence[SourceFile | SourceBytes],
+    collection: str,
+    taken: dict[str, SourceFile | SourceBytes],
+    report: IngestReport,
+) -> Iterator[SourceFile | SourceBytes]:
     """The files that can be sent; of two that have one name the first, and what is wrong with the others."""
     from ragistry.library.same_source import is_same_file
     from ragistry.library.same_source import taken as taken_by
@@ -348,14 +421,15 @@ def _each_name_once(
         earlier = taken.setdefault(source.source_file, source)
         if earlier is source:
             try:
-                _check_readable(source.path)
+                if source.path:
+                    _check_readable(source.path)
             except SourceError as error:
                 del taken[source.source_file]
-                report.failed.append(Failure(source.path, error))
+                report.failed.append(Failure(source.shown, error))
                 continue
             yield source
-        elif not is_same_file(source.path, earlier.path):
-            report.failed.append(Failure(source.path, taken_by(source, collection, earlier.path)))
+        elif not is_same_file(source.place, earlier.place):
+            report.failed.append(Failure(source.shown, taken_by(source, collection, earlier.path)))
 
 
 def _check_readable(path: str) -> None:
@@ -369,11 +443,21 @@ def _check_readable(path: str) -> None:
         raise SourceError(f"{path!r} cannot be read: {error}; check its name and permissions") from error
 
 
-def _batches(sources: Sequence[SourceFile]) -> Iterator[list[SourceFile]]:
-    batch: list[SourceFile] = []
+def _below(files: Sequence[SourceFile], changed: Collection[str]) -> list[SourceFile]:
+    """The files at and below these paths."""
+    starts = tuple(os.path.realpath(path) for path in changed)
+    return [one for one in files if any(one.place == start or one.place.startswith(start + os.sep) for start in starts)]
+
+
+def _stream(source: SourceFile | SourceBytes) -> IO[bytes]:
+    return BytesIO(source.data) if isinstance(source, SourceBytes) else source.open()
+
+
+def _batches(sources: Sequence[SourceFile | SourceBytes]) -> Iterator[list[SourceFile | SourceBytes]]:
+    batch: list[SourceFile | SourceBytes] = []
     size = 0
     for source in sources:
-        length = Path(source.path).stat().st_size
+        length = len(source.data) if isinstance(source, SourceBytes) else Path(source.path).stat().st_size
         if batch and (len(batch) >= FILES_AT_ONCE or size + length > BYTES_AT_ONCE):
             yield batch
             batch, size = [], 0

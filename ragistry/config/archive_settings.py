@@ -1,4 +1,4 @@
-"""What the environment decides of archives: where their servers are, how long to wait, how much to return."""
+"""Settings of archives from the environment: addresses of servers, time-outs, number of results."""
 
 from __future__ import annotations
 
@@ -13,40 +13,40 @@ from ragistry.config.parse import parse_config
 from ragistry.utils.urls import public_url, split_login
 
 TOP_K_RANGE = (1, 20)
-"""Passages of an answer, from each archive and in all."""
+"""Maximum number of passages, from each archive and in total."""
 EVERY_LAYER = "*"
 LONGEST_WAIT = 86_400
-"""Seconds that anything may be waited for; what waits for longest takes no number that is much larger."""
+"""Maximum time-out in seconds; some functions do not accept much larger numbers."""
 
 Language = Literal["en", "de"]
 
 
 def clamped(top_k: int) -> int:
-    """The nearest number that an archive may be asked for."""
+    """The number clamped to the allowed range."""
     low, high = TOP_K_RANGE
     return max(low, min(high, top_k))
 
 
 def checked_url(url: str) -> str:
-    """The address of a server, its scheme in small letters and without a slash at its end. Raises `ValueError`."""
+    """The address of a server, with the scheme in lower case and without a final slash. Raises `ValueError`."""
     scheme = re.match(r"([a-z][a-z0-9+.-]*)://", url, re.IGNORECASE)
     if scheme is None:
         raise ValueError(f"the address {public_url(url)!r} has no scheme; write http://HOST:PORT")
     if scheme[1].lower() not in ("http", "https"):
         raise ValueError(f"the address {public_url(url)!r} has the scheme {scheme[1]!r}; write http://HOST:PORT")
-    split_login(url)  # raises where a part of its password would be taken for the host
+    split_login(url)  # raises if a part of the password would be parsed as the host
     return scheme[0].lower() + url[scheme.end() :].rstrip("/")
 
 
 def _as_path_segment(name: str) -> str:
-    """Tenant and database are parts of the paths of a Chroma server, and must not lead elsewhere."""
+    """Tenant and database are parts of URL paths of a Chroma server, and must not lead to other paths."""
     if not name or name in (".", "..") or not name.isprintable() or set(name) & set("/\\?#% "):
         raise ValueError(f"{name!r} cannot be the name of a tenant or database; use letters, digits, '_', '-' and '.'")
     return name
 
 
 ServerURL = Annotated[str, AfterValidator(checked_url)]
-"""With a name and a password, where the server asks for them; without a port it is that of the scheme."""
+"""May contain user name and password; without a port, the default of the scheme is used."""
 Segment = Annotated[str, AfterValidator(_as_path_segment)]
 Seconds = Annotated[float, Field(gt=0, le=LONGEST_WAIT, allow_inf_nan=False)]
 
@@ -64,18 +64,18 @@ class ArchiveSettings(BaseModel):
     layer: str = Field(default="chunk", alias="RAG_DEFAULT_LAYER", description=f"{EVERY_LAYER}: every layer")
     query_timeout: Seconds = Field(default=5, alias="RAG_QUERY_TIMEOUT_SECONDS")
     embed_timeout: Seconds = Field(default=10, alias="RAG_EMBED_TIMEOUT_SECONDS")
-    language: Language = Field(default="en", alias="RAG_LANGUAGE", description="of the headings of an answer")
+    language: Language = Field(default="en", alias="RAG_LANGUAGE", description="language of the headings of an answer")
     tenant: Segment = Field(default="default_tenant", alias="CHROMA_TENANT")
     database: Segment = Field(default="default_database", alias="CHROMA_DATABASE")
 
 
 def archive_settings(environ: Mapping[str, str] | None = None) -> ArchiveSettings:
-    """The settings of the environment; an empty variable is one that is not set. Raises `InvalidConfigError`."""
+    """The settings from the environment; an empty variable counts as not set. Raises `InvalidConfigError`."""
     return parse_config(ArchiveSettings, _given(environ), "the environment")
 
 
 def archive_environment(environ: Mapping[str, str] | None = None) -> tuple[dict[str, Any], dict[str, str]]:
-    """Each variable of `archive_settings` with the value that serves, and with who decided it."""
+    """Each variable of `archive_settings` with its value and origin."""
     values, given = archive_settings(environ).model_dump(mode="json", by_alias=True), _given(environ)
     return values, {name: f"environment {name}" if name in given else "default" for name in values}
 

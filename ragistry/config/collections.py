@@ -1,4 +1,4 @@
-"""The collections of documents.yaml: read, and edited in place with all that its owner wrote kept."""
+"""Read and edit the collections in documents.yaml; edits keep comments and formatting."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ from ragistry.utils.suggest import did_you_mean
 
 Version = tuple[int, int, int]
 LOCK_TIMEOUT = 30.0
-"""Seconds that an edit waits for that of another, and for a source that is being written to a collection."""
+"""Seconds that an edit waits for another edit, or for a source that is being written to a collection."""
 
 
 class CollectionsFile:
-    """``config/documents.yaml`` of a workspace, which decides what collections there are.
+    """``config/documents.yaml`` of a workspace, which defines the collections.
 
-    Safe for threads and processes. An edit raises `ConfigError` where the file cannot be written, and changes nothing.
+    Safe for threads and processes. An edit raises `ConfigError` and changes nothing if the file cannot be written.
 
-    ``check_free``: raises for a new name that something else has. ``edited``: called after each edit by this object.
+    ``check_free``: raises if a new name is already used elsewhere. ``edited``: called after each edit by this object.
     """
 
     def __init__(self, root: Path, check_free: Callable[[str], object] = lambda _: None) -> None:
@@ -45,7 +45,7 @@ class CollectionsFile:
         self._read: tuple[Version | None, list[CollectionEntry]] = (None, [])
 
     def version(self) -> Version | None:
-        """Changes with every change of the file; None without a file."""
+        """A value that changes with every change of the file; None without a file."""
         try:
             status = self.path.stat()
         except FileNotFoundError:
@@ -65,7 +65,7 @@ class CollectionsFile:
 
     @contextmanager
     def kept(self, name: str) -> Iterator[CollectionEntry]:
-        """A block that writes to a collection; this program does not remove or rename it before the block ends.
+        """A block that writes to a collection, which cannot be removed or renamed during the block.
 
         Raises `CollectionNotFoundError`, also at the end of the block if it was removed by hand.
         """
@@ -75,9 +75,9 @@ class CollectionsFile:
 
     @contextmanager
     def unedited(self) -> Iterator[None]:
-        """A block during which this program does not edit the file; in a folder that cannot be written, nothing does.
+        """A block during which the file is not edited by this program. In a read-only folder it does nothing.
 
-        Raises `ConfigError` where other processes keep it for longer than `LOCK_TIMEOUT`.
+        Raises `ConfigError` if another process keeps the lock longer than `LOCK_TIMEOUT`.
         """
         with ExitStack() as stack:
             try:
@@ -85,11 +85,11 @@ class CollectionsFile:
             except Timeout as error:
                 raise self._in_use() from error
             except OSError:
-                pass  # a folder that cannot be written
+                pass  # a read-only folder
             yield
 
     def add(self, name: str, description: str = "", display_name: str | None = None) -> CollectionEntry:
-        """Add a collection; makes the file if it is missing.
+        """Add a collection; creates the file if it is missing.
 
         Raises `CollectionAlreadyExistsError`, `InvalidCollectionNameError`.
         """
@@ -104,7 +104,7 @@ class CollectionsFile:
         return entry
 
     def update(self, name: str, *, description: str | None = None, display_name: str | None = None) -> CollectionEntry:
-        """Write another description or display name, "" for none. Raises `CollectionNotFoundError`."""
+        """Change the description or display name; "" removes it. Raises `CollectionNotFoundError`."""
         entry = self.entry(name)
         wanted = {"description": (entry.description, description), "display_name": (entry.display_name, display_name)}
         fields = {key: new or None for key, (old, new) in wanted.items() if new is not None and new != (old or "")}
@@ -114,9 +114,9 @@ class CollectionsFile:
         return changed
 
     def begin_rename(self, name: str, new_name: str, before: Callable[[], object] = lambda: None) -> None:
-        """Write the new name, and the old one as ``formerly``, until `end_rename`: its chunks belong to it by both.
+        """Write the new name, and the old one as ``formerly`` until `end_rename`; chunks may have either name.
 
-        ``before``: called, once or more, when nothing but the write itself is left to fail. Raises
+        ``before``: called, at least once, when only the write itself can still fail. Raises
         `CollectionNotFoundError`, `CollectionAlreadyExistsError`, `InvalidCollectionNameError`.
         """
         _entry(name=new_name)
@@ -133,11 +133,11 @@ class CollectionsFile:
         self._edit(lambda text: yaml_edits.with_fields(text, self._index(name), {"formerly": None}))
 
     def remove(self, name: str, before: Callable[[], object]) -> None:
-        """Remove a collection, after ``before`` was called, when nothing but the write itself is left to fail."""
+        """Remove a collection. ``before`` is called when only the write itself can still fail."""
         self._edit(lambda text: yaml_edits.without_entry(text, self._index(name)), before)
 
     def _parse(self) -> list[CollectionEntry]:
-        """Of a file that is valid as a whole: a misspelt ``collections`` would be a library without any."""
+        """The collections of a fully valid file: a misspelt ``collections`` would otherwise mean an empty library."""
         problems = Problems()
         _, content = read_file(self.path, DocumentsFile, problems)
         problems.report()
@@ -163,16 +163,16 @@ class CollectionsFile:
         self._check_free_elsewhere(name)
 
     def _edit(self, change: Callable[[str], str], before: Callable[[], object] = lambda: None) -> None:
-        """Replace the text by what ``change`` makes of it; one edit by this program at a time.
+        """Apply ``change`` to the text of the file; this program makes one edit at a time.
 
-        If an editor saves the file during the edit, the change is made again, to the text that it saved.
+        If an editor saves the file meanwhile, the change is applied again to the saved text.
         """
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             with self._lock():
                 done = False
                 while not done:
-                    version, _ = self.version(), self.entries()  # raises for a file that is not valid
+                    version, _ = self.version(), self.entries()  # raises if the file is invalid
                     text = change(self._text())
                     before()
                     done = version == self.version()

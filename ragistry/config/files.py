@@ -1,4 +1,4 @@
-"""The models of documents.yaml and vector_stores.yaml, made from the settings that may be set there.
+"""The models of documents.yaml and vector_stores.yaml, made from the settings of each file.
 
 techniques.yaml is checked by `ragistry.techniques`, models.yaml by `ragistry.config.models`.
 """
@@ -27,7 +27,7 @@ NAME_RULE = "1 to 63 of letters, digits, '.', '_' and '-', beginning with a lett
 
 
 def settings_of(*section: str) -> dict[str, Any]:
-    """The settings that may be set in a section of a file, by their keys there, as `create_model` takes them."""
+    """The settings of a section of a file, by their keys, as arguments of `create_model`."""
     found = {}
     for name, source in SOURCES.items():
         field = Settings.model_fields[name]
@@ -48,18 +48,18 @@ class CollectionEntry(Strict):
 
     name: str = Field(pattern=COLLECTION_NAME, description="1 to 63 letters, digits, `.`, `_` and `-`")
     display_name: str | None = Field(default=None, description="the name to show")
-    description: Text = Field(default="", description="what is in it: people, routers and models choose by this")
-    formerly: str | None = Field(default=None, description="the name that its chunks still have, while it is renamed")
+    description: Text = Field(default="", description="what it contains; people, routers and models choose by this")
+    formerly: str | None = Field(default=None, description="the old name of its chunks during a rename")
 
 
 class Library(Strict):
-    """What only documents.yaml sets: the collections, and texts of the search tool."""
+    """Keys that only documents.yaml has: the collections, and texts of the search tool."""
 
-    collections: list[CollectionEntry] = Field(
-        default=[], description="the collections, in the order in which they are listed"
+    collections: list[CollectionEntry] = Field(default=[], description="the collections, in the order of lists")
+    description: str | None = Field(
+        default=None, description="description of the search tool, instead of the built-in one"
     )
-    description: str | None = Field(default=None, description="text of the search tool, in place of the built-in one")
-    param_query: str | None = Field(default=None, description="text of the search tool's parameter `query`")
+    param_query: str | None = Field(default=None, description="description of the search tool's parameter `query`")
 
     @field_validator("collections", mode="before")
     @classmethod
@@ -88,7 +88,7 @@ class Library(Strict):
 
 
 class StoreSection(BaseModel):
-    """Which store holds the library; the other keys belong to that store."""
+    """The store of the library; the other keys belong to that store."""
 
     model_config = ConfigDict(extra="allow", frozen=True)
 
@@ -114,7 +114,7 @@ VectorStoresFile = create_model(
     __base__=Strict,
     store=(
         Annotated[StoreSection | None, BeforeValidator(_as_mapping)],
-        Field(default=None, description="which store holds the library, and its settings"),
+        Field(default=None, description="the store of the library, and its settings"),
     ),
     chromadb=(ChromaSection, ChromaSection()),
     **settings_of("vector_stores.yaml"),
@@ -128,7 +128,7 @@ REPLACED = {
     "rerank_url": "name the server in config/models.yaml under 'rerankers'",
     "rerank_api_key": "write it as `api_key` of the server in config/models.yaml under 'rerankers'",
 }
-"""Keys that documents.yaml once had, and what replaced each."""
+"""Former keys of documents.yaml, and their replacements."""
 
 
 def _shown(key: str, value: object) -> str:
@@ -139,7 +139,7 @@ def _shown(key: str, value: object) -> str:
 
 
 def read_file(path: Path, model: type[Model], problems: Problems) -> tuple[YamlFile, Model | None]:
-    """A file, and its content as ``model``; None, with every reason in ``problems``, where it is not valid.
+    """A file, and its content as ``model``; None if it is invalid, with all errors in ``problems``.
 
     Raises `InvalidConfigError` for a file that cannot be read as YAML.
     """

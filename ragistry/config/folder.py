@@ -1,4 +1,4 @@
-"""Whether a folder is a workspace already, and where the nearest one is if not."""
+"""Whether a folder is a workspace, and the nearest workspace if it is not."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ CONFIGURATION = (*FILES, "techniques.yaml", "models.yaml")
 
 
 def folder_of(root: Path, folder: str) -> Path:
-    """A folder of the settings; a relative one lies in the workspace. Raises `ConfigError`."""
+    """A folder from the settings; relative paths are relative to the workspace. Raises `ConfigError`."""
     try:
         return root / Path(folder).expanduser()
     except RuntimeError as error:
@@ -22,9 +22,9 @@ def folder_of(root: Path, folder: str) -> Path:
 
 
 def missing(root: Path, settings: Settings) -> str:
-    """Why a folder is not a workspace, and what to do; empty if it has configuration or data, or names another store.
+    """Why a folder is not a workspace, with the remedy; empty if it has configuration or data, or another store.
 
-    A library may begin in any folder; this is for commands that only read one.
+    Used by commands that only read; a library can start in any folder.
     """
     data = folder_of(root, settings.data_dir)
     if settings.store != LOCAL or os.access(data, os.F_OK) or _is_configured(root):
@@ -38,5 +38,5 @@ def missing(root: Path, settings: Settings) -> str:
 
 
 def _is_configured(folder: Path) -> bool:
-    """Data alone do not make a workspace of a folder above: a command that was given there by mistake may have."""
+    """A parent folder with data only is not suggested: a command run there by mistake may have created them."""
     return any(os.access(folder / CONFIG_FOLDER / name, os.F_OK) for name in CONFIGURATION)

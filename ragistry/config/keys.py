@@ -1,4 +1,4 @@
-"""API keys among the settings: what prints a setting prints stars."""
+"""API keys in the settings, printed as stars."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pydantic import AfterValidator, SecretStr
 
 
 def _sendable(key: SecretStr) -> SecretStr:
-    """Without line ends around it; checked here, because an HTTP client would show the key in its message."""
+    """The key without surrounding line ends; checked here, because an HTTP client would print an invalid key."""
     text = key.get_secret_value().strip()
     if not all(" " <= character <= "~" for character in text):
         raise ValueError("must be ASCII characters on one line; copy the key again")
@@ -19,5 +19,5 @@ Key = Annotated[SecretStr, AfterValidator(_sendable)]
 
 
 def text_of(key: SecretStr | None) -> str | None:
-    """The key itself, to send it."""
+    """The plain key, to send it."""
     return None if key is None else key.get_secret_value()

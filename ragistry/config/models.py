@@ -18,7 +18,7 @@ from ragistry.config.yaml_file import YamlFile, read_yaml
 MODELS_FILE = "models.yaml"
 KINDS = ("generators", "rerankers")
 SECRET_LENGTH = 4
-"""Characters of a value that messages hide; a shorter one is not a key, and would stand in many words."""
+"""Minimum length in characters of values hidden in messages; shorter ones are not keys, and occur in words."""
 
 
 class ModelSection(BaseModel):
@@ -43,7 +43,7 @@ class ModelsFile(BaseModel):
 
 
 def _sendable(key: str | None) -> str | None:
-    """Without the end of a line around it. Checked here, because HTTP clients show the header that they refuse."""
+    """The key without surrounding line ends. Checked here, because HTTP clients print invalid headers."""
     text = (key or "").strip()
     if not all(" " <= character <= "~" for character in text):
         raise ValueError("must be ASCII characters on one line; copy the key again")
@@ -51,14 +51,14 @@ def _sendable(key: str | None) -> str | None:
 
 
 ApiKey = Annotated[str | None, AfterValidator(_sendable), Field(repr=False)]
-"""Sent as ``Authorization: Bearer``. No message shows it."""
+"""Sent as ``Authorization: Bearer`` and never shown in messages."""
 
 
 @dataclass(frozen=True, slots=True)
 class ModelEntry:
-    """One model of the file: ``config`` is what its class is made with, variables of the environment filled in.
+    """One model of the file: ``config`` has the arguments of its class, with environment variables filled in.
 
-    ``hidden``: the text of each variable, and how it is written in the file. `hide` undoes it in messages. ``unset``: a
+    ``hidden``: the text of each variable, and its form in the file, which `hide` restores in messages. ``unset``: a
     line for each variable that is not set.
     """
 
@@ -72,11 +72,11 @@ class ModelEntry:
 
     @property
     def keys(self) -> list[str | int]:
-        """Where the entry is in the file."""
+        """The place of the entry in the file."""
         return [self.kind, self.name]
 
     def hide(self, message: str) -> str:
-        """The message as it may be shown: values of variables may be API keys."""
+        """The message without the values of variables, which may be API keys."""
         for value, written in self.hidden.items():
             message = message.replace(value, written)
         return message
@@ -85,8 +85,7 @@ class ModelEntry:
 def read_models(root: Path, environ: Mapping[str, str] | None = None) -> list[ModelEntry]:
     """The entries of a workspace's models.yaml, or of the packaged one. Raises `InvalidConfigError`.
 
-    ``${NAME}`` in a text is the variable of that name; `models.registry` reports those that are not set with what else
-    is wrong with the entries.
+    ``${NAME}`` is an environment variable; `models.registry` reports unset ones with the other errors of the entries.
     """
     path = root / CONFIG_FOLDER / MODELS_FILE
     file, problems = read_yaml(path if is_there(path) else DEFAULTS / MODELS_FILE), Problems()
@@ -109,7 +108,7 @@ def read_models(root: Path, environ: Mapping[str, str] | None = None) -> list[Mo
 
 
 def _look_up(entry: ModelEntry, environ: Mapping[str, str]) -> Look:
-    """What finds the variables of an entry; it notes which texts they stand for, and those that are not set."""
+    """Returns a function that looks up the variables of an entry, and records their values and the unset ones."""
 
     def look(name: str, keys: Sequence[str | int]) -> str:
         found, written = environ.get(name, ""), f"${{{name}}}"

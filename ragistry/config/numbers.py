@@ -1,4 +1,4 @@
-"""Numbers of a configuration: true is not one, though Python counts it as 1."""
+"""Numbers in the configuration: ``true`` is not accepted, although Python treats it as 1."""
 
 from __future__ import annotations
 
@@ -18,4 +18,4 @@ Whole = Annotated[int, not_bool]
 Number = Annotated[float, not_bool]
 WholeOrNone = Annotated[int | None, not_bool]
 NumberOrNone = Annotated[float | None, not_bool]
-"""With None outside, so that bounds of the field get into its JSON Schema."""
+"""With None outside, so that the JSON Schema contains the bounds of the field."""

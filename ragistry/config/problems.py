@@ -1,4 +1,4 @@
-"""Everything that is wrong with the configuration, reported at once, each with its place."""
+"""Collect all errors of the configuration with their places, and report them together."""
 
 from __future__ import annotations
 
@@ -17,25 +17,31 @@ from ragistry.utils.suggest import did_you_mean
 
 @dataclass(slots=True)
 class Problems:
-    """Collects problems while files are checked; `report` raises them together."""
+    """Collects problems while files are checked; `report` raises them together.
+
+    ``keys``: to the values that lines of `add` are about.
+    """
 
     lines: list[str] = field(default_factory=list)
+    keys: dict[str, tuple[str | int, ...]] = field(default_factory=dict)
 
     def add(self, file: YamlFile, keys: Sequence[str | int], message: str) -> None:
         """A problem with the value at ``keys``."""
-        self.lines.append(f"{file.place(keys)}: {message}")
+        line = f"{file.place(keys)}: {message}"
+        self.lines.append(line)
+        self.keys[line] = tuple(keys)
 
     def add_validation(
         self, file: YamlFile, keys: Sequence[str | int], model: type[BaseModel], error: ValidationError
     ) -> None:
-        """Every complaint of pydantic about the mapping at ``keys``."""
+        """Every error of pydantic about the mapping at ``keys``."""
         for item in error.errors(include_url=False):
             path = [part for part in item["loc"] if not str(part).startswith(("function-", "constrained-"))]
             self.add(file, [*keys, *path], f"{dotted([*keys, *path])}: {explain(item, model)}")
 
     @contextmanager
     def gather(self) -> Iterator[None]:
-        """Let the block fail, and keep what it reports for later."""
+        """Collect the `InvalidConfigError` of the block for the report."""
         try:
             yield
         except InvalidConfigError as error:
@@ -43,7 +49,7 @@ class Problems:
             self.lines.extend([line.strip() for line in others] or [first])
 
     def report(self) -> None:
-        """Raise `InvalidConfigError` with every problem, where there is one."""
+        """Raise `InvalidConfigError` with every problem, if there are any."""
         if not self.lines:
             return
         if len(self.lines) == 1:
@@ -52,7 +58,7 @@ class Problems:
 
 
 def _model_at(model: type[BaseModel], path: Sequence[str | int]) -> type[BaseModel]:
-    """The model of the mapping at ``path``; the outer one if it has no model."""
+    """The model of the mapping at ``path``; without one, the outer model."""
     for key in path:
         field = model.model_fields.get(str(key))
         inner = [] if field is None else [field.annotation, *get_args(field.annotation)]
@@ -61,12 +67,12 @@ def _model_at(model: type[BaseModel], path: Sequence[str | int]) -> type[BaseMod
 
 
 def dotted(keys: Sequence[str | int]) -> str:
-    """``techniques.naive.top_k``, as people write it."""
+    """A path in dotted form, such as ``techniques.naive.top_k``."""
     return ".".join(str(key) for key in keys)
 
 
 def explain(item: Any, model: type[BaseModel]) -> str:
-    """One complaint of pydantic, with the value and, for a name that does not exist, the names that do."""
+    """One error of pydantic, with the value and, for an unknown name, the known ones."""
     name = str(item["loc"][-1]) if item["loc"] else ""
     if item["type"] == "extra_forbidden":
         fields = _model_at(model, item["loc"][:-1]).model_fields
@@ -82,13 +88,13 @@ def explain(item: Any, model: type[BaseModel]) -> str:
 
 
 def _is_hidden(model: type[BaseModel], path: Sequence[str | int]) -> bool:
-    """Whether the value at ``path`` belongs to a field that is not shown, such as headers with a password."""
+    """Whether the value at ``path`` is hidden, such as headers with a password."""
     fields = [_model_at(model, path[:place]).model_fields.get(str(key)) for place, key in enumerate(path)]
     return any(field is not None and not field.repr for field in fields)
 
 
 def _got(value: Any, *, hidden: bool) -> str:
-    """The value; of what holds others, which may be long or not meant to be shown, its kind and its length."""
+    """The value; for containers, which may be long or secret, only type and length."""
     if hidden:
         return ""
     if isinstance(value, list | tuple | dict):

@@ -1,4 +1,4 @@
-"""A file written anew as a whole."""
+"""Replace files atomically."""
 
 from __future__ import annotations
 
@@ -9,14 +9,15 @@ from pathlib import Path
 
 
 def remedy(error: OSError) -> str:
-    """What helps where the system refuses to write a file."""
+    """The remedy for an error of writing a file."""
     return "make room on the disk" if error.errno in (ENOSPC, EDQUOT) else "make it writable"
 
 
 def replace_text(path: Path, text: str) -> None:
-    """Write a file so that a reader, and a crash, find the old text or the new one, whole.
+    """Write a file atomically: readers, and the state after a crash, have the old text or the new one.
 
-    One writer at a time: the new text is first written to ``.NAME.new``, which a killed process leaves to the next.
+    For one writer at a time: the new text is first written to ``.NAME.new``; the next write replaces one left by a
+    killed process.
     """
     path = Path(os.path.realpath(path))
     mode = path.stat().st_mode & 0o777 if path.exists() else 0o644
@@ -32,7 +33,7 @@ def replace_text(path: Path, text: str) -> None:
     except BaseException:
         new.unlink(missing_ok=True)
         raise
-    with suppress(OSError):  # where a folder cannot be opened, the system decides when its entries are safe
+    with suppress(OSError):  # if a folder cannot be opened, the system decides when its entries are durable
         folder = os.open(path.parent, os.O_RDONLY)
         try:
             os.fsync(folder)

@@ -1,4 +1,4 @@
-"""The value of each setting, and where it came from: argument > environment > file > default."""
+"""Resolve each setting and where it comes from: argument > environment > file > default."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from ragistry.utils.urls import public_url
 log = logging.getLogger(__name__)
 
 OTHER_VARIABLES = ("workspace", "debug", "mcp_token", "data", "bench_cache")
-"""What variables with the prefix decide besides the settings: of commands, of the tests and benchmarks."""
+"""Variables with the prefix that are not settings: those of commands, tests and benchmarks."""
 
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
-    """The settings, the place that decided each, and the files that were read, by name."""
+    """The settings, the place that set each, and the files read, by name."""
 
     settings: Settings
     origins: dict[str, str]
@@ -36,7 +36,7 @@ class Resolved:
 
 
 class Found(NamedTuple):
-    """A value that is set, and where."""
+    """A value and the place that sets it."""
 
     value: Any
     place: str
@@ -45,7 +45,7 @@ class Found(NamedTuple):
 def resolve(
     root: Path, arguments: Mapping[str, Any] | None = None, environ: Mapping[str, str] | None = None
 ) -> Resolved:
-    """Read the workspace's files and variables. Raises `InvalidConfigError` with everything that is wrong."""
+    """Read the workspace's files and variables. Raises `InvalidConfigError` with all errors."""
     environ = os.environ if environ is None else environ
     problems, files = Problems(), {}
     for name, model in FILES.items():
@@ -73,7 +73,7 @@ def resolve(
 
 
 def _fill_store(file: YamlFile, environ: Mapping[str, str], problems: Problems) -> None:
-    """Put the variables of the environment in the place of ``${NAME}`` in the section of the store."""
+    """Replace ``${NAME}`` in the section of the store by environment variables."""
 
     def look(name: str, keys: Sequence[str | int]) -> str:
         if not environ.get(name, "").strip():
@@ -85,10 +85,10 @@ def _fill_store(file: YamlFile, environ: Mapping[str, str], problems: Problems) 
 
 
 def unknown_variables(environ: Mapping[str, str]) -> list[str]:
-    """A line for each variable that has our prefix and decides nothing."""
+    """A line for each variable that has our prefix but no effect."""
     known = [*map(str.upper, OTHER_VARIABLES), *(name.upper() for name in SOURCES if SOURCES[name].variables)]
     names = [variable.removeprefix(PREFIX) for variable in sorted(environ) if variable.startswith(PREFIX)]
-    return [f"environment {PREFIX}{name} does nothing: {_remedy(name, known)}" for name in names if name not in known]
+    return [f"environment {PREFIX}{name} has no effect: {_remedy(name, known)}" for name in names if name not in known]
 
 
 def _remedy(name: str, known: list[str]) -> str:
@@ -104,7 +104,7 @@ def _remedy(name: str, known: list[str]) -> str:
 def _find(
     name: str, files: Mapping[str, YamlFile], environ: Mapping[str, str], found: dict[str, Found], problems: Problems
 ) -> None:
-    """Add the value of a setting, where it is set. Two places may set the same thing, but not to different values."""
+    """Add the value of a setting and its place. Two places may set the same value, but not different ones."""
     places = list(_places(name, files, found))
     for file, keys, value in places[1:]:
         first, first_keys, other = places[0]
@@ -126,7 +126,7 @@ def _find(
 def _places(
     name: str, files: Mapping[str, YamlFile], found: Mapping[str, Found]
 ) -> Iterator[tuple[YamlFile, list[str], Any]]:
-    """Where the files set something. Keys of ``store:`` besides ``use`` count only if both choose chroma there."""
+    """The keys set in files. Keys of ``store:`` other than ``use`` count only if the store is chroma."""
     for file_name, *keys in SOURCES[name].keys:
         if (file := files.get(file_name)) is None:
             continue
@@ -146,7 +146,7 @@ def _value(file: YamlFile, keys: list[str]) -> Any:
 
 
 def _choose_store(found: dict[str, Found], problems: Problems) -> None:
-    """A folder or a host of ChromaDB selects its store where ``store:`` does not, and must not contradict it."""
+    """A folder or a host of ChromaDB selects the store chroma without ``store:``, and must not contradict it."""
     selecting = {name: found[name] for name in ("chroma_path", "chroma_host") if name in found}
     if len(selecting) == 2:
         path, host = selecting.values()

@@ -1,4 +1,4 @@
-"""Every setting, declared once: its type, default and description, and where it may be set."""
+"""All settings: type, default, description, and where each can be set."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ from ragistry.utils.languages import AUTO, canonical_language
 CONFIG_FOLDER = "config"
 DEFAULTS = Path(__file__).parent / "defaults"
 LOCAL, CHROMA = "local", "chroma"
-"""The stores that a setting can mean without ``store:``."""
+"""The stores that can be selected without ``store:``."""
 PREFIX = "RAGISTRY_"
 
 
 class Strict(BaseModel):
-    """An unknown setting is an error."""
+    """A model in which unknown settings are errors."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where a setting may come from besides an argument: variables, then keys of files; the first that is set wins.
+    """Sources of a setting besides an argument: variables, then keys of files; the first one set wins.
 
-    A key begins with the name of its file: ``("documents.yaml", "n_results")``.
+    A key begins with its file name: ``("documents.yaml", "n_results")``.
     """
 
     variables: tuple[str, ...]
@@ -50,8 +50,8 @@ class Source:
 def _setting(default: Any, description: str, *keys: str, also: str = "", variable: bool = True, **checks: Any) -> Any:
     """A field of `Settings` with its `Source`.
 
-    ``keys``: ``documents.n_results`` is ``n_results`` in documents.yaml. ``also``: a variable of another program,
-    besides ``RAGISTRY_`` and the name of the setting; ``variable``: False for what a variable cannot hold.
+    ``keys``: ``documents.n_results`` is ``n_results`` in documents.yaml. ``also``: a variable of another program, in
+    addition to ``RAGISTRY_`` and the name of the setting. ``variable``: False if a variable cannot hold the value.
     """
     variables = (f"{PREFIX}*" if variable else "", also)
     split = [key.split(".") for key in keys]
@@ -73,7 +73,7 @@ def _server(default: Any, description: str, key: str, **more: Any) -> Any:
 
 
 def _one_complaint(value: Any, handler: ValidatorFunctionWrapHandler) -> Any:
-    """One complaint for what is neither a number nor auto, in place of one for each."""
+    """Gives one error for a value that is neither a number nor auto, instead of two."""
     try:
         return handler(value)
     except ValidationError as error:
@@ -81,7 +81,7 @@ def _one_complaint(value: Any, handler: ValidatorFunctionWrapHandler) -> Any:
 
 
 def _known(language: str) -> str:
-    """The language as it is written. Raises `ConfigError` for one that is not known."""
+    """The language as given. Raises `ConfigError` for an unknown one."""
     if language.casefold() == AUTO:
         return AUTO
     try:
@@ -99,43 +99,44 @@ Language = Annotated[str, AfterValidator(_known)]
 
 
 class ExtractionLimits(Strict):
-    """What one file may cost before it is given up."""
+    """Limits for reading one file."""
 
-    seconds: Number = Field(default=60, gt=0, description="time to read one file")
-    pages: Whole = Field(default=5_000, ge=1, description="pages of one PDF")
-    megabytes: Whole = Field(default=200, ge=1, description="size of one file")
-    characters: Whole = Field(default=50_000_000, ge=1, description="text of one PDF")
-    memory: Whole = Field(default=1_000_000_000, ge=1, description="bytes of memory to read a PDF")
+    seconds: Number = Field(default=60, gt=0, description="maximum time to read one file")
+    pages: Whole = Field(default=5_000, ge=1, description="maximum pages of one PDF")
+    megabytes: Whole = Field(default=200, ge=1, description="maximum size of one file")
+    characters: Whole = Field(default=50_000_000, ge=1, description="maximum text of one PDF")
+    memory: Whole = Field(default=1_000_000_000, ge=1, description="maximum memory to read a PDF, in bytes")
 
 
 class Settings(Strict):
     """The resolved settings of a workspace. Relative paths are relative to the workspace's folder."""
 
-    # First, because it decides whether the other keys of its section are settings of ours.
+    # first, because it decides whether the other keys of its section are settings
     store: str = _setting(
         LOCAL, "local, chroma, the name of an installed store, or module:Class", "vector_stores.store.use"
     )
-    data_dir: str = _setting(".ragistry", "folder of everything that is stored")
+    data_dir: str = _setting(".ragistry", "folder of all stored data")
     embed_model: str = _document("minilm", "minilm, multilingual, a model of Ollama, tei, or openai:MODEL")
     embed_url: str | None = _document(
         None, "address of a TEI or OpenAI-compatible server", also="DOCPROC_TEI_EMBEDDINGS_URL"
     )
-    embed_api_key: Key | None = _setting(None, "sent to that server as `Authorization: Bearer`")
+    embed_api_key: Key | None = _setting(None, "API key, sent to that server as `Authorization: Bearer`")
     ollama_host: str | None = _setting(None, "address of Ollama", also="OLLAMA_HOST")
-    chunk_size: Size = _document("auto", "characters of a chunk at most; auto: what the embedder takes in")
-    chunk_overlap: Overlap = _document("auto", "characters that adjacent chunks share at most")
+    chunk_size: Size = _document("auto", "maximum size of a chunk in characters; auto: suitable for the embedder")
+    chunk_overlap: Overlap = _document("auto", "maximum overlap of adjacent chunks in characters")
     n_results: Whole = _document(5, "default number of results", ge=1, le=1_000)
     language: Language = _document(
-        "english", "of the words of the documents; auto: each source by its own language; none: no stemming"
+        "english", "language of the documents, for stemming; auto: detected for each source; none: no stemming"
     )
     index_headings: bool = _document(True, "search title, section and heading path with the text of a chunk")
     keep_token_vectors: bool = _document(
-        False, "compute at ingest what the reranker maxsim compares, and keep it: 0.4 KB a token"
+        False, "compute the token vectors of the reranker maxsim at ingest and keep them: 0.4 KB per token"
     )
     pdf_engine: Literal["pypdfium2", "pypdf"] = _document("pypdfium2", "pypdfium2 or pypdf")
-    limits: ExtractionLimits = _document(
-        ExtractionLimits(), "what one file may cost before it is given up", variable=False
+    ocr: Literal["auto", "never"] = _document(
+        "auto", "auto: tesseract, where it is installed, reads pages of PDFs that have no text; never: nothing does"
     )
+    limits: ExtractionLimits = _document(ExtractionLimits(), "limits for reading one file", variable=False)
     collection: str = _document(
         "collective.documents",
         "name of the Chroma collection that holds the library",

@@ -1,4 +1,4 @@
-"""What the settings say of the store: its name, its own configuration, and where each of it was set."""
+"""The store in the settings: its name, its configuration, and where each value is set."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ CHROMA_FOLDERS = ("path", "persist_directory")
 
 @dataclass(frozen=True, slots=True)
 class StoreEntry:
-    """``store: {use: …}`` with everything that other settings add to it.
+    """``store: {use: …}`` with the values from other settings.
 
-    ``places``: where ``use`` and each key of ``config`` was set, as messages name it.
+    ``places``: where ``use`` and each key of ``config`` is set, for messages.
     """
 
     use: str
@@ -28,7 +28,7 @@ class StoreEntry:
 
 
 def store_entry(root: Path, resolved: Resolved) -> StoreEntry:
-    """The entry that the settings of a workspace in ``root`` amount to. Raises `ConfigError`."""
+    """The entry from the settings of a workspace in ``root``. Raises `ConfigError`."""
     settings = resolved.settings
     entry = StoreEntry(settings.store, places={"use": resolved.origins["store"]})
     file = resolved.files.get("vector_stores.yaml")

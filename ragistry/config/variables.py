@@ -1,4 +1,4 @@
-"""``${NAME}`` in a configuration file: the variable of that name, so that no password stands in the file."""
+"""``${NAME}`` in a configuration file: an environment variable, so that files need no passwords."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any
 VARIABLE = re.compile(r"\$\{([^}]*)\}")
 
 Look = Callable[[str, Sequence[str | int]], str]
-"""Given the name of a variable and the keys of the value that it stands in, returns the text to put there."""
+"""Returns the text for a variable, given its name and the keys of the value that contains it."""
 
 
 def filled(value: Any, keys: Sequence[str | int], look: Look) -> Any:
-    """``value`` with the variables in its texts, at whatever depth, replaced; ``keys``: where it stands in the file."""
+    """``value`` with variables replaced in all its texts; ``keys``: its place in the file."""
     if isinstance(value, dict):
         return {key: filled(one, [*keys, key], look) for key, one in value.items()}
     if isinstance(value, list):

@@ -1,8 +1,8 @@
-"""Edits of the list ``collections`` in the text of a YAML file: what is not edited stays as it was, to the letter.
+"""Edit the list ``collections`` in the text of a YAML file; all other text stays unchanged.
 
-Each function returns the new text, read again and compared with what it should say. Where a file is written in a way
-that these edits do not fit (anchors, merged keys, comments within brackets), it raises `ConfigError`, and nothing is
-changed. (A round trip of the YAML library would lose the comment above the entry that follows a removed one.)
+Each function returns the new text after parsing it and comparing the result. If the file uses forms that these edits do
+not support (anchors, merged keys, comments within brackets), it raises `ConfigError` and changes nothing. (Writing the
+file with the YAML library would lose the comment above the entry after a removed one.)
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _NOT_PRINTABLE = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 
 
 def with_entry(text: str, fields: Mapping[str, str]) -> str:
-    """The text with one more entry at the end of the list, and with the list if it is missing."""
+    """The text with an entry added at the end of the list; adds a missing list."""
     data, key, value = _read(text)
     entries = [*(data.get(LIST) or []), dict(fields)]
     if value is None or key is None:
@@ -40,7 +40,7 @@ def with_entry(text: str, fields: Mapping[str, str]) -> str:
 
 
 def with_fields(text: str, index: int, fields: Mapping[str, str | None]) -> str:
-    """The text with these fields of an entry set, or taken out where the value is None."""
+    """The text with these fields of an entry set, or removed if the value is None."""
     data, _, value = _read(text)
     entries = list(data[LIST])
     merged = entries[index] | fields
@@ -56,7 +56,7 @@ def with_fields(text: str, index: int, fields: Mapping[str, str | None]) -> str:
 
 
 def without_entry(text: str, index: int) -> str:
-    """The text without an entry. Comments around it stay; those inside of it go with it."""
+    """The text without an entry and the comments inside it. Comments around it stay."""
     data, key, value = _read(text)
     entries = [entry for place, entry in enumerate(data[LIST]) if place != index]
     if _in_brackets(value):
@@ -71,7 +71,7 @@ def without_entry(text: str, index: int) -> str:
 
 
 def _read(text: str) -> tuple[dict[str, Any], Any, Any]:
-    """The content, and the nodes of the key and the value of the list; None if there is no such key."""
+    """The content, and the nodes of the list's key and value; None if the key is missing."""
     yaml = YAML(typ="rt", pure=True)
     data, root = plain(yaml.load(text)) or {}, yaml.compose(text)
     pairs = root.value if isinstance(root, MappingNode) else []
@@ -95,7 +95,7 @@ def _refusal() -> ConfigError:
 
 
 def _rewritten(text: str, node: Node, value: Any) -> str:
-    """The text with a list or an entry in brackets written anew."""
+    """The text with a list or an entry in brackets rewritten."""
     start, end = node.start_mark.index, node.end_mark.index
     if "\n" in text[start:end] and "#" in text[start:end]:  # a comment would be lost
         raise _refusal()
@@ -148,7 +148,7 @@ def _in_brackets(node: Node | None) -> bool:
 
 
 def _end(text: str, node: Node) -> int:
-    """Where a node's own text ends: before the blanks and comments that a block mapping or text takes with it."""
+    """The end of a node's text, without the white space and comments that a block includes."""
     if isinstance(node, MappingNode) and not _in_brackets(node) and node.value:
         return _pair_end(text, *node.value[-1])
     start = node.start_mark.index
@@ -156,19 +156,19 @@ def _end(text: str, node: Node) -> int:
 
 
 def _pair_end(text: str, key: Node, value: Node) -> int:
-    """The same of a key and its value; one without a value has it, as the parser sees it, at what comes next."""
+    """The end of a key and its value; the parser places a missing value at the next token."""
     end = _end(text, value)
     return end if end > value.start_mark.index else text.index(":", key.end_mark.index) + 1
 
 
 def _line_end(text: str, at: int) -> int:
-    """Where the line after the one that holds ``at`` begins."""
+    """The start of the line after the one with ``at``."""
     end = text.find("\n", at)
     return len(text) if end < 0 else end + 1
 
 
 def _with_lines(text: str, at: int, lines: list[str]) -> str:
-    """The text with lines after the one that holds ``at``."""
+    """The text with lines inserted after the one with ``at``."""
     newline, place = "\r\n" if "\r\n" in text else "\n", _line_end(text, at)
     begun = newline if lines and place and text[place - 1] != "\n" else ""
     return _spliced(text, place, begun + "".join(line + newline for line in lines))
@@ -179,7 +179,7 @@ def _spliced(text: str, start: int, new: str, end: int | None = None) -> str:
 
 
 def scalar(text: str) -> str:
-    """A text as YAML: a plain word where nothing could take it for something else, else in double quotes."""
+    """A text as YAML: plain if it is unambiguous, else in double quotes."""
     if _PLAIN.fullmatch(text):
         return text
     quoted = json.dumps(text, ensure_ascii=False)

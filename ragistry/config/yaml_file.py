@@ -1,4 +1,4 @@
-"""A YAML file whose values remember their line."""
+"""Read YAML files, keeping the line of each value."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from ragistry.errors import InvalidConfigError
 from ragistry.utils.shown import shown
 
 LARGEST = 1_000_000
-"""Bytes of a file. The parser takes up to two seconds for them, comments included."""
+"""Maximum size of a file in bytes, for which the parser needs up to two seconds."""
 MOST = 200_000
-"""Values in a file, each alias counted as everything that it repeats."""
+"""Maximum number of values in a file, with aliases expanded."""
 _UNFIT = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
-"""What the YAML library raises, besides its own errors, for a value that does not fit its tag or its form."""
+"""Exceptions of the YAML library, besides its own errors, for invalid values."""
 
 
 class TooManyValuesError(InvalidConfigError):
-    """The aliases of the file multiply to more values than can be read."""
+    """The aliases of the file expand to too many values."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,14 +31,14 @@ class YamlFile:
     tree: Any
 
     def line(self, keys: Sequence[str | int]) -> int:
-        """The line (from 1) of the deepest part of ``keys`` that is in the file."""
+        """The line (from 1) of the longest prefix of ``keys`` in the file."""
         line = 0
         node: Any = self.tree
         for key in keys:
             marks = getattr(node, "lc", None)
             if marks is None or marks.data is None or not _has(node, key):  # a tagged list has no marks
                 break
-            if key in marks.data:  # of what a mapping has by a merge (<<) it has no mark
+            if key in marks.data:  # merged keys (<<) have no marks
                 line = marks.data[key][0]
             node = node[key]
         return int(line) + 1
@@ -53,7 +53,7 @@ def _has(node: Any, key: str | int) -> bool:
 
 
 def read_yaml(path: Path) -> YamlFile:
-    """Read a YAML mapping. Raises `InvalidConfigError` with the line of a mistake; tags never build objects."""
+    """Read a YAML mapping without building objects from tags. Raises `InvalidConfigError` with the line of an error."""
     try:
         with path.open("rb") as stream:
             content = stream.read(LARGEST + 1)
@@ -78,7 +78,7 @@ def _loaded(path: Path, text: str) -> Any:
     from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
     class Constructor(RoundTripConstructor):
-        """Gives the line of a value that cannot be built, such as ``!!int x`` or a date with a month 13."""
+        """Adds the line to errors of invalid values, such as ``!!int x`` or a date with month 13."""
 
         def construct_object(self, node: Any, deep: bool = False) -> Any:
             try:
@@ -103,9 +103,9 @@ def _loaded(path: Path, text: str) -> Any:
 
 
 def plain(node: Any) -> Any:
-    """The value without what the YAML library keeps with it.
+    """The value as plain Python objects.
 
-    Raises `TooManyValuesError` above `MOST` of them: a few lines of aliases may mean more than memory holds.
+    Raises `TooManyValuesError` above `MOST` values: a few lines with aliases can exceed the memory.
     """
     values = 0
 

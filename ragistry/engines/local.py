@@ -1,4 +1,4 @@
-"""Work in this process, one item after the other."""
+"""Work in this process, one item at a time."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ragistry.protocols import Item, Result
 
 
 class LocalEngine:
-    """Meets `Engine`. An item is read when the result before it was taken."""
+    """Meets `Engine`. An item is read after the previous result was consumed."""
 
     def map(self, work: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result | RagistryError]:
         for item in items:

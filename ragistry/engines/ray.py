@@ -1,8 +1,8 @@
 """Work on the workers of a Ray cluster.
 
 Moritz et al. (2018), "Ray: A Distributed Framework for Emerging AI Applications". Each item is a task. A worker process
-keeps what it loaded, such as a model, for the tasks that follow. Retries are ours and not Ray's, so that an item that
-kills its process is given up after two tries, whatever the reason.
+keeps what it loaded, such as a model, for later tasks. Retries are done here instead of in Ray, so that an item that
+kills its process is given up after two attempts.
 """
 
 from __future__ import annotations
@@ -31,21 +31,21 @@ from ragistry.errors import (
 from ragistry.protocols import Item, Result
 
 TRIES = 2
-"""How often an item is tried whose process dies."""
+"""Number of attempts for an item whose process dies."""
 AHEAD = 2
-"""Items in flight for each CPU of the cluster: one that runs, and one that waits."""
+"""Number of submitted items per CPU of the cluster: one running, one waiting."""
 CONNECT_SECONDS = 5.0
 OBJECT_STORE_BYTES = 200_000_000
-"""Shared memory of a cluster that is started here; what is in flight is small."""
+"""Shared memory of a new cluster in bytes; submitted items are small."""
 
 
 class RayEngine:
     """Meets `Engine`. Close it, or use it in a ``with`` block.
 
-    ``address``: ``HOST:PORT`` of a cluster, ``auto`` for the one that runs on this machine, None to start one here that
-    ends with the engine. A program that has called ``ray.init`` keeps its connection. The same version of Ragistry, the
-    model, and what a technique imports must be installed on every node. Raises `ConfigError` where Ray is not
-    installed, `EngineError` where the cluster cannot be reached.
+    ``address``: ``HOST:PORT`` of a cluster, ``auto`` for the one on this machine, None to start one that ends with the
+    engine. A program that has called ``ray.init`` keeps its connection. Every node needs the same version of Ragistry,
+    the model, and the packages that techniques import. Raises `ConfigError` if Ray is not installed, `EngineError` if
+    the cluster cannot be reached.
     """
 
     def __init__(self, address: str | None = None) -> None:
@@ -57,7 +57,7 @@ class RayEngine:
         self._owns = not ray.is_initialized()
         if self._owns:
             _connect(ray, address)
-        # Ray counts tries by itself, but without end where a node has no memory left.
+        # Ray retries without limit if a node is out of memory
         self._run = ray.remote(max_retries=0, num_cpus=1)(_run)
 
     def map(self, work: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result | RagistryError]:
@@ -74,13 +74,13 @@ class RayEngine:
             while waiting:
                 yield self._outcome(shared, *waiting.popleft())
         finally:
-            if self._ray.is_initialized():  # not after `close`, where Ray would start a cluster to cancel a task in
+            if self._ray.is_initialized():  # not after `close`: Ray would start a cluster to cancel a task
                 for _, task in waiting:
                     with suppress(self._ray.exceptions.RayError):  # the cluster may be gone
                         self._ray.cancel(task)
 
     def close(self) -> None:
-        """Leave the cluster; one that was started here ends."""
+        """Leave the cluster, and stop it if it was started here."""
         if self._owns:
             self._ray.shutdown()
 
@@ -146,7 +146,7 @@ def _connect(ray: Any, address: str | None) -> None:
 
 
 def _check_answers(address: str | None) -> None:
-    """Raise `OSError` where nothing listens; Ray itself tries for many minutes."""
+    """Raise `OSError` if nothing listens; Ray itself would retry for many minutes."""
     host, _, port = (address or "").rpartition(":")
     if host and port.isdecimal():
         socket.create_connection((host.strip("[]"), int(port)), timeout=CONNECT_SECONDS).close()
@@ -154,7 +154,7 @@ def _check_answers(address: str | None) -> None:
 
 @contextmanager
 def _own_signals() -> Iterator[None]:
-    """Ray replaces what is done on SIGTERM."""
+    """Restore the handler of SIGTERM, which Ray replaces."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -174,14 +174,14 @@ def _last_line(error: BaseException) -> str:
 
 
 def _run(version: str, folder: str, work: bytes, item: bytes) -> Any:
-    """On a worker: the outcome of one item. What was pickled by another version is not opened."""
+    """On a worker: the result of one item. Data pickled by another version is not opened."""
     import ray
 
     if version != __version__:
         return EngineError(
             f"node {_node()} has ragistry {__version__}, and this program {version}; install the same version on both"
         )
-    with suppress(OSError):  # a folder that is not there; its files are not either
+    with suppress(OSError):  # a missing folder: its files are missing too
         os.chdir(folder)
     try:
         return ray.cloudpickle.loads(work)(ray.cloudpickle.loads(item))

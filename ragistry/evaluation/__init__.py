@@ -1,6 +1,6 @@
 """An honest comparison of techniques: test sets, measures, statistics, cost, and reports.
 
-Everything public is loaded on first use, so that importing the package costs next to nothing.
+Public names are loaded on first use, so that importing the package is cheap.
 """
 
 from __future__ import annotations

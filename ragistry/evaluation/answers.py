@@ -1,7 +1,7 @@
-"""Asking every technique every query: rankings of documents, passages, and what they cost.
+"""Ask every technique every query: rankings of documents, passages, and their cost.
 
-Techniques take turns, so that whatever else the machine does falls on all of them alike. What they return names opaque
-sources (`systems.masking`) and is translated back here.
+Techniques take turns, so that other load on the machine affects all of them equally. They return opaque source names
+(`systems.masking`), which are translated back here.
 """
 
 from __future__ import annotations
@@ -30,26 +30,26 @@ if TYPE_CHECKING:
     from ragistry.evaluation.outputs import AnswerFile
 
 BATCH = 20
-"""Queries after which answers are written down; a killed process loses at most these."""
+"""Number of queries after which answers are saved; a killed process loses at most these."""
 CUTOFF = 10
-"""Results whose scores and lengths are kept."""
+"""Number of results whose scores and lengths are kept."""
 WARM_UP = 5
-"""Queries that each technique is asked first, and whose answers do not count."""
+"""Number of warm-up queries for each technique; their answers do not count."""
 TIMED, TIMING_REPEATS, TIMING_MS = 50, 3, 20_000
-"""Queries that are asked again for their time, how often, and milliseconds that this may take for each technique."""
+"""Timed queries: how many, how often each is repeated, and the time limit in milliseconds for each technique."""
 ITSELF = "itself"
-"""The time of a technique outside of its stages."""
+"""Name for the time of a technique outside its stages."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
     """One ranking of documents, best first, and its cost.
 
-    ``ms`` and ``cpu_ms``: wall and CPU time, the median where the query was asked several times. ``calls`` and
+    ``ms`` and ``cpu_ms``: wall and CPU time; the median if the query was asked several times. ``calls`` and
     ``tokens``: of models. ``returned_tokens``: of the first `CUTOFF` texts. ``stages``: milliseconds of each stage
     without the stages inside it, in the order in which they began, so that their sum is about ``ms``. ``scores``: of
     the first and of the relevant documents, what each stage gave them. ``route``: details of the stages that chose
-    where to search. ``passages``: (document, start, end) of each result that says so, best first.
+    where to search. ``passages``: (document, start, end) of each result that has offsets, best first.
     ``embedding_cached``: a vector was computed by an earlier comparison, and its time then is part of ``ms``.
     """
 
@@ -70,12 +70,12 @@ class Answer:
 
 @dataclass
 class Asking:
-    """What is asked, and what came of it.
+    """The queries to ask, and the answers.
 
     Rankings have ``depth`` documents, without the one whose id is the query's if ``drop_query`` (ArguAna is measured
-    so: there each query is a document, too); where answers are spans, ``depth`` passages. ``files``: technique → where
-    its answers are kept, and taken from. ``answers``: of the techniques that answered all queries; ``failures``: why
-    the others did not. ``resumed``: how many answers were taken from files.
+    so: there each query is a document, too); where answers are spans, ``depth`` passages. ``files``: technique → the
+    file that keeps its answers. ``answers``: of the techniques that answered all queries; ``failures``: why the others
+    did not. ``resumed``: how many answers were taken from files.
     """
 
     dataset: Dataset
@@ -96,10 +96,10 @@ class Asking:
         return {document.id for document in self.dataset.corpus}
 
     def run(self, systems: Sequence[System]) -> None:
-        """Ask every system every judged query, in an order that is drawn anew each time; some are asked repeatedly.
+        """Ask every system every judged query, each time in a new random order; some queries are asked repeatedly.
 
-        One that raises is not asked again, and the others finish. Kept answers of a technique that fails are dropped,
-        since what made it fail may have been wrong before.
+        A system that raises is not asked again; the others finish. Its kept answers are dropped, because they may be
+        wrong for the same reason.
         """
         queries = list(self.dataset.judged)
         waiting = self.resume(systems)
@@ -133,7 +133,7 @@ class Asking:
         self.drop_failed()
 
     def resume(self, systems: Sequence[System]) -> list[System]:
-        """Take the answers that are kept, and return the systems that have to answer more queries."""
+        """Read the kept answers, and return the systems with unanswered queries."""
         queries = list(self.dataset.judged)
         for one in systems:
             kept = self.files[one.name].read() if one.name in self.files else {}
@@ -142,7 +142,7 @@ class Asking:
         return [one for one in systems if len(self.answers[one.name]) < len(queries)]
 
     def report(self, done: int, total: int) -> None:
-        """Tell how much was asked."""
+        """Report progress."""
         if self.progress is not None:
             self.progress("asking", done, total)
 
@@ -151,12 +151,12 @@ class Asking:
             return None
         try:
             return self.ask(system, query)
-        except Exception as error:  # noqa: BLE001, third-party code: what it raises goes into the report
+        except Exception as error:  # noqa: BLE001, third-party code: the report shows its exceptions
             self.failures[system.name] = failure(error, query)
             return None
 
     def drop_failed(self) -> None:
-        """Take out what cannot be compared: techniques that failed, and those that returned nothing of the corpus."""
+        """Remove what cannot be compared: techniques that failed or returned nothing from the corpus."""
         for name, answers in self.answers.items():
             found = {id for answer in answers.values() for id, _ in answer.ranking}
             if found and self.known.isdisjoint(found) and name not in self.failures:
@@ -172,12 +172,12 @@ class Asking:
                 self.files[name].remove()
 
     def ask(self, system: System, query: str) -> Answer:
-        """The answer to one query; as many chunks are asked for as it takes to fill the depth with documents.
+        """The answer to one query; requests as many chunks as needed to reach the depth in documents.
 
         Time, calls and tokens are those of the retrieval that gave the ranking.
         """
         spans = bool(self.dataset.spans)
-        documents = self.depth + self.drop_query  # the one that is dropped comes on top
+        documents = self.depth + self.drop_query  # one more for the document that is dropped
         wanted = min(TOP_K_LIMIT, math.ceil(documents * (1.0 if spans else system.chunks_per_document)))
         while True:
             if self.embedder is not None:
@@ -188,7 +188,7 @@ class Asking:
                     self.dataset.queries[query], top_k=None if system.own_top_k else wanted
                 )
                 ms, cpu_ms = (perf_counter() - start) * 1000, (process_time() - cpu) * 1000
-            best: dict[str, Document] = {}  # a document ranks where the first of its chunks ranks
+            best: dict[str, Document] = {}  # a document has the rank of its first chunk
             for chunk in chunks:
                 best.setdefault(document_of(chunk, self.known, system), chunk)
             if self.drop_query:
@@ -248,7 +248,7 @@ def _median(times: Sequence[Answer]) -> Answer:
 
 
 def document_of(chunk: Document, known: Container[str], system: System) -> str:
-    """The document of the test set that a result belongs to, whose ids are ``known``.
+    """The document of the test set to which a result belongs; ``known`` are their ids.
 
     Its ``collection`` and ``source_file`` name it (``notes/tea.md``), or ``source_file`` alone, or its own id; the
     first of these that is known. Over the index of a test set ``source_file`` goes first, since an id may begin with
@@ -264,7 +264,7 @@ def document_of(chunk: Document, known: Container[str], system: System) -> str:
 
 
 def _tokens(chunk: Document) -> int:
-    """As counted when it was ingested, if the text is still the chunk's own; else a quarter of its characters."""
+    """The tokens counted at ingest if the text is unchanged, else a quarter of its characters."""
     get = chunk.metadata.get
     count, start, end = get("token_count"), get("start"), get("end")
     own = "chunk_indexes" not in chunk.metadata and (start is None or end is None or end - start == len(chunk.content))
@@ -272,7 +272,7 @@ def _tokens(chunk: Document) -> int:
 
 
 def stage_times(stages: Sequence[Stage]) -> dict[str, float]:
-    """Milliseconds of each stage by its path below the technique, without those of the stages inside it."""
+    """Milliseconds of each stage by its path below the technique, without its inner stages."""
     own: dict[str, float] = {}
     path: list[str] = []
     for stage in stages:

@@ -1,6 +1,6 @@
-"""Which technique is better on these documents? Every technique over one frozen corpus and the same queries.
+"""Compare techniques: every technique over one frozen corpus and the same queries.
 
-`compare` reads in the order of the work: test set, systems, answers, measures and statistics, result.
+`compare` follows the order of the work: test set, systems, answers, measures and statistics, result.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ from ragistry.workspace import Workspace
 
 MEASURES = ("nDCG@10", "R@100", "RR@10")
 DEPTH = 100
-"""Documents of a ranking, unless a measure looks further."""
+"""Number of documents of a ranking, unless a measure needs more."""
 PACKAGES = ("ragistry", "numpy", "onnxruntime", "tokenizers", "tantivy", "PyStemmer")
-"""What can change a ranking or a figure."""
+"""Packages that can change a ranking or a figure."""
 
 Techniques = str | Sequence[str] | Mapping[str, Any]
 
@@ -67,29 +67,29 @@ def compare(
     engine: Engine | None = None,
     progress: Progress | None = None,
 ) -> Comparison:
-    """Compare techniques on a test set and say which differences are more than chance.
+    """Compare techniques on a test set and report which differences are significant.
 
     ``techniques``: names of techniques.yaml, or name → object with ``retrieve``, class, or function that makes one of
     ``store`` and ``embedder``; None: the technique of that name in techniques.yaml. ``dataset``: a folder in
-    BEIR's layout or of a chunking evaluation (`read_chunking_set`), or a `Dataset`. ``measures``: the first is the one
-    that verdicts are about. ``baseline``: the one that each is tested against; None: each against each. ``workspace``:
+    BEIR's layout or of a chunking evaluation (`read_chunking_set`), or a `Dataset`. ``measures``: the first decides
+    the verdicts. ``baseline``: the technique that each is tested against; None: each against each. ``workspace``:
     one that is open, or a folder (default: the current one).
 
     ``grid``: parameters → values, as in `entries.Grid`. ``chunk_size``: ``"document"`` (each is one chunk, as published
     figures have it), characters, ``"500/75"``, or ``"library"`` for a `read_library`: the workspace as it is. None: a
-    test set that a program made, or whose answers are spans, is cut as the workspace cuts what it takes in, every other
-    is ``"document"``. ``depth``: documents of a ranking, 1 to 1,000. ``drop_query``: take out the hit whose id is the
+    synthetic test set, or one whose answers are spans, is cut with the settings of the workspace; for any other it is
+    ``"document"``. ``depth``: documents of a ranking, 1 to 1,000. ``drop_query``: take out the hit whose id is the
     query's. ``tune_on``: the share of queries on which the best variant is chosen, to be measured on the others.
-    ``timing_repeats``: how often some queries are asked again for their time.
+    ``timing_repeats``: how often some queries are repeated to measure their time.
 
-    ``runs``: a folder that keeps answers and TREC runs; what it holds already is not asked again, if configuration,
-    versions, data, embedder and the source file of the technique's class are the same. Other files that decide
-    rankings are not seen: give a new folder after those changed. ``cache``: a folder that keeps vectors and indexes
-    (default: in the workspace's data). ``record``: a file that keeps every answer of a model, ``replay``: one to take
-    them from, so that no model is asked and each call is charged the time that it took.
+    ``runs``: a folder that keeps answers and TREC runs. An answer there is reused if configuration, versions, data,
+    embedder and the source file of the technique's class are the same. Changes of other files that affect rankings are
+    not noticed: use a new folder after such a change. ``cache``: a folder that keeps vectors and indexes (default: in
+    the workspace's data). ``record``: a file that keeps every answer of a model, ``replay``: a file to read them from,
+    so that no model is asked and each call counts with its recorded time.
 
-    While they are compared, techniques see opaque names of sources. A technique that raises, when it is made or asked,
-    is left out, and `Comparison.failures` says why. Raises `EvaluationError` and `DatasetError` for what cannot be
+    During a comparison, techniques see opaque names of sources. A technique that raises, when it is built or asked, is
+    left out; `Comparison.failures` has the error. Raises `EvaluationError` and `DatasetError` for what cannot be
     measured, before any work is done, `ConfigError`, `ModelError` and `StoreError`.
     """
     load = os.getloadavg()[0] if hasattr(os, "getloadavg") else None
@@ -101,7 +101,7 @@ def compare(
     _check_options(columns, baseline, tune_on, timing_repeats)
     cache, record, replay, runs = (None if path is None else Path(path) for path in (cache, record, replay, runs))
     if record and runs and not record.exists() and any(runs.glob("*.answers.jsonl")):
-        # What is resumed asks no model, so that the recording could not be replayed.
+        # resumed answers ask no model, so the recording would be incomplete
         raise EvaluationError(f"{str(runs)!r} has answers that were not recorded; give a new folder for runs")
     if engine is not None and not isinstance(engine, Engine):
         raise EvaluationError(f"the engine is {engine!r:.80}; give one such as RayEngine(), or leave it out")
@@ -167,7 +167,7 @@ def _test_set(dataset: Any) -> Dataset:
 
 
 def _named(techniques: Any) -> dict[str, Any]:
-    """Technique → what was given for it, None: its entry in techniques.yaml."""
+    """Technique → the object given for it, or None for its entry in techniques.yaml."""
     if isinstance(techniques, Mapping):
         named = dict(techniques)
     else:
@@ -179,7 +179,7 @@ def _named(techniques: Any) -> dict[str, Any]:
 
 
 def _chunking(size: str | int | Chunking | None, dataset: Dataset) -> Chunking:
-    """A made test set asks what is better on one's own documents, where they are cut; a public one has figures."""
+    """The default chunking: synthetic test sets are cut as the library is, public ones as in published results."""
     ingested = size is None and (dataset.synthetic or dataset.spans)
     return Chunking(ingested=True) if ingested else parse_chunking(size)
 
@@ -211,7 +211,7 @@ def _depth(depth: int | None, measures: Sequence[Measure]) -> int:
 
 
 def _key(system: System, asking: Asking, embedder: Any) -> dict[str, Any]:
-    """What decides a system's rankings: answers of another key are not its own."""
+    """Everything that decides a system's rankings; answers with another key are not reused."""
     return {
         "dataset": asking.dataset.content_hash(),
         "technique": system.configuration,
@@ -223,7 +223,7 @@ def _key(system: System, asking: Asking, embedder: Any) -> dict[str, Any]:
 
 
 def _dataset_record(dataset: Dataset) -> dict[str, Any]:
-    """A test set in figures; ``synthetic``: how queries were made that no person asked, None where people asked all."""
+    """A test set in figures; ``synthetic``: how a program made queries, None if people wrote all of them."""
     made = [dataset.synthetic[query] for query in dataset.judged if query in dataset.synthetic]
     synthetic = {
         "queries": len(made),
@@ -260,7 +260,7 @@ def _asking_record(systems: Sequence[System], asking: Asking, replayed: Path | N
 
 
 def versions() -> dict[str, str]:
-    """The installed version of each package that matters."""
+    """The installed version of each relevant package."""
     found = {}
     for name in PACKAGES:
         try:
@@ -271,7 +271,7 @@ def versions() -> dict[str, str]:
 
 
 def peak_memory() -> int | None:
-    """Bytes that this process has held at most, model and matrices included; None where the system does not say."""
+    """Peak memory of this process in bytes, including models and matrices; None if the system does not report it."""
     try:
         import resource
     except ImportError:  # Windows

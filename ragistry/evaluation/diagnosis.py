@@ -1,6 +1,6 @@
-"""Why two techniques differ: the queries on which they do most, and what became of the relevant documents.
+"""Why two techniques differ: the queries with the largest differences, and what became of the relevant documents.
 
-Everything here is for people to look at, so it is plain values, as JSON has them.
+All results are plain values, as in JSON.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from ragistry.evaluation.data.dataset import Dataset
 from ragistry.evaluation.result import RelevantFound
 
 SHOWN = 5
-"""Documents of each ranking that are shown."""
+"""Number of documents shown of each ranking."""
 EXAMPLES = 5
-"""Queries that are shown for either side of a pair, and examples of each kind of failure."""
+"""Number of queries shown for each side of a pair, and of examples of each kind of failure."""
 
 
 def relevant_found(
     answers: Mapping[str, Answer], dataset: Dataset, cutoff: int, depth: int, collections: Mapping[str, str]
 ) -> RelevantFound:
-    """Count what became of every relevant document. ``collections``: document → the collection that it is in."""
+    """Count where each relevant document ended up. ``collections``: document → the collection that it is in."""
     counts, examples = Counter[str](), dict[str, list[dict[str, Any]]]()
     for query in dataset.judged:
         answer = answers[query]
@@ -48,7 +48,7 @@ def diagnose(
     answers: Mapping[str, Mapping[str, Answer]],
     dataset: Dataset,
 ) -> list[dict[str, Any]]:
-    """For each pair the queries on which it differs most: those for a, then those for b, the largest difference first.
+    """For each pair, the queries with the largest differences: first those for a, then those for b.
 
     ``values``: technique → query → value of the measure. A pair is ``{a, b, measure, queries}``; a query ``{query,
     text, difference, a, b, why}``; a side of it ``{technique, value, best, relevant, route}``, where ``best`` and
@@ -85,7 +85,7 @@ def diagnose(
 
 
 def _why(side: Mapping[str, Any]) -> str:
-    """Where a technique has the relevant documents, what put them there, and where it searched."""
+    """The ranks of the relevant documents, the stages that scored them, and the collections searched."""
     said = f"{side['technique']} did not retrieve any relevant document"
     if side["relevant"]:
         best, more = side["relevant"][0], len(side["relevant"]) - 1

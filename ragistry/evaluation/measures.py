@@ -1,10 +1,10 @@
 """Measures of a ranking as it is shown, spelled as ir-measures spells them and computed as trec_eval computes them.
 
-The order of a run is taken as it stands; scores are not looked at. The gain of nDCG is the grade itself, discounted by
+The order of a run is used as it is; scores are ignored. The gain of nDCG is the grade itself, discounted by
 ``log2(rank + 1)`` (Järvelin and Kekäläinen, Cumulated gain-based evaluation of IR techniques, 2002, in the form of
-trec_eval). A grade of ``rel`` (1 unless said otherwise) or more is relevant to every other measure.
+trec_eval). For every other measure, a grade of ``rel`` (default 1) or more is relevant.
 
-Where answers are spans of characters, passages are measured: see `per_query_of_passages`.
+If answers are spans of characters, passages are measured: see `per_query_of_passages`.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Measure:
         return self.kind in _OF_SPANS
 
     def value(self, grades: Grades, ranking: Iterable[str]) -> float:
-        """The measure of document ids, best first; one that comes again counts where it came first."""
+        """The measure of document ids, best first; a duplicate counts at its first rank."""
         shown = list(dict.fromkeys(ranking))[: self.cutoff]
         return _FORMULAS[self.kind](self, grades, shown)
 
@@ -67,7 +67,7 @@ class Measure:
 def parse_measures(names: Iterable[str]) -> list[Measure]:
     """``["nDCG@10", "AP", "R(rel=2)@100"]`` as measures, each once. Raises `EvaluationError` naming every bad one."""
     given = [str(name).strip() for name in names]
-    problems = [f"{name!r} is no measure{reason}" for name in given if (reason := _problem(name)) is not None]
+    problems = [f"{name!r} is not a measure{reason}" for name in given if (reason := _problem(name)) is not None]
     if problems or not given:
         said = "; ".join(problems) or "no measure is named"
         raise EvaluationError(
@@ -80,7 +80,7 @@ def parse_measures(names: Iterable[str]) -> list[Measure]:
 def per_query(
     measures: Iterable[Measure], qrels: Mapping[str, Grades], run: Mapping[str, Sequence[tuple[str, float]]]
 ) -> dict[str, dict[str, float]]:
-    """Measure → query id → value, of every query with judgements; one that the run lacks has 0."""
+    """Measure → query id → value, for every query with judgements; 0 if the run lacks the query."""
     rankings = {query: [document for document, _ in run.get(query, ())] for query, grades in qrels.items() if grades}
     return {
         str(measure): {query: measure.value(qrels[query], ranking) for query, ranking in rankings.items()}
@@ -91,7 +91,7 @@ def per_query(
 def per_query_of_passages(
     measures: Iterable[Measure], spans: Mapping[str, Spans], passages: Mapping[str, Sequence[Passage]]
 ) -> dict[str, dict[str, float]]:
-    """Measure → query id → value, of every query with spans, taken over passages.
+    """Measure → query id → value, for every query with spans, computed over passages.
 
     A passage is relevant (grade 1) if it overlaps a span, and each span counts once, where it is first found: the
     ranking that is measured has each passage's new spans in its place; a passage that brings no new span takes one
@@ -106,7 +106,7 @@ def per_query_of_passages(
 
 
 def _problem(name: str) -> str | None:
-    """What is wrong with a spelling, to follow "is no measure"; None where nothing is."""
+    """What is wrong with a spelling, to follow "is not a measure"; None if it is correct."""
     found = _SPELLING.fullmatch(name)
     if found is None:
         return did_you_mean(name, _EXAMPLES)
@@ -156,12 +156,12 @@ def _success(measure: Measure, grades: Grades, shown: Sequence[str]) -> float:
 
 
 def _judged(_: Measure, grades: Grades, shown: Sequence[str]) -> float:
-    """The share of what is shown that has a judgement; a ranking that is shorter than the cutoff is not padded."""
+    """The share of the results that have a judgement; a ranking shorter than the cutoff is not padded."""
     return sum(document in grades for document in shown) / len(shown) if shown else 0.0
 
 
 def _new_spans(spans: Spans, passages: Sequence[Passage]) -> list[list[str]]:
-    """For each passage the names of the spans that it overlaps and no earlier passage did."""
+    """For each passage, the spans that it is the first to overlap."""
     found: set[str] = set()
     new = []
     for document, start, end in passages:

@@ -1,7 +1,7 @@
-"""Asking techniques on the workers of an engine: each technique is one task, over a copy of the frozen index.
+"""Ask techniques on the workers of an engine: each technique is one task, over a copy of the frozen index.
 
-Workers have the folder of the workspace, and the code of the techniques, under the same paths. What is kept of earlier
-runs, statistics and reports stay with the caller.
+Workers need the folder of the workspace and the code of the techniques under the same paths. The caller handles earlier
+runs, statistics and reports.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from ragistry.workspace import Workspace, open_workspace
 class Home:
     """The workspace that a worker opens: its folder, and the settings that do not come from its files.
 
-    ``cache``: where its indexes are; None: in its data.
+    ``cache``: the folder of its indexes; None: in its data.
     """
 
     root: Path
@@ -41,10 +41,10 @@ class Home:
 
 @dataclass(frozen=True, slots=True)
 class Questions:
-    """What every technique is asked, as in `Asking`.
+    """The queries for every technique, as in `Asking`.
 
-    ``columns``, ``given``: all that is compared, as in `build_systems`, but for ready objects. They decide together
-    which index there is.
+    ``columns``, ``given``: everything that is compared, as in `build_systems`, without ready objects. Together they
+    determine the index.
     """
 
     columns: Sequence[Variant]
@@ -73,9 +73,9 @@ def ask_on(
     given: Mapping[str, Any],
     home: Home,
 ) -> None:
-    """`Asking.run` on workers. A technique of which only a part was kept is asked everything again.
+    """`Asking.run` on workers. A technique with only some kept answers is asked all queries again.
 
-    Raises `EngineError`, and what a worker cannot do without: `SourceError`, `ModelError`, `StoreError`.
+    Raises `EngineError`, and the `SourceError`, `ModelError` or `StoreError` that stops a worker.
     """
     waiting = asking.resume(systems)
     asking.resumed -= sum(len(asking.answers[one.name]) for one in waiting)
@@ -107,7 +107,7 @@ def ask_on(
 def _ask_alone(
     share: tuple[Variant, Any], questions: Questions, home: Home
 ) -> tuple[dict[str, Answer], dict[str, Failure]]:
-    """On a worker: the answers of one technique, or why it has none."""
+    """On a worker: the answers of one technique, or why it failed."""
     variant, given = share
     dataset = questions.dataset
     with ExitStack() as stack:

@@ -1,4 +1,4 @@
-"""What a comparison writes: answers that outlive a stop, one TREC run for each technique, and where that may go."""
+"""Files of a comparison: answers that survive an interruption, a TREC run for each technique, checks of paths."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from ragistry.utils.wording import agreeing
 PAIRS = ("ranking", "passages")
 """Fields of an answer whose rows are tuples."""
 Paths = Mapping[str, str | Path | None]
-"""What is written → where; None: it is not asked for."""
+"""Output → its path; None if not requested."""
 
 
 class AnswerFile:
-    """Answers of one technique, one a line, behind a line that says what they are answers of (``key``).
+    """Answers of one technique, one per line, after a first line with their ``key``.
 
-    ``begin_anew``: it cannot be known whether answers that are there are of this very technique, so they are dropped.
+    ``begin_anew``: existing answers may belong to another technique, so they are dropped.
     """
 
     def __init__(self, path: Path, key: Mapping[str, Any], *, begin_anew: bool = False) -> None:
@@ -37,9 +37,9 @@ class AnswerFile:
         self.head = {"of": json.loads(json.dumps(key))}
 
     def read(self) -> dict[str, Answer]:
-        """Query → answer; a line that a stopped process left unfinished is taken off the file.
+        """Query → answer; an unfinished last line of a stopped process is removed from the file.
 
-        Raises `EvaluationError` where the file holds answers of another comparison.
+        Raises `EvaluationError` if the file has answers of another comparison.
         """
         lines = self.path.read_bytes().splitlines(keepends=True) if self.path.exists() else []
         if lines and not lines[-1].endswith(b"\n"):
@@ -64,11 +64,11 @@ class AnswerFile:
         return answers
 
     def remove(self) -> None:
-        """Keep nothing."""
+        """Delete all answers."""
         self.path.unlink(missing_ok=True)
 
     def append(self, answers: Iterable[Answer]) -> None:
-        """Add answers; they are kept even if the process is killed the next moment."""
+        """Add answers and write them to disk."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         new = not self.path.exists() or not self.path.stat().st_size
         with self.path.open("a", encoding="utf-8") as file:
@@ -77,7 +77,7 @@ class AnswerFile:
 
 
 def _differing(theirs: Any, ours: Any, path: str = "") -> Iterator[str]:
-    """Where two keys differ, down to the values of a configuration: ``technique.config.k``."""
+    """The paths at which two keys differ, down to single settings: ``technique.config.k``."""
     if isinstance(theirs, dict) and isinstance(ours, dict):
         for name in theirs.keys() | ours:
             yield from _differing(theirs.get(name), ours.get(name), f"{path}.{name}" if path else name)
@@ -88,9 +88,9 @@ def _differing(theirs: Any, ours: Any, path: str = "") -> Iterator[str]:
 def answer_files(
     folder: Path, keys: Mapping[str, Mapping[str, Any]], begin_anew: Container[str] = ()
 ) -> dict[str, AnswerFile]:
-    """Where the answers of each technique are kept, with their times, which differ from run to run.
+    """The file of each technique's answers, with their times, which differ from run to run.
 
-    ``begin_anew``: techniques that nothing is resumed of. Raises `EvaluationError` where two would share a file.
+    ``begin_anew``: techniques that are never resumed. Raises `EvaluationError` if two would share a file.
     """
     names: dict[str, str] = {}
     for name in keys:
@@ -113,9 +113,9 @@ def write_runs(folder: Path, runs: Mapping[str, Run], failed: Iterable[str] = ()
 
 
 def keep_report(folder: Path, report: Mapping[str, Any]) -> Path:
-    """Write a comparison's JSON to ``folder``, under a name of the time, the test set and a hash; return where.
+    """Write a comparison's JSON to ``folder``, named by time, test set and a hash; return its path.
 
-    Raises `EvaluationError` where it cannot be written.
+    Raises `EvaluationError` if it cannot be written.
     """
     text = json.dumps(report, ensure_ascii=False, indent=2) + "\n"
     made = re.sub(r"[^0-9T]", "", report["provenance"]["made"].split("+")[0])
@@ -132,9 +132,9 @@ def keep_report(folder: Path, report: Mapping[str, Any]) -> Path:
 
 
 def check_outputs(*, files: Paths, folders: Paths, seed: int) -> None:
-    """Raise `EvaluationError` with every file and folder that cannot be written, and for a seed that cannot be drawn.
+    """Raise `EvaluationError` with every file and folder that cannot be written, and for an invalid seed.
 
-    What would fail at the end of a comparison fails at its beginning. Nothing is made to find out.
+    So errors appear at the beginning of a comparison instead of the end. The check creates nothing.
     """
     asked = {name: Path(path) for name, path in {**files, **folders}.items() if path is not None}
     problems = [

@@ -1,6 +1,6 @@
-"""The result of a comparison: figures with intervals, pairs with verdicts, and where all of it comes from.
+"""The result of a comparison: figures with intervals, pairs with verdicts, and their provenance.
 
-Terminal, Markdown, JSON and HTML are views of this one structure.
+The terminal, Markdown, JSON and HTML reports show this one structure.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from typing import Any
 from ragistry.utils.wording import agreeing, numbered
 
 ALPHA = 0.05
-"""A difference is significant when its corrected p-value is below."""
+"""A difference is significant if its corrected p-value is below this."""
 NAMES_SHOWN = 5
-"""Names listed in one sentence; of more, the rest is counted."""
+"""Number of names listed in one sentence; the rest is counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class RelevantFound:
-    """What became of the relevant documents of all queries.
+    """Where the relevant documents of all queries ended up.
 
     ``shown``: in the first ``cutoff``. ``low``: retrieved, but ranked below. ``never``: not among the ``depth``
     that were asked for. ``routed_away``: in a collection that the route left out. ``examples``: of the last three, some
@@ -143,13 +143,13 @@ class Pair:
         return self.smallest_p < ALPHA
 
     def queries_needed(self) -> int | None:
-        """About how many queries like these would show a difference of this size; None when it cannot be estimated."""
+        """About how many such queries would show a difference of this size; None if it cannot be estimated."""
         if self.significant or self.detectable is None or abs(self.difference) < 0.001:
             return None
         return max(self.queries + 1, round(self.queries * (self.detectable / self.difference) ** 2))
 
     def verdict(self) -> str:
-        """What may be said of the two, in one sentence."""
+        """The conclusion about the two, in one sentence."""
         p = p_text(self.p_holm)
         if self.better is not None:
             worse, sign = (self.b, 1) if self.better == self.a else (self.a, -1)
@@ -163,7 +163,7 @@ class Pair:
         if self.detectable is not None:
             said += (
                 "; so few queries show no difference reliably"
-                if self.detectable > 1  # more than any measure can differ
+                if self.detectable > 1  # larger than any possible difference
                 else f"; smallest difference that they show reliably: {self.detectable:.3f}"
             )
         needed = self.queries_needed()
@@ -206,7 +206,7 @@ class Tuning:
     variants: list[str]
 
     def verdict(self) -> str:
-        """What may be said of the choice, in one sentence."""
+        """The conclusion about the choice, in one sentence."""
         chosen_on = f"{len(self.variants)} on {numbered(self.queries_selected, '[query|queries]')}"
         if self.chosen == self.baseline:
             return f"{self.chosen} was the best of {chosen_on} in {self.measure}: no variant was chosen over it"
@@ -219,13 +219,13 @@ class Tuning:
 class Comparison:
     """Techniques over one frozen test set.
 
-    ``measure``: the one that verdicts are about, the first that was asked for. ``pairs``: of every measure; with a
+    ``measure``: the first one requested; it decides the verdicts. ``pairs``: of every measure; with a
     ``baseline`` each technique against it, else each against each. ``controls``: ``filename``, ``title_only``,
-    ``random`` → measure → mean, of rankings that no honest technique gives. ``control_pairs``: each technique against
+    ``random`` → measure → mean, of rankings that do not read the texts. ``control_pairs``: each technique against
     each control on the main measure, without a correction. ``cpu_pairs``: each technique against the fastest.
     ``diagnosis``: see `diagnosis.diagnose`. ``indexes``: chunking → cost of its index. ``problems``: of the test set.
-    ``warnings``: what may make the verdict wrong; every report shows it right after the verdict. ``notes``: what else
-    helps to read the figures; below the tables. ``runs``: the rankings.
+    ``warnings``: reasons why the verdict may be wrong; every report shows them after the verdict. ``notes``: help to
+    read the figures; shown below the tables. ``runs``: the rankings.
     """
 
     name: str
@@ -315,7 +315,7 @@ class Comparison:
         return f"No technique is shown to be better than all others in {self.measure}: {significant}."
 
     def to_json(self) -> dict[str, Any]:
-        """Everything but the rankings, as plain values."""
+        """Everything except the rankings, as plain values."""
         said = {"winner": self.winner, "conclusion": self.conclusion(), "verdicts": self.verdicts}
         fields = asdict(replace(self, runs={}))
         del fields["runs"]

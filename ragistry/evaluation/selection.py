@@ -1,4 +1,4 @@
-"""Choose the best of several variants on one part of the queries, and measure it on the rest.
+"""Choose the best of several variants on some of the queries, and measure it on the others.
 
 The best of twenty equally good variants looks better than it is on the queries that chose it (Cawley and Talbot, On
 over-fitting in model selection and subsequent selection bias in performance evaluation, 2010).

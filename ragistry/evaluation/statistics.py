@@ -1,6 +1,6 @@
-"""Whether a difference between two techniques is more than chance, and how large it is.
+"""Whether a difference between two techniques is significant, and how large it is.
 
-One test is behind every figure: the paired randomisation test by sign flips (Fisher 1935; Smucker, Allan and
+All figures use one test: the paired randomisation test by sign flips (Fisher 1935; Smucker, Allan and
 Carterette, A comparison of statistical significance tests for information retrieval evaluation, 2007). If two
 techniques are equally good, the sign of each difference is a coin toss. Queries of one group (made from one document,
 say) are not independent tosses, so a group flips as a whole. The confidence interval is the set of true differences
@@ -28,15 +28,15 @@ if TYPE_CHECKING:
     Values = NDArray[np.float64]
 
 ROUNDS = 29_999
-"""Sign flips drawn where there are too many to try all; the smallest p-value is then 1 / (ROUNDS + 1)."""
+"""Number of random sign flips if there are too many to try all; the smallest p-value is then 1 / (ROUNDS + 1)."""
 EXACT_GROUPS = 16
-"""With at most so many groups, all sign flips are tried."""
+"""Largest number of groups for which all sign flips are tried."""
 UNSEEN = 0.4
-"""Queries with the lowest and with the highest value that an interval of a mean allows for."""
+"""Number of pseudo-queries with value 0, and with value 1, that are added for the interval of a mean."""
 POWER = 0.8
 """Share of cases in which a detectable difference is found."""
 
-_TIE = 1e-9  # means of the same values, summed in another order, differ by less
+_TIE = 1e-9  # rounding differences of sums in another order are smaller
 _BLOCK = 4_000_000  # numbers held at once
 _SIMULATED_GROUPS = 12  # so few groups have few attainable p-values: the detectable difference is simulated
 _SIMULATIONS = 1_000
@@ -60,10 +60,10 @@ class FlipTest:
         return float(np.mean((self.lows <= true) & (true <= self.highs)))
 
     def interval(self, alpha: float = 0.05, bounds: tuple[float, float] = (-inf, inf)) -> tuple[float, float]:
-        """The true means whose p-value is ``alpha`` or more; the ``bounds`` where so few groups reject none.
+        """The true means whose p-value is ``alpha`` or more; the ``bounds`` if there are too few groups to reject any.
 
-        Where all groups are alike, flips show no spread; what was not seen may still be the case in a share of
-        ``1 - alpha ** (1 / groups)`` of all queries, so the interval goes so far towards the bounds, yet not beyond 0.
+        If all groups are equal, flips show no spread. Other values may still occur in a share of ``1 - alpha ** (1 /
+        groups)`` of all queries, so the interval extends that far towards the bounds, but not past 0.
         """
         flips = len(self.lows)
         rank = min(flips, max(1, ceil(alpha * flips - 1e-9)))
@@ -165,7 +165,7 @@ def smallest_p(groups: int, family: int = 1, *, rounds: int = ROUNDS) -> float:
 def effect_size(a: Sequence[float], b: Sequence[float]) -> float | None:
     """The mean difference in standard deviations of the differences: Cohen's d_z (Lakens 2013, equation 6).
 
-    None where the differences do not vary.
+    None if the differences do not vary.
     """
     differences = paired(a, b)
     if len(differences) < 2 or np.ptp(differences) <= _TIE:
@@ -185,8 +185,8 @@ def detectable_difference(
 ) -> float | None:
     """The true mean difference that the test at level ``alpha`` finds in a new test set like this one, 4 times of 5.
 
-    The spread of the group means, times a factor that allows for the spread being estimated, too. None where nothing
-    can be significant, or where the differences do not vary.
+    The spread of the group means, times a factor, because the spread is an estimate too. None if nothing can be
+    significant or the differences do not vary.
     """
     sums, sizes = grouped(finite(differences)[None, :], groups)
     n = len(sizes)
@@ -258,7 +258,7 @@ def _standard_errors(sums: Values, sizes: Values) -> Values:
 
 @lru_cache(maxsize=64)
 def _factor(sizes: tuple[float, ...], alpha: float) -> float:
-    """How many standard errors the true difference must be; queries of one group are taken as alike.
+    """The size of a detectable difference in standard errors; queries of one group are assumed to be equal.
 
     The standard error is an estimate, so the power is `POWER` on average over test sets like this one. For groups of
     one size a third of the allowance for that is left out: then a typical estimate has a power near `POWER`, too.

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ragistry.evaluation.systems.index import IndexCost
 
 CUTOFF = 10
-"""Results that count as shown when the main measure has no cutoff of its own."""
+"""Number of results that count as shown if the main measure has no cutoff."""
 
 RANGE = (-1.0, 1.0)
 """Of the difference of two measures."""
@@ -51,7 +51,7 @@ def summarise(
     variants: Mapping[str, str] | None = None,
     tune_on: float | None = None,
 ) -> Comparison:
-    """The comparison that the answers add up to.
+    """Compute the comparison from the answers.
 
     ``answers``: technique → query → answer, of every judged query, in the order of the report. ``collections``:
     technique → document → the collection that it is in, to tell what a route left out. ``controls``: name → run, of
@@ -60,7 +60,7 @@ def summarise(
     fraction that leaves no queries.
     """
     if not dataset.spans and any(measure.on_spans for measure in measures):
-        raise EvaluationError("SR@k and SP@k measure spans, and the test set has none; add spans to queries.jsonl")
+        raise EvaluationError("SR@k and SP@k measure spans, but the test set has no spans; add them to queries.jsonl")
     main, cutoff = str(measures[0]), measures[0].cutoff or CUTOFF
     runs = {name: {query: answer.ranking for query, answer in of.items()} for name, of in answers.items()}
     values = {name: _measured(measures, dataset, of) for name, of in answers.items()}

@@ -1,7 +1,7 @@
-"""What to know of a comparison, one sentence each.
+"""Warnings and notes of a comparison, one sentence each.
 
-Warnings say what may make the verdict wrong, and stand right after it; notes help to read the figures, and stand below
-the tables.
+Warnings are reasons why the verdict may be wrong and follow it directly. Notes help to read the figures and follow the
+tables.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ CONTROLS = {
 }
 """Control → what it ranks by."""
 CUT = 0.1
-"""Share of chunks longer than the model's limit from which the reader is warned."""
+"""Share of chunks longer than the model's limit above which the report warns."""
 
 
 def warnings(comparison: Comparison, dataset: Dataset, answers: Answers, variants: Mapping[str, str]) -> list[str]:
-    """What may make the verdict wrong, the gravest first. ``variants``: column of a grid → its technique."""
+    """Reasons why the verdict may be wrong, the most serious first. ``variants``: column of a grid → its technique."""
     return [
         *_controls(comparison),
         *_synthetic(comparison),
@@ -46,7 +46,7 @@ def warnings(comparison: Comparison, dataset: Dataset, answers: Answers, variant
 
 
 def notes(comparison: Comparison, dataset: Dataset, answers: Answers) -> list[str]:
-    """What helps to read the figures."""
+    """Help to read the figures."""
     return [
         *_same(comparison),
         *_deep(comparison, comparison.measures[1:]),
@@ -83,7 +83,7 @@ def _controls(comparison: Comparison) -> Iterator[str]:
 
 
 def _beats(pair: Pair) -> bool:
-    """Where so few queries show nothing, a higher mean has to do; that nothing is significant is said elsewhere."""
+    """With too few queries for significance, a higher mean suffices; another sentence reports this."""
     return pair.difference > 0 and (pair.p < ALPHA or not pair.testable)
 
 
@@ -147,7 +147,7 @@ def _cut(comparison: Comparison) -> Iterator[str]:
 
 
 def _deep(comparison: Comparison, measures: list[str]) -> Iterator[str]:
-    """Measures that look at most of the corpus: any ranking does well on them."""
+    """Measures whose cutoff covers most of the corpus, on which any ranking scores high."""
     documents = comparison.provenance["dataset"]["documents"]
     for measure in measures:
         name, _, cutoff = measure.partition("@")

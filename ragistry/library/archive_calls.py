@@ -1,4 +1,4 @@
-"""Calls of servers in threads of their own, none of which is waited for longer than its time."""
+"""Run calls to servers in separate threads, each with a time limit."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ Value = TypeVar("Value")
 
 
 class LateError(RagistryError, TimeoutError):
-    """A call had not returned in time."""
+    """A call did not return in time."""
 
     __str__ = Exception.__str__
 
 
 @dataclass(frozen=True, slots=True)
 class Outcomes(Generic[Key, Value]):
-    """What each job returned, or the error that it raised."""
+    """The result of each job, or its error."""
 
     values: dict[Key, Value] = field(default_factory=dict)
     errors: dict[Key, RagistryError] = field(default_factory=dict)
 
 
 def concurrently(jobs: Mapping[Key, Callable[[], Value]], seconds: float) -> Outcomes[Key, Value]:
-    """Run the jobs at once; one that has not returned after ``seconds`` has a `LateError`.
+    """Run the jobs in parallel; one that has not returned after ``seconds`` gets a `LateError`.
 
-    It goes on in its thread, which nobody waits for, not even the end of the process. Errors other than `RagistryError`
+    It continues in its daemon thread, which does not delay the end of the process. Errors other than `RagistryError`
     are raised.
     """
     outcomes: Outcomes[Key, Value] = Outcomes()
@@ -50,7 +50,7 @@ def concurrently(jobs: Mapping[Key, Callable[[], Value]], seconds: float) -> Out
 
 
 def in_time(job: Callable[[], Value], seconds: float) -> Value:
-    """What the job returns, or raises; `LateError` where it has not returned after ``seconds``."""
+    """The result or error of the job; `LateError` if it has not returned after ``seconds``."""
     outcomes = concurrently({"": job}, seconds)
     for error in outcomes.errors.values():
         raise error
@@ -58,16 +58,16 @@ def in_time(job: Callable[[], Value], seconds: float) -> Value:
 
 
 def _started(job: Callable[[], Value]) -> Future[Value]:
-    """The job in a thread of its own, so that one that hangs takes none from the next; it reports to our trace.
+    """Start the job in its own thread, so that a hanging job does not block the next; it records to our trace.
 
-    Not by an executor, for whose threads a process waits when it ends.
+    Without an executor, whose threads would delay the end of the process.
     """
     future: Future[Value] = Future()
 
     def run() -> None:
         try:
             future.set_result(job())
-        except BaseException as error:  # noqa: BLE001, raised where the future is asked
+        except BaseException as error:  # noqa: BLE001, raised when the future is read
             future.set_exception(error)
 
     Thread(target=copy_context().run, args=(run,), name="archive", daemon=True).start()

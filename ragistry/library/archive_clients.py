@@ -1,4 +1,4 @@
-"""Clients of Chroma servers, one for each database that archives lie in: made on first use, kept, shared by threads."""
+"""Clients of Chroma servers, one for each database of archives: created on first use, kept, shared by threads."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ragistry.utils.urls import split_login
 
 
 class Place(NamedTuple):
-    """A database of a server, whose ``url`` has no login, and the headers that go with each request."""
+    """A database on a server, whose ``url`` has no login, and the headers of each request."""
 
     url: str
     tenant: str
@@ -23,7 +23,7 @@ class Place(NamedTuple):
 
 
 def place_of(archive: RagArchiveConfig, settings: ArchiveSettings) -> Place:
-    """Where an archive lies. A login in the address becomes a header, unless the archive's headers have another."""
+    """The place of an archive. A login in the address becomes a header, unless the archive's headers have one."""
     url, login = split_login(archive.chromadb_url or settings.chromadb_url)
     headers = dict(archive.headers)
     if login is not None and "authorization" not in map(str.lower, headers):
@@ -48,7 +48,7 @@ class Clients:
         self._kept: dict[Place, _Kept] = {}
 
     def connection(self, place: Place) -> Connection:
-        """The one client of a place; it survives a restart of the server.
+        """The client of a place; it survives a restart of the server.
 
         Raises `ChromaDBConnectionError`, `DatabaseNotFoundError`.
         """
@@ -74,11 +74,11 @@ class Clients:
 
 def _connected(place: Place, timeout: float) -> Connection:
     try:
-        return connect(  # the port and `ssl` are for a host without scheme; an address says both itself
+        return connect(  # port and `ssl` are for a host without scheme; an address includes both
             place.url, 8000, ssl=False, headers=dict(place.headers), tenant=place.tenant,
             database=place.database, timeout=timeout,
         )  # fmt: skip
-    except CollectionNotFoundError as error:  # no collection was asked for yet
+    except CollectionNotFoundError as error:  # no collection was requested yet
         raise DatabaseNotFoundError(
             f"ChromaDB at {place.url} has no tenant {place.tenant!r} with a database {place.database!r}; correct the "
             "archive's tenant and database, or CHROMA_TENANT and CHROMA_DATABASE"

@@ -1,4 +1,4 @@
-"""One archive: a collection of a Chroma server, opened on first use and kept. Nothing is written to it."""
+"""One archive: a collection on a Chroma server, opened on first use, kept, and only read."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ SCORES: dict[ScoreKind, Callable[[float], float]] = {
     "l2": lambda distance: 1.0 / (1.0 + distance),  # ChromaDB's l2 is the square of the distance
     "ip": lambda distance: 1.0 - distance,
 }
-"""From the distance in each space of ChromaDB to a score that is higher where it is lower."""
+"""Converts the distance of each space of ChromaDB to a score; lower distances give higher scores."""
 MOST = 300
-"""Rows that a server is asked for, where the nearest are copies of each other; more than this some refuse."""
+"""Maximum number of rows requested if the nearest are duplicates; some servers refuse more."""
 UNIT = 1e-3
-"""By how much a length of 1 may be off, as it is where a model counts in 16 bits."""
+"""Tolerance of unit length, because some models compute in 16 bits."""
 
 
 class Hit(NamedTuple):
-    """A passage and its distance, which only those of the same space and model can be compared by.
+    """A passage and its distance, which is comparable within the same space and model.
 
-    ``cosine``: of the angle to the query, where it is known, which those of the same model can be compared by.
+    ``cosine``: similarity to the query, if known, which is comparable within the same model.
     """
 
     distance: float
@@ -48,7 +48,7 @@ class Hit(NamedTuple):
 
 
 class Stored(NamedTuple):
-    """A row that was found; sorted by distance, then id. ``unit``: its vector was seen to be of unit length."""
+    """A found row; sorted by distance, then id. ``unit``: its vector has unit length."""
 
     distance: float
     id: str
@@ -57,16 +57,16 @@ class Stored(NamedTuple):
 
 
 class Opened(NamedTuple):
-    """A collection that was found, and its space."""
+    """An opened collection, and its space."""
 
     rows: Collection
     space: ScoreKind
 
 
 class Archive:
-    """What ``config`` names, and the environment where it names nothing. Threads may share it.
+    """The archive of ``config``, with missing values from the environment. Threads may share it.
 
-    ``place``: how messages call it.
+    ``place``: its name in messages.
     """
 
     def __init__(self, config: RagArchiveConfig, settings: ArchiveSettings, clients: Clients) -> None:
@@ -84,24 +84,24 @@ class Archive:
     ) -> tuple[ScoreKind, list[Hit]]:
         """The space, and the ``top_k`` nearest passages of the archive's layer that meet ``where``, nearest first.
 
-        A text that is stored several times is there once, and in nobody's way; what has no text is not there.
-        ``vector``: ``(d,)`` floats of unit length. ``with_cosines``: look at the vectors that were found, where only
-        they tell the cosine. Raises `CollectionNotFoundError`, `EmbeddingMismatchError` (another dimension),
-        `ChromaDBConnectionError`, `StoreError`.
+        Duplicate texts are returned once; rows without text are left out. ``vector``: ``(d,)`` floats of unit length.
+        ``with_cosines``: read the found vectors if the cosine cannot be computed without them. Raises
+        `CollectionNotFoundError`, `EmbeddingMismatchError` (another dimension), `ChromaDBConnectionError`,
+        `StoreError`.
         """
         condition = self._condition(where)
         try:
             return self._nearest(vector, top_k, condition, with_cosines)
         except CollectionNotFoundError:
-            self._opened = None  # it may have been filled anew, under the same name
+            self._opened = None  # it may have been recreated under the same name
         return self._nearest(vector, top_k, condition, with_cosines)
 
     def count(self) -> int:
-        """How many passages the collection has, of any layer. Raises as `nearest` does."""
+        """Number of passages in the collection, of all layers. Raises as `nearest` does."""
         return self._again(lambda rows: rows.count())
 
     def sample(self, size: int) -> list[Document]:
-        """Up to ``size`` passages of the archive's layer, the first that the server gives. Raises as `nearest` does."""
+        """The first ``size`` passages of the archive's layer. Raises as `nearest` does."""
         condition = self._condition(None)
         said = True if condition is None else native(condition)[0]
         if said is False:
@@ -113,7 +113,7 @@ class Archive:
         return [Document(text, dict(metadata or {}), 0.0, identity) for identity, text, metadata in rows if text]
 
     def _again(self, use: Callable[[Collection], Answer]) -> Answer:
-        """What ``use`` makes of the collection, or of that which has taken its place under the same name."""
+        """Call ``use`` with the collection, or with its replacement of the same name."""
         for opened in (self._opened, None):
             self._opened = opened
             try:
@@ -150,11 +150,11 @@ class Archive:
 
     def _open(self, dimension: int | None) -> Opened:
         opened = self._opened
-        if opened is None:  # two threads may both open it, to the same end
+        if opened is None:  # two threads may open it, with the same result
             client = self._clients.connection(self._database).client
             with translated(self.place):
                 rows = client.get_collection(self.config.collection_name, embedding_function=None)
-            if dimension is None:  # nothing is compared, so that the next to search still has to check
+            if dimension is None:  # nothing compared: the next search still has to check
                 return Opened(rows, _space(rows))
             self._check_dimension(rows, dimension)
             opened = self._opened = Opened(rows, _space(rows))
@@ -176,14 +176,14 @@ def _space(rows: Collection) -> ScoreKind:
 
 
 def _cosine(stored: Stored, space: ScoreKind) -> float | None:
-    """Of unit vectors the square of the distance is 2 - 2 cos, and the inner product is cos."""
+    """For unit vectors, the squared distance is 2 - 2 cos, and the inner product is cos."""
     if space != "cosine" and not stored.unit:
         return None
     return 1.0 - (stored.distance / 2 if space == "l2" else stored.distance)
 
 
 def _told(found: list[Stored]) -> list[Stored]:
-    """Each text once, where it is nearest; rows without any say nothing."""
+    """Each text once, at its nearest row; without rows that have no text."""
     texts: dict[str, Stored] = {}
     for stored in found:
         if stored.row.text.strip():
@@ -194,7 +194,7 @@ def _told(found: list[Stored]) -> list[Stored]:
 def _query(
     rows: Collection, vector: Any, condition: dict[str, Any] | None, with_vectors: bool, top_k: int
 ) -> list[Stored]:
-    """The nearest, nearest first; equal distances in the order of ids."""
+    """The rows, nearest first; equal distances ordered by id."""
     ask = partial(_ask, rows, vector, top_k, with_vectors)
     if condition is None:
         return ask()

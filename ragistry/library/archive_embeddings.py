@@ -1,4 +1,4 @@
-"""A query as a vector, by Text Embeddings Inference or another server of OpenAI's protocol."""
+"""Embed a query with Text Embeddings Inference or another server with OpenAI's protocol."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def embed_query(
     """The vector of a query: ``(d,)`` floats of unit length, by ``POST {tei_url}/v1/embeddings``.
 
     ``tei_url`` None: ``DOCPROC_TEI_EMBEDDINGS_URL``; ``timeout``, in seconds for each request, None:
-    ``RAG_EMBED_TIMEOUT_SECONDS``. Raises `ModelConnectionError`, `ModelNotFoundError` where another model is served,
+    ``RAG_EMBED_TIMEOUT_SECONDS``. Raises `ModelConnectionError`, `ModelNotFoundError` if another model is served,
     `EmbeddingGenerationError`, `ModelError`.
     """
     settings = archive_settings()
@@ -24,8 +24,8 @@ def embed_query(
 
 
 def query_embedder(embedding_model: str, tei_url: str, timeout: float) -> OpenAICompatibleEmbedder:
-    """An embedder that asks once, so that no caller waits for ``timeout`` four times, and adds no prefix: nothing says
-    whether the documents of an archive have one. It needs no probe, because archives record no fingerprint.
+    """An embedder without retries, so that callers wait for ``timeout`` only once, and without prefix, because it is
+    unknown whether the documents of an archive have one. It needs no probe, because archives record no fingerprint.
     """
     return OpenAICompatibleEmbedder(
         embedding_model, url=tei_url, query_prefix="", document_prefix="", probe=False, timeout=timeout, attempts=1

@@ -1,4 +1,4 @@
-"""The archives that vector_stores.yaml names, as places that a query can be routed to."""
+"""The archives of vector_stores.yaml as targets of routing."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ragistry.techniques.routing.target import Target
 
 
 class ArchiveTargets:
-    """One target for each archive. No server is connected to before an archive is searched.
+    """One target for each archive. A server is contacted only when its archive is searched.
 
     Raises `InvalidConfigError` for a bad variable of the environment.
     """
@@ -25,6 +25,6 @@ class ArchiveTargets:
         return [Target(each.name, each.description, "archive", technique=each, store=each) for each in self.techniques]
 
     def close(self) -> None:
-        """Let go of every connection."""
+        """Close every connection."""
         for technique in self.techniques:
             technique.close()

@@ -1,4 +1,4 @@
-"""An archive as a technique, so that a router can choose it as it chooses a collection."""
+"""An archive as a technique, so that a router can choose it like a collection."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ Answer = TypeVar("Answer")
 class ArchiveTechnique:
     """Dense retrieval from one archive.
 
-    ``name`` and ``description`` are what a router goes by; ``place`` is how messages call it. No call takes longer than
-    the times of `ArchiveSettings`, whatever the servers do.
+    ``name`` and ``description`` are for routers; ``place``: its name in messages. Calls are limited by the time-outs of
+    `ArchiveSettings`.
     """
 
     def __init__(self, archive: RagArchiveConfig, settings: ArchiveSettings) -> None:
@@ -55,11 +55,11 @@ class ArchiveTechnique:
         return ranked(hit.document for hit in hits)
 
     def count(self) -> int:
-        """How many passages the collection has, of any layer. Raises `StoreError`."""
+        """Number of passages in the collection, of all layers. Raises `StoreError`."""
         return self._asked(self._archive.count)
 
     def sample(self, size: int) -> list[Document]:
-        """Up to ``size`` passages of the archive's layer, by whose text a router knows it. Raises `StoreError`."""
+        """Up to ``size`` passages of the archive's layer as a sample for routers. Raises `StoreError`."""
         return self._asked(partial(self._archive.sample, size))
 
     def _embedded(self, query: str) -> Vectors:
@@ -72,14 +72,14 @@ class ArchiveTechnique:
             raise type(error)(f"{self.place}: {error}") from error
 
     def _asked(self, ask: Callable[[], Answer]) -> Answer:
-        """What the server answers within the time of a query, in however many requests and pieces."""
+        """The answer of the server within the time limit of a query, over all its requests."""
         try:
             return in_time(ask, self._settings.query_timeout)
         except LateError as error:
             raise ChromaDBConnectionError(f"{self.place}: {error}") from error
 
     def close(self) -> None:
-        """Let go of the connections; the technique cannot be used afterwards."""
+        """Close the connections; the technique cannot be used afterwards."""
         self._clients.close()
         self._embedder.close()
 
@@ -90,6 +90,6 @@ def archive_technique(archive: RagArchiveConfig, settings: ArchiveSettings | Non
 
 
 def archive_target(archive: RagArchiveConfig, settings: ArchiveSettings | None = None) -> Target:
-    """The archive as something that a query can be routed to."""
+    """The archive as a target of routing."""
     technique = archive_technique(archive, settings)
     return Target(archive.name, archive.description, kind="archive", technique=technique, store=technique)

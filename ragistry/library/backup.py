@@ -1,10 +1,10 @@
-"""Write a backup: one zip file that holds a workspace as `library.restore` puts it into a folder again.
+"""Write a backup: one zip file with a workspace, for `library.restore`.
 
-In it are the files below ``config``, the Python files beside that folder, the library, and the documentation
-repositories. A local store is copied as it is at one moment, while others write. Of any other store the library is
-copied source by source into a local one. Indexes are left out: they are built again when they are needed.
+It contains the files below ``config``, the Python files next to that folder, the library, and the documentation
+repositories. A snapshot of a local store is copied while others write. From any other store, the library is copied
+source by source to a local one. Indexes are left out: they are rebuilt when needed.
 
-The last entry, ``manifest.json``, has the size and the SHA-256 of every other one.
+The last entry, ``manifest.json``, has the size and the SHA-256 of every other entry.
 """
 
 from __future__ import annotations
@@ -38,19 +38,19 @@ from ragistry.types import Progress
 FORMAT = 1
 MANIFEST = "manifest.json"
 DATA = PurePosixPath(str(Settings.model_fields["data_dir"].default))
-"""Where the data lie in the restored folder."""
+"""The data folder in a restored workspace."""
 STORE_FILE = "store.db"
 COMPRESSION = 1
-"""Of zlib: a higher level takes much longer and saves little, because vectors hardly shrink."""
+"""Compression level of zlib: a higher one takes much longer and saves little, because vectors hardly shrink."""
 BLOCK = 1 << 20
 ROUNDS = 5
-"""How often a library that is being written to is compared with its copy."""
+"""Number of attempts to copy a library that is being written."""
 UPDATE_SECONDS = 60.0
-"""How long a backup waits for the update of a documentation repository."""
+"""Seconds that a backup waits for the update of a documentation repository."""
 
 
 class FileRecord(BaseModel):
-    """What the manifest says of one file: its size in bytes and its SHA-256."""
+    """The manifest's entry of a file: size in bytes and SHA-256."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -59,7 +59,7 @@ class FileRecord(BaseModel):
 
 
 class Manifest(BaseModel):
-    """What is in a backup, which program made it, and when (ISO 8601)."""
+    """The content of a backup, the program that made it, and the time (ISO 8601)."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -71,7 +71,7 @@ class Manifest(BaseModel):
 
 @dataclass(slots=True)
 class BackupReport:
-    """What a backup holds; ``size``: of its file, in bytes."""
+    """A summary of a backup; ``size``: of the file, in bytes."""
 
     size: int = 0
     sources: int = 0
@@ -88,19 +88,18 @@ def write_backup(
     force: bool = False,
     progress: Progress | None = None,
 ) -> BackupReport:
-    """Write a backup of the workspace in ``root`` to the file ``path``: a whole one or none.
+    """Write a backup of the workspace in ``root`` to the file ``path``, completely or not at all.
 
-    ``store``: the library. ``repositories``: the folder of the documentation repositories. ``force``: replace a file
-    that is there. The folder of ``path`` needs room for a copy of the largest store besides the backup.
-    Raises `ConfigError` for a file that is there or a folder that is not, `StoreLockedError` while a repository is
-    updated, `StoreError`.
+    ``store``: the library. ``repositories``: the folder of the documentation repositories. ``force``: replace an
+    existing file. The folder of ``path`` also needs room for a copy of the largest store. Raises `ConfigError` if the
+    file exists or the folder does not, `StoreLockedError` while a repository is updated, `StoreError`.
     """
     if path.exists() and not force:
-        raise ConfigError(f"the file {str(path)!r} is there already; give another name, or add --force to replace it")
+        raise ConfigError(f"the file {str(path)!r} already exists; give another name, or add --force to replace it")
     if not path.parent.is_dir():
         raise ConfigError(f"there is no folder {str(path.parent)!r} for the backup; make it, or name another")
     try:
-        # Ignored: a thread of tantivy's may still write a lock file into an index that was closed.
+        # ignored: a thread of tantivy may still write a lock file into a closed index
         with TemporaryDirectory(prefix=f".{path.name}.", dir=path.parent, ignore_cleanup_errors=True) as folder:
             new = Path(folder, "backup")
             with new.open("xb") as stream:
@@ -115,7 +114,7 @@ def write_backup(
             new.chmod(0o600)  # it has the text of every document
             backup.report.size = new.stat().st_size
             new.replace(path)
-    except RagistryError:  # one that is an OSError too
+    except RagistryError:  # some are also OSError
         raise
     except OSError as error:
         raise StoreError(
@@ -126,13 +125,13 @@ def write_backup(
 
 
 def _other_place(error: OSError, path: Path) -> str:
-    """Which file it was, where that is neither the backup nor what is written beside it."""
+    """The file of the error, if it is neither the backup nor its temporary file."""
     name = str(error.filename or path)
     return "" if name.startswith((str(path), str(path.with_name(f".{path.name}.")))) else f" ({name!r})"
 
 
 class _Backup:
-    """A backup that is being written. ``work``: a folder for the copies of stores, each removed when it is in."""
+    """A backup being written. ``work``: a folder for copies of stores, each removed after it is added."""
 
     def __init__(self, zipped: ZipFile, work: Path) -> None:
         self.zipped = zipped
@@ -190,7 +189,7 @@ class _Backup:
 
 
 def _configuration(root: Path) -> Iterator[Path]:
-    """The files of the configuration, and those with classes of the user's. Hidden ones may hold passwords."""
+    """Files of the configuration and the user's Python files, without hidden ones, which may hold passwords."""
     for path in (*sorted((root / CONFIG_FOLDER).rglob("*")), *sorted(root.glob("*.py"))):
         if path.is_file() and not any(part.startswith(".") for part in path.relative_to(root).parts):
             yield path
@@ -203,5 +202,5 @@ def _copy_until_equal(store: LibraryStore, folder: Path, progress: Progress | No
             if not report.differences:
                 return
     raise StoreError(
-        f"the library is written to so often that no copy is equal to it ({report.differences[0]}); try again"
+        f"the library is written so often that no copy is equal to it ({report.differences[0]}); try again"
     )

@@ -1,14 +1,14 @@
 """The storage contract for documentation repositories: seven operations on named collections in a folder.
 
-Each collection is a `LocalStore` of its own, not a ChromaDB collection beside others in one directory. ChromaDB's
-files do not survive every kill of their writer, and two processes on one directory lose each other's vectors without
-an error; here SQLite is the truth, a version that is being made stands beside the one that is searched, and takes its
-place in one step. A search with a condition compares every vector that meets it, faster than ChromaDB answers one.
-What the contract promises of ChromaDB (cosine space, conditions, errors by name) holds.
+Each collection is a `LocalStore`, not a ChromaDB collection in a shared directory. ChromaDB's files do not survive
+every kill of their writer, and two processes on one directory silently lose each other's vectors. Here all data is in
+SQLite, and a new version is built next to the searched one and replaces it in one step. A search with a condition
+compares every matching vector, faster than ChromaDB does. The contract's promises about ChromaDB (cosine space,
+conditions, named errors) hold.
 
-Every function takes ``path``, the folder of the collections (default ``./chroma_data``); ``embedder`` is
-all-MiniLM-L6-v2 unless another is given, and a collection is bound to the one that it was filled with. A folder that
-cannot be opened or written raises `ChromaDBConnectionError`.
+Every function takes ``path``, the folder of the collections (default ``./chroma_data``). ``embedder`` defaults to
+all-MiniLM-L6-v2; a collection is bound to the embedder that filled it. A folder that cannot be opened or written raises
+`ChromaDBConnectionError`.
 """
 
 from __future__ import annotations
@@ -99,14 +99,13 @@ def create_collection(
     embedder: Embedder | None = None,
     recreate: bool = True,
 ) -> Collection:
-    """Make a collection, or begin to make one again: what is returned is empty.
+    """Create a collection, or begin to recreate one; the returned collection is empty.
 
-    ``repository_name``: small letters, digits and '-', at most 63. ``metadata``: ``repository_url``, ``commit_hash``,
-    ``last_updated``, ``total_documents``, ``total_chunks``, or whatever else JSON can hold. Where the collection has
-    chunks, the old ones are served until the first `add_chunks` to the new one is done, or the end of a ``with``
-    block around several; if that fails, or another writes to them meanwhile, they stay. Raises
-    `InvalidCollectionNameError`, `ConfigError` for metadata, and `CollectionAlreadyExistsError` where there is one and
-    ``recreate`` is False.
+    ``repository_name``: lower-case letters, digits and '-', at most 63. ``metadata``: ``repository_url``,
+    ``commit_hash``, ``last_updated``, ``total_documents``, ``total_chunks``, or any other JSON values. Existing chunks
+    are searched until the first `add_chunks` to the new version, or a ``with`` block around several, is complete; if it
+    fails, or another process writes to the old version, the old chunks stay. Raises `InvalidCollectionNameError`,
+    `ConfigError` for metadata, and `CollectionAlreadyExistsError` if the collection exists and ``recreate`` is False.
     """
     root, given = folder_of(path), check_metadata(metadata)
     with locked(root, check_name(repository_name)):
@@ -132,14 +131,14 @@ def add_chunks(
     on_empty: OnEmpty = "raise",
     on_error: OnError = "raise",
 ) -> int:
-    """Embed chunks in batches of ``batch_size`` (1 to 1,000), write all or none, and return how many were written.
+    """Embed chunks in batches of ``batch_size`` (1 to 1,000), write all or none, and return the number written.
 
-    Four batches are embedded side by side. A caller that is asynchronous awaits ``asyncio.to_thread(add_chunks, …)``.
-    Raises `DuplicateChunkIDError` (``on_duplicate``: leave those out, or put them in the place of what is stored),
+    Four batches are embedded in parallel. Asynchronous callers await ``asyncio.to_thread(add_chunks, …)``. Raises
+    `DuplicateChunkIDError` (``on_duplicate``: skip duplicates, or replace the stored chunks),
     `InvalidChunkError`, a `ValueError`, for a chunk without text (``on_empty``) or with metadata that cannot be
-    stored, `EmbeddingGenerationError` for one that cannot be embedded, when what may pass was tried again
-    (``on_error``), `StoreLockedError`, `ConfigError` for another batch size. What is skipped is logged. Where not one
-    chunk could be embedded, a collection that is made again stays as it was.
+    stored, `EmbeddingGenerationError` for one that cannot be embedded after retries of temporary errors (``on_error``),
+    `StoreLockedError`, `ConfigError` for an invalid batch size. Skipped chunks are logged. If no chunk could be
+    embedded, a collection that is being recreated does not change.
     """
     check_collection(collection)
     if isinstance(batch_size, bool) or not isinstance(batch_size, int) or not 1 <= batch_size <= LARGEST_BATCH:
@@ -153,7 +152,7 @@ def add_chunks(
     stored = [as_stored(chunk, collection.name, processed_at) for chunk in wanted]
     check_storable(stored, ids)
     with_vectors, kept = embedded(stored, ids, collection.embedder, batch_size, on_error)
-    if not kept and (wanted or not collection.is_rebuilt):  # there is nothing to write, and no old version to end
+    if not kept and (wanted or not collection.is_rebuilt):  # nothing to write, and no old version to replace
         return 0
     by_id = {chunk.chunk_id: chunk for chunk in wanted}
     return retried(partial(_write, collection, dict(zip(kept, with_vectors, strict=True)), by_id, on_duplicate))
@@ -165,7 +164,7 @@ def _write(
     given: Mapping[str, DocumentChunk],
     on_duplicate: OnDuplicate,
 ) -> int:
-    """Write what is still not stored: another writer may have been faster while the vectors were made."""
+    """Write the chunks that are not yet stored: another writer may have been faster during embedding."""
     with collection.writing() as store:
         left = [chunk.chunk_id for chunk in not_stored(store, [given[id] for id in chunks], on_duplicate)]
         if not left:
@@ -182,10 +181,10 @@ def search_chunks(
     *,
     min_score: float = 0.0,
 ) -> RetrievalResult:
-    """The chunks that are most similar to ``query``, best first, by cosine similarity clipped to [0, 1].
+    """The chunks most similar to ``query``, best first, by cosine similarity clipped to [0, 1].
 
     ``limit``: 1 to 100. ``where``: a condition on metadata (`utils.where`). A collection with chunks always has a
-    most similar one; ``min_score``, 0 to 1, leaves out what is less. Raises `EmptyQueryError`, `InvalidLimitError`,
+    most similar one; ``min_score``, 0 to 1, drops lower scores. Raises `EmptyQueryError`, `InvalidLimitError`,
     `InvalidFilterError`, another `QueryError` for another ``min_score``, `EmbeddingMismatchError`, `ModelError`.
     """
     check_collection(collection)
@@ -223,13 +222,13 @@ def get_collection(
 
 
 def list_collections(*, path: FolderPath = DEFAULT_PATH) -> list[CollectionInfo]:
-    """Every collection with its metadata and number of chunks, by name; none where there is no such folder."""
+    """Every collection with its metadata and number of chunks, by name; empty without the folder."""
     root = folder_of(path)
     return [CollectionInfo(entry.name, _count(root, entry), entry.metadata) for entry in entries(root)]
 
 
 def delete_collection(repository_name: str, *, path: FolderPath = DEFAULT_PATH) -> int:
-    """Remove a collection with all its data, and return how many chunks it had. Raises `CollectionNotFoundError`."""
+    """Remove a collection with all its data, and return its number of chunks. Raises `CollectionNotFoundError`."""
     root = folder_of(path)
     if read_entry(root, repository_name) is None:  # asked first, so that no folder is made for nothing
         raise not_found(root, repository_name)
@@ -243,7 +242,7 @@ def delete_collection(repository_name: str, *, path: FolderPath = DEFAULT_PATH) 
 
 
 def update_collection_metadata(collection: Collection, metadata: Mapping[str, Any]) -> None:
-    """Put new values over those on record; ``last_updated`` becomes the present time unless it is given.
+    """Update the recorded values; ``last_updated`` is set to the current time unless given.
 
     Those of a collection that is made again are on record with its chunks: its old ones keep what was said of them.
     """
@@ -252,7 +251,7 @@ def update_collection_metadata(collection: Collection, metadata: Mapping[str, An
 
 
 def _count(root: Path, entry: Entry) -> int:
-    """How many chunks there are; a damaged store has none that could be had, and must not be in the way of its end."""
+    """Number of chunks; 0 for a damaged store, so that it can still be deleted."""
     if not entry.folder:
         return 0
     try:

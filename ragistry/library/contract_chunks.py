@@ -1,8 +1,7 @@
-"""Chunks of the contract as a store keeps them, and back.
+"""Convert chunks of the contract for a store, and back.
 
-Whatever JSON can hold comes back as it was given. What a store can hold is kept under its own key, where conditions
-find it; the rest (nested values, empty lists, null, whole numbers past 64 bits, keys that a store keeps for itself) as
-one text of JSON under `IN_JSON`.
+Metadata are returned exactly as given. Values that a store supports keep their key, so that conditions find them; the
+rest (nested values, empty lists, null, integers above 64 bits, reserved keys) is one JSON text under `IN_JSON`.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ OnDuplicate = Literal["raise", "skip", "upsert"]
 OnEmpty = Literal["raise", "skip"]
 OnError = Literal["raise", "skip"]
 IN_JSON = "in_json"
-"""Metadata key of what a store cannot hold, as a text of JSON; a caller's value of this key is put in there too."""
+"""Metadata key of the values that a store does not support, as JSON; a caller's value of this key goes there too."""
 FIELDS = {
     "file_path": "file_path",
     "repository": "repository_name",
@@ -37,7 +36,7 @@ FIELDS = {
     "chunk_index": "chunk_index",
     "token_count": "token_count",
 }
-"""Metadata keys of the contract, and the fields of a chunk that they are taken from."""
+"""Metadata keys of the contract, and the corresponding fields of a chunk."""
 
 
 def now() -> str:
@@ -52,7 +51,7 @@ def check_choice(name: str, value: str, choices: Sequence[str]) -> None:
 
 
 def check_metadata(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """Metadata of a collection; raises `ConfigError` unless the keys are text and the values what JSON can hold."""
+    """Metadata of a collection; raises `ConfigError` unless keys are text and values are JSON."""
     if not isinstance(metadata, Mapping):
         raise ConfigError(
             f"the metadata of a collection are {shown(metadata)}; give a mapping, {{}} where there are none"
@@ -71,7 +70,7 @@ def check_metadata(metadata: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def check_chunk(chunk: Any, position: int) -> None:
-    """Raise `InvalidChunkError` for what is none by its types; values are checked later, all at once."""
+    """Raise `InvalidChunkError` for wrong types; values are checked later, all together."""
     if not isinstance(chunk, DocumentChunk):
         raise InvalidChunkError(f"nothing was written: chunks[{position}] is {shown(chunk)}; give a DocumentChunk")
     if not isinstance(chunk.chunk_id, str):
@@ -90,7 +89,7 @@ def check_chunk(chunk: Any, position: int) -> None:
 
 
 def _field_faults(chunk: DocumentChunk) -> Iterator[tuple[str, str]]:
-    """The fields that are not of their types, or cannot be what they say, and what to give."""
+    """The fields with wrong types or values, and what to give instead."""
     for name in ("chunk_index", "token_count"):
         number = getattr(chunk, name)
         if isinstance(number, bool) or not isinstance(number, int) or number < 0:
@@ -109,7 +108,7 @@ def _is_absolute(path: str) -> bool:
 
 
 def with_content(chunks: Iterable[DocumentChunk], on_empty: OnEmpty) -> list[DocumentChunk]:
-    """The chunks that have text. Raises `InvalidChunkError` for one that has none, unless it is to be skipped."""
+    """The chunks with text. Raises `InvalidChunkError` for one without text, unless it is to be skipped."""
     kept = []
     for position, chunk in enumerate(listed("chunks", chunks)):
         check_chunk(chunk, position)
@@ -126,7 +125,7 @@ def with_content(chunks: Iterable[DocumentChunk], on_empty: OnEmpty) -> list[Doc
 
 
 def once(chunks: Iterable[DocumentChunk], on_duplicate: OnDuplicate) -> list[DocumentChunk]:
-    """Each id once: the first of them, or the last where a later one takes the place of an earlier."""
+    """Each id once: the first of duplicates, or the last if later ones replace earlier ones."""
     kept: dict[str, DocumentChunk] = {}
     for chunk in chunks:
         if chunk.chunk_id not in kept or on_duplicate == "upsert":
@@ -137,7 +136,7 @@ def once(chunks: Iterable[DocumentChunk], on_duplicate: OnDuplicate) -> list[Doc
 
 
 def not_stored(store: DocumentStore, chunks: Sequence[DocumentChunk], on_duplicate: OnDuplicate) -> list[DocumentChunk]:
-    """The chunks that are to be written, by what is stored already."""
+    """The chunks to write, depending on the stored ones."""
     if on_duplicate == "upsert":
         return list(chunks)
     stored = {document.id for document in store.get([chunk.chunk_id for chunk in chunks])}
@@ -156,10 +155,10 @@ def _duplicate(identity: str, what: str, on_duplicate: OnDuplicate) -> None:
 
 
 def as_stored(chunk: DocumentChunk, collection: str, processed_at: str) -> Chunk:
-    """The text and its metadata: the contract's `FIELDS`, and what the caller gave.
+    """The text and its metadata: the contract's `FIELDS`, and those of the caller.
 
-    ``collection``, ``source_file``, ``type`` and ``processed_at`` are there too where the caller gave none. Raises
-    `InvalidChunkError` where ``metadata`` says of a field what the chunk does not.
+    ``collection``, ``source_file``, ``type`` and ``processed_at`` are added if missing. Raises `InvalidChunkError` if
+    ``metadata`` contradict a field of the chunk.
     """
     own = {key: getattr(chunk, field) for key, field in FIELDS.items()}
     for key in FIELDS:
@@ -179,7 +178,7 @@ def _same(one: Any, other: Any) -> bool:
 
 
 def check_storable(chunks: Sequence[Chunk], ids: Sequence[str]) -> None:
-    """Raise `InvalidChunkError` with every fault of every chunk by its id, before a model is asked for vectors."""
+    """Raise `InvalidChunkError` with all errors of all chunks, by id, before anything is embedded."""
     problems: list[str] = []
     for chunk, identity in zip(chunks, ids, strict=True):
         _, faults = stored_metadata(chunk.metadata)
@@ -191,7 +190,7 @@ def check_storable(chunks: Sequence[Chunk], ids: Sequence[str]) -> None:
 
 
 def _needs_json(key: Any, value: Any) -> bool:
-    """Whether JSON can hold this and a store cannot, or would leave it out."""
+    """Whether JSON supports this value and a store does not, or would drop it."""
     if not isinstance(key, str):
         return False
     if isinstance(value, dict | list | tuple) or value is None:
@@ -205,7 +204,7 @@ def _reserved(key: str) -> bool:
 
 
 def _json(values: Mapping[str, Any]) -> str:
-    """One text of JSON; raises `InvalidChunkError` with the key of what would not come back as it is."""
+    """One JSON text; raises `InvalidChunkError` with the key of a value that would not be restored exactly."""
     for key, value in values.items():
         if problem := _json_problem({key: value}):
             raise InvalidChunkError(
@@ -230,15 +229,15 @@ def _json_problem(value: Any) -> str:
 
 
 def _key_problem(value: Any) -> str:
-    """What is wrong with the keys in a nested value, which JSON would make text without a word."""
+    """What is wrong with the keys of a nested value, which JSON would silently convert to text."""
     if isinstance(value, dict):
         wrong = [key for key in value if not isinstance(key, str)]
-        return f"has the key {shown(wrong[0])}, which is no text" if wrong else _key_problem([*value.values()])
+        return f"has the key {shown(wrong[0])}, which is not text" if wrong else _key_problem([*value.values()])
     return next(filter(None, map(_key_problem, value)), "") if isinstance(value, list | tuple) else ""
 
 
 def as_given(document: Document) -> Document:
-    """A document with its metadata as they were given."""
+    """A document with its original metadata."""
     if IN_JSON not in document.metadata:
         return document
     plain = without_json(document)
@@ -246,7 +245,7 @@ def as_given(document: Document) -> Document:
 
 
 def without_json(document: Document) -> Document:
-    """A document without what no store can hold, for whoever expects the metadata of a search."""
+    """A document with only the metadata that stores support, as in a search."""
     if IN_JSON not in document.metadata:
         return document
     return replace(document, metadata={key: value for key, value in document.metadata.items() if key != IN_JSON})

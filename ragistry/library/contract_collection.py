@@ -1,4 +1,4 @@
-"""A collection in hand: its name, its metadata, and the store that is its present version."""
+"""An open collection: its name, its metadata, and the store of its current version."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ Answer = TypeVar("Answer")
 
 @dataclass(slots=True)
 class Rebuild:
-    """What is to take the place of a version: its metadata, that version's folder and state, and its own folder.
+    """The replacement of a version: its metadata, the old version's folder and state, and its own folder.
 
-    ``folder`` is "" until there is one.
+    ``folder`` is "" until it is created.
     """
 
     metadata: dict[str, Any]
@@ -39,7 +39,7 @@ class Rebuild:
 
 
 def check_there(folder: Path) -> Path:
-    """The folder itself; raises `StoreCorruptError` if it holds no store, because opening it would make one."""
+    """The folder; raises `StoreCorruptError` if it has no store, because opening it would create one."""
     if not local_exists(folder):
         raise StoreCorruptError(f"the store {str(folder)!r} is gone; index again, or put it back from a backup")
     return folder
@@ -52,7 +52,7 @@ def version_of(folder: Path) -> int:
 
 
 class Opened:
-    """The one store that a collection has open, and the name of its folder."""
+    """The open store of a collection, and the name of its folder."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -74,7 +74,7 @@ class Opened:
             return self._store if self.folder == folder else None
 
     def make(self, folder: Path) -> LibraryStore:
-        """A new store. While it is open, others do not remove it as one that a killed process left behind."""
+        """A new store. While it is open, other processes do not remove it as a leftover."""
         with self._guard:
             self._close()
             folder.mkdir()
@@ -99,12 +99,12 @@ class Opened:
 
 
 class Collection:
-    """What `create_collection` and `get_collection` return. Safe for threads; lets go of its files when collected.
+    """The result of `create_collection` and `get_collection`. Thread-safe; closes its files when garbage-collected.
 
-    A collection in hand follows what is on record: when another process puts a new version in the place of the old,
-    the next call sees the new one. One that rebuilds what is there already is different: it holds a version that
-    others do not see until its first `add_chunks` is done; in a ``with`` block, until the block ends without an error.
-    Where the chunks that it is to replace are no longer those that it began with, `StoreError` says so; they stay.
+    It follows the recorded version: after another process replaces the version, the next call sees the new one. A
+    collection that is being recreated has a version that others do not see until its first `add_chunks` is complete,
+    or until its ``with`` block ends without an error. If the old chunks have changed since it began, it raises
+    `StoreError` and they stay.
     """
 
     def __init__(
@@ -123,17 +123,17 @@ class Collection:
 
     @property
     def embedder(self) -> Embedder:
-        """What its texts and queries are embedded with."""
+        """The embedder of its texts and queries."""
         return self._embedder or default_embedder()
 
     @property
     def metadata(self) -> dict[str, Any]:
-        """What is on record of the collection; of a rebuild, what will be."""
+        """The recorded metadata of the collection; during a rebuild, the future metadata."""
         return dict((self._rebuild or self._entry()).metadata)
 
     @property
     def is_rebuilt(self) -> bool:
-        """Whether it is made again, and what was there is still served."""
+        """Whether it is being recreated while the old version is still searched."""
         return self._rebuild is not None
 
     def count(self) -> int:
@@ -141,9 +141,9 @@ class Collection:
         return self.read(lambda store: store.count(), 0)
 
     def read(self, use: Callable[[LibraryStore], Answer], empty: Answer) -> Answer:
-        """What ``use`` makes of the store; ``empty`` where there has been no chunk. Raises `CollectionNotFoundError`.
+        """Call ``use`` with the store; ``empty`` if there have been no chunks. Raises `CollectionNotFoundError`.
 
-        Where the version is replaced while it is read, the new one is.
+        If the version is replaced during the read, the new one is read.
         """
         while True:
             folder, store = self._folder(), None
@@ -162,15 +162,14 @@ class Collection:
     def at(self, folder: str) -> LibraryStore | None:
         """The store of a version that was just read from the record, which is not read again where it is open.
 
-        None where there has been no chunk; of a version that is open no more, the one that took its place. Raises as
-        `read` does.
+        None if there have been no chunks; the replacement of a version that is no longer open. Raises as `read` does.
         """
         present: LibraryStore | None = None
         return self._opened.present(folder) or self.read(lambda store: store, present)
 
     @contextmanager
     def writing(self) -> Iterator[LibraryStore]:
-        """The store, with the right to write it; others see a first version when the block ends."""
+        """The store with its write lock; others see a first version when the block ends."""
         with locked(self.root, self.name):
             if self._rebuild is not None:
                 with self._rebuilding(self._rebuild) as store:
@@ -191,7 +190,7 @@ class Collection:
 
     @contextmanager
     def _rebuilding(self, rebuild: Rebuild) -> Iterator[LibraryStore]:
-        """The version that is made; in a block it stays as it is when a write fails, else the next begins again."""
+        """The new version; in a block, it is kept after a failed write, else the next write starts again."""
         try:
             if rebuild.folder:
                 store = self._opened.store(rebuild.folder)
@@ -207,7 +206,7 @@ class Collection:
             raise
 
     def update_metadata(self, metadata: Mapping[str, Any]) -> None:
-        """Put these values over those on record."""
+        """Update the recorded values."""
         with locked(self.root, self.name):
             if self._rebuild is not None:
                 self._rebuild.metadata.update(metadata)
@@ -216,7 +215,7 @@ class Collection:
                 put_entry(self.root, Entry(self.name, entry.folder, {**entry.metadata, **metadata}))
 
     def close(self) -> None:
-        """Let go of the files; what was rebuilt but never put in place is gone. Closing twice is harmless."""
+        """Close the files; an unfinished rebuild is discarded. Closing twice is harmless."""
         rebuild = self._rebuild
         if rebuild is not None:
             rebuild.folder = ""
@@ -237,7 +236,7 @@ class Collection:
             self.close()
 
     def _publish(self, rebuild: Rebuild, folder: str) -> None:
-        """Put the version that was made in the place of the one on record. Call it `locked`."""
+        """Replace the recorded version by the new one. Call it `locked`."""
         present = self._entry().folder
         if present != rebuild.replaced or version_of(self.root / present) != rebuild.state:
             raise StoreError(
@@ -260,7 +259,7 @@ class Collection:
 
 
 def check_collection(collection: object) -> None:
-    """Raise `ConfigError` for what is no collection."""
+    """Raise `ConfigError` for values that are not collections."""
     if not isinstance(collection, Collection):
         raise ConfigError(
             f"the collection is {shown(collection)}; give what create_collection or get_collection returned"
@@ -268,7 +267,7 @@ def check_collection(collection: object) -> None:
 
 
 def not_found(root: Path, name: str) -> CollectionNotFoundError:
-    """What is said of a collection that is not on record."""
+    """The error for an unknown collection."""
     known = [entry.name for entry in entries(root)]
     return CollectionNotFoundError(
         f"no collection {name!r} in {str(root)!r}{did_you_mean(name, known)}; there are {', '.join(known) or 'none'}"

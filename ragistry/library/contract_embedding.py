@@ -1,4 +1,4 @@
-"""Texts to vectors in batches, several at once, with what passes by itself tried again."""
+"""Embed texts in parallel batches, with retries of temporary errors."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 AT_ONCE = 4
-"""Batches that are embedded side by side, so that a server has work while an answer travels."""
+"""Number of parallel batches, so that a server has work during the transfer of an answer."""
 ATTEMPTS = 3
 FIRST_WAIT, LONGEST_WAIT = 0.05, 2.0
-"""Seconds between the attempts; each wait is twice the one before."""
+"""Seconds before the first retry; each further wait is doubled."""
 TRANSIENT = (StoreLockedError, TimeoutError)
-"""What may pass: another writer, a time-out; and an embedding that failed, where the embedder is somebody else's.
-Ragistry's own try again by themselves what may pass, and know what cannot."""
+"""Temporary errors: another writer, a time-out; and a failed embedding of a third-party embedder. The built-in ones
+retry by themselves."""
 FAILURES = (ModelError, TimeoutError)
 LATE_IN_A_ROW = 3
-"""Chunks without an answer in time after which no more are skipped: it is the server that hangs."""
+"""Number of consecutive time-outs after which chunks are no longer skipped, because the server hangs."""
 
 Answer = TypeVar("Answer")
 Batch = Sequence[tuple[str, Chunk]]
@@ -52,7 +52,7 @@ def default_embedder() -> Embedder:
 
 
 def retried(call: Callable[[], Answer], on: tuple[type[Exception], ...] = TRANSIENT) -> Answer:
-    """The answer of ``call``, which is tried `ATTEMPTS` times where it raises one of these."""
+    """The result of ``call``, tried `ATTEMPTS` times if it raises one of these errors."""
     for attempt in stamina.retry_context(
         on=on, attempts=ATTEMPTS, timeout=None, wait_initial=FIRST_WAIT, wait_max=LONGEST_WAIT, wait_jitter=0.05
     ):
@@ -76,11 +76,11 @@ def _vectors(texts: Sequence[str], role: Role, embedder: Embedder) -> Vectors:
 def embedded(
     chunks: Sequence[Chunk], ids: Sequence[str], embedder: Embedder, batch_size: int, on_error: OnError
 ) -> tuple[list[EmbeddedChunk], list[str]]:
-    """The chunks with their vectors, and their ids, in order; `AT_ONCE` batches of ``batch_size`` are on their way.
+    """The chunks with their vectors, and their ids, in order; `AT_ONCE` batches of ``batch_size`` run in parallel.
 
-    What cannot be embedded raises `EmbeddingGenerationError`, and nothing is lost because nothing has been written
-    yet. ``on_error="skip"``: a chunk that cannot be embedded by itself either is logged and left out; but a server that
-    cannot be reached, or gives no answer in time for `LATE_IN_A_ROW` chunks in a row, is no fault of theirs.
+    A chunk that cannot be embedded raises `EmbeddingGenerationError` before anything is written. With
+    ``on_error="skip"``, a chunk that fails alone too is logged and left out. An unreachable server, or `LATE_IN_A_ROW`
+    consecutive time-outs, are always errors.
     """
     named = list(zip(ids, chunks, strict=True))
     batches = [named[start : start + batch_size] for start in range(0, len(named), batch_size)]
@@ -138,14 +138,14 @@ def _left_out(name: str, error: Exception) -> Embedded:
 
 
 def _refuse(error: Exception) -> NoReturn:
-    """Raise the error by the contract's name."""
+    """Raise the error under the contract's name."""
     if isinstance(error, EmbeddingGenerationError):
         raise error
     raise EmbeddingGenerationError(str(error)) from error
 
 
 def _is_down(error: Exception) -> bool:
-    """Whether nobody listens, or has the model, which is no fault of a text; a time-out can be one."""
+    """Whether the server is unreachable or lacks the model; time-outs do not count, because a text may cause them."""
     from ragistry.models.http import worth_retrying  # loads httpx, which a model in this process does not need
 
     if not isinstance(error, ModelConnectionError):

@@ -1,8 +1,8 @@
-"""Which collections a folder holds: for each a small file that names the folder of its store and its metadata.
+"""The collections of a folder: for each, a small file with the folder of its store and its metadata.
 
-``NAME.json`` is the truth. The stores lie beside it in folders ``NAME@…``; one is made, filled, and only then named in
-the file, which is replaced as a whole. So a reader sees the old version or the new one, and what a killed process
-left behind is never seen, and removed when the collection is next written.
+``NAME.json`` is authoritative. The stores are in folders ``NAME@…`` next to it. A store is filled before the file names
+it, and the file is replaced atomically. So readers see the old version or the new one; leftovers of a killed process
+are never read, and removed at the next write of the collection.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from ragistry.errors import ChromaDBConnectionError, InvalidCollectionNameError,
 from ragistry.stores.lock import WriterLock
 from ragistry.utils.shown import shown
 
-NAME_RULE = "small letters, digits and '-', 1 to 63 of them"
+NAME_RULE = "1 to 63 lower-case letters, digits and '-'"
 LOCK_SECONDS = 2.0
-"""How long a second writer of one collection waits for the first."""
+"""Seconds that a second writer of a collection waits for the first."""
 
 _NAME = re.compile(r"[a-z0-9-]{1,63}")
 MAKING = "making.lock"
-"""A lock file in a version's folder that a process holds until that version is on record."""
+"""A lock file in a version's folder, held until the version is recorded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class Entry:
 
 
 def folder_of(path: Any) -> Path:
-    """The folder of the collections; raises `ChromaDBConnectionError` for what cannot name one."""
+    """The folder of the collections; raises `ChromaDBConnectionError` for an invalid path."""
     try:
         folder = Path(path).absolute()
         possible = b"\0" not in os.fsencode(folder)
@@ -56,19 +56,19 @@ def folder_of(path: Any) -> Path:
 
 
 def check_name(name: object) -> str:
-    """The name itself; raises `InvalidCollectionNameError` unless it follows `NAME_RULE`."""
+    """The name; raises `InvalidCollectionNameError` unless it follows `NAME_RULE`."""
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise InvalidCollectionNameError(f"{name!r:.100} cannot name a collection; use {NAME_RULE}")
     return name
 
 
 def read_entry(root: Path, name: str) -> Entry | None:
-    """What is on record of a collection; None where there is none. Raises `StoreCorruptError`."""
+    """The recorded entry of a collection; None without one. Raises `StoreCorruptError`."""
     path = root / f"{check_name(name)}.json"
     try:
         with reached(root):
             text = path.read_text(encoding="utf-8")
-        if not text:  # a name without chunks that a power cut left half written
+        if not text:  # a name without chunks, half written at a power cut
             return None
         found = json.loads(text)
         return Entry(name, _inside(found["folder"], name), dict(found["metadata"]))
@@ -81,14 +81,14 @@ def read_entry(root: Path, name: str) -> Entry | None:
 
 
 def _inside(folder: object, name: str) -> str:
-    """The file may have been written by anybody; it must not lead out of its folder."""
+    """Validate the file, which may come from anywhere; it must not lead out of its folder."""
     if folder == "" or (isinstance(folder, str) and re.fullmatch(rf"{re.escape(name)}@[0-9a-f]+", folder)):
         return str(folder)
     raise ValueError(f"it names the folder {folder!r}")
 
 
 def names(root: Path) -> list[str]:
-    """The collections of the folder, in order; none where there is no such folder."""
+    """The collections of the folder, in order; empty without the folder."""
     try:
         with reached(root):
             stems = [path.stem for path in root.iterdir() if path.suffix == ".json"]
@@ -98,14 +98,14 @@ def names(root: Path) -> list[str]:
 
 
 def entries(root: Path) -> list[Entry]:
-    """What is on record of every collection, by name. Raises `StoreCorruptError`."""
+    """The recorded entries of all collections, by name. Raises `StoreCorruptError`."""
     return [entry for name in names(root) if (entry := read_entry(root, name)) is not None]
 
 
 def put_entry(root: Path, entry: Entry) -> None:
-    """Put an entry in the place of what was on record; then remove versions that are not needed. Call it `locked`.
+    """Replace the recorded entry; then remove unneeded versions. Call it `locked`.
 
-    A power cut leaves the old entry or the new one; of a new name without chunks, the name or nothing.
+    After a power cut, the old or the new entry is there; a new name without chunks may be missing.
     """
     text = json.dumps(asdict(entry), ensure_ascii=False, allow_nan=False, indent=1)
     new, path = root / f".{entry.name}.{uuid4().hex}", root / f"{entry.name}.json"
@@ -132,7 +132,7 @@ def drop_entry(root: Path, name: str) -> None:
 
 @contextmanager
 def locked(root: Path, name: str, wait: float = LOCK_SECONDS) -> Iterator[None]:
-    """Hold the right to write a collection; after ``wait`` seconds raise `StoreLockedError` that names the holder."""
+    """Hold the write lock of a collection; after ``wait`` seconds raise `StoreLockedError` with the holder."""
     _make(root)
     with reached(root):
         path = root.resolve() / f"{check_name(name)}.lock"
@@ -149,13 +149,13 @@ def _make(root: Path) -> None:
 
 
 def new_folder(root: Path, name: str) -> Path:
-    """Where the next version of a collection's store can be made; nothing is there yet."""
+    """An unused folder for the next version of a collection's store."""
     return root / f"{name}@{uuid4().hex}"
 
 
 @contextmanager
 def reached(root: Path) -> Iterator[None]:
-    """What the file system refuses, as the contract's error; that there is no such file is for the caller to judge."""
+    """Translate errors of the file system to the contract's error, except missing files."""
     try:
         yield
     except FileNotFoundError:
@@ -171,7 +171,7 @@ def _unreachable(root: Path, error: OSError) -> ChromaDBConnectionError:
 
 
 def _settle(root: Path) -> None:
-    """Make a change of names last through a power cut, where the system can."""
+    """Make a rename durable, if the system supports it."""
     if os.name == "posix":
         handle = os.open(root, os.O_RDONLY)
         try:
@@ -181,7 +181,7 @@ def _settle(root: Path) -> None:
 
 
 def _sweep(root: Path, entry: Entry) -> None:
-    """Remove every version except the one on record and those being made, and entries that were never put in place."""
+    """Remove all versions except the recorded one and those being built, and unfinished entries."""
     for path in root.glob(f".{entry.name}.*"):
         if re.fullmatch(r"\.[0-9a-f]{32}", path.suffix):
             path.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""The values of the storage contract, by the names and fields that it gives them."""
+"""The types of the storage contract, with the contract's names and fields."""
 
 from __future__ import annotations
 
@@ -14,10 +14,9 @@ class DocumentChunk:
     """A piece of a file of a documentation repository, before it is stored.
 
     ``chunk_id``: unique in its collection. ``file_path``: relative to the repository's root, with ``/``.
-    ``heading_context``: "Installation > Prerequisites". ``metadata``: what else is known (``title``, ``section``,
-    ``tags``, ``has_code``, ``processed_at`` …), values as JSON has them, which come back as they were given.
-    ``repository``, ``file_path``, ``heading_context``, ``chunk_index`` and ``token_count`` among them may not differ
-    from the chunk's own.
+    ``heading_context``: "Installation > Prerequisites". ``metadata``: further values (``title``, ``section``, ``tags``,
+    ``has_code``, ``processed_at`` …), JSON values that are returned unchanged. ``repository``, ``file_path``,
+    ``heading_context``, ``chunk_index`` and ``token_count`` must not differ from the chunk's fields.
     """
 
     chunk_id: str
@@ -32,7 +31,7 @@ class DocumentChunk:
 
 @dataclass(frozen=True, slots=True)
 class RetrievalMatch:
-    """A chunk that a search found; ``score``: cosine similarity, 0 to 1; ``metadata``: all that is stored of it."""
+    """A found chunk; ``score``: cosine similarity, 0 to 1; ``metadata``: all its stored metadata."""
 
     chunk_id: str
     content: str
@@ -45,7 +44,7 @@ class RetrievalMatch:
 
 @dataclass(frozen=True, slots=True)
 class RetrievalResult(types.RetrievalResult):
-    """The answer to `search_chunks`: ``documents`` as every search has them, and the same as ``matches``."""
+    """The result of `search_chunks`: ``documents`` as in every search, and the same as ``matches``."""
 
     @property
     def matches(self) -> list[RetrievalMatch]:
@@ -66,7 +65,7 @@ class RetrievalResult(types.RetrievalResult):
 
 @dataclass(frozen=True, slots=True)
 class CollectionInfo:
-    """A collection as `list_collections` names it."""
+    """A collection in the result of `list_collections`."""
 
     name: str
     chunk_count: int

@@ -1,7 +1,7 @@
 """Copy a library from one store to another, with its vectors: nothing is embedded again.
 
-Each source is read, written, read back and compared, one after the other. One that is equal on both sides is only
-compared, so that an interrupted copy continues, and a second copy brings over what changed since the first.
+Sources are read, written, read back and compared one by one. A source that is equal on both sides is only compared, so
+that an interrupted copy continues, and a second copy transfers what changed since the first.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from ragistry.utils.fingerprints import check_same_embedder
 from ragistry.utils.ids import chunk_id
 
 VECTOR_TOLERANCE = 1e-6
-"""A store brings each vector to unit length again, which may change the last bit of a number."""
+"""Stores normalise vectors again, which may change the last bit of a number."""
 FLOAT_TOLERANCE = 1e-14
-"""A Chroma server reads a float from JSON with an error of its last digit."""
+"""A Chroma server reads floats from JSON with an error in the last digit."""
 PAGE = 1_000
 Stored = dict[str, EmbeddedChunk]
 """Chunks by their ids."""
@@ -31,10 +31,10 @@ Stored = dict[str, EmbeddedChunk]
 
 @dataclass(slots=True)
 class CopyReport:
-    """What a copy did, in numbers of sources and chunks.
+    """The result of a copy, in numbers of sources and chunks.
 
-    ``skipped``: sources that were equal already. ``removed``: sources that only the target had. ``differences``: how
-    the two stores still differ, one line each; empty if the target holds exactly what the source store holds.
+    ``skipped``: sources that were already equal. ``removed``: sources that only the target had. ``differences``:
+    remaining differences of the two stores, one line each; empty if they are equal.
     """
 
     copied: int = 0
@@ -47,10 +47,10 @@ class CopyReport:
 def copy_library(
     source: LibraryStore, target: LibraryStore, *, prune: bool = False, progress: Progress | None = None
 ) -> CopyReport:
-    """Make ``target`` hold what ``source`` holds, and compare the two.
+    """Copy ``source`` to ``target``, and compare the two.
 
-    ``source`` may be written to meanwhile: what changed is a difference in the report, and the next copy brings it
-    over. ``prune``: remove from ``target`` what ``source`` does not have; else that is a difference too.
+    ``source`` may be written meanwhile: the report lists such changes as differences, and the next copy transfers them.
+    ``prune``: remove sources from ``target`` that ``source`` does not have; otherwise they are differences.
     Raises `EmbeddingMismatchError` if ``target`` has vectors of another embedder, `StoreError`.
     """
     report = CopyReport()
@@ -90,7 +90,7 @@ def _copy_source(
         return
     if info.source_hash:
         target.replace_source(*_name(info), list(chunks.values()))
-    else:  # an incomplete source, which the next ingest makes whole, must stay one
+    else:  # an incomplete source must stay incomplete, so that the next ingest completes it
         target.replace_source(*_name(info), [])
         target.add_documents(list(chunks.values()), ids=list(chunks))
     report.copied += 1
@@ -100,7 +100,7 @@ def _copy_source(
 
 
 def _copy_loose(source: LibraryStore, target: LibraryStore, names: set[tuple[str, str]], report: CopyReport) -> None:
-    """Copy the chunks that belong to no source, which programs may have added."""
+    """Copy the chunks without a source, which programs may have added."""
     if source.count() == report.chunks:
         return
     loose = (document for document in source.scan() if _name_in(document) not in names)
@@ -113,7 +113,7 @@ def _copy_loose(source: LibraryStore, target: LibraryStore, names: set[tuple[str
 
 
 def _chunks_of(store: LibraryStore, info: SourceInfo) -> Stored:
-    """The chunks of a source, in their order; those of one version, or `StoreError`."""
+    """The chunks of one version of a source, in order, or `StoreError`."""
     documents = _documents(store, info)
     while True:
         try:
@@ -126,7 +126,7 @@ def _chunks_of(store: LibraryStore, info: SourceInfo) -> Stored:
 
 
 def _documents(store: LibraryStore, info: SourceInfo) -> list[Document]:
-    # By their ids, which takes some engines a fraction of the time of a condition.
+    # by ids, which is much faster than a condition on some engines
     found = store.get([chunk_id(*_name(info), index) for index in range(info.chunks)])
     if len(found) == info.chunks:
         return found
@@ -143,7 +143,7 @@ def _with_vectors(store: LibraryStore, documents: Sequence[Document]) -> Stored:
 
 
 def _differences(ours: Stored, theirs: Stored) -> list[str]:
-    """How the chunks of the target differ from those of the source store, one phrase each."""
+    """The differences of the target's chunks, one phrase each."""
     found = []
     if ours.keys() != theirs.keys():
         missing, extra = len(ours.keys() - theirs.keys()), len(theirs.keys() - ours.keys())
@@ -159,7 +159,7 @@ def _differences(ours: Stored, theirs: Stored) -> list[str]:
 
 
 def _same(one: Any, other: Any) -> bool:
-    """Equal and of one type, so that 1, 1.0 and true differ; of a float, an engine may change the last digits."""
+    """Equal and of the same type, so that 1, 1.0 and true differ; floats may differ in the last digits."""
     if type(one) is not type(other):
         return False
     if isinstance(one, dict):
@@ -179,7 +179,7 @@ def _same_direction(one: EmbeddedChunk, other: EmbeddedChunk) -> bool:
 
 
 def _of_lists(source: LibraryStore, target: LibraryStore) -> list[str]:
-    """How the lists of sources, the numbers of chunks and the embedders of the two differ."""
+    """The differences of the lists of sources, the numbers of chunks and the embedders."""
     ours, theirs = ({_name(info): info for info in store.sources()} for store in (source, target))
     found = []
     for name in sorted(ours.keys() | theirs.keys()):

@@ -1,4 +1,4 @@
-"""Names and paths of files. The store keeps texts: a name that is not UTF-8, as older systems wrote them, is none."""
+"""Names and paths of files. Stores need text, so names that are not UTF-8 are refused."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ragistry.utils.extracted import Extracted
 
 
 def source_file(path: str, name: str) -> SourceFile:
-    """A file to take in under a name, or one that says why it cannot be."""
+    """A file to ingest under a name, or one with the reason why it cannot be."""
     return (SourceFile if _is_utf8(os.path.realpath(path)) else MisnamedFile)(path, name)
 
 
@@ -41,6 +41,6 @@ def _escaped(name: str) -> str:
 
 
 def start_of(folder: str | Path) -> str:
-    """How the paths of all that is below a folder begin."""
+    """The common prefix of all paths below a folder."""
     real = os.path.realpath(folder)
     return real if real.endswith(os.sep) else real + os.sep

@@ -15,6 +15,7 @@ from ragistry.errors import (
     SourceError,
     UnknownTechniqueError,
 )
+from ragistry.library.source import SourceBytes
 from ragistry.protocols import Engine
 from ragistry.utils.shown import shown
 
@@ -66,7 +67,11 @@ _FLAG = Rule(_is_flag, "True or False", "give one of the two", ConfigError)
 _PATH = "the path of a file or folder as text or a Path, without half characters and NUL"
 RULES = {
     "path": Rule(_is_path, _PATH, "check the path", SourceError),
-    "paths": Rule(lambda paths: _is_list(paths, _is_path), f"a list, each {_PATH}", "write [path]", SourceError),
+    "paths": Rule(
+        lambda paths: _is_list(paths, lambda path: isinstance(path, SourceBytes) or _is_path(path)),
+        f"a list, each {_PATH}", "write [path]", SourceError,
+    ),
+    "changed": Rule(lambda paths: _is_list(paths, _is_path), f"a list, each {_PATH}", "write [path]", SourceError),
     "text": Rule(_is_text, "text", "decode bytes first: data.decode('utf-8')", SourceError),
     "source": Rule(
         lambda name: _is_text(name) and name != "", "text, one character or more", "give the name of a source",
@@ -86,6 +91,6 @@ RULES = {
     **dict.fromkeys(("collection", "from_col", "to_col"), _COLLECTION),
     **dict.fromkeys(("name", "new_name"), _COLLECTION._replace(error=InvalidCollectionNameError)),
     **dict.fromkeys(("description", "display_name"), _WORDS),
-    **dict.fromkeys(("prune", "follow_links", "replace", "overwrite"), _FLAG),
+    **dict.fromkeys(("prune", "follow_links", "replace", "overwrite", "allow_private"), _FLAG),
 }  # fmt: skip
 """By the names of the arguments."""

@@ -6,7 +6,6 @@ the sources: what a collection has already, names, warnings, writing.
 
 from __future__ import annotations
 
-import os
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -40,6 +39,7 @@ from ragistry.types import Chunk, EmbeddedChunk, Progress, SourceInfo
 from ragistry.utils.breadcrumb import searched_text
 from ragistry.utils.detection import detect_language, language_warnings
 from ragistry.utils.languages import AUTO
+from ragistry.utils.urls import is_url
 from ragistry.utils.wording import agreeing, numbered
 
 SAMPLES_OF_A_SOURCE = 4
@@ -119,7 +119,7 @@ class Ingest:
         stored = {info.source_file: info for info in self.store.sources(self.collection)}
         self._earlier = earlier_names(sources, stored.values())
         if self.replace:
-            self._given = {(source.source_file, os.path.realpath(source.path)) for source in sources}
+            self._given = {(source.source_file, source.place) for source in sources}
         for group in self._embedded(_grouped(self._prepare_all(sources, stored, progress))):
             self._write(group)
         self._drop_earlier_names()
@@ -141,16 +141,16 @@ class Ingest:
                 progress(source.source_file, done, len(sources))
             info, outcome = stored.get(source.source_file), next(outcomes)
             earlier = self._taken.get(source.source_file)
-            if earlier is not None and is_same_file(source.path, earlier.path):
+            if earlier is not None and is_same_file(source.place, earlier.place):
                 continue
             try:
                 if earlier is not None:
-                    raise taken(source, self.collection, earlier.path)
+                    raise taken(source, self.collection, earlier.shown if earlier.place else "")
                 if outcome is None:  # a worker does not see the file that was listed here
                     outcome = read_source(_to_read(source, info), self.reading, self.embedder)
                 prepared = self._prepare(source, info, outcome)
             except (SourceError, EmbeddingGenerationError) as error:
-                self.report.failed.append(Failure(source.path or source.source_file, error))
+                self.report.failed.append(Failure(source.shown, error))
                 continue
             self._taken[source.source_file] = source
             if prepared is not None:
@@ -161,8 +161,7 @@ class Ingest:
             is_same = isinstance(read, Read) and bool(read.content) and read.content == info.source_hash
             check_same_source(source, info, is_same)
         if isinstance(read, WorkerLostError):
-            path = source.path or source.source_file
-            raise ExtractionError(f"{path!r} cannot be read: {read}; check the file and the memory of workers")
+            raise ExtractionError(f"{source.shown!r} cannot be read: {read}; check the file and the memory of workers")
         if isinstance(read, RagistryError):
             raise read
         if read.chunks is None:
@@ -178,10 +177,10 @@ class Ingest:
         self._report_cuts(source.source_file, chunks)
         self._samples += [chunk.text for chunk in chunks[:SAMPLES_OF_A_SOURCE]]
         language = self._language_of(read) if self.reading.language == AUTO else ""
-        now = time.time()
+        now, place = time.time(), source.place
         for chunk in chunks:
             chunk.metadata.update(
-                source=source.path or source.source_file,
+                source=source.shown,
                 source_file=source.source_file,
                 collection=self.collection,
                 source_hash=read.content,
@@ -190,9 +189,13 @@ class Ingest:
             )
             if language:
                 chunk.metadata["language"] = language
-            if source.path:
-                chunk.metadata["source_path"] = os.path.realpath(source.path)
-        stored = info or self._earlier.get(source.path)
+            if read.lost:
+                chunk.metadata["lost"] = "; ".join(read.lost)
+            if place:
+                chunk.metadata["source_path"] = place
+            if is_url(place):
+                chunk.metadata["source_url"] = place
+        stored = info or self._earlier.get(place)
         name = source.source_file if stored is None else stored.source_file
         known = _patiently(self.store.known_vectors, self.collection, name, chunks)
         return Prepared(source, chunks, info is None, dict(known))
@@ -268,7 +271,7 @@ class Ingest:
         """
         done = {*self.report.added, *self.report.updated, *self.report.skipped}
         for name, source in self._taken.items():
-            info = self._earlier.get(source.path)
+            info = self._earlier.get(source.place) if self._earlier else None
             if name in done and info is not None:
                 self.store.replace_source(self.collection, info.source_file, [])
                 self.report.deleted.append(info.source_file)

@@ -14,11 +14,12 @@ from functools import partial
 from pathlib import Path
 
 from ragistry.errors import SourceError, SourceNotFoundError
-from ragistry.library.file_names import source_file, start_of
+from ragistry.library.file_names import MisnamedFile, source_file, start_of
 from ragistry.library.own_files import configuration, may_hold_nothing_else, without_data
 from ragistry.library.report import Failure
 from ragistry.library.source import SourceFile
 from ragistry.library.unread import UNREAD_FORMATS, unread_warning
+from ragistry.library.zip_folder import ZIP, is_zip, members_of
 from ragistry.utils.extract import SUPPORTED_FORMATS
 from ragistry.utils.wording import agreeing, numbered
 
@@ -43,6 +44,11 @@ def check_path(path: str | Path, kind: str = "file or folder") -> None:
         raise SourceError(f"{str(path)!r} cannot be read: {error}; check the path and its permissions") from error
 
 
+def is_folder(path: str | Path) -> bool:
+    """Whether a path leads to a folder, or to a zip file, which is read as one."""
+    return Path(path).is_dir() or is_zip(path)
+
+
 def one_file(path: str | Path) -> SourceFile:
     """A file by itself; its name in the collection is its bare name. Raises `SourceError` for an empty path."""
     check_not_empty(path)
@@ -61,6 +67,20 @@ class Listing:
     failed: list[Failure] = field(default_factory=list)
     links: list[Path] = field(default_factory=list)
     unread: Counter[str] = field(default_factory=Counter)
+
+    def add(self, path: Path, name: str) -> None:
+        """Add a file, or what is in a zip file."""
+        file = source_file(str(path), name)
+        if path.suffix.lower() != ZIP or isinstance(file, MisnamedFile):
+            self.files.append(file)
+            return
+        try:
+            members, unread = members_of(str(path), name)
+        except SourceError as error:
+            self.failed.append(Failure(str(path), error))
+        else:
+            self.files.extend(members)
+            self.unread.update(unread)
 
     @property
     def complete(self) -> bool:
@@ -90,15 +110,19 @@ def list_folder(folder: str | Path, *, follow_links: bool = False, config: Path 
 
     ``config``: a workspace's folder of configuration files, which are left out as well, as are the files of any store.
     A link to a folder that is listed anyway adds nothing, so that a loop of links ends. Raises `SourceNotFoundError`
-    where there is no such folder, and `SourceError` where it cannot be reached.
+    where there is no such folder, and `SourceError` where it cannot be reached. A zip file is a folder.
     """
     check_path(folder, "folder")
     root = Path(folder)
+    if is_zip(root):
+        listing = Listing(root)
+        listing.add(root, root.name)
+        return listing
     if not root.is_dir():
         raise SourceNotFoundError(f"no such folder: {os.fspath(folder)!r} is a file; check the path")
     listing = Listing(root)
     for path in sorted(_Walk(root, follow_links, listing, config).files()):
-        listing.files.append(source_file(str(path), path.relative_to(root).as_posix()))
+        listing.add(path, path.relative_to(root).as_posix())
     listing.links.sort()
     return listing
 
@@ -122,21 +146,21 @@ def without_covered(
     paths = list({Path(path).absolute(): path for path in paths}.values())
     if config is not None:
         paths = [path for path in paths if not _is_own(path, config)] or paths
-    folders = [start_of(path) for path in paths if Path(path).is_dir()]
+    folders = [start_of(path) for path in paths if is_folder(path)]
     inner = [path for path in paths if os.path.realpath(path).startswith(tuple(folders))]
     if not inner:
         return list(paths)
-    outer = [path for path in paths if path not in inner and Path(path).is_dir()]
+    outer = [path for path in paths if path not in inner and is_folder(path)]
     files = partial(_files, follow_links=follow_links, config=config)
     covered = {file for path in outer for file in files(path)}
     return [path for path in paths if path not in inner or not files(path) <= covered]
 
 
 def _files(path: str | Path, *, follow_links: bool, config: Path | None) -> set[str]:
-    if not Path(path).is_dir():
+    if not is_folder(path):
         return {os.path.realpath(path)}
     listing = list_folder(path, follow_links=follow_links, config=config)
-    return {os.path.realpath(file.path) for file in listing.files}
+    return {file.place for file in listing.files}
 
 
 def _is_own(path: str | Path, config: Path) -> bool:
@@ -178,7 +202,7 @@ class _Walk:
                 suffix = "" if name.startswith((".", "~$")) else Path(name).suffix.lower()
                 if suffix in UNREAD_FORMATS:
                     self.listing.unread[suffix] += 1
-                readable = suffix in SUPPORTED_FORMATS
+                readable = suffix in SUPPORTED_FORMATS or suffix == ZIP
                 if readable and not self._is_configuration(here / name) and self._takes(here / name):
                     yield here / name
 

@@ -1,8 +1,8 @@
-"""Move chunks to another collection. No model is called: the vectors stay.
+"""Move chunks to another collection without calling a model.
 
-A rename first writes the new name to documents.yaml, with the old one as ``formerly``; then the chunks follow; then
-``formerly`` goes. Searches use both names in between, so nothing is lost if the process ends: the next write completes
-the rename. If another process holds the right to write, nothing is begun.
+A rename first writes the new name to documents.yaml, with the old one as ``formerly``; then it moves the chunks; then
+it removes ``formerly``. Meanwhile searches use both names, so nothing is lost if the process ends: the next write
+completes the rename. If another process holds the write lock, nothing is started.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ragistry.utils.wording import agreeing
 
 
 def rename(collections: CollectionsFile, store: LibraryStore, name: str, new_name: str) -> int:
-    """Rename a collection, or finish a rename that was interrupted, and return how many chunks followed."""
+    """Rename a collection, or finish an interrupted rename, and return the number of moved chunks."""
     begun = _is_begun(collections, name, new_name)
     moved = complete_renames(collections, store)
     if begun:
@@ -30,7 +30,7 @@ def rename(collections: CollectionsFile, store: LibraryStore, name: str, new_nam
             f"name, or remove them with `ragistry collections delete {new_name}`"
         )
     with ExitStack() as held:
-        # The store's lock is taken after the file's, as every write to a collection takes the two.
+        # take the file's lock before the store's, as every write does
         collections.begin_rename(name, new_name, lambda: held.enter_context(store.writing()))
         try:
             moved = _give_all(store, name, new_name)
@@ -49,7 +49,7 @@ def _is_begun(collections: CollectionsFile, name: str, new_name: str) -> bool:
 
 
 def complete_renames(collections: CollectionsFile, store: LibraryStore) -> int:
-    """Finish every rename that was interrupted, and return how many chunks followed."""
+    """Finish every interrupted rename, and return the number of moved chunks."""
     moved = 0
     for entry in being_renamed(collections):
         former = str(entry.formerly)
@@ -81,9 +81,9 @@ def _give_all(store: LibraryStore, former: str, name: str) -> int:
 
 
 def _halves_of_one(info: SourceInfo, twin: SourceInfo) -> bool:
-    """Whether both are the same source, of which one is not whole or older: else one would be lost.
+    """Whether both are the same source, and one of them is incomplete or older, so that nothing is lost.
 
-    As after a move that was interrupted; who writes ``formerly`` into another entry brings together what differs.
+    This is the case after an interrupted move, but not after ``formerly`` was added to an entry by hand.
     """
     if info.source_hash and twin.source_hash:
         return info.source_hash == twin.source_hash or info.source_path == twin.source_path != ""
@@ -92,9 +92,9 @@ def _halves_of_one(info: SourceInfo, twin: SourceInfo) -> bool:
 
 
 def move(store: LibraryStore, info: SourceInfo, to_collection: str, *, overwrite: bool) -> int:
-    """Give a source to another collection, and return how many chunks it has.
+    """Move a source to another collection, and return its number of chunks.
 
-    Raises `SourceError` where that collection has it, or has a source of this name that is not to be overwritten.
+    Raises `SourceError` if it is already there, or if a source of this name is and must not be overwritten.
     """
     if info.collection == to_collection:
         raise SourceError(
@@ -111,7 +111,7 @@ def move(store: LibraryStore, info: SourceInfo, to_collection: str, *, overwrite
 
 
 def _overwrite(store: LibraryStore, info: SourceInfo, to_collection: str) -> int:
-    """Replace the source of that name, then remove this one where it was: no search sees neither of them."""
+    """Replace the source of that name, then remove the original: every search sees one of them."""
     documents = sorted(
         store.scan({"$and": [{"collection": info.collection}, {"source_file": info.source_file}]}),
         key=lambda document: int(document.metadata["chunk_index"]),

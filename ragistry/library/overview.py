@@ -1,4 +1,4 @@
-"""Collections and sources as mappings, for programs that show them."""
+"""Collections and sources as mappings, for display."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from ragistry.types import SourceInfo
 
 
 def collection_rows(entries: Sequence[CollectionEntry], sources: Iterable[SourceInfo]) -> list[dict[str, Any]]:
-    """Each collection with its sources and chunks counted."""
+    """Each collection with the number of its sources and chunks."""
     counts = {entry.name: [0, 0] for entry in entries}
     for info in sources:
         count = counts.get(info.collection)
-        if count is not None:  # else it is of a collection that was made while the sources were read
+        if count is not None:  # else its collection was created while the sources were read
             count[0] += 1
             count[1] += info.chunks
     return [

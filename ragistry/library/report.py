@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 
 from ragistry.errors import RagistryError
@@ -25,7 +26,8 @@ class IngestReport:
     """Every source stands in one of the five lists, by its name in the collection.
 
     ``vanished``: in the collection, but no longer in the folder. ``warnings``: what its owner should know of sources
-    that were taken in, and of links and files of other formats that were not. ``chunks``: how many were written;
+    that were taken in, and of links and files of other formats that were not. ``unread``: how many files there were of
+    each format that is not read, by suffix. ``chunks``: how many were written;
     ``embedded``: how many of them the model saw.
     """
 
@@ -36,6 +38,7 @@ class IngestReport:
     failed: list[Failure] = field(default_factory=list)
     vanished: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
+    unread: dict[str, int] = field(default_factory=dict)
     chunks: int = 0
     embedded: int = 0
 
@@ -44,5 +47,6 @@ class IngestReport:
         for name in ("added", "updated", "skipped", "deleted", "failed", "vanished", "warnings"):
             getattr(self, name).extend(getattr(other, name))
         self.vanished = list(dict.fromkeys(self.vanished))  # from one folder that lies in another, hidden, for both
+        self.unread = dict(Counter(self.unread) + Counter(other.unread))
         self.chunks += other.chunks
         self.embedded += other.embedded

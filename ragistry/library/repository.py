@@ -1,10 +1,9 @@
-"""Documentation repositories: each the Markdown of a Git clone, in a store of its own under its name.
+"""Documentation repositories: the Markdown of Git clones, each in its own store.
 
-They are collections of the storage contract (`library.contract`), so that its functions read them too. What is indexed
-is what is committed, at the commit that is checked out. An update compares the ids that Git gives to the content of
-files, which is what ``git diff`` does between two commits: a file that moved or changed is read, and only text that the
-repository did not hold before is embedded. It works on a copy of the store and swaps when all is done; an update that
-fails or is killed leaves what was there.
+They are collections of the storage contract (`library.contract`), whose functions can read them. The committed files at
+the checked-out commit are indexed. An update compares Git's content ids of the files, as ``git diff`` does: moved and
+changed files are read, and only new text is embedded. It works on a copy of the store and swaps at the end; an update
+that fails or is killed changes nothing.
 """
 
 from __future__ import annotations
@@ -57,7 +56,7 @@ _FRONT_PAGE = re.compile(r"(?:_index|index|readme)\.(?:md|markdown)", re.IGNOREC
 
 @dataclass(slots=True)
 class RepositoryReport:
-    """What an `add` or an `update` did: the collection as it is now, every file in a list, and old to new names."""
+    """The result of `add` or `update`: the collection, lists of files, and old → new names."""
 
     info: CollectionInfo
     files: IngestReport
@@ -65,9 +64,9 @@ class RepositoryReport:
 
 
 class Repositories:
-    """The documentation repositories in a folder; `embedder` and `reading` are what they are indexed with.
+    """The documentation repositories in a folder; `embedder` and `reading` are used to index them.
 
-    ``check_free``: raises for a new name that something else has.
+    ``check_free``: raises if a new name is already used elsewhere.
     """
 
     def __init__(
@@ -89,9 +88,9 @@ class Repositories:
         description: str | None = None,
         progress: Progress | None = None,
     ) -> RepositoryReport:
-        """Index the clone at ``path``, or a folder in one. ``name``: else made of the folder's.
+        """Index the clone at ``path``, or a folder in one. ``name``: default from the folder's name.
 
-        Raises `SourceError` where it is no clone or holds no Markdown, `CollectionAlreadyExistsError`,
+        Raises `SourceError` if it is not a clone or has no Markdown, `CollectionAlreadyExistsError`,
         `InvalidCollectionNameError`, `ModelError`, `StoreError`.
         """
         check_not_empty(path)
@@ -100,7 +99,7 @@ class Repositories:
         with locked(self.root, chosen):
             if read_entry(self.root, chosen) is not None:
                 raise CollectionAlreadyExistsError(
-                    f"there is a repository {chosen!r} already; bring it up to date with `ragistry repo update "
+                    f"repository {chosen!r} already exists; update it with `ragistry repo update "
                     f"{chosen}`, or give this one another --name"
                 )
             self._check_free(chosen)
@@ -109,16 +108,16 @@ class Repositories:
             return self._index(Entry(chosen, "", {"description": about}), commit, blobs, progress)
 
     def update(self, name: str, progress: Progress | None = None) -> RepositoryReport:
-        """Index what changed in the clone since the commit on record; the clone itself is not pulled.
+        """Index what changed in the clone since the recorded commit, without pulling.
 
-        Raises `CollectionNotFoundError`, and what `add` raises; then what was there stays.
+        Raises `CollectionNotFoundError`, and the errors of `add`; the old version then stays.
         """
-        self._entry(name)  # asked first, so that no folder is made for nothing
+        self._entry(name)  # checked first, so that no folder is created needlessly
         with locked(self.root, name):
             entry = self._entry(name)
             folder = str(entry.metadata.get("path", ""))
             if not folder:
-                raise SourceError(f"{name!r} is no repository of a clone; remove it, and add the clone's folder")
+                raise SourceError(f"{name!r} was not made from a clone; remove it, and add the clone's folder")
             if not Path(folder).is_dir():
                 raise SourceNotFoundError(
                     f"the clone of {name!r} is gone from {folder!r}; put it back there, or remove the repository and "
@@ -132,7 +131,7 @@ class Repositories:
         return list_collections(path=self.root)
 
     def remove(self, name: str) -> int:
-        """Remove a repository's store and return how many chunks it had; the clone is not touched.
+        """Remove a repository's store and return its number of chunks; the clone is not touched.
 
         Raises `CollectionNotFoundError`.
         """
@@ -155,7 +154,7 @@ class Repositories:
         return entry
 
     def _index(self, entry: Entry, commit: Commit, blobs: list[Blob], progress: Progress | None) -> RepositoryReport:
-        """Make the next version beside the one on record, and put it in its place. Call it `locked`."""
+        """Build the next version next to the recorded one, and replace it. Call it `locked`."""
         folder = new_folder(self.root, entry.name)
         try:
             store = self._beginning(entry, folder)
@@ -180,7 +179,7 @@ class Repositories:
         return report
 
     def _beginning(self, entry: Entry, folder: Path) -> LibraryStore:
-        """The store to work on: a copy of the present one, or an empty one if that was made by another model."""
+        """The store to work on: a copy of the current one, or an empty one if another model made its vectors."""
         if entry.folder:
             with closing(open_local(check_there(self.root / entry.folder))) as present:
                 present.copy_to(folder)
@@ -217,16 +216,16 @@ class Repositories:
 
 
 def _leave_out_told(files: IngestReport, same: set[str]) -> None:
-    """Take out what was said already of pages that are the ``same``: those without text are looked at each time."""
+    """Remove repeated warnings about unchanged pages; pages without text are read at each update."""
     told = same.intersection(files.skipped)
     files.warnings = [warning for warning in files.warnings if warning.partition(": ")[0] not in told]
 
 
 def name_of(folder: Path) -> str:
-    """A repository's name from that of its folder: ``Istio.io`` is ``istio-io``."""
+    """A repository name from a folder name: ``Istio.io`` is ``istio-io``."""
     name = re.sub(r"[^a-z0-9]+", "-", folder.name.removesuffix(".git").lower()).strip("-")[:63].rstrip("-")
     if not name:
-        raise InvalidCollectionNameError(f"no name can be made of {folder.name!r}; give --name: {NAME_RULE}")
+        raise InvalidCollectionNameError(f"no name can be made from {folder.name!r}; give --name: {NAME_RULE}")
     return name
 
 
@@ -241,14 +240,14 @@ def _pages(commit: Commit) -> list[Blob]:
 
 
 def _description(commit: Commit, blobs: list[Blob], name: str) -> str:
-    """What the front page says of itself: that nearest to the root, ``_index.md`` before the others."""
+    """The description on the front page: the page nearest to the root, ``_index.md`` before others."""
     pages = [blob for blob in blobs if _FRONT_PAGE.fullmatch(blob.path.rpartition("/")[2]) and blob.size < 1_000_000]
     front = min(
         pages, key=lambda blob: (blob.path.count("/"), not blob.path.endswith("_index.md"), blob.path), default=None
     )
     about: Mapping[str, Any] = {}
     if front is not None:
-        with suppress(ExtractionError):  # the report tells it, like that of any other file
+        with suppress(ExtractionError):  # reported like any other file
             about = read_page(content(commit, front), front.path).metadata
     said = [str(about[key]) for key in ("title", "description") if key in about]
     return ": ".join(said) or f"Documentation of {name}"

@@ -1,7 +1,7 @@
-r"""Code of a Hugo page that stands in no fence, put into one: shortcodes, ``<pre>``, lines that are indented.
+r"""Put code of a Hugo page outside fences into fences: shortcodes, ``<pre>``, indented lines.
 
-So it is code for whoever cuts the page, and a comment in it (``# install``) no heading. Hugo runs shortcodes before it
-reads Markdown; what is indented is code as CommonMark (0.31.2, sections 4.4 and 5.2) has it, which looks at lists.
+The chunker then treats it as code, and a comment in it (``# install``) not as a heading. Hugo runs shortcodes before it
+reads Markdown; indented lines are code as in CommonMark (0.31.2, sections 4.4 and 5.2), which considers lists.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import NamedTuple
 from ragistry.utils.indented import dedented, indented_code
 from ragistry.utils.markdown import outline
 
-# The lengths are bounded and a mark ends before the next: one that is never closed costs little.
+# bounded lengths, and a mark ends before the next, so that an unclosed mark costs little
 _MARK = re.compile(
     r"\{\{[<%]\s*+(?P<closing>/)?\s*+(?P<name>highlight|code-toggle)(?=[\s/>%])"
     r"(?P<words>(?:\s++(?P<language>[\w+#.-]++)(?=[\s>%]))?[^{}]{0,2000}?)[>%]\}\}"
@@ -30,7 +30,7 @@ Span = tuple[int, int]
 
 
 class Block(NamedTuple):
-    """A pair of marks of a shortcode and what stands between them, as offsets into the text."""
+    """The marks of a shortcode and the text between them, as offsets."""
 
     start: int
     body: int
@@ -40,13 +40,13 @@ class Block(NamedTuple):
 
 
 def code_spans(text: str) -> list[Span]:
-    """Where code is that is told by its marks: fences, and shortcodes outside them, in order."""
+    """The places of code with marks: fences, and shortcodes outside them, in order."""
     blocks, fences = _blocks(text)
     return sorted([*fences, *((block.start, block.end) for block in blocks)])
 
 
 def fenced(text: str) -> str:
-    """The text with all code in fences; what stands in a fence already stays as it is."""
+    """The text with all code in fences; existing fences do not change."""
     return _indented_fenced(_pre_fenced(_shortcodes_fenced(text)))
 
 
@@ -81,7 +81,7 @@ def _shortcodes_fenced(text: str) -> str:
 
 
 def _as_fence(text: str, block: Block) -> str:
-    """What to write for a shortcode: a fence on lines of its own, or, for a piece in a line, its code in backticks."""
+    """The replacement of a shortcode: a fence on separate lines, or code in backticks within a line."""
     body = text[block.body : block.body_end]
     is_led = _LEAD.fullmatch(text, text.rfind("\n", 0, block.start) + 1, block.start) is not None
     rest = _rest_of_line(text, block.end)
@@ -101,7 +101,7 @@ def _rest_of_line(text: str, start: int) -> str:
 
 
 def _fence(body: str) -> str:
-    """Marks that do not occur in what they enclose."""
+    """Marks that do not occur in the enclosed text."""
     return "`" * max([3, *(len(marks) + 1 for marks in re.findall("`+", body))])
 
 

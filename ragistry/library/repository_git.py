@@ -1,9 +1,8 @@
-"""What a Git clone holds at a commit, read from its objects.
+"""Read the files of a Git clone at a commit from its objects.
 
-The `git` program does it, through commands that only look things up: whoever has a clone has the program, it knows
-every format of packs and hashes, and nothing needs to be installed; the price is some 4 ms a file that is read. No file
-of the working tree is opened and no name of a file is given to the operating system, so that links, submodules and
-strange names lead nowhere, and nothing half edited is indexed. What is read is committed.
+It uses read-only commands of the `git` program: users with a clone have it, and it supports all formats of packs and
+hashes. This costs about 4 ms per read file. No file of the working tree is opened and no file name is passed to the
+operating system, so that links, submodules and strange names are harmless, and only committed content is indexed.
 """
 
 from __future__ import annotations
@@ -20,16 +19,16 @@ from ragistry.utils.extract import MARKDOWN_EXTS
 from ragistry.utils.urls import public_url
 
 GIT_SECONDS = 60.0
-"""The longest that one command may take."""
+"""Time limit of one command in seconds."""
 
 _COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 _REGULAR = (b"100644", b"100755", b"100664")
-"""Modes of files; 120000 is a symbolic link, 160000 a submodule."""
+"""Modes of regular files; 120000 is a symbolic link, 160000 a submodule."""
 
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """A commit of a clone. ``folder``: the clone, or the folder in it that is meant. ``url``: the remote's address."""
+    """A commit of a clone. ``folder``: the clone, or a folder in it. ``url``: the remote's address."""
 
     folder: Path
     id: str
@@ -46,7 +45,7 @@ class Blob:
 
 
 def head(folder: str | os.PathLike[str]) -> Commit:
-    """The commit that is checked out. Raises `SourceNotFoundError` for no folder, `SourceError` for no clone."""
+    """The checked-out commit. Raises `SourceNotFoundError` without the folder, `SourceError` if it is not a clone."""
     path = Path(folder).resolve()
     if not path.is_dir():
         raise SourceNotFoundError(f"no such folder: {os.fspath(folder)!r}; give the folder of a Git clone")
@@ -57,7 +56,7 @@ def head(folder: str | os.PathLike[str]) -> Commit:
 
 
 def _url(path: Path) -> str:
-    """The address of the remote ``origin`` without password and query; of a clone that has none, the path."""
+    """The address of the remote ``origin`` without password and query; without a remote, the path."""
     try:
         url = _git(path, "config", "--get", "remote.origin.url").decode("utf-8", "backslashreplace").strip()
     except SourceError:
@@ -66,7 +65,7 @@ def _url(path: Path) -> str:
 
 
 def markdown_files(commit: Commit) -> list[Blob]:
-    """The Markdown files of a commit, in the order of their paths; hidden folders, links and submodules left out."""
+    """The Markdown files of a commit, ordered by path, without hidden folders, links and submodules."""
     listing = _git(commit.folder, "ls-tree", "-r", "-z", "-l", "--full-name", commit.id)
     blobs = []
     for line in filter(None, listing.split(b"\0")):
@@ -79,7 +78,7 @@ def markdown_files(commit: Commit) -> list[Blob]:
 
 
 def unchanged(commit: Commit, earlier: str, blobs: Iterable[Blob]) -> set[str]:
-    """The paths of those blobs that an ``earlier`` commit has too; none where the clone does not have that any more."""
+    """The paths of blobs that an ``earlier`` commit also has; empty if the clone no longer has that commit."""
     if not _COMMIT.fullmatch(earlier):
         return set()
     try:
@@ -124,7 +123,7 @@ def _git(folder: Path, *words: str) -> bytes:
 
 
 def _is_partial(folder: Path) -> bool:
-    """Whether the clone leaves objects with its remote (``git clone --filter``) until they are needed."""
+    """Whether the clone fetches objects on demand (``git clone --filter``)."""
     try:
         return bool(_git(folder, "config", "--get-regexp", r"^remote\..*\.promisor$"))
     except SourceError:
@@ -132,7 +131,7 @@ def _is_partial(folder: Path) -> bool:
 
 
 def _environment() -> dict[str, str]:
-    """Whatever repository the caller is in does not matter, nobody is asked anything, and nothing is fetched."""
+    """An environment for git that ignores the caller's repository, asks no questions, and does not fetch."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     fixed = ("GIT_OPTIONAL_LOCKS", "GIT_TERMINAL_PROMPT")
     return inherited | dict.fromkeys(fixed, "0") | {"GIT_NO_LAZY_FETCH": "1", "GIT_NO_REPLACE_OBJECTS": "1"}

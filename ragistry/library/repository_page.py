@@ -1,4 +1,4 @@
-"""A Markdown file at a commit as a source to take in: read when it is asked for, told by the id of its content."""
+"""A Markdown file at a commit as a source, read on demand and identified by its content id."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from ragistry.utils.extracted import Extracted
 from ragistry.utils.languages import AUTO, canonical_language
 from ragistry.utils.markdown import outline
 
-# The lengths are bounded and a mark ends before the next: one that is never closed costs little.
+# bounded lengths, and a mark ends before the next, so that an unclosed mark costs little
 _SHORTCODE = re.compile(r"\{\{(?:<(?!/\*)[^{}]{0,2000}?>|%(?!/\*)[^{}]{0,2000}?%)\}\}")
 _ESCAPED = re.compile(r"\{\{([<%])/\*([^{}]{0,2000}?)\*/([>%])\}\}")
 
 VERSION = 3
-"""Raised when pages are read otherwise than before, so that an update reads them all again."""
+"""Increased when pages are read differently, so that an update reads them all again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page(SourceText):
-    """A file of a repository; its chunks know the ``repository``, the ``file_path`` and when they were made."""
+    """A file of a repository; its chunks have ``repository``, ``file_path`` and the time of processing."""
 
     commit: Commit
     blob: Blob
@@ -35,15 +35,15 @@ class Page(SourceText):
     processed_at: str
 
     def content_hash(self, reading: Reading) -> str:
-        """Known without reading the file: that is how an update finds what changed."""
+        """Known without reading the file, so that an update finds changes quickly."""
         return f"{self.blob.id}/{VERSION}/{reading.language}/{reading.signature().decode()}"
 
     def read(self, reading: Reading, content: str) -> tuple[Extracted, str]:
-        """The text without front matter and shortcodes, and what every chunk of it is to say."""
+        """The text without front matter and shortcodes, and the metadata of its chunks."""
         if self.blob.size > reading.limits.bytes:
             raise ExtractionError(
                 f"{self.blob.path!r} has {self.blob.size:,} bytes, more than the limit of {reading.limits.bytes:,}; "
-                "split it or raise limits.megabytes"
+                "split it or increase limits.megabytes"
             )
         page = read_page(bytes_of(self.commit, self.blob), self.blob.path)
         page.metadata.update(file_path=self.blob.path, repository=self.repository, processed_at=self.processed_at)
@@ -55,13 +55,13 @@ class Page(SourceText):
 def read_page(data: bytes, path: str) -> Extracted:
     """A Markdown file's text, and its front matter as metadata.
 
-    ``title``: of the front matter, else the first heading of level 1. It stands in as ``heading_context`` and
-    ``section`` of what is above the first heading. Raises `ExtractionError` for what is no text.
+    ``title``: from the front matter, else the first heading of level 1. It is also ``heading_context`` and ``section``
+    of text above the first heading. Raises `ExtractionError` if the file is not text.
     """
     try:
         decoded = decode(data)
     except ValueError as error:
-        raise ExtractionError(f"{path!r} is no text file: {error}") from error
+        raise ExtractionError(f"{path!r} is not a text file: {error}") from error
     text = decoded.text.replace("\r\n", "\n").replace("\r", "\n")
     metadata, body, malformed = front_matter.split(text)
     body = cleaned(body)
@@ -69,14 +69,14 @@ def read_page(data: bytes, path: str) -> Extracted:
     placed: dict[str, Any] = {"title": title, "heading_context": title, "section": title} if title else {}
     warnings = tuple(filter(None, (decoded.warning, malformed)))
     if not body.strip():
-        body = title  # a page that is only a name can still be found by it
+        body = title  # a page with only a title can still be found
     return Extracted(body, path, "markdown", metadata={**placed, **metadata}, warnings=warnings)
 
 
 def cleaned(text: str) -> str:
-    """Markdown without what readers of the site do not see: comments and the marks of shortcodes.
+    """Markdown without invisible parts: comments and the marks of shortcodes.
 
-    What stands between the marks stays. Code is in fences, in which escaped shortcodes are written as shown.
+    Text between the marks stays. Code is in fences, in which escaped shortcodes are written as shown.
     """
     text = fenced(_without_comments(text))
     parts: list[str] = []
@@ -89,7 +89,7 @@ def cleaned(text: str) -> str:
 
 
 def _without_comments(text: str) -> str:
-    """The text without comments that begin outside its code."""
+    """The text without comments that begin outside code."""
     parts: list[str] = []
     done = at = 0
     last = text.rfind("-->")

@@ -13,11 +13,11 @@ from ragistry.trace import collect
 from ragistry.types import Document, RetrievalResult, Where
 
 Build = Callable[[LibraryStore], Technique]
-"""Makes a technique over a store, such as one of a `TechniqueRegistry` that is given it."""
+"""Builds a technique over a store, such as one of a `TechniqueRegistry`."""
 
 
 class RepositoryTechnique:
-    """A technique over the present version of a repository: after an update the next search sees the new one."""
+    """A technique over the current version of a repository: after an update, the next search sees the new one."""
 
     def __init__(self, collection: Collection, build: Build) -> None:
         self.collection = collection
@@ -26,7 +26,7 @@ class RepositoryTechnique:
         self._lock = Lock()
 
     def retrieve(self, query: str, *, top_k: int | None = None, where: Where | None = None) -> list[Document]:
-        """As every technique; nothing where the repository has no chunks. Raises `CollectionNotFoundError` too."""
+        """As every technique; empty without chunks. Also raises `CollectionNotFoundError`."""
         nothing: list[Document] = []
         found = self.collection.read(
             lambda store: self._technique(store).retrieve(query, top_k=top_k, where=where), nothing
@@ -41,7 +41,7 @@ class RepositoryTechnique:
 
 
 def search_repository(technique: Technique, query: str, top_k: int) -> RetrievalResult:
-    """What a technique finds, with its trace. Raises `QueryError` and what the technique raises."""
+    """The results of a technique with its trace. Raises `QueryError` and the technique's errors."""
     start = perf_counter()
     with collect() as trace:
         documents = technique.retrieve(query, top_k=top_k)

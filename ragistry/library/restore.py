@@ -1,4 +1,4 @@
-"""Put a backup into a new folder, after every file of it has been checked."""
+"""Restore a backup to a new folder after checking every file."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from ragistry.library.backup import BLOCK, FORMAT, MANIFEST, FileRecord, Manifes
 from ragistry.utils.shown import shown
 
 LARGEST_MANIFEST = 50_000_000
-"""Bytes; a documentation repository takes some 300 of them."""
+"""Maximum size of the manifest in bytes; a documentation repository takes about 300."""
 AGAIN = "copy the file again from where it was made, or take another backup"
 _UNREADABLE = (BadZipFile, zlib.error, EOFError, RuntimeError)
-"""What `zipfile` raises for damage, and for what a backup of ours never has, such as a password."""
+"""Exceptions of `zipfile` for damage, and for features that our backups never use, such as passwords."""
 
 
 def restore_backup(path: Path, folder: Path) -> Manifest:
-    """Restore the backup ``path`` as a workspace in ``folder``, which is made, or empty; all of it or nothing.
+    """Restore the backup ``path`` as a workspace in ``folder``, a new or empty one, completely or not at all.
 
-    Raises `SourceNotFoundError` where there is no backup, `ConfigError` for a folder that is not empty,
-    `StoreCorruptError` for a file that is not a whole backup, `StoreError`.
+    Raises `SourceNotFoundError` without the file, `ConfigError` if the folder is not empty, `StoreCorruptError` if the
+    file is not a complete backup, `StoreError`.
     """
     if not path.is_file():
         raise SourceNotFoundError(f"there is no file {str(path)!r}; name the file that `ragistry backup` wrote")
@@ -61,7 +61,7 @@ def _readable(path: Path) -> Iterator[None]:
 
 
 def _manifest(archive: ZipFile, path: Path, folder: Path) -> Manifest:
-    """What the backup says is in it, which is what must be in it."""
+    """The manifest of the backup, checked against its entries."""
     entries = {info.filename: info for info in archive.infolist()}
     if MANIFEST not in entries or entries[MANIFEST].file_size > LARGEST_MANIFEST:
         raise StoreCorruptError(f"{str(path)!r} is not a backup of Ragistry; name a file that `ragistry backup` wrote")
@@ -82,7 +82,7 @@ def _manifest(archive: ZipFile, path: Path, folder: Path) -> Manifest:
 
 
 def _check_safe(info: ZipInfo, folder: Path) -> None:
-    """Refuse an entry that leads out of the folder, or is no plain file; whoever made the backup may mean harm."""
+    """Refuse an entry that leads out of the folder or is not a plain file: a backup may be malicious."""
     name, kind = PurePosixPath(info.filename), stat.S_IFMT(info.external_attr >> 16)
     inside = folder.resolve() in (folder / name).resolve().parents and ".." not in name.parts
     if not inside or str(name) != info.filename or kind not in (0, stat.S_IFREG):
@@ -91,7 +91,7 @@ def _check_safe(info: ZipInfo, folder: Path) -> None:
 
 @contextmanager
 def _staging(folder: Path, new: bool) -> Iterator[Path]:
-    """A folder inside ``folder`` whose content moves up when the block is done; after an error nothing is left."""
+    """A temporary folder inside ``folder`` whose content moves up after the block; removed after an error."""
     staging = folder / ".restoring"
     made = [staging]
     try:

@@ -1,4 +1,4 @@
-"""Which chunks of a store belong to the collections of documents.yaml, and which to none."""
+"""The chunks of a store that belong to the collections of documents.yaml, and those that belong to none."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from ragistry.utils.where import normalise
 
 
 class _Orphans(NamedTuple):
-    """Names that the store has and documents.yaml had not, when it was of this version."""
+    """Names in the store that were not in this version of documents.yaml."""
 
     version: Version | None
     names: tuple[str, ...]
 
 
 class Scope:
-    """The collections of documents.yaml as they lie in a store.
+    """The collections of documents.yaml in a store.
 
-    A collection that is being renamed has its chunks under two names, its own and that in ``formerly``.
+    During a rename, a collection has chunks under two names, the new one and ``formerly``.
     """
 
     def __init__(self, collections: CollectionsFile, store: LibraryStore) -> None:
@@ -32,19 +32,19 @@ class Scope:
         self._orphans: _Orphans | None = None
 
     def names(self) -> dict[str, str]:
-        """Every name under which chunks of a defined collection lie, and the collection's own."""
+        """Every name of chunks of a defined collection → the name of the collection."""
         entries = self.collections.entries()
         former = {entry.formerly: entry.name for entry in entries if entry.formerly is not None}
         return former | {entry.name: entry.name for entry in entries}
 
     def stored(self, *names: str) -> list[str]:
-        """The names under which the chunks of these collections lie. Raises `CollectionNotFoundError`."""
+        """The names of the chunks of these collections. Raises `CollectionNotFoundError`."""
         for name in names:
             self.collections.entry(name)
         return [under for under, own in self.names().items() if own in names]
 
     def named(self, documents: list[Document]) -> list[Document]:
-        """The documents, each with the name that its collection has now; the ids stay those of the store."""
+        """The documents with the current names of their collections; ids are those of the store."""
         if not being_renamed(self.collections):
             return documents
         names = self.names()
@@ -57,22 +57,22 @@ class Scope:
         return [named(document) for document in documents]
 
     def meant(self, where: Where) -> dict[str, Any]:
-        """The condition in its normal form, where a collection's name stands for each under which its chunks lie."""
+        """The condition in its normal form, with collection names replaced by all names of their chunks."""
         condition = normalise(where)
         if not being_renamed(self.collections):
             return condition
         return _with_former(condition, {own: under for under, own in self.names().items() if under != own})
 
     def of(self, *names: str) -> Where:
-        """The condition that the chunks of these collections meet. Raises `CollectionNotFoundError`."""
+        """The condition for the chunks of these collections. Raises `CollectionNotFoundError`."""
         stored = self.stored(*names)
         return {"collection": stored[0]} if len(stored) == 1 else {"collection": {"$in": stored}}
 
     def of_all(self) -> Where | None:
-        """The condition that the chunks of no defined collection fail; None where all belong to one.
+        """The condition that excludes chunks without a defined collection; None if there are none.
 
-        The store is asked again when documents.yaml was changed, so that a search costs a look at the file's date,
-        and one without a condition stays as fast as the store has it.
+        The store is read again only after a change of documents.yaml, so that a search only checks the file's date, and
+        a search without a condition stays fast.
         """
         version = self.collections.version()
         if self._orphans is None or self._orphans.version != version:
@@ -80,7 +80,7 @@ class Scope:
         return {"collection": {"$nin": list(self._orphans.names)}} if self._orphans.names else None
 
     def sources(self, name: str | None = None) -> list[SourceInfo]:
-        """The sources of one collection, or of all that are defined, under the collection's own name, in order."""
+        """The sources of one or all defined collections, under the collection's current name, in order."""
         if name is not None:
             self.collections.entry(name)
         names = self.names()
@@ -94,17 +94,17 @@ class Scope:
         return found if len(names) == len(set(names.values())) else sorted(found, key=_place)
 
     def orphans(self) -> list[SourceInfo]:
-        """The sources whose collection is not defined: stored, but not searched."""
+        """The sources whose collection is not defined, which are stored but not searched."""
         names = self.names()
         return [info for info in self.store.sources() if info.collection not in names]
 
     def forget(self) -> None:
-        """Ask the store again: what it holds was changed without documents.yaml."""
+        """Read the store again, because it changed without a change of documents.yaml."""
         self._orphans = None
 
     def _orphaned_names(self) -> list[str]:
         names = sorted(self.names())
-        # To count is quick where there are none, also in a store that has to read every chunk to list its sources.
+        # counting is fast, also in a store that has to read every chunk to list its sources
         if not self.store.count({"collection": {"$nin": names}} if names else None):
             return []
         return sorted({info.collection for info in self.orphans()})
@@ -129,5 +129,5 @@ def _place(info: SourceInfo) -> tuple[str, str]:
 
 
 def being_renamed(collections: CollectionsFile) -> list[CollectionEntry]:
-    """The collections whose chunks may still have another name."""
+    """The collections whose chunks may still have an old name."""
     return [entry for entry in collections.entries() if entry.formerly is not None]

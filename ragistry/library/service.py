@@ -1,8 +1,9 @@
-"""The document library: named collections of sources, taken in from files and searched by a technique."""
+"""The document library: named collections of sources, ingested from files and searched by a technique."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import os
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from pathlib import Path
 from time import perf_counter
@@ -13,11 +14,19 @@ from ragistry.errors import ConfigError, SourceError, SourceNotFoundError
 from ragistry.library import moving
 from ragistry.library.given import check_given, check_optional
 from ragistry.library.ingest import Ingest
-from ragistry.library.listing import check_path, list_folder, nothing_readable, one_file, without_covered
+from ragistry.library.listing import (
+    check_path,
+    is_folder,
+    list_folder,
+    nothing_readable,
+    one_file,
+    without_covered,
+)
 from ragistry.library.overview import collection_rows, source_row
+from ragistry.library.pages import fetched
 from ragistry.library.report import Failure, IngestReport
 from ragistry.library.scope import Scope
-from ragistry.library.source import IngestSource, Reading, SourceText
+from ragistry.library.source import IngestSource, Reading, SourceBytes, SourceText
 from ragistry.library.vanished import emptied, gone_from, vanished
 from ragistry.pipelines.answer import Answer, Answerer
 from ragistry.protocols import Embedder, Engine, Generator, LibraryStore
@@ -25,11 +34,12 @@ from ragistry.techniques.registry import TechniqueRegistry
 from ragistry.trace import collect, span
 from ragistry.types import Progress, RetrievalResult, SourceInfo, Where
 from ragistry.utils.suggest import did_you_mean
+from ragistry.utils.urls import is_url
 from ragistry.utils.where import normalise
 
 
 class DocumentService:
-    """Collections as documents.yaml defines them, over one store.
+    """The collections of documents.yaml, over one store.
 
     ``after_write`` is called after chunks were added or deleted. ``generator``: gives what writes answers, or None.
     """
@@ -57,18 +67,17 @@ class DocumentService:
         self.scope = Scope(collections, store)
 
     def ingest_file(self, path: str | Path, collection: str, *, replace: bool = False) -> int:
-        """Take in one file and return the number of chunks written: 0 where it has not changed.
+        """Ingest one file and return the number of chunks written: 0 if it has not changed.
 
-        Its bare name is its name in the collection. Where another file or a text has that name, this one gets it only
-        with ``replace``, or where it is that file, moved. Raises `SourceError` where the file cannot be read or its
-        name is another's, `EmbeddingGenerationError` where the model refuses a chunk, `ModelError`,
-        `CollectionNotFoundError`.
+        Its name in the collection is the bare file name. If another file or a text has that name, it is replaced only
+        with ``replace``, or if it is the same file, moved. Raises `SourceError` if the file cannot be read or its name
+        is taken, `EmbeddingGenerationError` if the model refuses a chunk, `ModelError`, `CollectionNotFoundError`.
         """
         check_given(path=path, collection=collection, replace=replace)
         return _chunks_or_raise(self._ingest([one_file(path)], collection, replace=replace))
 
     def ingest_text(self, text: str, source: str, collection: str) -> int:
-        """Take in a text under a name and return the number of chunks written: 0 where it has not changed."""
+        """Ingest a text under a name and return the number of chunks written: 0 if it has not changed."""
         check_given(text=text, source=source, collection=collection)
         return _chunks_or_raise(self._ingest([SourceText(text, source)], collection))
 
@@ -113,6 +122,7 @@ class DocumentService:
         report = ingest(listing.files)
         report.failed.extend(listing.failed)
         report.warnings.extend(listing.warnings())
+        report.unread = dict(listing.unread)
         report.vanished = gone
         for name in gone if prune else ():
             self.store.replace_source(collection, name, [])
@@ -123,34 +133,46 @@ class DocumentService:
 
     def ingest_paths(
         self,
-        paths: Sequence[str | Path],
+        paths: Sequence[str | Path | SourceBytes],
         collection: str,
         *,
         prune: bool = False,
         follow_links: bool = False,
         replace: bool = False,
+        allow_private: bool = False,
+        changed: Collection[str] | None = None,
         progress: Progress | None = None,
         engine: Engine | None = None,
     ) -> IngestReport:
-        """Take in files and folders as `ingest_folder`; one with nothing readable in it is reported as failed.
+        """Take in files, web pages, and folders as `ingest_folder`; a folder or zip file with nothing readable in it is
+        reported as failed.
 
-        Raises for a path that does not exist before anything is read, and where there is nothing but such a folder.
+        A text that begins with ``http://`` or ``https://`` is a page, which is fetched as its robots.txt allows, and
+        not from private addresses unless ``allow_private``. ``changed``: of a folder only files at and below these
+        paths are looked at, except to find out which are gone. Raises for a path that does not exist before anything
+        is read, and where there is nothing but such a folder.
         """
         check_given(paths=paths, collection=collection, prune=prune, follow_links=follow_links, replace=replace)
-        check_optional(progress=progress, engine=engine)
+        check_given(allow_private=allow_private)
+        check_optional(changed=changed, progress=progress, engine=engine)
         self.collections.entry(collection)
-        for path in paths:
+        given = [path for path in paths if isinstance(path, SourceBytes)]
+        urls = [path for path in paths if isinstance(path, str) and is_url(path)]
+        named = [path for path in paths if not (isinstance(path, SourceBytes) or is_url(path))]
+        for path in named:
             self._check_path(path, collection)
-        paths = without_covered(paths, follow_links=follow_links, config=self.collections.path.parent)
-        files = [one_file(path) for path in paths if not Path(path).is_dir()]
+        named = without_covered(named, follow_links=follow_links, config=self.collections.path.parent)
+        pages, failed = fetched(urls, self.reading.limits, allow_private=allow_private)
         ingest = partial(
             self._ingest, collection=collection, progress=progress, replace=replace, taken={}, engine=engine
         )
-        report = ingest(files)
-        for path in paths:
-            if Path(path).is_dir():
+        report = ingest([*(one_file(path) for path in named if not is_folder(path)), *given, *pages])
+        report.failed.extend(failed)
+        of_folder = ingest if changed is None else _of_changed(ingest, changed)
+        for path in named:
+            if is_folder(path):
                 try:
-                    report.merge(self._ingest_folder(path, collection, prune, follow_links, ingest))
+                    report.merge(self._ingest_folder(path, collection, prune, follow_links, of_folder))
                 except SourceError as error:
                     if len(paths) == 1:
                         raise
@@ -217,10 +239,10 @@ class DocumentService:
         where: Where | None = None,
         on_piece: Callable[[str], object] | None = None,
     ) -> Answer:
-        """Search, and let the generator answer from what was found, each sentence with citations that are checked.
+        """Search, and let the generator answer from the results; the citations of each sentence are checked.
 
-        ``on_piece`` is called with the text of the answer as it arrives. Raises what `search` raises, and `ConfigError`
-        where no generator is configured.
+        ``on_piece`` is called with the text of the answer as it arrives. Raises the errors of `search`, and
+        `ConfigError` without a configured generator.
         """
         check_optional(on_piece=on_piece)
         result = self.search(query, collection, n, technique=technique, where=where)
@@ -234,7 +256,7 @@ class DocumentService:
         return answerer.answer(query, result.documents, on_piece=on_piece or (lambda _: None))
 
     def _top_k(self, technique: str, asked: int | None) -> int | None:
-        """What the caller asks, else what the technique's entry says, else what documents.yaml says."""
+        """The caller's number of results, else that of the technique's entry, else that of documents.yaml."""
         if asked is not None or "top_k" in self.registry.entry(technique).config:
             return asked
         return self.n_results
@@ -245,11 +267,11 @@ class DocumentService:
         return meant if scope is None else normalise(scope if meant is None else {"$and": [scope, meant]})
 
     def list_sources(self, collection: str | None = None) -> list[str]:
-        """The names of the sources, each once, in order."""
+        """The names of the sources without duplicates, in order."""
         return sorted({info.source_file for info in self.sources(collection)})
 
     def list_sources_detail(self, collection: str | None = None) -> list[dict[str, Any]]:
-        """The `sources` as mappings, for programs that show them.
+        """The `sources` as mappings, for display.
 
         ``source_file``, ``collection``, ``chunk_count``, ``ingested_at`` (seconds since 1970, 0 where not known),
         ``source``, ``source_path``, ``source_hash``.
@@ -273,15 +295,15 @@ class DocumentService:
         return known[source]
 
     def list_collections(self) -> list[dict[str, Any]]:
-        """Every collection of documents.yaml, empty ones included, with its sources and chunks counted."""
+        """Every collection of documents.yaml with the number of its sources and chunks."""
         return collection_rows(self.collections.entries(), self.sources())
 
     def orphans(self) -> list[SourceInfo]:
-        """The sources whose collection was taken out of documents.yaml by hand: stored, but not searched."""
+        """The sources whose collection was removed from documents.yaml by hand: stored, but not searched."""
         return self.scope.orphans()
 
     def create_collection(self, name: str, description: str = "", display_name: str | None = None) -> None:
-        """Write a new collection to documents.yaml; sources that the store still has under its name are its own.
+        """Add a collection to documents.yaml; it includes sources that the store still has under its name.
 
         Raises `CollectionAlreadyExistsError`, `InvalidCollectionNameError`.
         """
@@ -291,30 +313,30 @@ class DocumentService:
         self.collections.add(name, description, display_name)
 
     def rename_collection(self, name: str, new_name: str) -> int:
-        """Rename a collection and return how many chunks followed. No model is called.
+        """Rename a collection and return the number of moved chunks. No model is called.
 
-        Searches find all of it at any time; an interrupted rename is finished by the next write. If another process
-        holds the right to write, nothing is begun. Raises
+        Searches find all chunks at any time; the next write finishes an interrupted rename. If another process holds
+        the write lock, nothing is started. Raises
         `CollectionNotFoundError`, `CollectionAlreadyExistsError`, `InvalidCollectionNameError`, `StoreError`.
         """
         check_given(name=name, new_name=new_name)
         return moving.rename(self.collections, self.store, name, new_name)
 
     def update_description(self, name: str, description: str | None = None, *, display_name: str | None = None) -> None:
-        """Write another description, by which people and models choose, or another name to show, or both.
+        """Change the description, by which people and models choose, the display name, or both.
 
-        Raises `CollectionNotFoundError`, and `ConfigError` where neither is given.
+        Raises `CollectionNotFoundError`, and `ConfigError` without either.
         """
         check_given(name=name)
         check_optional(description=description, display_name=display_name)
         if description is None and display_name is None:
-            raise ConfigError(f"nothing to write of collection {name!r}; give a description, a display_name, or both")
+            raise ConfigError(f"nothing to change in collection {name!r}; give a description, a display_name, or both")
         self.collections.update(name, description=description, display_name=display_name)
 
     def delete_collection(self, name: str) -> int:
-        """Remove a collection's chunks, then the collection itself, and return how many chunks it had.
+        """Remove a collection's chunks, then the collection, and return its number of chunks.
 
-        Also for one that is in documents.yaml no more. Raises `CollectionNotFoundError`.
+        Also for one that is no longer in documents.yaml. Raises `CollectionNotFoundError`.
         """
         check_given(name=name)
         self._complete_renames()
@@ -322,7 +344,7 @@ class DocumentService:
 
         def remove_chunks() -> None:
             nonlocal removed
-            if self.store.count({"collection": name}):  # an empty one is removed also while another process writes
+            if self.store.count({"collection": name}):  # an empty one can be removed while another process writes
                 removed += self.store.delete(where={"collection": name})
 
         with self.collections.unedited():
@@ -335,7 +357,7 @@ class DocumentService:
         return removed
 
     def delete_source(self, source: str, collection: str) -> int:
-        """Remove a source and return the number of chunks that it had. Raises `SourceNotFoundError`."""
+        """Remove a source and return its number of chunks. Raises `SourceNotFoundError`."""
         check_given(source=source, collection=collection)
         self._complete_renames()
         chunks = self.source(source, collection).chunks
@@ -344,7 +366,7 @@ class DocumentService:
         return chunks
 
     def delete_sources(self, sources: Sequence[str], collection: str) -> int:
-        """Remove several sources and return the number of chunks that they had.
+        """Remove several sources and return their number of chunks.
 
         Raises `SourceNotFoundError`, and then removes none.
         """
@@ -360,10 +382,10 @@ class DocumentService:
         return sum(known[source] for source in sources)
 
     def move_source(self, source: str, from_col: str, to_col: str, *, overwrite: bool = False) -> int:
-        """Give a source to another collection, and return how many chunks it has. No model is called.
+        """Move a source to another collection, and return its number of chunks. No model is called.
 
-        Raises `SourceNotFoundError`, `CollectionNotFoundError`, and `SourceError` where that collection has a source
-        of this name, unless ``overwrite`` lets this one take its place, and where both collections are the same.
+        Raises `SourceNotFoundError`, `CollectionNotFoundError`, and `SourceError` if that collection has a source
+        of this name, unless ``overwrite`` is set, and if both collections are the same.
         """
         check_given(source=source, from_col=from_col, to_col=to_col, overwrite=overwrite)
         self._complete_renames()
@@ -373,12 +395,22 @@ class DocumentService:
         return chunks
 
     def count(self, collection: str | None = None) -> int:
-        """How many chunks there are, in one collection or in all."""
+        """Number of chunks in one collection or in all."""
         check_optional(collection=collection)
         return self.store.count(self._condition(collection, None))
 
     def _complete_renames(self) -> None:
         moving.complete_renames(self.collections, self.store)
+
+
+def _of_changed(ingest: Callable[..., IngestReport], changed: Collection[str]) -> Callable[..., IngestReport]:
+    """An ingest of those files alone that are at or below changed paths."""
+    starts = tuple(os.path.realpath(path) for path in changed)
+
+    def below(place: str) -> bool:
+        return any(place == start or place.startswith(start + os.sep) for start in starts)
+
+    return lambda files: ingest([file for file in files if below(file.place)])
 
 
 def _chunks_or_raise(report: IngestReport) -> int:

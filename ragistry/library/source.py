@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from hashlib import sha256
-from pathlib import Path
-from typing import Literal
+from pathlib import Path, PurePath
+from tempfile import TemporaryDirectory
+from typing import BinaryIO, Literal
 
 from ragistry.errors import SourceError
 from ragistry.protocols import Embedder
@@ -22,6 +23,8 @@ from ragistry.utils.languages import AUTO, analysis_language
 
 SMALLEST = 50
 """Characters below which a chunk is not made to fit a model: what is still too long is reported instead."""
+UNCHUNKED = 0.01
+"""Share of the characters of a text that may be in no chunk; above it is said."""
 ATTEMPTS = 3
 """How often a file is read that changes meanwhile, before it is given up for now."""
 
@@ -32,7 +35,7 @@ class Reading:
 
     ``fit``: nobody chose the size, so the chunks that are too long for the model are cut again. ``headings``: a chunk
     is searched by its title and headings as well (`utils.breadcrumb`). ``language``: of the words; ``auto``: each
-    source by its own, which is detected.
+    source by its own, which is detected. ``ocr``: the language in which OCR reads pages of PDFs; empty: it does not.
     """
 
     chunk_size: int
@@ -42,10 +45,24 @@ class Reading:
     limits: ExtractLimits = field(default_factory=ExtractLimits)
     headings: bool = True
     language: str = "english"
+    ocr: str = ""
 
-    def signature(self) -> bytes:
-        """What changes the chunks of an unchanged file."""
-        parts = [self.chunk_size, self.chunk_overlap, self.fit, self.pdf_engine, self.headings, self.language == AUTO]
+    def extract(self, path: str, on_read: Callable[[bytes], object] = lambda _: None) -> Extracted:
+        """The text of a file. Raises `SourceError`."""
+        return extract(path, pdf_engine=self.pdf_engine, limits=self.limits, ocr=self.ocr, on_read=on_read)
+
+    def signature(self, name: str = "") -> bytes:
+        """What changes the chunks of an unchanged file of this name."""
+        parts: list[object] = [
+            self.chunk_size,
+            self.chunk_overlap,
+            self.fit,
+            self.pdf_engine,
+            self.headings,
+            self.language == AUTO,
+        ]
+        if self.ocr and name.lower().endswith(".pdf"):
+            parts.append(f"ocr {self.ocr}")
         return "/".join(map(str, parts)).encode()
 
 
@@ -56,9 +73,23 @@ class SourceFile:
     path: str
     source_file: str
 
+    @property
+    def place(self) -> str:
+        """Where the source is, by which it is told from another of its name."""
+        return os.path.realpath(self.path) if self.path else ""
+
+    @property
+    def shown(self) -> str:
+        """The source as its owner named it."""
+        return self.path or self.source_file
+
+    def open(self) -> BinaryIO:
+        """Its bytes. Raises `SourceError`, `OSError`."""
+        return Path(self.path).open("rb")
+
     def content_hash(self, reading: Reading) -> str:
         """Hash of the bytes and of how they are read; empty for what is no ordinary file."""
-        path, digest = Path(self.path), sha256(reading.signature())
+        path, digest = Path(self.path), sha256(reading.signature(self.path))
         try:
             if not path.is_file() or path.stat().st_size > reading.limits.bytes:
                 return ""
@@ -76,9 +107,9 @@ class SourceFile:
         """
         for _ in range(ATTEMPTS):
             changed_at, seen = self._changed_at(), list[bytes]()
-            text = extract(self.path, pdf_engine=reading.pdf_engine, limits=reading.limits, on_read=seen.append)
+            text = reading.extract(self.path, seen.append)
             if seen:
-                return text, sha256(reading.signature() + seen[0]).hexdigest()
+                return text, sha256(reading.signature(self.path) + seen[0]).hexdigest()
             earlier, content = content, self.content_hash(reading)  # another process read the bytes of a PDF
             if content == earlier and self._changed_at() == changed_at:
                 return text, content
@@ -99,6 +130,11 @@ class SourceText:
     text: str
     source_file: str
     path: str = ""
+    place: str = ""
+
+    @property
+    def shown(self) -> str:
+        return self.source_file
 
     def content_hash(self, reading: Reading) -> str:
         return sha256(reading.signature() + self.text.encode(errors="surrogatepass")).hexdigest()
@@ -107,7 +143,41 @@ class SourceText:
         return Extracted(text=self.text, source=self.source_file, format="text"), content
 
 
-IngestSource = SourceFile | SourceText
+@dataclass(frozen=True, slots=True)
+class SourceBytes:
+    """A file that is on no disk, such as a web page, and its name in the collection, whose suffix is its format.
+
+    ``place``: its URL; empty where it has none, as on standard input.
+    """
+
+    data: bytes = field(repr=False)
+    source_file: str
+    place: str = ""
+    path: str = ""
+
+    @property
+    def shown(self) -> str:
+        return self.place or self.source_file
+
+    def content_hash(self, reading: Reading) -> str:
+        return sha256(reading.signature(self.source_file) + self.data).hexdigest()
+
+    def read(self, reading: Reading, content: str) -> tuple[Extracted, str]:
+        return extract_bytes(self.data, self.source_file, self.shown, reading), content
+
+
+IngestSource = SourceFile | SourceText | SourceBytes
+
+
+def extract_bytes(data: bytes, name: str, shown: str, reading: Reading) -> Extracted:
+    """The text of bytes that are the file ``name``, called ``shown`` in errors. Raises `SourceError`."""
+    with TemporaryDirectory(prefix="ragistry-") as folder:
+        path = Path(folder) / f"source{PurePath(name).suffix}"
+        path.write_bytes(data)
+        try:
+            return reading.extract(str(path))
+        except SourceError as error:
+            raise type(error)(str(error).replace(str(path), shown)) from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,13 +196,15 @@ class ToRead:
 class Read:
     """What reading a source gave: the hash of its content, and its chunks; None where it is unchanged.
 
-    ``language``: the analysis that suits its words; empty where it is not to be detected, or cannot be.
+    ``language``: the analysis that suits its words; empty where it is not to be detected, or cannot be. ``lost``: the
+    warnings that say what is in no chunk.
     """
 
     content: str
     chunks: list[Chunk] | None = None
     warnings: tuple[str, ...] = ()
     language: str = ""
+    lost: tuple[str, ...] = ()
 
 
 def read_listed(item: ToRead, reading: Reading, embedder: Embedder) -> Read | None:
@@ -152,7 +224,20 @@ def read_source(item: ToRead, reading: Reading, embedder: Embedder) -> Read:
     chunks = chunks_of(extracted, reading, embedder)
     detected = detect_language([chunk.text for chunk in chunks]) if reading.language == AUTO else None
     language = "" if detected is None else analysis_language(detected.language)
-    return Read(content, chunks, extracted.warnings, language)
+    outside = _outside(extracted.text, chunks)
+    return Read(content, chunks, extracted.warnings + outside, language, extracted.lost + outside)
+
+
+def _outside(text: str, chunks: Sequence[Chunk]) -> tuple[str, ...]:
+    """What is said where characters of a text are in no chunk, but for blanks."""
+    gaps, end = [], 0
+    for chunk in sorted(chunks, key=lambda chunk: int(chunk.metadata["start"])):
+        gaps.append(text[end : chunk.metadata["start"]])
+        end = max(end, chunk.metadata["end"])
+    missing = len("".join("".join([*gaps, text[end:]]).split())) if chunks else 0
+    if missing <= UNCHUNKED * len(text):
+        return ()
+    return (f"{missing:,} of its {len(text):,} characters are in no chunk; set another chunk_size",)
 
 
 def look_at(path: str) -> tuple[int, int, bool] | None:

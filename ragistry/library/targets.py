@@ -1,4 +1,4 @@
-"""What a workspace's routed techniques choose from: its collections, its repositories, and what a program adds."""
+"""The targets of routing in a workspace: its collections, its repositories, and those a program adds."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from ragistry.types import Document, Where
 
 @dataclass(slots=True)
 class WorkspaceTargets:
-    """Called at every query. ``build``: makes the technique that searches a repository, over its store.
+    """Called at every query. ``build``: builds the technique that searches a repository's store.
 
-    A repository whose record or store is damaged is a target as well, so that only who may search it is told of it.
+    A damaged repository is a target too, so that only callers who may search it see the error.
     """
 
     library: DocumentService
@@ -33,17 +33,17 @@ class WorkspaceTargets:
         return [*self._of_collections(), *self._of_repositories(), *self.added]
 
     def add(self, *targets: Target) -> None:
-        """Let routed techniques choose these too, such as archives."""
+        """Add targets, such as archives."""
         self.added.extend(targets)
 
     def close(self) -> None:
-        """Let go of the repositories' stores; what was added is its owner's to close."""
+        """Close the repositories' stores; added targets are closed by their owner."""
         kept, self._kept = self._kept, {}
         for technique in kept.values():
             technique.collection.close()
 
     def _of_collections(self) -> list[Target]:
-        """One that is being renamed has chunks under two names, and is therefore searched by itself."""
+        """During a rename, a collection has chunks under two names and is searched separately."""
         scope, targets = self.library.scope, library_targets(self.library)
         renamed = {entry.name for entry in being_renamed(self.library.collections)}
         return [
@@ -54,7 +54,7 @@ class WorkspaceTargets:
         ]
 
     def _of_repositories(self) -> list[Target]:
-        """Each repository with its open store, kept from one query to the next, by which routers know it."""
+        """Each repository with its open store, kept between queries, because routers cache by it."""
         records = _records(self.repositories)
         self._kept = {
             name: self._kept.get(name) or RepositoryTechnique(self.repositories.collection(name), self.build)
@@ -75,7 +75,7 @@ class WorkspaceTargets:
         return Target(name, _about(record), "repository", technique=technique, store=store)
 
     def _as_broken(self, name: str, error: StoreError) -> Broken:
-        """The same object as long as it is broken in the same way, by which routers know it."""
+        """The same object while the error is the same, because routers cache by it."""
         known = self._broken.get(name)
         if known is None or str(known.error) != str(error):
             known = self._broken[name] = Broken(error)
@@ -83,7 +83,7 @@ class WorkspaceTargets:
 
 
 class Broken:
-    """A repository, or its store, that cannot be read: whoever asks it is told why."""
+    """A repository or store that cannot be read; its use raises the error."""
 
     def __init__(self, error: StoreError) -> None:
         self.error = error
@@ -99,7 +99,7 @@ class Broken:
 
 
 def _records(repositories: Repositories) -> dict[str, Entry | StoreCorruptError]:
-    """What is on record of each repository, or why that cannot be read."""
+    """The recorded entry of each repository, or why it cannot be read."""
     found: dict[str, Entry | StoreCorruptError] = {}
     for name in names(repositories.root):
         try:

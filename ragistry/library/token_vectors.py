@@ -1,4 +1,4 @@
-"""Keep the token vectors of every chunk in step with the store: added is computed, deleted is erased."""
+"""Synchronise the token vectors with the store: compute those of added chunks, erase those of deleted ones."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ CHUNKS_AT_ONCE = 256
 
 
 class TokenVectorKeeper:
-    """What a library calls after it wrote: it compares the sources of the store with the versions in the file.
+    """Called by a library after a write: compares the sources of the store with the versions in the file.
 
-    A source that was moved or renamed keeps its vectors. After a crash the next call completes the work.
+    A moved or renamed source keeps its vectors. After a crash, the next call completes the work.
     """
 
     def __init__(self, file: TokenFile) -> None:
@@ -22,7 +22,7 @@ class TokenVectorKeeper:
         self._embedder = MiniLMEmbedder()
 
     def follow(self, store: LibraryStore) -> None:
-        """Raises `StoreError`, `ModelError`; every source is in the file whole or not at all."""
+        """Raises `StoreError`, `ModelError`; every source is in the file completely or not at all."""
         stored = {_version(info): info for info in store.sources() if info.source_hash}
         there = self.file.versions()
         self.file.remove(there - stored.keys())
@@ -30,7 +30,7 @@ class TokenVectorKeeper:
             self._add(store, version, stored[version])
 
     def discard(self) -> None:
-        """Delete what was kept before; it would not follow deletions."""
+        """Delete the kept vectors, because they would not follow deletions."""
         self.file.delete()
 
     def _add(self, store: LibraryStore, version: str, info: SourceInfo) -> None:
@@ -42,7 +42,7 @@ class TokenVectorKeeper:
             some = texts[start : start + CHUNKS_AT_ONCE]
             for text, rows in zip(some, self._embedder.token_vectors(some), strict=True):
                 vectors[text_key(text)] = in_8_bits(rows)
-        if len(chunks) == info.chunks:  # else it is being written; whoever writes follows
+        if len(chunks) == info.chunks:  # else it is being written, and its writer will synchronise
             self.file.add(version, vectors)
 
 

@@ -10,7 +10,7 @@ from ragistry.utils.wording import agreeing, numbered
 UNREAD_FORMATS = frozenset(
     {
         *(".doc", ".pages", ".wpd", ".ppt", ".odp", ".xls", ".numbers", ".azw3", ".chm", ".djvu", ".mobi", ".mbox"),
-        *(".adoc", ".asciidoc", ".mdx", ".qmd", ".rmd", ".tex", ".textile", ".ndjson"),
+        *(".adoc", ".asciidoc", ".mdx", ".qmd", ".rmd", ".textile", ".ndjson"),
     }
 )
 """Suffixes of documents and of code. Of pictures, sounds, fonts and programs nobody expects that words are found."""

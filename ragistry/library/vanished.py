@@ -1,4 +1,4 @@
-"""Sources of a folder whose files are no longer there, and what is said before any of them is deleted."""
+"""Sources of a folder whose files are missing, and the checks before they are deleted."""
 
 from __future__ import annotations
 
@@ -10,16 +10,17 @@ from shlex import quote
 from ragistry.errors import SourceError, SourceNotFoundError
 from ragistry.library.file_names import start_of
 from ragistry.library.listing import SHOWN, Listing
+from ragistry.library.zip_folder import is_member
 from ragistry.types import SourceInfo
 from ragistry.utils.wording import numbered
 
 
 def vanished(listing: Listing, stored: Iterable[SourceInfo], *, follow_links: bool = False) -> list[str]:
-    """The names of the sources whose files were below a folder, whatever they were called, and are no longer there.
+    """The names of the sources whose files were below a folder and are missing.
 
-    A file that is there stays a source, also where the folder does not bring it in: a hidden one, say, was asked for.
-    So does what came from a folder below that is hidden, or there and empty, as where its disk is not mounted.
-    With ``follow_links`` the same goes for files that are reached by a link.
+    An existing file stays a source, even if the folder would not include it, such as a hidden one. Files from a hidden
+    subfolder, or from one that is now empty (its disk may not be mounted), stay too. With ``follow_links`` the same
+    applies to files reached by a link.
     """
     present, start = {file.source_file for file in listing.files}, start_of(listing.root)
 
@@ -38,7 +39,7 @@ def vanished(listing: Listing, stored: Iterable[SourceInfo], *, follow_links: bo
 
 
 def _may_come_back(path: str, root: Path) -> bool:
-    """Whether a file was in a folder below the root that is there and holds nothing, or cannot be looked into."""
+    """Whether a file was in a subfolder that is now empty or unreadable."""
     try:
         folder = next((parent for parent in Path(path).parents if parent.is_dir()), root)
         return folder != root and next(folder.iterdir(), None) is None
@@ -47,27 +48,27 @@ def _may_come_back(path: str, root: Path) -> bool:
 
 
 def _is_gone(path: str) -> bool:
-    """Whether nothing is there, not even a link; of what cannot be looked at, nobody knows."""
+    """Whether the path does not exist, not even as a link; False if it cannot be read."""
     try:
         os.lstat(path)
     except (FileNotFoundError, NotADirectoryError):
-        return True
+        return not is_member(path)
     except (OSError, ValueError):
         return False
     return False
 
 
 def emptied(folder: str | Path, collection: str, gone: Sequence[str]) -> SourceError:
-    """Why nothing is removed for want of files in a folder that holds none at all."""
+    """The error for a folder without any files, for which nothing is removed."""
     return SourceError(
-        f"{os.fspath(folder)!r} holds no file that can be taken in, and collection {collection!r} has {_named(gone)} "
+        f"{os.fspath(folder)!r} has no file to ingest, and collection {collection!r} has {_named(gone)} "
         "from it; nothing was deleted: put the files back (is its disk mounted?), or delete what came from it with "
         f"`ragistry ingest {quote(os.fspath(folder))} -c {collection} --prune --yes`"
     )
 
 
 def gone_from(path: str | Path, stored: Iterable[SourceInfo], error: SourceNotFoundError) -> SourceNotFoundError:
-    """What is wrong with a path that leads nowhere, with the remedy for the sources of a folder that was there."""
+    """The error for a missing path, with the remedy for the sources of a removed folder."""
     start = start_of(path)
     gone = [info.source_file for info in stored if info.source_path.startswith(start)]
     if not gone:
@@ -79,6 +80,6 @@ def gone_from(path: str | Path, stored: Iterable[SourceInfo], error: SourceNotFo
 
 
 def _named(names: Sequence[str]) -> str:
-    """How many sources, and some of them."""
+    """The number of sources, and some names."""
     listed = ", ".join(map(repr, names[:SHOWN])) + (", …" if len(names) > SHOWN else "")
     return f"{numbered(len(names), 'source[|s]')} ({listed})"

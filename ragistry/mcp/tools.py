@@ -4,19 +4,27 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from mcp import types
 
 from ragistry.mcp.addresses import url_of
 from ragistry.mcp.passages import fetch, title_of
+from ragistry.presentation import body_of, excerpt, excerpt_line, similar_by
 from ragistry.tools.arguments import parse_arguments, read_object
 from ragistry.tools.failures import CallError, failure_text
 from ragistry.tools.search_library import SearchLibraryTool
+from ragistry.types import Document
+from ragistry.utils.languages import chunk_language
 from ragistry.utils.quoting import one_line
 
 CONNECTOR_RESULTS = 10
 """Results of ``search`` at most; a caller fetches those that it wants to read."""
+EXCERPT = 300
+"""Characters of a result's lines that answer."""
+LOOKED_AT = 8_000
+"""Characters of a passage in which they are looked for."""
 ID_CHARACTERS = 200
 _READS = types.ToolAnnotations(read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False)
 
@@ -29,7 +37,8 @@ def listed(tool: SearchLibraryTool) -> list[types.Tool]:
         _tool(
             "search",
             "Find passages",
-            "Search the document library and list passages by id, title and url. Read one with fetch.",
+            "Search the document library and list passages by id, title and url, with the lines that answer. "
+            "Read one with fetch.",
             _one_text("query", "What to look for."),
         ),
         _tool(
@@ -74,8 +83,16 @@ def call(tool: SearchLibraryTool, name: str, arguments: Mapping[str, Any]) -> ty
 def _search(tool: SearchLibraryTool, arguments: Mapping[str, Any]) -> dict[str, Any]:
     asked = parse_arguments(read_object(arguments, ["query"]), [])
     documents = tool.find_in_collections(asked.query)[:CONNECTOR_RESULTS]  # what `fetch` can read
-    results = [{"id": document.id, "title": title_of(document), "url": url_of(document)} for document in documents]
-    return {"results": results}
+    return {"results": [_result(tool, asked.query, document) for document in documents]}
+
+
+def _result(tool: SearchLibraryTool, query: str, document: Document) -> dict[str, str]:
+    library = tool.library
+    language = chunk_language(document.metadata, library.reading.language)
+    passage = replace(document, content=document.content[:LOOKED_AT])
+    lines = excerpt(body_of(passage), query, language, EXCERPT, similar_by(library.embedder, query))
+    said = {"id": document.id, "title": title_of(document), "url": url_of(document)}
+    return said | {"text": excerpt_line(lines)}
 
 
 def _fetch(tool: SearchLibraryTool, arguments: Mapping[str, Any]) -> dict[str, Any]:

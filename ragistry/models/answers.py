@@ -1,4 +1,4 @@
-"""Answers of a language model in the form of a JSON Schema: asked for, checked, and asked for once more."""
+"""Answers of a language model that fit a JSON Schema: request, check, and retry once."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def messages_of(prompt: str, system: str | None) -> list[Message]:
 
 
 def json_schema(schema: Schema) -> dict[str, Any]:
-    """The JSON Schema itself."""
+    """The JSON Schema of a model or schema."""
     return schema.model_json_schema() if isinstance(schema, type) else dict(schema)
 
 
@@ -40,10 +40,10 @@ def in_words(schema: Schema) -> str:
 
 
 def answer_by_schema(chat: Chat, messages: list[Message], schema: Schema, model: str) -> str:
-    """The answer of ``chat``, JSON that the schema accepts; of a plain JSON Schema only that it is JSON is checked.
+    """The answer of ``chat`` as JSON that fits the schema; for a plain JSON Schema, only that it is JSON.
 
-    An answer that does not fit is sent back once, with what is wrong. Raises `ModelError` where the second does not
-    fit either.
+    An answer that does not fit is sent back once with the error. Raises `ModelError` if the second does not fit
+    either.
     """
     answer = chat(messages)
     try:
@@ -59,14 +59,14 @@ def answer_by_schema(chat: Chat, messages: list[Message], schema: Schema, model:
 
 
 def report_cut(model: str, remedy: str) -> None:
-    """Log and trace that an answer ended at the limit of its length."""
-    message = f"the answer of {model!r} was cut at the limit of its length; {remedy}"
+    """Log and trace that an answer was cut at its maximum length."""
+    message = f"the answer of {model!r} was cut at its maximum length; {remedy}"
     _log.warning("%s", message)
     degraded(message)
 
 
 def _fitting(answer: str, schema: Schema) -> str:
-    """The answer, or the object in it where a model wrote words or a code fence around it. Raises `ValueError`."""
+    """The JSON object of an answer, without text or a code fence around it. Raises `ValueError`."""
     try:
         return _checked(answer, schema)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Queries of several threads in one call of the model: while the model is busy, the next queries gather."""
+"""Batch queries of several threads: while the model is busy, new queries wait and share the next call."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ if TYPE_CHECKING:
     from ragistry.protocols import Vectors
 
 SHORT = 200
-"""Characters up to which a query is embedded with others: below the window of every model, so that none of them is cut,
-which the trace of a single query says."""
+"""Maximum length in characters of a query in a batch: below the limit of every model, because only a single query is
+traced as cut."""
 MOST = 32
-"""Queries in a call at most."""
+"""Maximum number of queries in one call."""
 AT_ONCE = 2
-"""Calls that run at the same time: a single query keeps one core busy, and a server answers while it computes."""
+"""Number of concurrent calls: a single query uses one core only."""
 
 
 @dataclass(slots=True, eq=False)
 class _Query:
-    """A query of one thread. ``batch``: what this thread is to embed, itself included. ``row``: its vector, (1, d)."""
+    """A query of one thread. ``batch``: the queries this thread has to embed. ``row``: its vector, (1, d)."""
 
     text: str
     batch: list[_Query] | None = None
@@ -37,9 +37,9 @@ class _Query:
 
 
 class BatchedQueries:
-    """An embedder that embeds single short queries of several threads together. Safe for threads.
+    """An embedder that batches single short queries of several threads. Thread-safe.
 
-    A query that finds the model idle is embedded at once, so that nothing becomes slower. ``observe`` is called with
+    If the model is idle, a query is embedded at once, so that batching never delays it. ``observe`` is called with
     the number of queries of each call.
     """
 
@@ -79,16 +79,16 @@ class BatchedQueries:
                 self._embed(query.batch)
             finally:
                 self._pass_on()
-        if query.row is None:  # the call failed: each by itself, to see whose fault it was
+        if query.row is None:  # the call failed: embed each query alone to find the faulty one
             return self.embedder.embed(texts, role="query")
         trace.model_call(tokens=self.embedder.count_tokens(texts)[0])
         return query.row
 
     def _embed(self, batch: list[_Query]) -> None:
-        """Embed the queries of several threads, and wake all but this one."""
+        """Embed the queries of several threads, and wake the others."""
         embed = partial(self.embedder.embed, [query.text for query in batch], role="query")
         try:
-            vectors = Context().run(embed)  # in nobody's trace: each thread adds its own query to its own
+            vectors = Context().run(embed)  # traced by no one here: each thread records its own query
             for place, query in enumerate(batch):
                 query.row = vectors[place : place + 1].copy()
         except ModelError:
@@ -98,7 +98,7 @@ class BatchedQueries:
                 query.woken.set()
 
     def _pass_on(self) -> None:
-        """Let a thread that waits embed what has gathered."""
+        """Let a waiting thread embed the next batch."""
         with self._lock:
             batch, self._waiting = self._waiting[:MOST], self._waiting[MOST:]
             self._running -= not batch
@@ -107,7 +107,7 @@ class BatchedQueries:
             batch[0].woken.set()
 
     def close(self) -> None:
-        """Close the embedder's connections, where it has any."""
+        """Close the embedder's connections, if it has any."""
         close = getattr(self.embedder, "close", None)
         if callable(close):
             close()

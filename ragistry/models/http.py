@@ -1,4 +1,4 @@
-"""JSON over HTTP to a model's server: one connection pool, limits on every answer, retries, one kind of error."""
+"""JSON over HTTP to a model server: one connection pool, limits on every answer, retries, one kind of error."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from ragistry.utils.urls import split_login
 Read = TypeVar("Read")
 
 CONNECT_TIMEOUT = 5.0
-"""Seconds to wait for a connection; a server that is there accepts at once."""
+"""Seconds to wait for a connection; a running server accepts at once."""
 LIMIT = 4_000_000
-"""Bytes of an answer: text, scores, what a server says of its models. More is refused while it arrives."""
+"""Maximum size in bytes of an answer without embeddings. Reading stops at this limit."""
 ERROR_LIMIT = 100_000
 NO_KEY = (401, 403)
-"""Status of an answer to a request without an API key, or with a wrong one."""
+"""HTTP status of a request with a missing or wrong API key."""
 
-# Ollama, vLLM, llama.cpp and TEI in turn; some of them say it with status 500.
+# Ollama, vLLM, llama.cpp and TEI; some use status 500 for this
 _TOO_LONG = re.compile(
     r"context (length|size)|maximum context|input is too large|too long|must have less than|batch size", re.IGNORECASE
 )
@@ -48,12 +48,12 @@ class RefusedError(ModelError):
 
     @property
     def refuses_form(self) -> bool:
-        """Whether it cannot answer by a JSON Schema; llama-cpp-python says so with status 500."""
+        """Whether the server does not support JSON Schema; llama-cpp-python returns status 500."""
         return "response_format" in self.reason
 
     @property
     def too_long(self) -> bool:
-        """Whether it refused the size of the input, not the request as such."""
+        """Whether it refused the size of the input."""
         by_reason = self.status in (400, 500) and _TOO_LONG.search(self.reason) is not None
         return by_reason or self.status in (413, 422)
 
@@ -64,13 +64,13 @@ class RefusedError(ModelError):
 
 
 class JsonClient:
-    """A server that takes JSON and answers JSON. Threads may share it.
+    """A server that accepts and returns JSON. Threads may share it.
 
-    ``base_url``: a name and a password in it are sent, and never shown. ``server`` names it in messages, ``remedy``
-    says what to do where it cannot be reached. ``timeout``: seconds for one whole answer, however slowly it arrives.
-    ``attempts``: how often a request is sent at most, the first time included; waits between them begin at ``backoff``
-    seconds, double, have up to ``backoff`` of jitter, and never pass ``longest_wait``, whatever the server asks for in
-    Retry-After. ``retry_timeouts``: whether a time-out is worth another attempt.
+    ``base_url``: a user name and password in it are sent and never shown. ``server``: its name in messages.
+    ``remedy``: what to do if it cannot be reached. ``timeout``: seconds for one complete answer. ``attempts``: maximum
+    number of requests, including the first; waits start at ``backoff`` seconds, double, have up to ``backoff`` of
+    jitter, and never exceed ``longest_wait``, even if Retry-After is longer. ``retry_timeouts``: whether to retry after
+    a time-out.
     """
 
     def __init__(
@@ -103,7 +103,7 @@ class JsonClient:
                 headers={"Content-Type": "application/json", **key},
                 follow_redirects=True,
                 verify=_certificates(),
-                trust_env=not _on_this_machine(self.base_url),  # a proxy cannot reach this machine's own loopback
+                trust_env=not _on_this_machine(self.base_url),  # a proxy cannot reach our loopback
             )
         except httpx.InvalidURL as error:
             raise ConfigError(
@@ -111,15 +111,15 @@ class JsonClient:
             ) from error
 
     def get(self, path: str, read: Callable[[Any], Read]) -> Read:
-        """What ``read`` makes of the answer to GET. Raises `ModelError`, also for an answer that it cannot read."""
+        """Send GET and return the answer parsed by ``read``. Raises `ModelError`, also for an unreadable answer."""
         return self._answer("GET", path, None, read, LIMIT)
 
     def post(self, path: str, body: Mapping[str, Any], read: Callable[[Any], Read], *, limit: int = LIMIT) -> Read:
-        """What ``read`` makes of the answer to POST, as in `get`. ``limit``: bytes of the answer at most."""
+        """Send POST and return the answer parsed by ``read``. ``limit``: maximum size of the answer in bytes."""
         return self._answer("POST", path, body, read, limit)
 
     def stream(self, path: str, body: Mapping[str, Any]) -> Iterator[str]:
-        """The lines of the answer to POST as they arrive, without empty ones. Raises `ModelError`; asks only once."""
+        """Send POST and yield the non-empty lines as they arrive, without retries. Raises `ModelError`."""
         ends = monotonic() + self._timeout
         with translated(self.server, self._remedy), self._http.stream("POST", path, content=_sent(body)) as response:
             if not response.is_success:
@@ -142,7 +142,7 @@ class JsonClient:
         return self.read(answer, read)
 
     def read(self, answer: bytes | str, read: Callable[[Any], Read]) -> Read:
-        """What ``read`` makes of JSON that the server sent. Raises `ModelError` where it cannot be read."""
+        """Parse JSON from the server with ``read``. Raises `ModelError` if that fails."""
         try:
             return read(json.loads(answer))
         except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
@@ -165,9 +165,9 @@ class JsonClient:
         if self._key:
             reason = reason.replace(self._key, "…")
         status, wait = response.status_code, retry_after(response.headers)
-        remedy = "; give it an API key that it takes, or write a login into its address" if status in NO_KEY else ""
+        remedy = "; set a valid API key, or write a login into its address" if status in NO_KEY else ""
         if status == 429 or status >= 500:
-            remedy = "; it is overloaded or broken: try again later, or look into its log"
+            remedy = "; it is overloaded or broken: try again later, or check its log"
         message = f"{self.server} answered {status}: {reason!r}{remedy}"
         return RefusedError(message, status=status, reason=reason, wait=wait)
 
@@ -188,15 +188,15 @@ class JsonClient:
 
 
 def _sent(body: Mapping[str, Any]) -> bytes:
-    # A lone surrogate, as some PDFs give, has no bytes in UTF-8.
+    # lone surrogates, which some PDFs contain, cannot be encoded as UTF-8
     return json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
 
 
 @contextmanager
 def translated(server: str, remedy: str) -> Iterator[None]:
-    """Let every exception of httpx leave the block as a `ModelError` that names the ``server``.
+    """Translate every exception of httpx in the block to a `ModelError` that names the ``server``.
 
-    ``remedy`` is what to do where it cannot be reached.
+    ``remedy``: what to do if it cannot be reached.
     """
     try:
         yield
@@ -208,13 +208,13 @@ def translated(server: str, remedy: str) -> Iterator[None]:
             "try again, or allow it a longer timeout"
         ) from error
     except (httpx.HTTPError, httpx.StreamError, httpx.InvalidURL, httpx.CookieConflict) as error:
-        raise ModelError(f"{server} broke off its answer ({error}); look into its log") from error
+        raise ModelError(f"{server} broke off its answer ({error}); check its log") from error
 
 
 def worth_retrying(error: Exception, longest_wait: float, timeouts: bool = True) -> bool | float:
-    """Whether to send the request again, or after how many seconds, where the server says so.
+    """Whether to retry the request, or the seconds to wait that the server asks for.
 
-    Worth it are time-outs, connections that broke off, 429 and 5xx. A refused connection is not: no server is there.
+    Time-outs, broken connections, 429 and 5xx are retried. A refused connection is not: no server is running.
     """
     if isinstance(error, RefusedError):
         return error.passing if error.wait is None or not error.passing else min(error.wait, longest_wait)
@@ -226,7 +226,7 @@ def worth_retrying(error: Exception, longest_wait: float, timeouts: bool = True)
 
 
 def reason_of(answer: bytes) -> str:
-    """Why the server refused, on one line: the text in the form of error that it uses, or the start of what it sent."""
+    """The reason of an HTTP error on one line: the server's error text, or the start of its answer."""
     text = answer.decode(errors="replace")
     try:
         body = json.loads(text)
@@ -253,7 +253,7 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
 
 @cache
 def _certificates() -> SSLContext:
-    """Loading them takes 25 ms, so all clients share them."""
+    """The root certificates. Loading them takes 25 ms, so all clients share them."""
     return httpx.create_ssl_context()
 
 

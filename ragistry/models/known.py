@@ -1,7 +1,7 @@
-"""What is known of embedding models: the prefixes they were trained with, and what they take in.
+"""Known embedding models: the prefixes they were trained with, and their limits.
 
-Servers add no prefix by themselves, and a model without its own ranks worse: nomic-embed-text loses 0.2 of its
-nDCG@10 on SciFact. Each entry follows the model's card on huggingface.co.
+Servers add no prefixes, and a model ranks worse without them: nomic-embed-text loses 0.2 of its nDCG@10 on SciFact.
+Each entry follows the model's card on huggingface.co.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from ragistry.types import Role
 
 @dataclass(frozen=True, slots=True)
 class KnownModel:
-    """Prefixes, the tokens that the model takes in, and the characters of a chunk and of its overlap that suit it.
+    """Prefixes, maximum tokens, and suitable sizes of chunks and overlaps in characters.
 
-    ``languages``: how many it knows, ``"en"`` for English alone.
+    ``languages``: how many it supports; ``"en"`` for English only.
     """
 
     query_prefix: str = ""
@@ -41,7 +41,7 @@ _ARCTIC2 = KnownModel("query: ", max_tokens=8192, languages="many")
 KNOWN_MODELS: dict[str, KnownModel] = {
     "minilm": _MINILM,
     "all-minilm": _MINILM,
-    "nomic-embed-text": _NOMIC,  # 8,192 tokens only with rotary scaling, which Ollama and llama.cpp leave off
+    "nomic-embed-text": _NOMIC,  # 8,192 tokens only with rotary scaling, which Ollama and llama.cpp do not use
     "nomic-embed-text-v2-moe": KnownModel("search_query: ", "search_document: ", languages="many"),
     "mxbai-embed-large": KnownModel(_PASSAGES),
     "snowflake-arctic-embed": KnownModel(_PASSAGES),
@@ -72,8 +72,8 @@ KNOWN_MODELS: dict[str, KnownModel] = {
 def known_model(name: str) -> KnownModel | None:
     """The entry of a model by any of its names: ``nomic-embed-text:latest``, ``nomic-ai/nomic-embed-text-v1.5``.
 
-    Owner, tag and case do not matter; an entry also stands for its versions (``bge-base-en-v1.5``), the longest that
-    fits. None for a model that is not known.
+    Owner, tag and case are ignored. An entry also matches its versions (``bge-base-en-v1.5``); the longest match wins.
+    None for an unknown model.
     """
     bare = name.lower().rpartition("/")[2].partition(":")[0]
     fitting = [known for known in KNOWN_MODELS if bare == known or bare.startswith(f"{known}-")]
@@ -81,13 +81,13 @@ def known_model(name: str) -> KnownModel | None:
 
 
 def is_english(name: str) -> bool:
-    """Whether the model is known to be made for English alone."""
+    """Whether the model is known to support English only."""
     known = known_model(name)
     return known is not None and known.languages == "en"
 
 
 def prefixes_of(model: str, query_prefix: str | None, document_prefix: str | None) -> dict[Role, str]:
-    """What goes before a text of each role: what was asked for, else what the model was trained with, else nothing."""
+    """The prefix of each role: the given one, else the one the model was trained with, else none."""
     known = known_model(model) or KnownModel()
     return {
         "query": known.query_prefix if query_prefix is None else query_prefix,

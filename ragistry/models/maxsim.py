@@ -1,4 +1,4 @@
-"""MaxSim: a reranker inside this process, which compares a query and a text token by token and needs no server."""
+"""MaxSim: a reranker in this process that compares the tokens of a query with the tokens of a text."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 LONG_QUERY = 32
-"""Tokens of a query, above which MaxSim can rank worse than what it reranks; ColBERT's queries have at most as many."""
+"""Number of query tokens above which MaxSim may rank worse than its base; ColBERT's queries have at most as many."""
 
 _log = logging.getLogger(__name__)
 
@@ -33,15 +33,14 @@ class MaxSimReranker:
 
     The score of a text is the sum, over the tokens of the query, of the largest cosine with a token of the text:
     Khattab and Zaharia, "ColBERT: Efficient and Effective Passage Search via Contextualized Late Interaction over
-    BERT", 2020. Theirs is trained for this, projects to 128 dimensions, marks and pads queries, and leaves out
-    punctuation; here the vectors are the last hidden states of all-MiniLM-L6-v2 as they are, because they are at hand.
+    BERT", 2020. Their model is trained for this, projects to 128 dimensions, marks and pads queries, and skips
+    punctuation. Here the vectors are the unchanged last hidden states of all-MiniLM-L6-v2, which are available anyway.
     ``[CLS]``, ``[SEP]`` and padding do not count. A text without tokens scores 0.
 
-    Vectors are read from ``token_file``, which a library fills with ``keep_token_vectors: true``. Those of other texts
-    are computed, about nine texts of 256 tokens a second on one core. Both are kept in memory in 8 bits: 388 bytes a
-    token, so that the ``memory`` of 64 MB holds about 800 texts of 200 tokens. Those that were not used for longest go
-    first. The weights in memory are those of the embedder `minilm`, where one is in use. What is past 256 tokens, of a
-    text or a query, does not count.
+    Vectors are read from ``token_file``, which a library fills with ``keep_token_vectors: true``. Missing ones are
+    computed, about nine texts of 256 tokens per second on one core. Both are kept in memory in 8 bits, 388 bytes per
+    token; the default ``memory`` of 64 MB holds about 800 texts of 200 tokens. The least recently used are dropped
+    first. The weights are shared with the embedder `minilm`. Tokens after the first 256 of a text or query are ignored.
     """
 
     score_kind: ScoreKind = "maxsim"
@@ -76,7 +75,7 @@ class MaxSimReranker:
         return [scores[text] for text in texts]
 
     def close(self) -> None:
-        """Forget the token vectors, and let go of their file."""
+        """Forget the token vectors, and close their file."""
         if self._file is not None:
             self._file.close()
         with self._lock:

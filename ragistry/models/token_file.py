@@ -1,7 +1,7 @@
-"""Token vectors of the chunks of a library in one SQLite file, so that `maxsim` need not compute them at every search.
+"""Token vectors of a library's chunks in one SQLite file, so that `maxsim` does not compute them at every search.
 
-The file is derived from the store: one that is damaged or of another format is deleted and made again. The vectors say
-much about their text, so what is removed is overwritten (``secure_delete``) and its pages are given back.
+The file is derived from the store: if it is damaged or has another format, it is deleted and built again. The vectors
+reveal much of their text, so removed ones are overwritten (``secure_delete``) and their pages released.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 FORMAT = 1
 AT_ONCE = 500
-"""Texts that one statement asks for; SQLite takes no more than some thousand values."""
+"""Number of texts per statement; SQLite limits the number of values."""
 TABLES = """
 CREATE TABLE versions (key TEXT PRIMARY KEY) WITHOUT ROWID;
 CREATE TABLE tokens (version TEXT, text BLOB, scale BLOB, numbers BLOB, checksum INT, PRIMARY KEY (version, text));
@@ -40,18 +40,18 @@ class TokenVectors(NamedTuple):
 
     @property
     def size(self) -> int:
-        """In bytes."""
+        """Size in bytes."""
         return self.values.nbytes + self.scale.nbytes
 
 
 def in_8_bits(vectors: NDArray[np.float32]) -> TokenVectors:
-    """``(n, d)`` with 127 steps up to the largest number of each row; a cosine changes by about .001."""
+    """``(n, d)`` quantised to 127 steps of each row's largest number; cosines change by about .001."""
     scale = np.abs(vectors).max(axis=1, keepdims=True) / np.float32(127)
     return TokenVectors(np.rint(vectors / scale).astype(np.int8), scale)
 
 
 def text_key(text: str) -> bytes:
-    """What stands for a text in memory and on disk."""
+    """The key of a text in memory and on disk."""
     return blake2b(text.encode(), digest_size=16).digest()
 
 
@@ -68,10 +68,10 @@ def _unpacked(scale: bytes, numbers: bytes, checksum: int) -> TokenVectors:
 
 
 class TokenFile:
-    """The file ``path``, made with the first version that is added. Threads and processes may share it.
+    """The file ``path``, created when the first version is added. Threads and processes may share it.
 
-    A version is a set of texts that come and go together: those of one version of a source.
-    Every method raises `StoreError` where the disk is full or the file cannot be read or written.
+    A version is a set of texts that are added and removed together: those of one version of a source. Every method
+    raises `StoreError` if the disk is full or the file cannot be read or written.
     """
 
     def __init__(self, path: Path) -> None:
@@ -80,7 +80,7 @@ class TokenFile:
         self._lock = RLock()
 
     def versions(self) -> set[str]:
-        """The versions that are in the file, each whole."""
+        """The complete versions in the file."""
         with self._database() as database:
             return set() if database is None else {key for (key,) in database.execute("SELECT key FROM versions")}
 
@@ -93,14 +93,14 @@ class TokenFile:
             database.executemany("INSERT OR REPLACE INTO tokens VALUES (?, ?, ?, ?, ?)", rows)
 
     def remove(self, versions: Collection[str]) -> None:
-        """Remove versions and overwrite what they held."""
+        """Remove versions and overwrite their content."""
         with self._database() as database:
             if database is not None:
                 for table, column in (("tokens", "version"), ("versions", "key")):
                     database.executemany(f"DELETE FROM {table} WHERE {column} = ?", [(key,) for key in versions])
 
     def get(self, keys: Sequence[bytes]) -> dict[bytes, TokenVectors]:
-        """The vectors of those of the texts that are in the file."""
+        """The vectors of the texts that the file contains."""
         found: dict[bytes, TokenVectors] = {}
         with self._database() as database:
             for start in range(0, len(keys) if database is not None else 0, AT_ONCE):
@@ -120,7 +120,7 @@ class TokenFile:
             self.path.unlink(missing_ok=True)
 
     def close(self) -> None:
-        """Let go of the file; the next call opens it again."""
+        """Close the file; the next call opens it again."""
         with self._lock:
             if self._connection is not None:
                 self._connection.close()
@@ -128,7 +128,7 @@ class TokenFile:
 
     @contextmanager
     def _database(self, *, make: bool = False) -> Iterator[sqlite3.Connection | None]:
-        """A transaction; None where there is no file and none is to be made."""
+        """A transaction; None if there is no file and none should be created."""
         with self._lock:
             try:
                 if self._connection is None and (make or self.path.exists()):
@@ -138,7 +138,7 @@ class TokenFile:
                     return
                 with self._connection:
                     yield self._connection
-            except sqlite3.OperationalError as error:  # locked, full, not readable: the file itself may be sound
+            except sqlite3.OperationalError as error:  # locked, full, not readable: the file itself may be valid
                 raise StoreError(f"{str(self.path)!r} cannot be used: {error}; make room, or try again") from error
             except sqlite3.DatabaseError as error:
                 self.delete()

@@ -23,20 +23,21 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 Options = Mapping[str, Any]
-"""Ollama's options of a call, such as ``{"temperature": 0, "num_ctx": 8192}``."""
+"""Ollama's options for a call, such as ``{"temperature": 0, "num_ctx": 8192}``."""
 
 # A prompt that is too long is refused, instead of losing its beginning; an answer ends where the window is full,
 # instead of pushing the prompt out of it.
 _WHOLE: Mapping[str, Any] = {"stream": False, "truncate": False, "shift": False}
 _ALWAYS_FITS = 126
-"""Bytes. A text has no more tokens than bytes and two special ones, and no model takes in fewer than 128."""
+"""Texts up to this size in bytes fit every model: a text has at most as many tokens as bytes plus two, and every model
+takes at least 128."""
 _MORE = " and" * 32
 _NUM_CTX = re.compile(r"^num_ctx\s+(\d+)", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
 class OllamaModel:
-    """A model that a server has: its name with tag, the hexadecimal digest of its files, their size in bytes."""
+    """A model on a server: its name with tag, the hexadecimal digest of its files, their size in bytes."""
 
     name: str
     digest: str = ""
@@ -45,26 +46,25 @@ class OllamaModel:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Tokens that a model was trained to take in, and those that its own parameters allow; 0 where nothing is said."""
+    """Maximum tokens of a model by its training and by its parameters; 0 if unknown."""
 
     trained: int = 0
     num_ctx: int = 0
 
     def window(self, options: Options) -> int:
-        """Tokens that a call takes in at most; its own ``num_ctx`` comes before that of the model."""
+        """Maximum tokens of a call; its ``num_ctx`` overrides that of the model."""
         return min(filter(None, (self.trained, int(options.get("num_ctx") or self.num_ctx))), default=0)
 
 
 class OllamaClient:
     """One Ollama server. Threads may share a client; it keeps its connections until `close`.
 
-    ``host``: its address in any spelling, else ``OLLAMA_HOST``, else this machine. ``timeout``: seconds for one whole
-    answer. ``attempts``, ``backoff``, ``retry_timeouts``: retries, see `JsonClient`. ``keep_alive``: how long a model
-    stays in memory after a call (``"10m"``, seconds, -1 for ever). ``api_key``: where one is asked for, else
-    ``OLLAMA_API_KEY``.
+    ``host``: its address, default ``OLLAMA_HOST`` or this machine. ``timeout``: seconds for one complete answer.
+    ``attempts``, ``backoff``, ``retry_timeouts``: retries, see `JsonClient`. ``keep_alive``: how long a model stays in
+    memory after a call (``"10m"``, seconds, -1 for ever). ``api_key``: default ``OLLAMA_API_KEY``.
 
-    Every method raises `ModelConnectionError` where the server cannot be reached, `ModelNotFoundError` where it lacks
-    the model, and `ModelError` for whatever else it answers.
+    Every method raises `ModelConnectionError` if the server cannot be reached, `ModelNotFoundError` if it lacks the
+    model, and `ModelError` for other errors.
     """
 
     def __init__(
@@ -105,10 +105,10 @@ class OllamaClient:
         on_long: OnLong = "raise",
         options: Options | None = None,
     ) -> list[list[float]]:
-        """One vector a text, in their order, sent ``batch_size`` at a time.
+        """One vector per text, in order, sent ``batch_size`` at a time.
 
-        A text that is longer than the model takes in raises `EmbeddingGenerationError`; with ``on_long="truncate"``
-        its beginning is embedded, which is logged and traced. Nothing is cut in silence.
+        A text longer than the model's limit raises `EmbeddingGenerationError`; with ``on_long="truncate"`` its
+        beginning is embedded, which is logged and traced. Nothing is cut silently.
         """
         rows: list[list[float]] = self.vectors(
             texts, model, batch_size=batch_size, on_long=on_long, options=options
@@ -137,8 +137,8 @@ class OllamaClient:
     ) -> str:
         """The model's answer to ``prompt``.
 
-        With ``schema``, a pydantic model or a JSON Schema, the answer is JSON; by a pydantic model it is checked, and
-        asked for once more where it does not fit. Then `ModelError` says what the model answered.
+        With ``schema``, a pydantic model or a JSON Schema, the answer is JSON. For a pydantic model it is checked, and
+        asked for once more if it does not fit; then `ModelError` contains the answer.
         """
         return self.chat(messages_of(prompt, system), model, schema=schema, options=options)
 
@@ -162,7 +162,7 @@ class OllamaClient:
                 if not error.too_long:
                     raise
                 raise ModelError(
-                    f"the prompt is longer than {model!r} takes in; shorten it, or raise num_ctx"
+                    f"the prompt is longer than {model!r} takes in; shorten it, or increase num_ctx"
                 ) from error
             model_call(tokens)
             if reason == "length":
@@ -182,26 +182,26 @@ class OllamaClient:
                 if piece:
                     yield piece
         if reason is None:
-            raise ModelError(f"{self._server.server} broke off its answer; look into its log")
+            raise ModelError(f"{self._server.server} broke off its answer; check its log")
         model_call(tokens)
         if reason == "length":
             report_cut(model, "raise max_tokens (num_predict) or num_ctx")
 
     def list_models(self) -> list[OllamaModel]:
-        """The models that the server has, the one that changed last first."""
+        """The models on the server, last changed first."""
         return self._server.get("/api/tags", _installed)
 
     def show(self, model: str) -> dict[str, Any]:
-        """What the server says of a model: ``details``, ``model_info``, ``parameters``, ``capabilities``, …"""
+        """The server's description of a model: ``details``, ``model_info``, ``parameters``, ``capabilities``, …"""
         return self._post("/api/show", model, {}, _as_object)
 
     def digest(self, model: str) -> str:
-        """The hexadecimal digest of the model's files; empty where the server does not tell."""
+        """The hexadecimal digest of the model's files; empty if the server does not report it."""
         digests = {full_name(there.name): there.digest for there in self.list_models()}
         return digests.get(full_name(model), "")
 
     def window(self, model: str, options: Options | None = None) -> int:
-        """How many tokens the model takes in at most, asked once; 0 where the server does not tell."""
+        """Maximum tokens of the model, requested once; 0 if the server does not report it."""
         if model not in self._limits:
             try:
                 self._limits[model] = self._post("/api/show", model, {}, _limits_of)
@@ -228,12 +228,11 @@ class OllamaClient:
     def _embed_whole(
         self, texts: Sequence[str], *, model: str, window: Callable[[], int], options: Options
     ) -> list[Any]:
-        """The vectors of texts that were read to their ends; else raises `TooLongError`.
+        """The vectors of texts that were read completely; raises `TooLongError` if one was cut.
 
-        A server that honours ``truncate: false`` refuses what is too long. One that cuts all the same shows it only by
-        its count of tokens, which is one for the whole batch. So a text that may fill the window goes alone, and where
-        its count reaches the window, the server is asked to take the text with some words more: one that takes these
-        as well has cut both.
+        A server that supports ``truncate: false`` refuses a text that is too long. Other servers cut it; only the token
+        count, one for the whole batch, shows this. So a text that may exceed the limit is sent alone. If its count
+        reaches the limit, the text is sent again with some more words: if these are accepted too, both were cut.
         """
         longest = max(len(text.encode()) for text in texts)
         limit = window() if longest > _ALWAYS_FITS else 0
@@ -249,7 +248,7 @@ class OllamaClient:
         return vectors
 
     def _embed(self, texts: Sequence[str], model: str, options: Options) -> tuple[list[Any], int]:
-        """The vectors of ``/api/embed``, unchecked, and how many tokens the server read."""
+        """The unchecked vectors of ``/api/embed``, and the number of tokens read."""
         body = {"input": list(texts), "truncate": False, **({"options": dict(options)} if options else {})}
         try:
             vectors, tokens = self._post(
@@ -270,7 +269,7 @@ class OllamaClient:
 
     @contextmanager
     def _explained(self, model: str) -> Iterator[None]:
-        """Where the server lacks the model, say which models it has."""
+        """If the server lacks the model, list the models it has."""
         try:
             yield
         except RefusedError as error:
@@ -283,13 +282,13 @@ class OllamaClient:
 
 
 def full_name(model: str) -> str:
-    """The name with its tag, by which Ollama tells models apart; it ignores case."""
+    """The name with its tag, in lower case, as Ollama identifies models."""
     name = model.lower()
     return name if ":" in name.rpartition("/")[2] else f"{name}:latest"
 
 
 def _said(answer: dict[str, Any]) -> tuple[str, str, int]:
-    """The text of a chat's answer, why it ended, and the tokens read and written."""
+    """The text of a chat answer, the reason of its end, and the tokens read and written."""
     if not answer["done"]:
         raise ValueError("the answer stops before its end")
     tokens = int(answer.get("prompt_eval_count") or 0) + int(answer.get("eval_count") or 0)
@@ -297,7 +296,7 @@ def _said(answer: dict[str, Any]) -> tuple[str, str, int]:
 
 
 def _piece(line: dict[str, Any]) -> tuple[str, str | None, int]:
-    """A piece of an answer; at its end why it ended, and the tokens read and written."""
+    """A piece of an answer; the last one has the reason of the end and the tokens read and written."""
     if "error" in line:
         raise ValueError(line["error"])
     if not line["done"]:

@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 
 class OllamaEmbedder:
-    """Embeds with one model of an Ollama server; nothing is called before the first use.
+    """Embeds with one model of an Ollama server; the first request is sent on first use.
 
-    ``client``, or ``host`` for a client of its own. The prefixes are those that the model was trained with
-    (`KNOWN_MODELS`) unless given; ``on_long`` and ``options`` as in `OllamaClient.embed_batch`.
+    ``client``: a shared client; without one, ``host`` is used. The default prefixes are those the model was trained
+    with (`KNOWN_MODELS`). ``on_long`` and ``options`` as in `OllamaClient.embed_batch`.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class OllamaEmbedder:
 
     @property
     def fingerprint(self) -> EmbedderFingerprint:
-        """Asked of the server once; raises `ModelError`."""
+        """Requested from the server once; raises `ModelError`."""
         # Not `cached_property`: that of Python 3.11 has one lock for all objects of the class, which would be held
         # while a server hangs.
         if self._fingerprint is None:
@@ -71,7 +71,7 @@ class OllamaEmbedder:
         return unit_rows(vectors, self.fingerprint.dimension)
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
-        """As `Embedder.count_tokens`, by `estimate_tokens`: Ollama has no tokenizer to ask."""
+        """As `Embedder.count_tokens`, by `estimate_tokens`: Ollama does not offer its tokenizer."""
         return estimate_tokens([self._prefixes["document"] + text for text in check_texts(texts)])
 
     def close(self) -> None:

@@ -17,11 +17,11 @@ from ragistry.ollama.client import OllamaClient
 class OllamaGenerator:
     """Answers prompts with one model.
 
-    ``url``: the server's address in any spelling, else ``ollama_host``, else ``OLLAMA_HOST``, else this machine.
-    ``system`` goes before every prompt. ``temperature`` 0 takes the likeliest words, so that the same prompt gives the
-    same answer; None leaves it to the model. ``max_tokens``: of an answer at most. ``timeout``: seconds for one whole
-    answer, also for loading the model. ``options``: Ollama's own, passed on untouched. ``attempts``, ``backoff``: see
-    `JsonClient`; an answer that takes too long is not asked for again. ``client`` serves in place of one by these.
+    ``url``: the server's address, default ``ollama_host``, ``OLLAMA_HOST``, or this machine. ``system``: text before
+    every prompt. ``temperature`` 0 takes the likeliest words, so that the same prompt gives the same answer; None uses
+    the model's default. ``max_tokens``: maximum length of an answer. ``timeout``: seconds for one complete answer,
+    including loading the model. ``options``: Ollama's options, passed on unchanged. ``attempts``, ``backoff``: see
+    `JsonClient`; time-outs are not retried. ``client``: used instead of a new one.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""The address of Ollama, in every spelling that ``OLLAMA_HOST`` may have."""
+"""The address of Ollama, in every form that ``OLLAMA_HOST`` accepts."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ _PORTS = {"http": 80, "https": 443}
 
 
 def resolve_host(host: str | None = None) -> str:
-    """The address to call: ``host``, else ``OLLAMA_HOST``, else this machine; see `parse_host`."""
+    """The address to use: ``host``, else ``OLLAMA_HOST``, else this machine; see `parse_host`."""
     return parse_host(host or os.environ.get("OLLAMA_HOST"))
 
 
 def parse_host(host: str | None) -> str:
     """``scheme://[login@]host:port[/path]`` without a slash at its end.
 
-    A missing host is this machine, a missing scheme http, a missing port 11434, or the scheme's own where a scheme is
-    written. An address that servers listen on but that cannot be called (``0.0.0.0``, ``::``) is this machine too.
-    A name and a password stay before the host, for a proxy that asks for them. Raises `ConfigError`.
+    Defaults: host this machine; scheme http; port 11434, or the scheme's default port if a scheme is given. Addresses
+    for listening (``0.0.0.0``, ``::``) mean this machine too. User name and password are kept, for a proxy. Raises
+    `ConfigError`.
     """
     text, login = split_login((host or "").strip().strip("\"'").strip())
     scheme, written, rest = text.partition("://")
@@ -42,7 +42,7 @@ def parse_host(host: str | None) -> str:
 
 
 def _bracketed(rest: str) -> str:
-    """An IPv6 address as a URL wants it."""
+    """An IPv6 address in the form of a URL."""
     return f"[{rest}]" if _address(rest) and ":" in rest else rest
 
 

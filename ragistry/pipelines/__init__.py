@@ -1,4 +1,4 @@
-"""Techniques and steps of one's own joined as a graph: a PocketFlow flow that is checked before it runs."""
+"""Pipelines: techniques and custom steps joined as a PocketFlow graph that is checked before it runs."""
 
 from __future__ import annotations
 

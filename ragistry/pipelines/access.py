@@ -1,4 +1,4 @@
-"""The caller's condition on metadata, kept up through a run: it limits access, so that no step may lose it."""
+"""The caller's condition on metadata during a run: it limits access, so no step may remove it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ragistry.utils.where import Condition, matches, normalise
 
 
 class Access:
-    """What a run may see; `uphold` is called after each step."""
+    """The documents that a run may see; `uphold` is called after each step."""
 
     def __init__(self, shared: dict[str, Any]) -> None:
         where = shared.get("where")
@@ -19,7 +19,7 @@ class Access:
         self.current = shared["where"] = self._copy(self.required)
 
     def uphold(self, giver: str, shared: dict[str, Any]) -> None:
-        """Join the condition to a ``where`` that a step has changed, and check the documents that it left.
+        """Add the condition to a ``where`` changed by a step, and check the step's documents.
 
         Raises `PipelineError`, with ``giver`` as the step's name, for a document that does not meet the condition.
         """
@@ -36,10 +36,10 @@ class Access:
 
     @staticmethod
     def _copy(condition: Condition | None) -> dict[str, Any] | None:
-        """A plain mapping for the steps, which may change it in place without changing what is required."""
+        """A copy for the steps, which may change it without changing the requirement."""
         return None if condition is None else deepcopy(dict(condition))
 
 
 def both(first: Where, second: Where | None) -> Where:
-    """The condition that holds where both hold; no second condition leaves the first."""
+    """The conjunction of two conditions; without a second one, the first."""
     return first if second is None else {"$and": [first, second]}

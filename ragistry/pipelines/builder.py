@@ -1,4 +1,4 @@
-"""Steps to a pipeline: named, joined by what they return, and checked as a whole before anything runs."""
+"""Build a pipeline from named steps, joined by their actions and checked as a whole before it runs."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class _Draft(NamedTuple):
 
     def node(self) -> BaseNode:
         if isinstance(self.part, BaseNode):
-            # PocketFlow keeps the wiring on the node: ours goes on a copy, so that the caller's stays as it is.
+            # PocketFlow stores transitions on the node: use a copy, so that the caller's node does not change
             return copy.copy(self.part)
         return TechniqueNode(self.part, top_k=self.top_k, where=self.where)
 
@@ -38,8 +38,8 @@ class _Draft(NamedTuple):
 class PipelineBuilder:
     """Composes a pipeline in Python.
 
-    A step is a technique or a PocketFlow node under a name; the first one starts. ``on`` says where the run goes by
-    what the step returns, and must name every action; a step without ``on`` ends the run. A technique returns
+    A step is a named technique or PocketFlow node; the first one starts. ``on`` names the next step for every action
+    the step can return; a step without ``on`` ends the run. A technique returns
     ``found`` or ``empty``; the class of a node declares its own: ``actions = frozenset({"default"})``::
 
         pipeline = (
@@ -63,10 +63,10 @@ class PipelineBuilder:
         top_k: int | None = None,
         where: Where | None = None,
     ) -> Self:
-        """Add a step; `build` says what is wrong with it.
+        """Add a step; `build` reports its errors.
 
-        ``on``: the next step, or `END`, by action, or one name for whatever is returned. ``top_k`` and ``where`` are
-        for techniques: how many to ask for in place of the run's, and a condition that holds together with the run's.
+        ``on``: the next step, or `END`, by action, or one name for all actions. ``top_k`` and ``where`` are for
+        techniques: they override the run's number of results, and add a condition to the run's.
         """
         self._drafts.append(_Draft(name, part, on, top_k, where))
         return self
@@ -74,11 +74,11 @@ class PipelineBuilder:
     def build(
         self, *, start: str | None = None, max_steps: int | None = None, max_seconds: float | None = None
     ) -> Pipeline:
-        """The pipeline, of nodes that are copies of those given.
+        """Build the pipeline from copies of the nodes.
 
-        ``start``: the step that runs first, if not the first one. ``max_steps``: how many steps a run may take,
-        which a graph with a loop must say. ``max_seconds``: how long a run may take; looked at before each step, so
-        that a step itself is not cut short. Raises `PipelineError` with everything that is wrong.
+        ``start``: the first step, if not the first one added. ``max_steps``: maximum number of steps of a run, required
+        for a graph with a loop. ``max_seconds``: maximum duration of a run, checked before each step; a running step is
+        not interrupted. Raises `PipelineError` with all errors.
         """
         outlines = {draft.name: Outline(actions_of(draft.part), draft.on) for draft in self._drafts}
         problems = [

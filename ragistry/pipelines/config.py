@@ -1,4 +1,4 @@
-"""A pipeline as techniques.yaml has it, checked as a whole when the file is loaded."""
+"""The configuration of a pipeline in techniques.yaml, checked as a whole when the file is loaded."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from ragistry.utils.where import normalise
 
 
 def _transitions(value: Any, handler: ValidatorFunctionWrapHandler) -> Transitions:
-    """One complaint for what is neither of the two forms, in place of one for each form."""
+    """Gives one error for a value of neither form, instead of one for each form."""
     try:
         checked: Transitions = handler(value)
     except ValidationError as error:
@@ -48,11 +48,13 @@ class StepConfig(BaseModel):
     generator: str | None = Field(default=None, description="the generator of the node, by its name in models.yaml")
     reranker: str | None = Field(default=None, description="the reranker of the node, by its name in models.yaml")
     on: Annotated[dict[str, str] | str | None, WrapValidator(_transitions)] = Field(
-        default=None, description="the next step, or END, by what the step returns; left out: END"
+        default=None, description="the next step, or END, for each action; default: END"
     )
-    top_k: WholeOrNone = Field(default=None, ge=1, le=TOP_K_LIMIT, description="asked of the technique, not the run's")
+    top_k: WholeOrNone = Field(
+        default=None, ge=1, le=TOP_K_LIMIT, description="the number of results from the technique, instead of the run's"
+    )
     where: Annotated[dict[str, Any], AfterValidator(normalise)] | None = Field(
-        default=None, description="a condition on metadata, besides the run's"
+        default=None, description="a condition on metadata, in addition to the run's"
     )
 
     @model_validator(mode="after")
@@ -73,21 +75,23 @@ class StepConfig(BaseModel):
 
 
 class PipelineConfig(BaseModel):
-    """The steps by name, and what limits a run."""
+    """The steps by name, and the limits of a run."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     steps: dict[str, StepConfig] = Field(description="the steps by name")
-    start: str | None = Field(default=None, description="the step that runs first; left out: the first one")
-    max_steps: WholeOrNone = Field(default=None, ge=1, description="how many steps a run may take; a loop needs it")
+    start: str | None = Field(default=None, description="the step that runs first; default: the first one")
+    max_steps: WholeOrNone = Field(
+        default=None, ge=1, description="maximum number of steps of a run; required for a loop"
+    )
     max_seconds: NumberOrNone = Field(
-        default=None, gt=0, allow_inf_nan=False, description="how long a run may take, looked at before each step"
+        default=None, gt=0, allow_inf_nan=False, description="maximum seconds of a run, checked before each step"
     )
 
     @model_validator(mode="wrap")
     @classmethod
     def _all_at_once(cls, data: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
-        """What the fields' own checks and the checks of the graph find, reported together."""
+        """Report the errors of the fields and of the graph together."""
         problems = list(_check_outline(data))
         try:
             checked = handler(data)
@@ -100,7 +104,7 @@ class PipelineConfig(BaseModel):
 
 
 def _check_outline(data: Any) -> Iterator[Problem]:
-    """What is wrong with the graph and the nodes of a mapping that is not checked yet; skips what it cannot read."""
+    """Errors of the graph and the nodes of an unchecked mapping; skips what it cannot read."""
     if not isinstance(data, Mapping) or not isinstance(data.get("steps"), Mapping):
         return
     outlines: dict[str, Outline] = {}
@@ -127,7 +131,7 @@ def _readable(on: Any) -> Transitions:
 
 
 def _as_problem(item: Any, model: type[BaseModel]) -> Problem:
-    """A complaint of pydantic in the project's words, with the names of the model that it is about."""
+    """An error of pydantic as one of our messages, with the field names of its model."""
     path = item["loc"]
     return Problem(path, explain(item, StepConfig if path[:1] == ("steps",) else model))
 

@@ -1,4 +1,4 @@
-"""Corrective retrieval: what is found is graded; where nothing fits the query is rewritten and searched again."""
+"""Corrective retrieval: grade the results; if none fits, rewrite the query and search again."""
 
 from __future__ import annotations
 
@@ -54,16 +54,16 @@ class Rewritten(BaseModel):
 
 @dataclass(slots=True)
 class State:
-    """What a run has learned: the queries that were tried, and what was kept of each one's documents."""
+    """The state of a run: the queries tried, and the documents kept for each."""
 
     tried: list[str]
     kept: list[list[Document]] = field(default_factory=list)
 
 
 class GradeNode(Node):  # type: ignore[misc] # untyped base
-    """Keep the documents that are not incorrect: ``fits`` where one is correct, else ``lacking``.
+    """Keep the documents that are not incorrect: returns ``fits`` if one is correct, else ``lacking``.
 
-    ``ungraded`` where the generator failed: the documents stay as they are.
+    Returns ``ungraded`` if the generator failed; the documents do not change.
     """
 
     actions: ClassVar[frozenset[str]] = frozenset({"fits", "lacking", "ungraded"})
@@ -93,7 +93,7 @@ class GradeNode(Node):  # type: ignore[misc] # untyped base
 
 
 class RewriteNode(Node):  # type: ignore[misc] # untyped base
-    """Put another query in the place of the run's: ``rewritten``; ``given up`` after ``most``, or without a new one."""
+    """Replace the query of the run: ``rewritten``, or ``given up`` after ``most`` attempts or without a new query."""
 
     actions: ClassVar[frozenset[str]] = frozenset({"rewritten", "given up"})
 
@@ -121,34 +121,36 @@ class RewriteNode(Node):  # type: ignore[misc] # untyped base
 
 
 class CorrectiveTechnique:
-    """Corrective retrieval: a generator grades what the base finds, and rewrites the query while nothing fits.
+    """Corrective retrieval: a generator grades the results of the base, and rewrites the query if none fits.
 
     Yan et al., "Corrective Retrieval Augmented Generation", 2024 (CRAG). From the paper: each document of the base is
-    graded on its own; one that is correct is enough, incorrect documents are left out, and where none is correct
-    something else is tried. Its evaluator is a fine-tuned T5 with two thresholds; here a generator says correct,
-    ambiguous or incorrect. What it tries is a web search; here it is a rewritten query over the same base, ``n`` times
-    at most. Its cutting of documents into strips is a technique of its own, `contextual_compression`.
+    graded separately; one correct document is enough; incorrect ones are left out; if none is correct, another search
+    follows. The paper's evaluator is a fine-tuned T5 with two thresholds; here a generator answers correct, ambiguous
+    or incorrect. The paper searches the web; here the same base is searched with a rewritten query, at most ``n``
+    times. Its division of documents into strips is a separate technique, `contextual_compression`.
 
-    Returned are the documents that were not graded incorrect, of several queries fused by rank. If all were, the result
-    is empty, and the trace says ``nothing fits``. Only the first ``grade`` documents of a search are graded and
-    returned. Where the generator cannot grade, they are returned as they were found.
+    Returns the documents not graded incorrect; those of several queries are fused by rank. If there are none, the
+    result is empty and the trace says ``nothing fits``. Only the first ``grade`` documents of a search are graded and
+    returned. If the generator fails, they are returned ungraded.
     """
 
     class Config(BaseModel):
         model_config = ConfigDict(extra="forbid")
 
-        top_k: Whole = Field(default=5, ge=1, le=TOP_K_LIMIT, description="how many documents")
-        n: Whole = Field(default=1, ge=0, le=10, description="how often the query is rewritten at most")
-        grade: Whole = Field(default=10, ge=1, le=100, description="documents of a search that are graded, a call each")
-        passage_characters: Whole = Field(default=4_000, ge=1, description="how much the generator sees of a passage")
+        top_k: Whole = Field(default=5, ge=1, le=TOP_K_LIMIT, description="default number of results")
+        n: Whole = Field(default=1, ge=0, le=10, description="maximum number of rewritten queries")
+        grade: Whole = Field(
+            default=10, ge=1, le=100, description="number of documents of a search that are graded, one call each"
+        )
+        passage_characters: Whole = Field(default=4_000, ge=1, description="characters of a passage in the prompt")
         prompt: Annotated[str, placeholders("query", "passage")] = Field(
-            default=GRADE_PROMPT, description="what the generator is asked about a {passage} and the {query}"
+            default=GRADE_PROMPT, description="the prompt, with a {passage} and the {query}"
         )
         rewrite_prompt: Annotated[str, placeholders("query", optional=["tried"])] = Field(
             default=REWRITE_PROMPT,
-            description="how it is asked for another query: {query} is the question, {tried} are the queries so far",
+            description="the prompt for another query: {query} is the question, {tried} are the queries so far",
         )
-        strict: bool = Field(default=False, description="raise an error where the generator fails")
+        strict: bool = Field(default=False, description="raise an error if the generator fails")
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""The run of a pipeline: PocketFlow's nodes and wiring under a loop that never ends in silence."""
+"""Run a pipeline: PocketFlow's nodes and transitions, with errors where PocketFlow would end silently."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ragistry.utils.suggest import did_you_mean, listed
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A node under its name, and the next step's name, or `END`, for every action that it can return."""
+    """A named node, and the next step or `END` for every action it can return."""
 
     name: str
     node: BaseNode
@@ -29,11 +29,11 @@ class Step:
 
 
 class PipelineFlow(Flow):  # type: ignore[misc] # untyped base
-    """A PocketFlow flow that raises `PipelineError` where PocketFlow would go on, or end, without a word.
+    """A PocketFlow flow that raises `PipelineError` where PocketFlow would silently continue or end.
 
     Its shared mapping holds ``query``, ``original_query``, ``top_k``, ``where``, ``documents`` and whatever nodes
-    add. Each step runs on a copy of its node: what a node sets on itself is gone after the step, and what must last
-    belongs into the shared mapping. Nothing of a run is kept here, so that one flow serves many threads.
+    add. Each step runs on a copy of its node, so attributes set by a node are lost after the step; results belong in
+    the shared mapping. The flow keeps no state of a run, so many threads can share it.
     """
 
     def __init__(
@@ -66,12 +66,12 @@ class PipelineFlow(Flow):  # type: ignore[misc] # untyped base
         if len(path) >= self.max_steps:
             raise PipelineError(
                 f"pipeline {self.name!r} did not end within max_steps {self.max_steps!r} ({_arrows(path)}); "
-                "raise max_steps, or let one of these steps lead to 'END'"
+                "increase max_steps, or let one of these steps lead to 'END'"
             )
         if monotonic() > deadline:
             raise PipelineError(
                 f"pipeline {self.name!r} did not end within max_seconds {self.max_seconds!r} ({_arrows(path)}); "
-                "raise max_seconds, or take out a slow step"
+                "increase max_seconds, or remove a slow step"
             )
 
     def _visit(self, step: Step, shared: dict[str, Any], params: Mapping[str, Any], path: Sequence[str]) -> Any:

@@ -1,4 +1,4 @@
-"""What can be wrong with the graph of a pipeline, found from names alone: all of it at once, before anything runs."""
+"""Check the graph of a pipeline by its names: finds all errors at once, before anything runs."""
 
 from __future__ import annotations
 
@@ -9,30 +9,30 @@ from typing import NamedTuple
 from ragistry.utils.suggest import did_you_mean, listed
 
 END = "END"
-"""Where an action leads that ends the run."""
+"""The target of an action that ends the run."""
 
 Transitions = Mapping[str, str] | str | None
-"""Where a step goes: by action; to one step whatever it returns; None: the run ends after it."""
+"""The next step: by action, or one step for all actions; None ends the run."""
 
 _BUDGET = "say how many steps a run may take: build(max_steps=…), in YAML max_steps: …"
 
 
 class Outline(NamedTuple):
-    """A step as the graph sees it: what it can return (None: not known) and where it goes."""
+    """A step in the graph: the actions it can return (None: unknown) and the next steps."""
 
     actions: frozenset[str] | None
     on: Transitions
 
 
 class Problem(NamedTuple):
-    """One thing that is wrong: its place in the configuration, and a whole sentence."""
+    """One error: its place in the configuration, and a sentence."""
 
     path: tuple[str, ...]
     text: str
 
 
 def transitions(outline: Outline) -> dict[str, str]:
-    """The next step, or `END`, for every action that is known."""
+    """The next step, or `END`, for every known action."""
     on = outline.on or END
     if isinstance(on, str):
         return dict.fromkeys(sorted(outline.actions or ("default",)), on)
@@ -40,7 +40,7 @@ def transitions(outline: Outline) -> dict[str, str]:
 
 
 def check_graph(steps: Mapping[str, Outline], start: str | None, max_steps: object) -> Iterator[Problem]:
-    """Everything that is wrong with the graph; ``start`` None: the first step."""
+    """All errors of the graph; ``start`` None: the first step."""
     if not steps:
         yield Problem(("steps",), "there is no step")
         return
@@ -81,14 +81,14 @@ def _check_loops(links: Mapping[str, list[str]], max_steps: object) -> Iterator[
     try:
         TopologicalSorter(links).prepare()
     except CycleError as error:
-        # The sorter takes links for dependencies, so that it names the steps of a loop backwards.
+        # The sorter reads links as dependencies, so it lists the steps of a loop backwards.
         loop = " → ".join(reversed(error.args[1]))
         if max_steps is None:
             yield Problem(("max_steps",), f"steps {loop} form a loop; {_BUDGET}")
         comes_from: dict[str, list[str]] = {}
         for name, targets in links.items():
             for target in targets:
-                # A target that is not a step is reported elsewhere; here it counts as the end.
+                # an unknown target is reported elsewhere; here it counts as the end
                 comes_from.setdefault(target if target in links else END, []).append(name)
         endless = links.keys() - _reachable(END, comes_from)
         if endless:

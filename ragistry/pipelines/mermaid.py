@@ -1,4 +1,4 @@
-"""A pipeline as a Mermaid flowchart, which GitHub and most documentation tools draw."""
+"""A pipeline as a Mermaid flowchart, which GitHub and most documentation tools render."""
 
 from __future__ import annotations
 
@@ -23,5 +23,5 @@ def flowchart(steps: Mapping[str, Mapping[str, str]], start: str) -> str:
 
 
 def _label(text: str) -> str:
-    """Text that Mermaid takes for nothing but text: whatever could be markup as its character number."""
+    """Text with every character that could be markup escaped as its number."""
     return re.sub(r"[^\w .,:/()-]", lambda match: f"#{ord(match[0])};", text)

@@ -17,11 +17,11 @@ Request = tuple[str, int | None, Where | None]
 
 
 class TechniqueNode(Node):  # type: ignore[misc] # untyped base
-    """Retrieve with a technique: ``found`` where it gave documents, ``empty`` where it gave none.
+    """Retrieve with a technique: returns ``found``, or ``empty`` without documents.
 
     Reads ``query``, ``top_k`` and ``where`` from the run's shared mapping and writes ``documents``. ``top_k`` of
-    the node (1 to 1,000) takes the place of the run's; ``where`` of the node holds together with the run's. The
-    node keeps nothing of a run. Raises `InvalidLimitError` and `InvalidFilterError` when it is made.
+    the node (1 to 1,000) overrides the run's; ``where`` of the node is added to the run's. The node keeps no state of a
+    run. The constructor raises `InvalidLimitError` and `InvalidFilterError`.
     """
 
     actions: ClassVar[frozenset[str]] = frozenset({"found", "empty"})

@@ -1,4 +1,4 @@
-"""What can be a step: a technique, or a PocketFlow node that keeps clear of PocketFlow's traps."""
+"""Parts of a pipeline: a technique, or a PocketFlow node that avoids PocketFlow's traps."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from ragistry.utils.where import normalise
 
 
 def actions_of(part: Any) -> frozenset[str] | None:
-    """What a step can return: a technique ``found`` or ``empty``, a node what it declares; None: not known."""
+    """The actions of a step: ``found`` and ``empty`` of a technique, the declared ones of a node; None: unknown."""
     return declared_actions(part) if isinstance(part, BaseNode) else TechniqueNode.actions
 
 
 def declared_actions(node: BaseNode | type[BaseNode]) -> frozenset[str] | None:
-    """The ``actions`` of a node or its class; None where it is not a set of names."""
+    """The ``actions`` of a node or its class; None if it is not a set of names."""
     actions = getattr(node, "actions", None)
     if isinstance(actions, Set) and actions and all(isinstance(action, str) for action in actions):
         return frozenset(actions)
@@ -32,7 +32,7 @@ def declared_actions(node: BaseNode | type[BaseNode]) -> frozenset[str] | None:
 
 
 def node_class(spec: str) -> type[BaseNode]:
-    """The class that ``"module:Class"`` names. Raises `ConfigError` where it is not one of a node."""
+    """The class that ``"module:Class"`` names. Raises `ConfigError` if it is not a node class."""
     found = resolve_object(spec)
     if not isinstance(found, type) or not issubclass(found, BaseNode):
         raise ConfigError(f"{spec!r} is {found!r}; name a class that inherits from pocketflow.Node")
@@ -40,9 +40,9 @@ def node_class(spec: str) -> type[BaseNode]:
 
 
 def node_wants(cls: type[BaseNode], given: Container[str]) -> dict[str, bool]:
-    """The resources that the constructor of a node asks for, and whether each is required.
+    """The resources that the constructor of a node takes, and whether each is required.
 
-    ``given``: what ``with`` sets, which comes first. ``name`` is the step's name; a node has no base.
+    ``given``: arguments set by ``with``, which take precedence. ``name`` is the step's name; a node has no base.
     """
     wanted = wanted_resources(cls, first=0)
     return {
@@ -53,13 +53,13 @@ def node_wants(cls: type[BaseNode], given: Container[str]) -> dict[str, bool]:
 
 
 def check_class(cls: type[BaseNode], step: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """What is wrong with a step's node, found before it is made: the key of the step, and a sentence."""
+    """Errors of a step's node before it is built: the key of the step, and a sentence."""
     silent = declared_actions(cls) is None and not _computes_actions(cls)
-    if silent and cls.__init__ in (BaseNode.__init__, Node.__init__):  # its __init__ cannot set them either
+    if silent and cls.__init__ in (BaseNode.__init__, Node.__init__):  # its __init__ cannot set the actions either
         yield "node", _silent(cls)
     given = step.get("with") or {}
     if not isinstance(given, Mapping) or not all(isinstance(key, str) for key in given):
-        return  # the field's own check reports it
+        return  # the check of the field reports it
     wanted = node_wants(cls, given)
     try:
         signature(cls).bind(**given, **dict.fromkeys(wanted))
@@ -71,7 +71,7 @@ def check_class(cls: type[BaseNode], step: Mapping[str, Any]) -> Iterator[tuple[
 
 
 def _computes_actions(cls: type[BaseNode]) -> bool:
-    """Whether ``actions`` is a property, which only a node that is made can answer."""
+    """Whether ``actions`` is a property, which only an instance can answer."""
     found = getattr_static(cls, "actions", None)
     return hasattr(type(found), "__get__") and not isroutine(found)
 
@@ -81,7 +81,7 @@ def _silent(cls: type[BaseNode]) -> str:
 
 
 def check_part(part: Any, top_k: int | None, where: Where | None) -> Iterator[str]:
-    """Everything that keeps ``part`` from being a step with these settings."""
+    """All reasons why ``part`` cannot be a step with these settings."""
     if isinstance(part, BaseNode):
         yield from _check_node(part)
         if top_k is not None or where is not None:

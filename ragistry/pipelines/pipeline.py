@@ -1,4 +1,4 @@
-"""A pipeline that is ready to run: itself a technique."""
+"""A pipeline that is ready to run, and is itself a technique."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ragistry.utils.limits import check_query, check_top_k
 
 
 class Pipeline:
-    """Steps joined as a graph, built by `PipelineBuilder`; it keeps nothing of a run and serves many threads.
+    """Steps joined as a graph, built by `PipelineBuilder`; it keeps no state of a run, so many threads can share it.
 
     ``flow`` is the PocketFlow flow: ``pipeline.flow.run({"query": "…"})``.
     """
@@ -26,11 +26,10 @@ class Pipeline:
         return self.flow.name
 
     def retrieve(self, query: str, *, top_k: int | None = None, where: Where | None = None) -> list[Document]:
-        """The documents that the last step left, in its order, ``top_k`` at most.
+        """The documents of the last step, in its order, at most ``top_k``.
 
-        Every one meets ``where``, whatever the steps' own conditions are. What a step raises comes through as it is,
-        with a note that names the step. Raises `PipelineError` where a budget is used up, or a step does what it
-        has not declared.
+        All meet ``where``, independent of the conditions of steps. Exceptions of a step get a note that names the step.
+        Raises `PipelineError` if a budget is used up or a step returns an undeclared action.
         """
         shared: dict[str, Any] = {
             "query": check_query(query),
@@ -44,7 +43,7 @@ class Pipeline:
         return documents[:top_k]
 
     def run(self, query: str, *, top_k: int | None = None, where: Where | None = None) -> RetrievalResult:
-        """`retrieve`, with the time and a trace that has a stage for each step; ``query`` is what was asked."""
+        """As `retrieve`, with the time and a trace of one stage per step; the result has the original ``query``."""
         start = perf_counter()
         with collect() as trace:
             documents = self.retrieve(query, top_k=top_k, where=where)

@@ -16,7 +16,7 @@ from ragistry.types import Document, Where
 
 
 class Techniques(Protocol):
-    """What a pipeline asks of the registry."""
+    """The methods of the registry that a pipeline uses."""
 
     @property
     def resources(self) -> Mapping[str, Any]: ...
@@ -25,7 +25,7 @@ class Techniques(Protocol):
 
 
 class PipelineTechnique:
-    """Techniques and nodes joined as a graph: what a step returns says which one runs next::
+    """Techniques and nodes joined as a graph; the action a step returns selects the next step::
 
     careful:
       use: pipeline
@@ -33,7 +33,7 @@ class PipelineTechnique:
         search: {technique: naive, on: {found: END, empty: wide}}
         wide: {technique: hybrid, top_k: 50}
 
-    A node's constructor gets resources by parameter name, as a technique's does, besides what ``with`` sets.
+    A node's constructor gets resources by parameter name, as a technique's does, and the arguments in ``with``.
     """
 
     Config = PipelineConfig
@@ -50,13 +50,13 @@ class PipelineTechnique:
 
     @staticmethod
     def references(config: Mapping[str, Any]) -> list[str]:
-        """The techniques that the steps name, each once; skips malformed steps."""
+        """The techniques named by the steps, without duplicates; skips malformed steps."""
         names = [step.get("technique") for _, step in _steps(config)]
         return list(dict.fromkeys(name for name in names if isinstance(name, str)))
 
     @staticmethod
     def wanted(config: Mapping[str, Any]) -> list[Wanted]:
-        """The resources that the nodes of the steps ask for; skips malformed steps."""
+        """The resources that the nodes of the steps take; skips malformed steps."""
         found = []
         for name, step in _steps(config):
             try:
@@ -72,7 +72,7 @@ class PipelineTechnique:
 
 
 def _steps(config: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
-    """The steps of a configuration that is not checked yet."""
+    """The steps of an unchecked configuration."""
     steps = config.get("steps")
     return (
         [(name, step) for name, step in steps.items() if isinstance(step, Mapping)]

@@ -1,7 +1,9 @@
 """How results look to people: passages as blocks, the part that answers, matches, places; as text and as HTML."""
 
 from ragistry.presentation.blocks import Block, Style, blocks_of
-from ragistry.presentation.excerpts import Excerpt, excerpt, similar_by
+from ragistry.presentation.excerpts import Excerpt, excerpt, excerpt_line, similar_by
 from ragistry.presentation.hits import Hit, body_of, grouped
 
-__all__ = ["Block", "Excerpt", "Hit", "Style", "blocks_of", "body_of", "excerpt", "grouped", "similar_by"]
+__all__ = [
+    "Block", "Excerpt", "Hit", "Style", "blocks_of", "body_of", "excerpt", "excerpt_line", "grouped", "similar_by",
+]  # fmt: skip

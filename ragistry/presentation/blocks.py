@@ -71,14 +71,20 @@ def blocks_of(text: str, metadata: Mapping[str, Any]) -> list[Block]:
     return list(_of_lines(text))  # also of Markdown that shows nothing, such as definitions of links
 
 
+def line_of(text: str) -> Block:
+    """One line of Markdown without unseen characters; tags of HTML are text."""
+    [token] = _parser(html=False).parseInline(visible(text))
+    return Block("paragraph", *_inline(token.children or []))
+
+
 # Markdown
 
 
 @cache
-def _parser() -> MarkdownIt:
+def _parser(*, html: bool = True) -> MarkdownIt:
     from markdown_it import MarkdownIt
 
-    return MarkdownIt("commonmark").enable(["table", "strikethrough"])
+    return MarkdownIt("commonmark", {"html": html}).enable(["table", "strikethrough"])
 
 
 def _of_markdown(text: str) -> Iterator[Block]:

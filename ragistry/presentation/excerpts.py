@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -84,6 +85,12 @@ def excerpt(
     return _cut(blocks, found, units[first:last], room, (first > 0, last < len(units)))
 
 
+def excerpt_line(shown: Excerpt) -> str:
+    """The excerpt as one line of text, with an ellipsis where text was left out."""
+    words = " ".join(" ".join(f"{block.marker} {block.text}".split()) for block in shown.blocks)
+    return f"{'… ' if shown.before else ''}{words}{' …' if shown.after else ''}"
+
+
 def _units(number: int, block: Block, found: Sequence[Match]) -> Iterator[_Unit]:
     for start, end in _pieces(block):
         yield _Unit(number, start, end, tuple(one for one in found if start <= one.start < end))
@@ -159,7 +166,9 @@ def _around(text: str, found: Sequence[Match], start: int, end: int, room: int) 
     inside = [one for one in found if start <= one.start < end]
     if not inside:
         return start, _word_end(text, start + room)
-    first = max(inside, key=lambda one: sum(one.start <= other.start < one.start + 0.7 * room for other in inside))
+    starts = [one.start for one in inside]
+    ends = [bisect_left(starts, at + 0.7 * room) for at in starts]
+    first = inside[max(range(len(inside)), key=lambda number: ends[number] - number)]
     begin = max(start, first.start - room // 4)
     begin = begin if begin == start else text.find(" ", begin, first.start) + 1 or begin
     return begin, _word_end(text, min(end, begin + room))

@@ -14,12 +14,13 @@ from ragistry.utils.quoting import one_line
 class Hit(NamedTuple):
     """The best passage of a source, and further ones of the same source in their order.
 
-    ``rank``: of the best one, from 1.
+    ``rank``: of the best one, from 1; ``more_ranks``: of the further ones.
     """
 
     rank: int
     document: Document
     more: tuple[Document, ...] = ()
+    more_ranks: tuple[int, ...] = ()
 
 
 def grouped(documents: Sequence[Document]) -> list[Hit]:
@@ -31,7 +32,12 @@ def grouped(documents: Sequence[Document]) -> list[Hit]:
         key = (get("collection") or get("repository"), source) if source else (number,)
         groups.setdefault(key, []).append(number)
     return [
-        Hit(first + 1, documents[first], tuple(documents[number] for number in others))
+        Hit(
+            first + 1,
+            documents[first],
+            tuple(documents[number] for number in others),
+            tuple(number + 1 for number in others),
+        )
         for first, *others in groups.values()
     ]
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from html import escape
 from itertools import pairwise, takewhile
 
-from ragistry.presentation.blocks import BETWEEN_CELLS, Block, Style
+from ragistry.presentation.blocks import BETWEEN_CELLS, Block, Style, line_of
 from ragistry.presentation.excerpts import Excerpt
 
 TAGS = {"strong": "strong", "emphasis": "em", "code": "code", "match": "mark"}
@@ -24,6 +24,12 @@ def excerpt_html(shown: Excerpt) -> str:
         if block.kind == "row" and (number == last or shown.blocks[number + 1].kind != "row"):
             parts.append("</tbody></table>")
     return "".join(parts)
+
+
+def line_html(text: str) -> str:
+    """One line of Markdown, such as a sentence that a generator wrote: emphasis and code are set, the rest is text."""
+    line = line_of(text)
+    return _set(line.text, line.styles)
 
 
 def _block(block: Block, before: bool, after: bool) -> str:

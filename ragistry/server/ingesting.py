@@ -23,7 +23,7 @@ from ragistry.server.schemas import (
     JobsAnswer,
     Texts,
 )
-from ragistry.server.work import QUERIES, REPORTS
+from ragistry.server.work import FOLDER_ID, QUERIES, REPORTS
 
 router = new_router()
 LONGEST_NAME = 1_000
@@ -55,6 +55,9 @@ def ingest_files(
     replace: Annotated[
         bool, Form(description="take the place of a source that came from a file of the server")
     ] = False,
+    folder: Annotated[
+        str | None, Form(pattern=FOLDER_ID, description="of the client's folder that holds the files; see its sources")
+    ] = None,
 ) -> Any:
     """Take files in. They are on the server's disk when this answers; the job says what became of them."""
     served, caller = served_by(request), caller_of(request)
@@ -63,18 +66,18 @@ def ingest_files(
     if len(sent) != len(files):
         raise RequestError(f"{len(sent):,} names for {len(files):,} files; send one for each, or none")
     named = [source_name(name) for name in sent]
-    folder = served.jobs.new_folder()
+    place = served.jobs.new_folder()
     try:
         sources = []
         for number, (name, file) in enumerate(zip(named, files, strict=True)):
             kept = f"{number}{_suffix(name)}"
-            with (folder / FILES / kept).open("wb") as stream:
+            with (place / FILES / kept).open("wb") as stream:
                 shutil.copyfileobj(file.file, stream)
-            sources.append({"name": name, "file": kept, "text": False})
+            sources.append({"name": name, "file": kept, "text": False, "folder": folder or ""})
     except BaseException:
-        shutil.rmtree(folder, ignore_errors=True)
+        shutil.rmtree(place, ignore_errors=True)
         raise
-    return _added(request, folder, collection, sources, replace=replace)
+    return _added(request, place, collection, sources, replace=replace)
 
 
 @router.post("/ingest/texts", status_code=202, response_model=JobModel, openapi_extra=needs("write"))

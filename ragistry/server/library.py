@@ -7,9 +7,9 @@ from typing import Annotated, Any
 from fastapi import Query
 from starlette.requests import Request
 
-from ragistry.cli.search import document_as_mapping
 from ragistry.errors import AccessDeniedError
 from ragistry.library.overview import collection_rows, source_row
+from ragistry.presentation.plain import document_as_mapping
 from ragistry.server.access import Caller
 from ragistry.server.routing import caller_of, needs, new_router, served_by
 from ragistry.server.schemas import (
@@ -23,9 +23,11 @@ from ragistry.server.schemas import (
     SourceNames,
     SourcesAnswer,
 )
+from ragistry.server.work import FOLDER_ID, SENT_FROM
 from ragistry.utils.joined import joined_text
 
 router = new_router()
+FolderId = Annotated[str | None, Query(pattern=FOLDER_ID, description="as it was sent with files")]
 Name = Annotated[str, Query(min_length=1, max_length=1_000, description="name of the source")]
 
 
@@ -102,11 +104,16 @@ def list_orphans(request: Request) -> Any:
 
 
 @router.get("/collections/{collection}/sources", response_model=SourcesAnswer, openapi_extra=needs("read"))
-def list_sources(request: Request, collection: str) -> Any:
-    """List the sources of a collection."""
+def list_sources(request: Request, collection: str, folder: FolderId = None) -> Any:
+    """List the sources of a collection; only those that an ingest of a client's ``folder`` sent, where one is given."""
     library = served_by(request).workspace.library
     caller_of(request).check_collection(library, collection)
-    return {"sources": library.list_sources_detail(collection)}
+    sources = library.list_sources_detail(collection)
+    if folder is not None:
+        where = {"$and": [library.scope.of(collection), {SENT_FROM: folder}, {"chunk_index": 0}]}
+        sent = {one.metadata["source_file"] for one in library.store.scan(where)}
+        sources = [row for row in sources if row["source_file"] in sent]
+    return {"sources": sources}
 
 
 @router.get("/collections/{collection}/source", response_model=SourceAnswer, openapi_extra=needs("read"))

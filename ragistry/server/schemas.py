@@ -144,6 +144,24 @@ class SearchAnswer(BaseModel):
     trace: list[StageModel]
 
 
+class SentenceModel(BaseModel):
+    """A sentence of an answer. ``citations``: numbers of documents, from 1. ``supported``: whether one says it."""
+
+    text: str
+    citations: list[int]
+    supported: bool
+
+
+class AnswerAnswer(BaseModel):
+    """The same as `ragistry ask --json` prints. ``reason``: why there is no answer."""
+
+    query: str
+    answer: str | None
+    reason: str
+    sentences: list[SentenceModel]
+    documents: list[DocumentModel]
+
+
 class RouteAnswer(BaseModel):
     """The same as `ragistry route --json` prints."""
 
@@ -193,7 +211,7 @@ class CollectionsAnswer(BaseModel):
 
 
 class SourceModel(BaseModel):
-    """A source. ``ingested_at``: seconds since 1970."""
+    """A source. ``ingested_at``: seconds since 1970. ``lost``: what of its text could not be extracted."""
 
     collection: str
     source_file: str
@@ -202,6 +220,7 @@ class SourceModel(BaseModel):
     source: str
     source_path: str
     source_hash: str
+    lost: str
 
 
 class SourcesAnswer(BaseModel):

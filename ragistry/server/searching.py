@@ -1,4 +1,4 @@
-"""The routes that answer questions: search, route, techniques."""
+"""The routes that answer questions: search, answer, route, techniques."""
 
 from __future__ import annotations
 
@@ -6,12 +6,17 @@ from typing import Any
 
 from starlette.requests import Request
 
-from ragistry.cli.route import routing_technique
-from ragistry.cli.search import as_mapping
-from ragistry.cli.techniques import configured
+from ragistry.presentation.plain import answer_as_mapping, result_as_mapping, techniques_as_mappings
 from ragistry.server.routing import caller_of, needs, new_router, served_by
-from ragistry.server.schemas import RouteAnswer, RouteRequest, SearchAnswer, SearchRequest, TechniquesAnswer
-from ragistry.techniques.routing.technique import CollectionRoutedTechnique
+from ragistry.server.schemas import (
+    AnswerAnswer,
+    RouteAnswer,
+    RouteRequest,
+    SearchAnswer,
+    SearchRequest,
+    TechniquesAnswer,
+)
+from ragistry.techniques.routing.technique import CollectionRoutedTechnique, routing_technique
 
 router = new_router()
 
@@ -23,14 +28,26 @@ def search(request: Request, body: SearchRequest) -> Any:
     if body.collection is not None:
         caller.check_collection(library, body.collection)
     where = caller.where(library, body.where)
-    return as_mapping(library.search(body.query, body.collection, body.top_k, technique=body.technique, where=where))
+    result = library.search(body.query, body.collection, body.top_k, technique=body.technique, where=where)
+    return result_as_mapping(result)
+
+
+@router.post("/answer", response_model=AnswerAnswer, openapi_extra=needs("read", bounded=True))
+def answer(request: Request, body: SearchRequest) -> Any:
+    """Search, and let the configured generator answer from what was found, each sentence with checked citations."""
+    library, caller = served_by(request).workspace.library, caller_of(request)
+    if body.collection is not None:
+        caller.check_collection(library, body.collection)
+    where = caller.where(library, body.where)
+    found = library.answer(body.query, body.collection, body.top_k, technique=body.technique, where=where)
+    return answer_as_mapping(found)
 
 
 @router.post("/route", response_model=RouteAnswer, openapi_extra=needs("read", bounded=True))
 def route(request: Request, body: RouteRequest) -> Any:
     """Say where a query would be searched, with every score and the rule that decided."""
     workspace, caller = served_by(request).workspace, caller_of(request)
-    name = routing_technique(workspace, body.technique)
+    name = routing_technique(workspace.registry, body.technique)
     routed: CollectionRoutedTechnique = workspace.technique(name).technique  # type: ignore[assignment]
     chosen = routed.route(body.query, caller.where(workspace.library, body.where))
     return {"query": body.query, "technique": name} | chosen.detail()
@@ -40,4 +57,4 @@ def route(request: Request, body: RouteRequest) -> Any:
 def techniques(request: Request) -> Any:
     """List the techniques that can be named in a search."""
     registry = served_by(request).workspace.registry
-    return {"techniques": configured(registry), "broken": registry.broken}
+    return {"techniques": techniques_as_mappings(registry), "broken": registry.broken}

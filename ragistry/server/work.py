@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -23,33 +24,44 @@ from ragistry.workspace import Workspace
 REPORTS = {"json": "report.json", "markdown": "report.md", "html": "report.html"}
 """The files of a comparison's report, by format."""
 QUERIES = "queries.jsonl"
+SENT_FROM = "sent_from"
+"""In the metadata of a source: the id of the folder of a client that it was sent from."""
+FOLDER_ID = r"^[0-9a-f]{16}$"
 
 
 @dataclass(frozen=True, slots=True)
 class UploadedFile(SourceFile):
     """A file that a program sent. ``kept``: where it lies until its job ends.
 
-    Like a text, it has no path: the same name is the same source, whoever sends it and from wherever.
+    Like a text, it has no path: the same name is the same source, whoever sends it and from wherever. ``folder``: the
+    id of the sender's folder, which the source then belongs to.
     """
 
     kept: str = ""
+    folder: str = ""
 
     def content_hash(self, reading: Reading) -> str:
-        return SourceFile(self.kept, self.source_file).content_hash(reading)
+        return self._of_folder(SourceFile(self.kept, self.source_file).content_hash(reading))
 
     def read(self, reading: Reading, content: str) -> tuple[Extracted, str]:
         try:
             extracted, content = SourceFile(self.kept, self.source_file).read(reading, content)
         except SourceError as error:
             raise type(error)(str(error).replace(self.kept, self.source_file)) from error
-        return replace(extracted, source=self.source_file), content
+        sent_from = {SENT_FROM: self.folder} if self.folder else {}
+        extracted = replace(extracted, source=self.source_file, metadata=extracted.metadata | sent_from)
+        return extracted, self._of_folder(content)
+
+    def _of_folder(self, content: str) -> str:
+        """A hash by which a source that another folder sent is written again, though not embedded again."""
+        return sha256(f"{self.folder}/{content}".encode()).hexdigest() if self.folder and content else content
 
 
 def ingest(workspace: Workspace, running: Running) -> dict[str, Any]:
     """Take the files of a job into its collection.
 
-    ``request``: ``{"replace": …, "sources": [{"name", "file", "text"}]}``; ``text``: whether the file is a
-    text that was sent as such.
+    ``request``: ``{"replace": …, "sources": [{"name", "file", "text", "folder"}]}``; ``text``: whether the file is a
+    text that was sent as such, which has no ``folder``.
     """
     job, library = running.job, workspace.library
     collection = job.collection or ""
@@ -72,7 +84,7 @@ def _source(sent: Mapping[str, Any], folder: Path) -> SourceFile | SourceText:
     path = folder / sent["file"]
     if sent["text"]:
         return SourceText(path.read_bytes().decode("utf-8"), sent["name"])
-    return UploadedFile("", sent["name"], str(path))
+    return UploadedFile("", sent["name"], str(path), sent["folder"])
 
 
 def report_as_mapping(report: IngestReport, collection: str) -> dict[str, Any]:

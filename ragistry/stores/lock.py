@@ -1,6 +1,6 @@
-"""The right to write to a folder: one process at a time has it, and the threads of that process take turns.
+"""The write lock of a folder: one process at a time holds it, and its threads take turns.
 
-The lock is a file in the folder; the operating system frees it when its holder ends, however that happens.
+The lock is a file in the folder; the operating system releases it when the process ends for any reason.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ REMEDY = "end that process, or wait until it is done"
 
 @dataclass(slots=True)
 class _Shared:
-    """What every `WriterLock` of this process on one file shares."""
+    """The state shared by every `WriterLock` of this process on one file."""
 
     lock: FileLock
     turn: threading.RLock = field(default_factory=threading.RLock)
@@ -37,7 +37,7 @@ _shared: dict[tuple[int, Path], _Shared] = {}
 
 
 class WriterLock:
-    """The lock file ``path`` of something that messages call ``place``.
+    """The lock file ``path`` of the object called ``place`` in messages.
 
     ``wait``: seconds to wait for another process before `StoreLockedError`, which names that process.
     """
@@ -45,12 +45,12 @@ class WriterLock:
     def __init__(self, path: Path, place: str, *, wait: float = 2.0, remedy: str = REMEDY) -> None:
         self.path, self.place, self.wait, self.remedy = path, place, wait, remedy
         self._pid = os.getpid()
-        # By process id: a forked child must not believe that it holds what its parent holds.
+        # By process id: a forked child does not hold the lock of its parent.
         self._state = _shared.setdefault((os.getpid(), path), _Shared(FileLock(path, thread_local=False)))
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        """A block in which no other process and no other thread writes; blocks of one thread may be nested."""
+        """A block in which no other process or thread writes; a thread may nest blocks."""
         with self._state.turn:
             self.hold()
             try:
@@ -60,7 +60,7 @@ class WriterLock:
 
     @property
     def is_inherited(self) -> bool:
-        """Whether this process was forked from the one that made the lock; then it cannot be used."""
+        """Whether this process was forked from the one that created the lock, which then cannot be used."""
         return self._pid != os.getpid()
 
     def check_process(self) -> None:
@@ -80,7 +80,7 @@ class WriterLock:
             self._state.holders += 1
 
     def release(self) -> None:
-        """Undo one `hold`; the last one of the process lets others in."""
+        """Undo one `hold`; the last one of the process releases the lock."""
         with self._state.guard:
             self._state.holders -= 1
             if self._state.holders == 0:
@@ -99,7 +99,7 @@ class WriterLock:
                 "make room on the disk, or make the folder writable"
             ) from error
         holder = {"pid": os.getpid(), "host": socket.gethostname(), "command": shlex.join(sys.argv)[:200]}
-        with suppress(OSError):  # a full disk takes no note, but it takes the lock
+        with suppress(OSError):  # a full disk cannot store the note, but the lock works
             self._note.write_text(json.dumps(holder), encoding="utf-8")
 
     @property

@@ -1,9 +1,9 @@
-"""Which store holds a library: chosen by `store: {use: …}` in vector_stores.yaml, opened with what a workspace gives.
+"""Select and open the store of a library by `store: {use: …}` in vector_stores.yaml.
 
-``use`` names a store of the entry point group ``ragistry.stores``, to which ours belong too, or ``module:Class``. The
-class has the shape of `LibraryStore`. A nested pydantic model ``Config`` is optional; its fields are arguments of the
-constructor, and the entry is checked against it when the file is loaded. The constructor asks by parameter name for
-what a workspace gives: ``folder`` (where its data lie), ``language``, ``exclusive``, ``collection``.
+``use`` names a store of the entry point group ``ragistry.stores`` (which also has the built-in ones) or
+``module:Class``. The class follows the protocol `LibraryStore`. A nested pydantic model ``Config`` is optional; its
+fields are arguments of the constructor, and the entry is checked against it when the file is loaded. The constructor
+may also take these values of the workspace: ``folder`` (of its data), ``language``, ``exclusive``, ``collection``.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ METHODS = [name for name in dir(LibraryStore) if not name.startswith("_") and na
 
 @dataclass(frozen=True, slots=True)
 class StoreChoice:
-    """The class of a store and the checked arguments of its constructor; nothing is open yet."""
+    """The class of a store and the checked arguments of its constructor, not yet opened."""
 
     use: str
     cls: type[Any]
@@ -40,12 +40,12 @@ class StoreChoice:
 
     @property
     def abilities(self) -> frozenset[str]:
-        """What the store can do beyond storing and dense search."""
+        """The optional abilities of the store."""
         return cast("frozenset[str]", self.cls.abilities)
 
 
 def choose_store(entry: StoreEntry) -> StoreChoice:
-    """The class that the entry names, and its configuration. Raises `InvalidConfigError` with every problem."""
+    """The class named by the entry, and its configuration. Raises `InvalidConfigError` with every problem."""
     place = entry.places.get("use", "default")
     try:
         cls = find_class(entry.use, GROUP, "store")
@@ -98,7 +98,7 @@ def open_store(
     exclusive: bool = False,
     collection: str = "documents",
 ) -> LibraryStore:
-    """Open the store; ``folder``: where the data of the workspace lie. Raises `StoreError`."""
+    """Open the store; ``folder``: the data folder of the workspace. Raises `StoreError`."""
     given = {"folder": folder, "language": language, "exclusive": exclusive, "collection": collection}
     wanted = inspect.signature(choice.cls).parameters
     try:
@@ -121,7 +121,7 @@ def open_local(
     exact_below: int = 10_000,
     lock_timeout: float = 2.0,
 ) -> LocalStore:
-    """The local store in a folder, for what is always local: documentation repositories, indexes of a comparison."""
+    """A local store in a folder, used for documentation repositories and indexes of comparisons."""
     from ragistry.stores.local import LocalStore
 
     return LocalStore(
@@ -130,7 +130,7 @@ def open_local(
 
 
 def local_exists(folder: Path) -> bool:
-    """Whether there is a local store in the folder."""
+    """Whether the folder contains a local store."""
     from ragistry.stores.local import LocalStore
 
     return LocalStore.exists(folder)

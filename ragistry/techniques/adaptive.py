@@ -1,4 +1,4 @@
-"""Adaptive retrieval: words alone for a query that they answer clearly, everything for the others."""
+"""Adaptive retrieval: search words only if they suffice for the query, else words and vectors."""
 
 from __future__ import annotations
 
@@ -31,32 +31,39 @@ _IDENTIFIER = re.compile(
 
 
 class AdaptiveTechnique:
-    """Adaptive: words alone where they suffice, else words and vectors, chosen for each query.
+    """Adaptive: search words only if they suffice for the query, else words and vectors.
 
-    ``bases`` are two, in this order: one that searches words, and one that does everything. Two rules are tried in
+    ``bases`` are two: first one that searches words, then one that searches words and vectors. Two rules are tried in
     turn:
 
-    1. ``identifiers``: many of the query's words are codes, paths or versions, and words find something. A vector says
-       little about a code.
-    2. ``clear``: the second score by words is small against the best, so vectors would hardly change the order.
+    1. ``identifiers``: many of the query's words are codes, paths or versions, and words find something. Vectors
+       represent codes poorly.
+    2. ``clear``: the second score by words is small compared with the best, so vectors would hardly change the order.
 
-    Where one applies, the documents of the first base are returned, and the query is never embedded. The stage
-    ``choose`` of the trace has the ``base`` that was chosen, and why.
+    If one applies, the documents of the first base are returned, and the query is not embedded. The stage ``choose`` of
+    the trace has the chosen ``base`` and the reason.
 
     After Arabzadeh, Yan and Clarke, "Predicting Efficiency/Effectiveness Trade-offs for Dense vs. Sparse Retrieval
     Strategy Selection", 2021. Deviation: theirs learns from judgements; here each rule has one constant, chosen on half
     of the queries of nine sets. Scores as a sign of how good a ranking is: Shtok et al., "Predicting Query Performance
-    by Query-Drift Estimation", 2012. The spread of the vectors' scores is not used here, since `hybrid` weighs its
-    bases by it. Two other signs lost more than they saved: words in quotes, because such a query often asks for more
-    than these, and rankings by words and by vectors that have nothing in common.
+    by Query-Drift Estimation", 2012. The spread of the vectors' scores is not used here, because `hybrid` uses it to
+    weight its bases. Two other signals cost more than they saved: words in quotes, because such a query often asks for
+    more, and rankings by words and by vectors without a common document.
     """
 
     class Config(BaseModel):
         model_config = ConfigDict(extra="forbid")
 
-        top_k: Whole = Field(default=5, ge=1, le=TOP_K_LIMIT, description="how many documents")
-        identifiers: Number = Field(default=0.25, gt=0, le=1, description="words from this share of identifiers on")
-        clear: Number = Field(default=0.5, ge=0, lt=1, description="words if the second score is at most this part")
+        top_k: Whole = Field(default=5, ge=1, le=TOP_K_LIMIT, description="default number of results")
+        identifiers: Number = Field(
+            default=0.25, gt=0, le=1, description="search words only from this share of identifiers"
+        )
+        clear: Number = Field(
+            default=0.5,
+            ge=0,
+            lt=1,
+            description="search words only if the second score is at most this share of the best",
+        )
 
     def __init__(self, config: Mapping[str, Any], *, bases: Sequence[Technique]) -> None:
         self.config = parse_config(self.Config, config, type(self).__name__)
@@ -66,7 +73,7 @@ class AdaptiveTechnique:
 
     @staticmethod
     def disagreements(config: Mapping[str, Any], bases: Sequence[Any]) -> dict[str, str]:  # noqa: ARG004
-        """What is wrong with the bases; read before the technique is made."""
+        """What is wrong with the bases; called before the technique is built."""
         if len(bases) == 2:
             return {}
         return {"bases": f"got {len(bases)}; list one for words and one for everything, such as [bm25, hybrid]"}
@@ -82,7 +89,7 @@ class AdaptiveTechnique:
         return found[:wanted] if reason else self.everything.retrieve(query, top_k=wanted, where=where)
 
     def _enough(self, query: str, found: Sequence[Document], wanted: int) -> str:
-        """Why what words find is enough; empty if it is not."""
+        """The reason why the results by words suffice; empty if they do not."""
         share, second = identifier_share(query), part_of_best(found)
         if found and share >= self.config.identifiers:
             return f"{share:.0%} of the query's words are identifiers"
@@ -92,17 +99,17 @@ class AdaptiveTechnique:
 
 
 def identifier_share(query: str) -> float:
-    """The part of the query's words that are identifiers, 0 to 1."""
+    """The share of the query's words that are identifiers, 0 to 1."""
     words = [word for part in query.split() if (word := part.strip(".,;:!?[]{}'\"`"))]
     return sum(map(is_identifier, words)) / max(1, len(words))
 
 
 def is_identifier(word: str) -> bool:
-    """Whether a word is a code, path, version, option or name of a program rather than one of a language."""
+    """Whether a word is a code, path, version, option or program name instead of a word of a language."""
     return len(word) <= TERM_LIMIT and _IDENTIFIER.fullmatch(word) is not None
 
 
 def part_of_best(documents: Sequence[Document]) -> float:
-    """The second score as a part of the best; 0 without a second, 1 unless the best is positive."""
+    """The second score divided by the best; 0 without a second, 1 if the best is not positive."""
     best, second, *_ = [*(document.score for document in documents[:2]), 0.0, 0.0]
     return max(0.0, second) / best if best > 0 else 1.0

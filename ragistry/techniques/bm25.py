@@ -1,4 +1,4 @@
-"""Lexical retrieval: the chunks that share the query's words, the more so the rarer the words are."""
+"""Lexical retrieval: the chunks that share the query's words; rare words count more."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from ragistry.types import TOP_K_LIMIT, Document, Where
 
 
 class BM25Technique:
-    """Lexical retrieval: the chunks that share the query's words, the more so the rarer the words are.
+    """Lexical retrieval: the chunks that share the query's words; rare words count more.
 
-    Robertson and Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond", 2009. A score has no upper
-    bound, and none are comparable but those of one query.
+    Robertson and Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond", 2009. Scores have
+    no upper bound and are comparable within one query only.
     """
 
     class Config(BaseModel):
         model_config = ConfigDict(extra="forbid")
 
-        top_k: Whole = Field(default=5, ge=1, le=TOP_K_LIMIT, description="how many documents")
+        top_k: Whole = Field(default=5, ge=1, le=TOP_K_LIMIT, description="default number of results")
 
     def __init__(self, config: Mapping[str, Any], *, store: LibraryStore) -> None:
         self.config = parse_config(self.Config, config, type(self).__name__)

@@ -1,4 +1,4 @@
-"""techniques.yaml read and checked: everything that can be wrong with it is found before a technique is built."""
+"""Read and check techniques.yaml: all its errors are found before a technique is built."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ if TYPE_CHECKING:
 DEFAULT_TECHNIQUE = "naive"
 WITH_WORDS = "hybrid"
 AUTO = "auto"
-"""As ``default`` of a file or ``base`` of an entry, unless an entry has that name: `WITH_WORDS` where the store
-searches words, else `DEFAULT_TECHNIQUE`."""
+"""As ``default`` or ``base``, unless an entry has this name: `WITH_WORDS` if the store has word search, else
+`DEFAULT_TECHNIQUE`."""
 
 
 Complaint = tuple[tuple[str, ...], str]
-"""The keys to a value in an entry, and what is wrong with it."""
+"""The keys of a value in an entry, and what is wrong with the value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,15 +59,30 @@ class Entry:
 
 @dataclass(slots=True)
 class Checked:
-    """The entries, the class of each that works, and for each that does not the reason: a plugin that is broken."""
+    """The entries, the class of each valid one, and the reason for each that is unusable.
+
+    ``links``: what each builds on.
+    """
 
     entries: dict[str, Entry]
     classes: dict[str, type[Any]] = field(default_factory=dict)
     broken: dict[str, str] = field(default_factory=dict)
+    links: dict[str, list[str]] = field(default_factory=dict)
+
+    def break_dependents(self) -> None:
+        """What builds on a broken technique is broken too, for the same reason."""
+        for name in self.broken:
+            self.classes.pop(name, None)
+        while below := {
+            name: used for name in self.classes for used in self.links.get(name, ()) if used in self.broken
+        }:
+            for name, used in below.items():
+                self.broken[name] = self.broken[used]
+                del self.classes[name]
 
 
 def read_entries(file: YamlFile, problems: Problems) -> dict[str, Entry]:
-    """The well-formed entries of the file; what is wrong with the others goes to ``problems``."""
+    """The well-formed entries of the file; errors of the others are added to ``problems``."""
     for key in file.data.keys() - {"techniques", "default"}:
         problems.add(file, [key], f"unknown setting {key!r}; there are default, techniques")
     section = file.data.get("techniques")
@@ -100,12 +115,12 @@ def _read(file: YamlFile, name: Any, body: Any, problems: Problems) -> Entry | N
 def check_entries(
     file: YamlFile, entries: dict[str, Entry], problems: Problems, resources: Mapping[str, Any] | None = None
 ) -> Checked:
-    """Find the class of every entry, and check its configuration, what it builds on, and the models that it names.
+    """Find the class of every entry, and check its configuration, its bases, and the models it names.
 
-    ``resources``: where the generators and rerankers are that entries name; without it their names are not checked.
+    ``resources``: holds the generators and rerankers that entries name; without it, these names are not checked.
     """
     checked = Checked(entries)
-    links: dict[str, list[str]] = {}
+    links = checked.links
     with modules_beside(file.path):
         for name, entry in entries.items():
             cls = None
@@ -130,16 +145,12 @@ def check_entries(
                 keys = [*entry.keys, *path]
                 problems.add(file, keys, f"{dotted(keys)}: {said}")
     try:
-        order = list(TopologicalSorter(links).static_order())
+        TopologicalSorter(links).prepare()
     except CycleError as error:
-        # The sorter takes links for dependencies, so that it names the techniques of a cycle backwards.
+        # The sorter reads links as dependencies, so it lists the techniques of a cycle backwards.
         cycle = list(reversed(error.args[1]))
         problems.add(file, ["techniques", cycle[0]], f"techniques build on each other: {' -> '.join(cycle)}")
-        return checked
-    for name in order:  # what builds on a broken technique is broken too
-        reasons = [checked.broken[used] for used in links.get(name, ()) if used in checked.broken]
-        if reasons and checked.classes.pop(name, None) is not None:
-            checked.broken[name] = reasons[0]
+    checked.break_dependents()
     return checked
 
 
@@ -164,7 +175,7 @@ def _check_config(file: YamlFile, entry: Entry, cls: type[Any], problems: Proble
 
 
 def _check_reserved(entry: Entry, cls: type[Any]) -> Iterator[Complaint]:
-    """Whether the class takes the bases and models that the entry names, and has the bases that it needs."""
+    """Check that the class accepts the bases and models of the entry, and that the bases it needs are there."""
     wanted = wanted_resources(cls)
     given = {"base": entry.base, "bases": entry.bases, **entry.models}
     for key, value in given.items():
@@ -176,7 +187,7 @@ def _check_reserved(entry: Entry, cls: type[Any]) -> Iterator[Complaint]:
 
 
 def _check_models(entry: Entry, cls: type[Any], resources: Mapping[str, Any]) -> Iterator[Complaint]:
-    """Whether the models that an entry names, and those that its class finds in its configuration, are there."""
+    """Check that the models named by the entry, or by its class's configuration, exist."""
     named = [Wanted((), kind, name) for kind, name in entry.models.items()]
     more = getattr(cls, "wanted", None)
     for path, kind, name in [*named, *(more(entry.config) if callable(more) else [])]:
@@ -187,7 +198,7 @@ def _check_models(entry: Entry, cls: type[Any], resources: Mapping[str, Any]) ->
 
 
 def _links(entry: Entry, cls: type[Any] | None, entries: Mapping[str, Entry]) -> list[str]:
-    """The techniques that an entry builds on, those that a class finds in its own configuration too."""
+    """The techniques that an entry builds on, including those its class finds in its configuration."""
     more = getattr(cls, "references", None)
     base = [] if entry.base is None else [entry.base]
     if base == [AUTO] and AUTO not in entries:  # one of two, depending on the store
@@ -205,7 +216,7 @@ _SHORT = {"minilm": "all-minilm-l6-v2", "multilingual": "multilingual-e5-small"}
 
 
 def model_name(name: str) -> str:
-    """An embedding model by its bare name: the server, the owner, the tag ``latest`` and case do not count."""
+    """The bare name of an embedding model, in lower case, without server, owner and the tag ``latest``."""
     name = name.partition(":")[2] if name.startswith(("ollama:", "openai:", "tei:")) else name
     name = name.rpartition("/")[2].removesuffix(":latest").lower()
     return _SHORT.get(name, name)

@@ -1,4 +1,4 @@
-"""The class of a technique: found by name, checked for its shape, given what it asks for, described as JSON Schema."""
+"""Classes of techniques: find them by name, check them, pass their resources, describe them as JSON Schema."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ GROUP = "ragistry.techniques"
 RESOURCES = (
     "name", "store", "embedder", "generator", "reranker", "base", "bases", "library", "targets", "registry", "folder",
 )  # fmt: skip
-"""What a constructor may ask for by parameter name. ``folder``: a path for what is derived from the store, which is
-made when something is written; missing where there is no place for it.
+"""The parameters that a constructor may have. ``folder``: a path for data derived from the store, created on the first
+write; left out if there is no such folder.
 """
 MODELS = ("generator", "reranker")
-"""The resources that an entry, or a step of a pipeline, may choose by name; see config/models.yaml."""
+"""The resources that an entry or a pipeline step may select by name; see config/models.yaml."""
 SETTING = {kind: f"add one to config/models.yaml under '{kind}s'" for kind in MODELS}
 """How to configure a resource that a workspace may lack."""
 _AUTO = "auto: hybrid where the store searches words, else naive"
@@ -45,9 +45,9 @@ class Reserved(BaseModel):
 
 
 class Wanted(NamedTuple):
-    """A resource that part of an entry asks for, such as a node of a pipeline.
+    """A resource that a part of an entry needs, such as a node of a pipeline.
 
-    ``path``: where it is asked for, below the entry. ``name``: the generator or reranker that is named there.
+    ``path``: the part, below the entry. ``name``: the generator or reranker named there.
     """
 
     path: tuple[str, ...]
@@ -77,13 +77,13 @@ def broken_plugins() -> dict[str, str]:
 
 
 def modules_beside(path: Path) -> AbstractContextManager[None]:
-    """A block in which Python files of the workspace of this techniques.yaml go before other modules."""
+    """Within this block, Python files of the workspace of this techniques.yaml are found before other modules."""
     folder = path.resolve().parent
     return modules_of(folder.parent if folder.name == CONFIG_FOLDER else None)
 
 
 def takes_everything(cls: type[Any]) -> bool:
-    """Whether the constructor takes ``**resources``: every resource that there is."""
+    """Whether the constructor takes ``**resources``, and so gets all of them."""
     return any(p.kind is p.VAR_KEYWORD for p in inspect.signature(cls).parameters.values())
 
 
@@ -108,9 +108,9 @@ def resources_for(
 ) -> dict[str, Any]:
     """The resources that a technique or a node of a pipeline gets, by parameter name.
 
-    ``user``: who asks, as messages name it. ``wanted``: see `wanted_resources`. ``own``: what it alone has, such as
-    its base; ``resources``: what all have. ``models``: the generator and the reranker that its entry names; without a
-    name it gets the default. Raises `ConfigError` for what is not there.
+    ``user``: its name in messages. ``wanted``: see `wanted_resources`. ``own``: its own resources, such as its base;
+    ``resources``: the shared ones. ``models``: the generator and the reranker that its entry names; otherwise it gets
+    the default ones. Raises `ConfigError` for a missing resource.
     """
     given = {}
     for name, required in wanted.items():
@@ -134,7 +134,7 @@ def resources_for(
 
 
 def complaints(cls: type[Any]) -> list[str]:
-    """What keeps the class from being a technique; empty for a technique."""
+    """Why the class is not a technique; empty if it is one."""
     return [*_constructor(cls), *retrieve_complaints(cls)]
 
 
@@ -180,13 +180,13 @@ def config_model(cls: type[Any]) -> type[BaseModel] | None:
 
 
 def config_schema(cls: type[Any]) -> dict[str, Any] | None:
-    """The JSON Schema of a technique's own configuration; None where the class publishes none."""
+    """The JSON Schema of a technique's own configuration; None without one."""
     model = config_model(cls)
     return None if model is None else model.model_json_schema()
 
 
 def first_sentence(cls: type[Any]) -> str:
-    """The first sentence of a class's docstring as plain text: what it does."""
+    """The first sentence of a class's docstring as plain text."""
     paragraph = " ".join(re.split(r"\n\s*\n", (cls.__doc__ or "").strip())[0].split())
     return re.split(r"(?<=\.)\s", paragraph)[0].rstrip(":").replace("`", "")
 
@@ -221,7 +221,7 @@ def techniques_schema() -> dict[str, Any]:
 
 
 def _entry_schema(name: str, schema: dict[str, Any], wanted: Mapping[str, bool]) -> dict[str, Any]:
-    """The schema of an entry: the technique's own settings, and the reserved keys that it takes."""
+    """The schema of an entry: the technique's own settings and the reserved keys it accepts."""
     taken = {key: value for key, value in Reserved.model_json_schema()["properties"].items() if key in wanted}
     required = [key for key in ("base", "bases") if wanted.get(key)]
     entry = {

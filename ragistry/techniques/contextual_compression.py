@@ -1,4 +1,4 @@
-"""Contextual compression: of each passage only the sentences that the query needs."""
+"""Contextual compression: reduce each passage to the sentences that the query needs."""
 
 from __future__ import annotations
 
@@ -35,28 +35,28 @@ class Sentences(BaseModel):
 
 
 class ContextualCompressionTechnique:
-    """Contextual compression: what the base finds, each document cut to the sentences that the query needs.
+    """Contextual compression: reduces each document of the base to the sentences that the query needs.
 
     Xu, Shi and Choi, "RECOMP: Improving Retrieval-Augmented LMs with Compression and Selective Augmentation", 2023, its
-    extractive side: sentences are selected, never written, and a passage of which nothing helps is left out. The
+    extractive variant: sentences are selected, not written, and a passage without useful sentences is dropped. The
     paper's compressor is a trained encoder that compares the query with each sentence; here a generator copies
-    sentences. One that is not in the passage is refused (white space does not count). A passage of which every copied
-    sentence is refused stays whole, and so does one without an answer.
+    sentences. A copied sentence that is not in the passage is refused (white space is ignored). If all are refused, or
+    the generator does not answer, the passage stays whole.
 
-    Order and scores are those of the base. What is kept in one piece has its own ``start`` and ``end``; in several,
-    these are left out and ``spans`` lists the pieces, which are joined by line ends. Where a document with these
-    would not meet ``where`` any more, such as a condition on ``start``, it stays whole.
+    Order and scores are those of the base. A single piece has its own ``start`` and ``end``. Several pieces are joined
+    by line ends; ``spans`` lists them and replaces ``start`` and ``end``. If the reduced document would no longer meet
+    ``where``, such as a condition on ``start``, it stays whole.
     """
 
     class Config(BaseModel):
         model_config = ConfigDict(extra="forbid")
 
-        top_k: Whole = Field(default=5, ge=1, le=TOP_K_LIMIT, description="how many documents")
-        n: Whole = Field(default=20, ge=1, le=200, description="calls at most; documents after these stay whole")
+        top_k: Whole = Field(default=5, ge=1, le=TOP_K_LIMIT, description="default number of results")
+        n: Whole = Field(default=20, ge=1, le=200, description="maximum number of calls; later documents stay whole")
         prompt: Annotated[str, placeholders("query", "passage")] = Field(
-            default=PROMPT, description="what the generator is asked about a {passage} and the {query}"
+            default=PROMPT, description="the prompt, with a {passage} and the {query}"
         )
-        strict: bool = Field(default=False, description="raise an error where the generator fails")
+        strict: bool = Field(default=False, description="raise an error if the generator fails")
 
     def __init__(
         self, config: Mapping[str, Any], *, base: Technique, generator: Generator, store: DocumentStore | None = None
@@ -86,7 +86,7 @@ class ContextualCompressionTechnique:
 
 
 def compressed(document: Document, sentences: Sequence[str]) -> Document | None:
-    """The document cut to these sentences; None without any, the whole document where none of them is in it."""
+    """The document reduced to these sentences; None without sentences, the whole document if it has none of them."""
     wanted = [sentence for sentence in sentences if sentence.strip()]
     if not wanted:
         return None
@@ -97,7 +97,7 @@ def compressed(document: Document, sentences: Sequence[str]) -> Document | None:
     if not pieces:
         return document
     content = "\n".join(document.content[start:end] for start, end in pieces)
-    # The number of tokens was that of the whole.
+    # it counted the whole document
     dropped = ("start", "end", "token_count")
     metadata = {key: value for key, value in document.metadata.items() if key not in dropped}
     start, end = document.metadata.get("start"), document.metadata.get("end")
@@ -111,13 +111,13 @@ def compressed(document: Document, sentences: Sequence[str]) -> Document | None:
 
 
 def found_spans(text: str, sentences: Sequence[str]) -> list[Span | None]:
-    """Where each sentence first stands in the text, any white space for any other; None where it does not."""
+    """The first place of each sentence in the text, ignoring differences of white space; None if it is not there."""
     found = (re.search(r"\s+".join(map(re.escape, sentence.split())), text) for sentence in sentences)
     return [None if match is None else match.span() for match in found]
 
 
 def joined(spans: Sequence[Span], text: str) -> list[Span]:
-    """The spans in the order of the text, those with nothing but white space between them as one."""
+    """The spans in the order of the text; those separated only by white space are merged."""
     pieces: list[Span] = []
     for start, end in sorted(spans):
         if pieces and not text[pieces[-1][1] : start].strip():

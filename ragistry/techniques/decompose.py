@@ -1,4 +1,4 @@
-"""Decomposition: a question of several steps, each step searched with what the steps before it have found."""
+"""Decomposition: split a question into steps, and search each with the results of the steps before it."""
 
 from __future__ import annotations
 
@@ -41,31 +41,31 @@ class FollowUp(BaseModel):
 
 
 class DecomposeTechnique:
-    """Decomposition: a generator asks for one fact after the other, each is searched, and all rankings are fused.
+    """Decomposition: a generator asks follow-up questions in sequence; all are searched and their rankings fused.
 
     Press et al., "Measuring and Narrowing the Compositionality Gap in Language Models", 2022 (self-ask: "Are follow up
     questions needed here?", then follow-up and intermediate answer in turn); Khot et al., "Decomposed Prompting: A
-    Modular Approach for Solving Complex Tasks", 2022 (a sub-question goes to retrieval). One call a step does both: it
-    answers the last follow-up question by what the base found for it, and asks the next. The prompt describes the task
-    in place of the papers' worked examples, and the final answer is not part of retrieval: what is returned are the
-    documents of the question and of all follow-up questions, fused by rank, so that each step's best are near the top.
+    Modular Approach for Solving Complex Tasks", 2022 (a sub-question goes to retrieval). One call per step does both:
+    it answers the last follow-up question from the results of the base, and asks the next. The prompt describes the
+    task instead of showing the papers' worked examples. The final answer is not part of retrieval: the documents of the
+    question and of all follow-up questions are fused by rank, so that the best of each step are near the top.
     """
 
     class Config(BaseModel):
         model_config = ConfigDict(extra="forbid")
 
-        top_k: Whole = Field(default=5, ge=1, le=TOP_K_LIMIT, description="how many documents")
-        n: Whole = Field(default=3, ge=1, le=10, description="follow-up questions, and calls, at most")
-        passages: Whole = Field(default=3, ge=1, le=20, description="passages that the generator sees of a step")
-        passage_characters: Whole = Field(default=1_000, ge=1, description="how much it sees of each")
-        fetch: Whole = Field(default=50, ge=1, le=TOP_K_LIMIT, description="candidates for each question")
-        k: Whole = Field(default=60, ge=0, description="the larger, the less the first ranks count")
+        top_k: Whole = Field(default=5, ge=1, le=TOP_K_LIMIT, description="default number of results")
+        n: Whole = Field(default=3, ge=1, le=10, description="maximum number of follow-up questions and calls")
+        passages: Whole = Field(default=3, ge=1, le=20, description="passages of a step in the prompt")
+        passage_characters: Whole = Field(default=1_000, ge=1, description="characters of each passage in the prompt")
+        fetch: Whole = Field(default=50, ge=1, le=TOP_K_LIMIT, description="number of candidates for each question")
+        k: Whole = Field(default=60, ge=0, description="a larger value gives the first ranks less weight")
         prompt: Annotated[str, placeholders("query", "steps", "passages")] = Field(
             default=PROMPT,
-            description="what the generator is asked: {query} is the question, {steps} are the follow-up questions so "
+            description="the prompt: {query} is the question, {steps} are the follow-up questions so "
             "far with their answers, {passages} what was found for the last",
         )
-        strict: bool = Field(default=False, description="raise an error where the generator fails")
+        strict: bool = Field(default=False, description="raise an error if the generator fails")
 
     def __init__(
         self, config: Mapping[str, Any], *, base: Technique, generator: Generator, store: DocumentStore | None = None

@@ -1,13 +1,12 @@
-"""What a technique computes once for each chunk, and keeps in step with the store.
+"""Data that a technique derives from each chunk, kept in step with the store.
 
-A technique that needs more of a chunk than its vector and its words (its entities, its weighted terms) computes rows of
-numbers for it. `DerivedRows` keeps these in memory and, where it has a folder, in one file. Before a search it compares
-the store's sources with those that it has: added is found, deleted is gone. A store that offers ``version()`` is asked
-for that one number, and for more only after a write.
+A technique that needs more than the vector and the words of a chunk (its entities, its weighted terms) computes rows of
+numbers for it. `DerivedRows` keeps them in memory and, with a folder, in one file. Before a search it compares its
+sources with those of the store, and adds or removes rows. With a store that has ``version()``, it reads only this
+number unless something was written.
 
-The file is never trusted: its first line has the stamp of what made it and a checksum. A file with another stamp or a
-wrong checksum is not opened but made again from the store. It holds hashes, numbers and ids of chunks, so no text of a
-deleted chunk stays on disk.
+The first line of the file has a stamp and a checksum. A file with another stamp or a wrong checksum is rebuilt from the
+store. It contains hashes, numbers and chunk ids, so that no text of a deleted chunk stays on disk.
 """
 
 from __future__ import annotations
@@ -35,17 +34,17 @@ log = logging.getLogger(__name__)
 
 Rows = NDArray[Any]
 Compute = Callable[[Sequence[Document]], Sequence[Rows]]
-"""For chunks their rows, ``(n, ...)`` each with its own n (0 is allowed), all of one type and one width."""
+"""Computes the rows of chunks, ``(n, ...)`` each with its own n (0 is allowed), all of one type and width."""
 
 BATCH = 1_000
-"""Chunks that are read and computed at once."""
+"""Number of chunks computed in one call."""
 FEW = 50
-"""Up to so many new sources are read one by one, more by one scan of the store."""
+"""Number of new sources up to which they are read one by one; more are read by one scan of the store."""
 FORMAT = "ragistry derived rows 1"
 
 
 class Table(NamedTuple):
-    """The rows of all chunks: those of chunk ``ids[i]`` are ``rows[starts[i]:starts[i + 1]]``. Never changed."""
+    """The rows of all chunks: those of ``ids[i]`` are ``rows[starts[i]:starts[i + 1]]``. Immutable."""
 
     ids: list[str]
     starts: NDArray[np.int64]
@@ -53,7 +52,7 @@ class Table(NamedTuple):
 
 
 class _Part(NamedTuple):
-    """The chunks of one source, or one chunk that belongs to none."""
+    """The chunks of one source, or one chunk without a source."""
 
     ids: list[str]
     lengths: list[int]
@@ -63,12 +62,11 @@ class _Part(NamedTuple):
 class DerivedRows:
     """The rows of every chunk of a store, current at every call of `table`. Safe for threads and processes.
 
-    ``name``: the file's name in ``folder``; None: in memory only. ``stamp``: one line that differs wherever the rows
-    would (a format, a model). ``compute``: see `Compute`; ``empty``: rows of no chunk, ``(0, ...)``.
+    ``name``: the file's name in ``folder``; None: in memory only. ``stamp``: one line that identifies format and model
+    of the rows. ``compute``: see `Compute`; ``empty``: rows without chunks, ``(0, ...)``.
 
-    A source counts as changed when its hash, its time or its number of chunks differ. What was written without a
-    ``source_hash`` is compared by its text, and so has to be read again after every write to the store; where the store
-    has no ``version()``, at every call.
+    A source counts as changed if its hash, its time or its number of chunks differ. Chunks without ``source_hash`` are
+    compared by text, so they are read again after every write, or at every call if the store has no ``version()``.
     """
 
     def __init__(
@@ -85,16 +83,16 @@ class DerivedRows:
         self._lock = Lock()
 
     def table(self) -> Table:
-        """The rows as the store is now; the same object as before if nothing was written.
+        """The current rows; the same object as before if nothing was written.
 
-        Raises `StoreError`, and what ``compute`` raises; what was computed until then is kept.
+        Raises `StoreError` and errors of ``compute``; rows computed until then are kept.
         """
         with self._lock:
             version = getattr(self.store, "version", None)
             now = version() if callable(version) else None
             if self._parts is None or now is None or now != self._seen:
                 self._bring_up()
-                self._seen = now  # read before the sources: a write in between is seen by the next call
+                self._seen = now  # read before the sources, so that the next call notices a write in between
             return self._table
 
     def _bring_up(self) -> None:
@@ -112,13 +110,13 @@ class DerivedRows:
                 for (key, one), rows in zip(new, rows_of_new, strict=True):
                     found[key].append((one.id, rows))
         finally:
-            # A source of which another number was found is half read, or being written; the next call reads it again.
+            # a source with a different number of chunks is being written; the next call reads it again
             parts |= {
                 key: _part(rows, self.empty)
                 for key, rows in found.items()
                 if len(rows) == (sources[key].chunks if key in sources else 1)
             }
-            parts = dict(sorted(parts.items()))  # whatever the order of writing, the same table
+            parts = dict(sorted(parts.items()))  # the same table for any order of writes
             changed = parts.keys() != kept.keys()
             if first or changed:
                 self._table = _joined(parts.values(), self.empty)
@@ -127,7 +125,7 @@ class DerivedRows:
                 self._write(parts)
 
     def _documents(self, sources: Mapping[str, SourceInfo], parts: Mapping[str, _Part]) -> Iterator[Document]:
-        """The chunks of sources that are not among the parts, and all that belong to no source; others may come too."""
+        """The chunks of sources that are not among the parts, and those without a source; may include others."""
         missing = [info for key, info in sources.items() if key not in parts]
         if len(missing) > FEW or self.store.count() > sum(info.chunks for info in sources.values()):
             yield from self.store.scan(batch=BATCH)
@@ -137,7 +135,7 @@ class DerivedRows:
             yield from self.store.scan(one, batch=BATCH)
 
     def _loaded(self) -> dict[str, _Part]:
-        """What the file has; nothing where it is missing, damaged, or of another stamp."""
+        """The content of the file; empty if it is missing, damaged, or has another stamp."""
         if self.path is None:
             return {}
         try:
@@ -171,7 +169,7 @@ class DerivedRows:
 
 
 def documents_meeting(store: LibraryStore, ids: Sequence[str], where: Where | None) -> Iterator[Document]:
-    """The chunks of these ids that are stored and meet the condition, in this order, read as far as they are taken."""
+    """The stored chunks of these ids that meet the condition, in this order, read lazily."""
     condition = None if where is None else normalise(where)
     start, size = 0, 16
     while start < len(ids):
@@ -182,7 +180,7 @@ def documents_meeting(store: LibraryStore, ids: Sequence[str], where: Where | No
 
 
 def hashed(text: str) -> int:
-    """A number below 2^64 for a text, the same in every process; what is written to disk in place of the text."""
+    """A 64-bit hash of a text, the same in every process, stored instead of the text."""
     return int.from_bytes(blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "little")
 
 

@@ -1,8 +1,8 @@
-"""The entities of texts, found without a model: names, phrases of two words, and what the metadata say.
+"""Find the entities of texts without a model: names, phrases of two words, and metadata.
 
 1. A name is a run of capitalised words, with small words such as "of" inside: "University of Oxford". Every run of up
    to four words within it counts too, so that "Ed Wood" is found in "Director Ed Wood". A single word that begins a
-   sentence is no name.
+   sentence is not a name.
 2. Two words that follow each other, neither of them a stop word: "boundary layer".
 3. Titles, headings and tags, as wholes and by the rules above; they count `FROM_METADATA` times.
 4. In scripts without spaces, pairs of characters.
@@ -27,13 +27,13 @@ from ragistry.utils.analysis import VERSION, analyse, query_terms
 from ragistry.utils.languages import chunk_language
 
 ENTITY = np.dtype([("key", "<u8"), ("weight", "<f4")])
-"""An entity of a chunk: its hash, and how often a mention counts."""
+"""An entity of a chunk: its hash, and its weight."""
 STAMP = f"entities 1, analysis {VERSION}"
 LONGEST = 4
-"""Words of a name."""
+"""Maximum number of words of a name."""
 FROM_METADATA = 3.0
 FLAGS = 7
-"""Bits of a word that say what it is; the others are its hash."""
+"""Number of flag bits of a word; the others are its hash."""
 UNSPACED = "\u0e00"
 """The first character of the scripts without spaces; what lies between them loses nothing by being cut as they are."""
 
@@ -53,7 +53,7 @@ _FACTOR = np.uint64(0x9E3779B97F4A7C15)
 
 
 class _Words(NamedTuple):
-    """The words of several texts, one after the other: hash, what each is, and the number of its text."""
+    """The words of several texts in sequence: hash, flags, and index of the text."""
 
     keys: NDArray[np.uint64]
     flags: NDArray[np.uint64]
@@ -91,7 +91,7 @@ def entities(documents: Sequence[Document]) -> list[Rows]:
 
 
 def names(document: Document, keys: Collection[int]) -> dict[int, str]:
-    """These entities of a chunk as they are written there, by hash; those that it does not have are left out."""
+    """The spelling of these entities in a chunk, by hash; without those it lacks."""
     spelled: dict[int, str] = {}
     read, wanted = _reader(document), np.array(list(keys), dtype=np.uint64)
     for texts, wholes in ([document.content], False), (_metadata(document), True):
@@ -128,9 +128,9 @@ def _reader(document: Document) -> Callable[[str], tuple[int, ...]]:
 
 @cache
 def _reader_of(language: str) -> Callable[[str], tuple[int, ...]]:
-    """What stands between two blanks → its words, each as hash and, in its lowest bits, what it is."""
+    """Token between white space → its words, each as hash with flags in the lowest bits."""
 
-    @lru_cache(maxsize=100_000)  # words repeat so much that looking them up is most of the work
+    @lru_cache(maxsize=100_000)  # words repeat so often that most of the work is the lookup
     def read(token: str) -> tuple[int, ...]:
         before, core, after = _EDGES.match(token).groups()  # type: ignore[union-attr]
         core = core.removesuffix("'s").removesuffix("\u2019s")
@@ -152,7 +152,7 @@ def _packed(term: str, flags: int) -> int:
 
 
 def _tells(word: str, language: str) -> bool:
-    """Whether a word is not a stop word: a query of it and another word has both."""
+    """Whether a word is not a stop word: then a query with another word has both."""
     return len(query_terms(f"{word} zzyzx", language)) > 1
 
 

@@ -1,4 +1,4 @@
-"""Multi-hop retrieval: what the base finds, and what is joined to it by names and phrases that both mention."""
+"""Multi-hop retrieval: adds passages that mention the same names and phrases as the results of the base."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ Numbers = NDArray[np.int64]
 Masses = NDArray[np.float64]
 
 SHARPNESS = 8
-"""The power of a seed's scaled score that is its share of the walk: the first seeds count much more than the last."""
+"""A seed's share of the walk is its scaled score to this power: the first seeds count much more than the last."""
 BEAM = 100
-"""Chunks from which a hop goes on, those of the largest mass. It bounds the time of a query in a store of any size."""
+"""Number of chunks with the largest mass from which a hop continues. It bounds the time of a query."""
 LOOKED_AT = 500
-"""Chunks which the walk reached and of which the condition is looked at, the best; few of them may meet it."""
+"""Number of reached chunks, best first, that are tested against the condition; few of them may meet it."""
 SHOWN = 5
-"""Documents of which the trace says how they were reached."""
+"""Number of documents for which the trace says how they were reached."""
 
 
 class GraphTechnique:
-    """Multi-hop retrieval: what the base finds, and what is joined to it by names and phrases that both mention.
+    """Multi-hop retrieval: adds passages that mention the same names and phrases as the results of the base.
 
     Gutiérrez, Shu, Gu, Yasunaga and Su, "HippoRAG: Neurobiologically Inspired Long-Term Memory for Large Language
     Models", 2024. Passages and what they mention are a graph; personalised PageRank over it, from what the query is
@@ -43,27 +43,31 @@ class GraphTechnique:
 
     Deviations: no language model extracts entities, so there are no triples and no synonym edges: capitalised names,
     phrases of two words, titles, headings and tags are the entities (`techniques.entities`). A walk begins at the first
-    ``seeds`` documents of the base instead of the entities of the query, which found less on HotpotQA; words of the
-    query are the base's business. PageRank is the power series ``sum of (1 - restart)^hop W^hop seeds`` up to ``hops``
-    hops, each from the `BEAM` best chunks only. An entity counts by its inverse document frequency (the paper's node
-    specificity), and one of more than ``max_chunks`` chunks is left out: hubs lead everywhere.
+    ``seeds`` documents of the base; beginning at the entities of the query found less on HotpotQA. PageRank is the
+    power series ``sum of (1 - restart)^hop W^hop seeds`` up to ``hops`` hops, each from the `BEAM` best chunks only. An
+    entity counts by its inverse document frequency (the paper's node specificity), and one of more than ``max_chunks``
+    chunks is left out, because it connects everything.
 
     The score is ``(base + weight * walk) / (1 + weight)``: the base's score scaled to [0, 1] within its results, and
-    what the walk brings to a chunk, 1 for the most of all. Chunks that do not meet ``where`` are never returned or
-    named. The graph follows the store (`techniques.derived`). The base should find chunks of ``store``; where it finds
-    none, its order stays and the trace says ``degraded``.
+    the mass that the walk brings to a chunk, 1 for the largest. Chunks that do not meet ``where`` are never returned or
+    named. The graph follows the store (`techniques.derived`). The base should return chunks of ``store``; if it returns
+    none of them, its order is kept and the trace says ``degraded``.
     """
 
     class Config(BaseModel):
         model_config = ConfigDict(extra="forbid")
 
-        top_k: Whole = Field(default=5, ge=1, le=TOP_K_LIMIT, description="how many documents")
-        fetch: Whole = Field(default=100, ge=1, le=TOP_K_LIMIT, description="candidates that the base is asked for")
-        seeds: Whole = Field(default=20, ge=1, le=TOP_K_LIMIT, description="documents of the base where walks begin")
+        top_k: Whole = Field(default=5, ge=1, le=TOP_K_LIMIT, description="default number of results")
+        fetch: Whole = Field(default=100, ge=1, le=TOP_K_LIMIT, description="number of candidates taken from the base")
+        seeds: Whole = Field(
+            default=20, ge=1, le=TOP_K_LIMIT, description="number of documents of the base where walks start"
+        )
         hops: Whole = Field(default=2, ge=1, le=4, description="the longest walk, from chunk to chunk")
-        restart: Number = Field(default=0.5, gt=0, lt=1, description="how much less each further hop counts")
-        weight: Number = Field(default=0.4, ge=0, le=10, description="of the walk, that of the base's score being 1")
-        max_chunks: Whole = Field(default=20, ge=2, description="an entity of more chunks than that is left out")
+        restart: Number = Field(default=0.5, gt=0, lt=1, description="factor by which each further hop counts less")
+        weight: Number = Field(
+            default=0.4, ge=0, le=10, description="weight of the walk; the base's score has weight 1"
+        )
+        max_chunks: Whole = Field(default=20, ge=2, description="entities in more chunks than this are left out")
 
     def __init__(
         self, config: Mapping[str, Any], *, base: Technique, store: LibraryStore, folder: Path | None = None
@@ -88,7 +92,7 @@ class GraphTechnique:
             seeds = [(one, share) for one, share in zip(found, shares, strict=True) if one.id in graph.chunk]
             seeds = seeds[: self.config.seeds]
             if not seeds:
-                degraded("what the base found is not in the store; its order stays")
+                degraded("the documents of the base are not in the store; their order is kept")
             gain = self._gain(graph, seeds)
             gains = [float(gain[graph.chunk[one.id]]) if one.id in graph.chunk else 0.0 for one in found]
             total = self._score(np.array(shares), np.array(gains)).tolist()
@@ -110,7 +114,7 @@ class GraphTechnique:
         return graph
 
     def _gain(self, graph: Graph, seeds: Sequence[tuple[Document, float]]) -> Masses:
-        """What the walk brings to each chunk of the store: ``(n,)``, 1 for the most of all."""
+        """The mass that the walk brings to each chunk of the store: ``(n,)``, 1 for the largest."""
         mass = np.array([share for _, share in seeds]) ** SHARPNESS
         rows = np.array([graph.chunk[one.id] for one, _ in seeds], dtype=np.int64)
         reached, arrived = graph.walk(rows, mass / max(mass.sum(), 1e-12), self.config.hops, 1 - self.config.restart)
@@ -153,7 +157,7 @@ class Graph:
         self.of_entity = Links(entity, chunk, weight, len(self.keys))
 
     def walk(self, rows: Numbers, mass: Masses, hops: int, damping: float) -> tuple[Numbers, Masses]:
-        """The chunks that are reached from ``rows`` ``(n,)`` with ``mass`` ``(n,)``, and how much reaches each."""
+        """The chunks reached from ``rows`` ``(n,)`` with ``mass`` ``(n,)``, and the mass that reaches each."""
         reached: list[tuple[Numbers, Masses]] = [(np.zeros(0, np.int64), np.zeros(0))]
         for _ in range(hops):
             strongest = np.argsort(-mass, kind="stable")[:BEAM]
@@ -162,9 +166,9 @@ class Graph:
         return _summed(*(np.concatenate(parts) for parts in zip(*reached, strict=True)))
 
     def hops(self, seeds: Sequence[Document], documents: Sequence[Document]) -> list[dict[str, str]]:
-        """For each document the seed and the entity that lead to it, where one hop does.
+        """For each document that one hop reaches, the seed and the entity that lead to it.
 
-        Of several, the entity that counts most in the seed, the seed's own rank considered.
+        Of several, the one with the largest weight of entity and seed.
         """
         rows = np.array([self.chunk[one.id] for one in seeds], dtype=np.int64)
         links, seed = self.of_chunk.entries(rows)
@@ -207,7 +211,7 @@ class Links:
         return self.starts[rows][owner] + np.arange(len(owner)) - before[owner], owner
 
     def spread(self, rows: Numbers, mass: Masses) -> tuple[Numbers, Masses]:
-        """What arrives where, of ``mass`` that starts at ``rows``; each target once, ascending."""
+        """The targets of ``mass`` that starts at ``rows``, and the mass of each; each target once, ascending."""
         links, owner = self.entries(rows)
         return _summed(self.targets[links], self.shares[links] * mass[owner])
 

@@ -1,4 +1,4 @@
-"""Several techniques at once, their rankings fused into one."""
+"""Fuse the rankings of several techniques into one."""
 
 from __future__ import annotations
 
@@ -20,38 +20,39 @@ from ragistry.utils.fusion import Ranking, dbsf, min_max_fusion, prominences, re
 
 
 class HybridTechnique:
-    """Fusion: what several bases find, such as vectors and words, as one ranking.
+    """Fusion: joins the results of several bases, such as vectors and words, into one ranking.
 
     By scores in standard deviations (``dbsf``, the default): Mazzeschi, "Distribution-Based Score Fusion", 2023. By
     scores scaled to [0, 1] within each base (``min_max``): Lee, "Analyses of Multiple Evidence Combination", 1997. By
     rank (``rrf``): Cormack, Clarke and Büttcher, "Reciprocal Rank Fusion outperforms Condorcet and individual Rank
     Learning Methods", 2009.
 
-    With ``gate``, each base counts by how far its best score stands out in the scores of this query, times its weight
-    (`utils.fusion.prominences`). This turns a weak base down: vectors of a model that does not know the language, or
-    words that are in every document. It is measured for each query, so a library with an English and a German
-    collection gets both right. The trace shows what each base counted.
+    With ``gate``, the weight of a base is multiplied by how far its best score stands out for this query
+    (`utils.fusion.prominences`). This reduces a weak base: vectors of a model that does not know the language, or words
+    that are in every document. It is computed for each query, so it suits a library with an English and a German
+    collection. The trace shows the weight of each base.
 
-    A document keeps what each base gave it in ``scores``. Its own score is 0 or more by ``dbsf``, 0 to 1 by
+    The scores of the bases are in ``scores`` of a document. Its own score is 0 or more by ``dbsf``, 0 to 1 by
     ``min_max``, and small by ``rrf`` (with ``k: 60`` and two bases at most 2/61). The bases run one after the other: a
-    search of words takes less time than a second thread costs.
+    word search takes less time than starting a second thread.
     """
 
     class Config(BaseModel):
         model_config = ConfigDict(extra="forbid")
 
-        top_k: Whole = Field(default=5, ge=1, le=TOP_K_LIMIT, description="how many documents")
+        top_k: Whole = Field(default=5, ge=1, le=TOP_K_LIMIT, description="default number of results")
         fusion: Literal["dbsf", "rrf", "min_max"] = Field(
-            default="dbsf", description="by scores in standard deviations, by rank, or by scores scaled to [0, 1]"
+            default="dbsf",
+            description="dbsf: scores in standard deviations; rrf: ranks; min_max: scores scaled to [0, 1]",
         )
         gate: bool = Field(
-            default=True, description="a base counts less where its best score stands out less from its others"
+            default=True, description="give a base less weight if its best score stands out little from its others"
         )
-        k: Whole = Field(default=60, ge=0, description="rrf: the larger, the less the first ranks count")
+        k: Whole = Field(default=60, ge=0, description="rrf: a larger value gives the first ranks less weight")
         weights: list[Number] | None = Field(
-            default=None, description="one a base, 0: not asked; left out: all the same"
+            default=None, description="one weight per base; 0 leaves a base out; default: equal weights"
         )
-        fetch: Whole = Field(default=100, ge=1, le=TOP_K_LIMIT, description="candidates that each base is asked for")
+        fetch: Whole = Field(default=100, ge=1, le=TOP_K_LIMIT, description="number of candidates taken from each base")
 
         @field_validator("weights")
         @classmethod
@@ -70,7 +71,7 @@ class HybridTechnique:
 
     @staticmethod
     def disagreements(config: Mapping[str, Any], bases: Sequence[Any]) -> dict[str, str]:
-        """What of a configuration does not fit the bases, by key; read before the technique is made."""
+        """The settings that do not fit the bases, by key; called before the technique is built."""
         weights = config.get("weights")
         if weights is None or len(weights) == len(bases):
             return {}
@@ -105,16 +106,16 @@ class HybridTechnique:
 
 
 def gated(weights: Sequence[float], prominence: Sequence[float]) -> list[float]:
-    """The weights times the prominences, with the same sum as before; unchanged if there are no documents at all."""
+    """The weights times the prominences, scaled to the same sum; unchanged without documents."""
     products = [weight * one for weight, one in zip(weights, prominence, strict=True)]
     return [product * fsum(weights) / fsum(products) for product in products] if any(products) else list(weights)
 
 
 def under_present_names(rankings: Sequence[Ranking]) -> Sequence[Ranking]:
-    """The same rankings, where a chunk that went to another collection between two searches has one name in all.
+    """The rankings, in which a chunk that moved to another collection between two searches has a single id.
 
-    A collection may be renamed, or a source moved, while one base after the other searches; the last to see a chunk
-    knows its name. Copies in several collections are not touched: a search finds one beside the other.
+    A collection may be renamed, or a source moved, between the searches of two bases; the later search has the right
+    id. Copies of a text in several collections are left alone: a single search returns both.
     """
     if not _one_place_twice(rankings):
         return rankings
@@ -130,7 +131,7 @@ def under_present_names(rankings: Sequence[Ranking]) -> Sequence[Ranking]:
 
 
 def _one_place_twice(rankings: Sequence[Ranking]) -> bool:
-    """Whether two ids say that they are the same part of a file: seldom, and cheap to see."""
+    """Whether any two results are the same part of a file under different ids: rare, and a cheap test."""
     ids: dict[Hashable, str] = {}
     for ranking in rankings:
         for document in ranking:
@@ -142,7 +143,7 @@ def _one_place_twice(rankings: Sequence[Ranking]) -> bool:
 
 
 def _place(document: Document) -> Hashable:
-    """What a chunk keeps when it goes to another collection; of what belongs to no source, what it says and its id."""
+    """The identity of a chunk that stays when it moves to another collection; without a source, its text and id."""
     source = tuple(document.metadata.get(key) for key in ("source_file", "source_hash", "chunk_index"))
     named = all(isinstance(value, str | int) for value in source)
     return (document.content, *(source if named else (document.id,)))

@@ -1,4 +1,4 @@
-"""HyDE: search with the vector of a passage that a generator imagines as the answer."""
+"""HyDE: search with the vector of a hypothetical answer that a generator writes."""
 
 from __future__ import annotations
 
@@ -30,25 +30,25 @@ class Passages(BaseModel):
 
 
 class HyDETechnique:
-    """HyDE: a generator writes passages that could answer the query, and chunks near to them are found.
+    """HyDE: a generator writes passages that could answer the query; the chunks nearest to them are returned.
 
     Gao et al., "Precise Zero-Shot Dense Retrieval without Relevance Labels", 2022. The query's vector is the mean of
-    the vectors of the passages and of the query itself. The passages may be wrong in their facts: only
-    their vectors count. The paper samples each passage in a call of its own at temperature 0.7; here one call writes
-    all ``n``, so that it costs one call and the same question has the same answer. Its prompts name the task ("write a
-    scientific paper passage to support the claim"); set ``prompt`` for a library of one kind. Where the generator
-    fails, the query is searched by its own vector, as ``naive`` does.
+    the vectors of the passages and of the query itself. The facts of the passages may be wrong: only their vectors are
+    used. The paper samples each passage in a separate call at temperature 0.7; here one call writes all ``n``, which is
+    cheaper and gives the same passages for the same question. Its prompts name the task ("write a
+    scientific paper passage to support the claim"); set ``prompt`` for a library of one kind. If the generator
+    fails, only the query's vector is searched, as in ``naive``.
     """
 
     class Config(BaseModel):
         model_config = ConfigDict(extra="forbid")
 
-        top_k: Whole = Field(default=5, ge=1, le=TOP_K_LIMIT, description="how many documents")
-        n: Whole = Field(default=1, ge=1, le=20, description="passages that the generator writes at most")
+        top_k: Whole = Field(default=5, ge=1, le=TOP_K_LIMIT, description="default number of results")
+        n: Whole = Field(default=1, ge=1, le=20, description="maximum number of passages that the generator writes")
         prompt: Annotated[str, placeholders("query", optional=["n"])] = Field(
-            default=PROMPT, description="what the generator is asked: {query} is the question, {n} the setting"
+            default=PROMPT, description="the prompt: {query} is the question, {n} the setting"
         )
-        strict: bool = Field(default=False, description="raise an error where the generator fails")
+        strict: bool = Field(default=False, description="raise an error if the generator fails")
 
     def __init__(
         self, config: Mapping[str, Any], *, store: DocumentStore, embedder: Embedder, generator: Generator

@@ -1,4 +1,4 @@
-"""Learned sparse retrieval: a model says which words a text is about, and how much; these are searched as words are."""
+"""Learned sparse retrieval: a model assigns weighted terms to each text; an inverted index searches them."""
 
 from __future__ import annotations
 
@@ -27,21 +27,21 @@ TERM = np.dtype([("key", "<u8"), ("weight", "<f4")])
 
 
 class LearnedSparseTechnique:
-    """Learned sparse retrieval: words that a model finds a text to be about, weighted by it, in an inverted index.
+    """Learned sparse retrieval: an inverted index of the weighted terms that a model assigns to each text.
 
     Formal, Piwowarski and Clinchant, "SPLADE: Sparse Lexical and Expansion Model for First Stage Ranking", 2021. The
-    score of a chunk is the dot product of its weights and those of the query. Terms that are not in the text count
-    too: that is how such a model finds other words for the same.
+    score of a chunk is the dot product of its weights and those of the query. The model may assign terms
+    that are not in the text, which finds texts that use other words.
 
-    ``encoder`` names a class ``module:Class`` of the shape of `SparseEncoder`, made without arguments. Deviation: the
-    paper trains its model; here any encoder will do, and none is packaged. Every chunk is encoded once, at the first
-    search or after it changed (`techniques.derived`); its title and headings are encoded with it.
+    ``encoder`` names a class ``module:Class`` that follows `SparseEncoder`, built without arguments. Deviation: the
+    paper trains its model; here any encoder works, and none is packaged. Each chunk is encoded once, with its title and
+    headings, at the first search after it was written (`techniques.derived`).
     """
 
     class Config(BaseModel):
         model_config = ConfigDict(extra="forbid")
 
-        top_k: Whole = Field(default=5, ge=1, le=TOP_K_LIMIT, description="how many documents")
+        top_k: Whole = Field(default=5, ge=1, le=TOP_K_LIMIT, description="default number of results")
         encoder: str = Field(description="module:Class of the encoder")
 
     def __init__(self, config: Mapping[str, Any], *, store: LibraryStore, folder: Path | None = None) -> None:
@@ -82,7 +82,7 @@ class LearnedSparseTechnique:
         return self._encode([searched_text(one.content, one.metadata) for one in documents], "document")
 
     def _encode(self, texts: Sequence[str], role: Role) -> list[Rows]:
-        """Terms and weights of each text; what weighs nothing is left out. Raises `ModelError`."""
+        """Terms and weights of each text, without zero weights. Raises `ModelError`."""
         encoded = self.encoder.encode(texts, role=role)
         model_call()
         if len(encoded) != len(texts):
@@ -134,7 +134,7 @@ class InvertedIndex:
             place = int(np.searchsorted(self.keys, np.uint64(key)))
             if place < len(self.keys) and int(self.keys[place]) == key:
                 postings = slice(self.bounds[place], self.bounds[place + 1])
-                # A term is once in a chunk, so each chunk is once among the postings.
+                # a chunk has a term at most once, so it is at most once in the postings
                 total[self.chunks[postings]] += weight * self.weights[postings]
         found = np.flatnonzero(total)
         scores = [

@@ -1,4 +1,4 @@
-"""Listwise reranking: a generator orders what the base finds."""
+"""Listwise reranking: a generator orders the results of the base."""
 
 from __future__ import annotations
 
@@ -34,18 +34,18 @@ class Ranking(BaseModel):
 
 
 class LLMRerankTechnique:
-    """Listwise reranking: a generator sees several candidates of the base at once and puts them in order.
+    """Listwise reranking: a generator orders the candidates of the base, several in one prompt.
 
     Sun et al., "Is ChatGPT Good at Search? Investigating Large Language Models as Re-Ranking Agents", 2023 (RankGPT):
     a window of ``window`` passages moves from the last candidate to the first, ``step`` at a time, and carries the best
-    upwards. Numbers that the model repeats or invents are ignored, and passages that it forgets keep their order behind
-    the others, as in the paper's program.
+    upwards. Numbers that the model repeats or invents are ignored; passages that it omits keep their order after the
+    others, as in the paper's program.
 
-    Models prefer some places of the list, whatever stands there. So the list is given in several orders: that of the
-    base, its reverse, then random ones, which the query decides. Tang et al., "Found in the Middle: Permutation
-    Self-Consistency Improves Listwise Ranking in Large Language Models", 2023. That one joins the rankings by the
-    order with the smallest distance to all (Kemeny); here the mean rank decides (Borda), which needs no search, and the
-    base's order decides a tie. ``orders: 1`` is plain RankGPT.
+    Models prefer some positions of the list, whatever is there. So the list is given in several orders: that of the
+    base, its reverse, then random ones seeded by the query. Tang et al., "Found in the Middle: Permutation
+    Self-Consistency Improves Listwise Ranking in Large Language Models", 2023. They choose the order
+    with the smallest distance to all rankings (Kemeny); here the mean rank decides (Borda), which needs no search, and
+    the base's order breaks ties. ``orders: 1`` is plain RankGPT.
 
     The score of a document is 1 / rank. Candidates after the first ``fetch`` keep the base's order.
     """
@@ -53,19 +53,19 @@ class LLMRerankTechnique:
     class Config(BaseModel):
         model_config = ConfigDict(extra="forbid")
 
-        top_k: Whole = Field(default=5, ge=1, le=TOP_K_LIMIT, description="how many documents")
-        fetch: Whole = Field(default=20, ge=1, le=200, description="candidates that the generator ranks")
-        window: Whole = Field(default=20, ge=2, le=100, description="passages in one prompt at most")
-        step: Whole = Field(default=10, ge=1, le=99, description="by how many passages the window moves")
+        top_k: Whole = Field(default=5, ge=1, le=TOP_K_LIMIT, description="default number of results")
+        fetch: Whole = Field(default=20, ge=1, le=200, description="number of candidates that the generator ranks")
+        window: Whole = Field(default=20, ge=2, le=100, description="maximum number of passages in one prompt")
+        step: Whole = Field(default=10, ge=1, le=99, description="number of passages by which the window moves")
         orders: Whole = Field(
-            default=2, ge=1, le=10, description="orders in which the list is given; calls grow with it"
+            default=2, ge=1, le=10, description="number of orders in which the list is given; each costs calls"
         )
-        passage_characters: Whole = Field(default=1_500, ge=1, description="how much it sees of each passage")
+        passage_characters: Whole = Field(default=1_500, ge=1, description="characters of each passage in the prompt")
         prompt: Annotated[str, placeholders("query", "passages", optional=["n"])] = Field(
             default=PROMPT,
-            description="what the generator is asked: {query}, {passages} with their numbers, {n} how many they are",
+            description="the prompt: {query}, {passages} with their numbers, {n} how many they are",
         )
-        strict: bool = Field(default=False, description="raise an error where the generator fails")
+        strict: bool = Field(default=False, description="raise an error if the generator fails")
 
         @model_validator(mode="after")
         def _windows_overlap(self) -> LLMRerankTechnique.Config:
@@ -96,7 +96,7 @@ class LLMRerankTechnique:
         return [_scored(document, 1 / rank) for rank, document in enumerate(ordered[:wanted], 1)]
 
     def _rankings(self, query: str, documents: Sequence[Document]) -> list[list[int]]:
-        """The rows of the documents as each order ranks them; an order that lacks an answer is given up."""
+        """The rows of the documents as ranked in each order; an order without an answer is dropped."""
         orders = starting_orders(len(documents), self.config.orders, seed=query)
         for first, last in windows(len(documents), self.config.window, self.config.step):
             prompts = [self._prompt(query, [documents[row].content for row in order[first:last]]) for order in orders]
@@ -114,27 +114,27 @@ class LLMRerankTechnique:
 
 
 def starting_orders(count: int, orders: int, seed: str) -> list[list[int]]:
-    """The rows as the base has them, reversed, and then shuffled; the same for the same seed."""
+    """The rows in the base's order, reversed, and shuffled; the same for the same seed."""
     found, shuffle = [list(range(count)), list(reversed(range(count)))], random.Random(seed).sample
     found += [shuffle(range(count), count) for _ in range(orders - 2)]
     return found[:orders]
 
 
 def windows(count: int, window: int, step: int) -> list[tuple[int, int]]:
-    """From where to where each window reaches, from the last rows to the first."""
+    """Start and end of each window, from the last rows to the first."""
     ends = range(count, 0, -step)
     found = [(max(0, end - window), end) for end in ends]
     return found[: next(place for place, (first, _) in enumerate(found, 1) if first == 0)]
 
 
 def reordered(rows: Sequence[int], ranking: Sequence[int]) -> list[int]:
-    """The rows by a ranking of their numbers, 1 for the first row; those that it forgets come last."""
+    """The rows ordered by a ranking of their numbers (1 is the first row); omitted rows come last."""
     named = [rows[number - 1] for number in dict.fromkeys(ranking) if 1 <= number <= len(rows)]
     return [*named, *(row for row in rows if row not in named)]
 
 
 def by_mean_rank(rankings: Sequence[Sequence[int]]) -> list[int]:
-    """All rows, by the sum of their ranks; of equal ones the first row."""
+    """All rows ordered by the sum of their ranks; ties keep the order of the rows."""
     sums = dict.fromkeys(range(len(rankings[0])), 0)
     for ranking in rankings:
         for rank, row in enumerate(ranking):

@@ -1,4 +1,4 @@
-"""Maximal marginal relevance: near to the query, but not a repetition of what is already chosen."""
+"""Maximal marginal relevance: documents near the query that do not repeat those already chosen."""
 
 from __future__ import annotations
 
@@ -20,28 +20,30 @@ from ragistry.utils.fusion import scaled
 
 Vectors = NDArray[np.float32]
 AGAIN = 3
-"""How often a store is asked again for vectors, where a chunk that it just had was deleted in between."""
+"""Number of attempts to read vectors if chunks are deleted meanwhile."""
 
 
 class MMRTechnique:
-    """Diversity: of what the base finds, the documents that are relevant and unlike each other.
+    """Diversity: selects documents of the base that are relevant and differ from each other.
 
     Carbonell and Goldstein, "The Use of MMR, Diversity-Based Reranking for Reordering Documents and Producing
-    Summaries", 1998. The score of a document is ``lambda * relevance + (1 - lambda) * novelty``. Its relevance is the
-    score that the base gave it, scaled to [0, 1] within the candidates; so whatever the base knows (words, fusion, a
-    reranker) still counts. Its novelty is one less its largest cosine similarity to a document above it, cut to
-    [0, 1]. Scores fall from the first document to the last, as in the paper's greedy order.
+    Summaries", 1998. The score of a document is ``lambda * relevance + (1 - lambda) * novelty``. Relevance is the
+    base's score, scaled to [0, 1] over the candidates, so words, fusion or a reranker of the base still count. Novelty
+    is one minus the largest cosine similarity to a document above it, clipped to [0, 1]. Scores fall from the first
+    document to the last, as in the paper's greedy order.
 
-    Vectors are those of ``store``. A document that it does not have, because the base found it in another store or it
-    was deleted meanwhile, is compared by the vector that ``embedder`` gives its content; nothing is left out for that.
+    Vectors come from ``store``. If a document is not there, because the base searches another store or it was deleted
+    meanwhile, ``embedder`` embeds its content.
     """
 
     class Config(BaseModel):
         model_config = ConfigDict(extra="forbid", populate_by_name=True)
 
-        top_k: Whole = Field(default=5, ge=1, le=TOP_K_LIMIT, description="how many documents")
-        weight: Number = Field(default=0.7, ge=0, le=1, alias="lambda", description="1: relevance alone, 0: novelty")
-        fetch: Whole = Field(default=30, ge=1, le=TOP_K_LIMIT, description="candidates that the base is asked for")
+        top_k: Whole = Field(default=5, ge=1, le=TOP_K_LIMIT, description="default number of results")
+        weight: Number = Field(
+            default=0.7, ge=0, le=1, alias="lambda", description="1: relevance only, 0: novelty only"
+        )
+        fetch: Whole = Field(default=30, ge=1, le=TOP_K_LIMIT, description="number of candidates taken from the base")
 
     def __init__(self, config: Mapping[str, Any], *, base: Technique, store: LibraryStore, embedder: Embedder) -> None:
         self.config = parse_config(self.Config, config, type(self).__name__)
@@ -72,7 +74,7 @@ class MMRTechnique:
         return np.stack([stored[found.id] if found.id in stored else next(made) for found in documents])
 
     def _stored_vectors(self, ids: Sequence[str], again: int = AGAIN) -> dict[str, Vectors]:
-        """By id, the vectors ``(d,)`` of those that the store has. Raises `StoreError` where it cannot be read."""
+        """The vectors ``(d,)`` that the store has, by id. Raises `StoreError` if it cannot be read."""
         if not ids:
             return {}
         try:

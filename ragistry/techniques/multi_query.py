@@ -1,4 +1,4 @@
-"""Multi-query: the question in several wordings, their rankings fused."""
+"""Multi-query: search the question in several wordings and fuse the rankings."""
 
 from __future__ import annotations
 
@@ -29,25 +29,24 @@ class Queries(BaseModel):
 
 
 class MultiQueryTechnique:
-    """Multi-query: a generator writes the question in other words, and what the base finds for each is fused by rank.
+    """Multi-query: a generator rewords the question; all wordings are searched and their rankings fused.
 
     Rackauckas, "RAG-Fusion: a New Take on Retrieval-Augmented Generation", 2024: several generated queries, a search
-    for each, reciprocal rank fusion with k 60. The question itself is searched, too, as one query among the others, so
-    that a generator that misunderstands it cannot lose what it finds. The paper's last step, the answer, is not part
-    of retrieval.
+    for each, reciprocal rank fusion with k 60. The original question is always one of the queries, in case the
+    generator misunderstands it. The paper's last step, the answer, is not part of retrieval.
     """
 
     class Config(BaseModel):
         model_config = ConfigDict(extra="forbid")
 
-        top_k: Whole = Field(default=5, ge=1, le=TOP_K_LIMIT, description="how many documents")
-        n: Whole = Field(default=3, ge=1, le=20, description="queries that the generator writes at most")
-        fetch: Whole = Field(default=50, ge=1, le=TOP_K_LIMIT, description="candidates for each query")
-        k: Whole = Field(default=60, ge=0, description="the larger, the less the first ranks count")
+        top_k: Whole = Field(default=5, ge=1, le=TOP_K_LIMIT, description="default number of results")
+        n: Whole = Field(default=3, ge=1, le=20, description="maximum number of queries that the generator writes")
+        fetch: Whole = Field(default=50, ge=1, le=TOP_K_LIMIT, description="number of candidates for each query")
+        k: Whole = Field(default=60, ge=0, description="a larger value gives the first ranks less weight")
         prompt: Annotated[str, placeholders("query", optional=["n"])] = Field(
-            default=PROMPT, description="what the generator is asked: {query} is the question, {n} the setting"
+            default=PROMPT, description="the prompt: {query} is the question, {n} the setting"
         )
-        strict: bool = Field(default=False, description="raise an error where the generator fails")
+        strict: bool = Field(default=False, description="raise an error if the generator fails")
 
     def __init__(
         self, config: Mapping[str, Any], *, base: Technique, generator: Generator, store: DocumentStore | None = None

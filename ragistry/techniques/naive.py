@@ -26,10 +26,10 @@ class NaiveRAGTechnique:
     class Config(BaseModel):
         model_config = ConfigDict(extra="forbid")
 
-        top_k: Whole = Field(default=5, ge=1, le=TOP_K_LIMIT, description="how many documents")
-        min_score: Number = Field(default=0.0, ge=0.0, le=1.0, description="leave out what scores below")
-        embedding_model: str | None = Field(default=None, description="the model that the store must be made with")
-        chunk_size: WholeOrNone = Field(default=None, ge=1, description="the chunk size that the store is made with")
+        top_k: Whole = Field(default=5, ge=1, le=TOP_K_LIMIT, description="default number of results")
+        min_score: Number = Field(default=0.0, ge=0.0, le=1.0, description="leave out documents with a lower score")
+        embedding_model: str | None = Field(default=None, description="the embedding model that the store must have")
+        chunk_size: WholeOrNone = Field(default=None, ge=1, description="the chunk size that the store must have")
 
     def __init__(self, config: Mapping[str, Any], *, store: DocumentStore, embedder: Embedder) -> None:
         self.config = parse_config(self.Config, config, type(self).__name__)
@@ -47,7 +47,7 @@ class NaiveRAGTechnique:
         return [document for document in documents if document.score >= self.config.min_score]
 
     def _check_embedder(self) -> None:
-        """Vectors of two models cannot be compared, even where they have the same length."""
+        """Vectors of two models cannot be compared, even if they have the same length."""
         fingerprint = self.embedder.fingerprint
         wanted = self.config.embedding_model
         if wanted is not None and model_name(wanted) != model_name(fingerprint.model):

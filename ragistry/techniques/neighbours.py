@@ -1,4 +1,4 @@
-"""What stands around a hit: the chunks of its source before and after it, joined to one document."""
+"""The context of a hit: chunks of its source before and after it, joined into one document."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from ragistry.utils.joined import joined_text, spans
 from ragistry.utils.where import matches, normalise
 
 Choose = Callable[[list[Document], int], list[Document]]
-"""From consecutive chunks and the position of the hit among them: those that are given, the hit among them."""
+"""Selects chunks to return, including the hit, from consecutive chunks and the hit's position among them."""
 
 
 class Place(NamedTuple):
-    """Which chunk of which source; in the order of `chunk_id`."""
+    """Identifies a chunk of a source; the fields follow `chunk_id`."""
 
     collection: str
     source_file: str
@@ -27,19 +27,19 @@ class Place(NamedTuple):
 
 
 def fetch_for(top_k: int) -> int:
-    """How many hits to ask a base for, so that ``top_k`` documents are left when neighbours have been joined."""
+    """Number of hits to request from a base, so that ``top_k`` documents remain after neighbours are joined."""
     return min(3 * top_k, TOP_K_LIMIT)
 
 
 def widened(
     store: DocumentStore, hits: Sequence[Document], *, reach: int, top_k: int, where: Where | None, choose: Choose
 ) -> list[Document]:
-    """The hits, best first, each with what ``choose`` takes of up to ``reach`` chunks on both sides of it.
+    """The hits, best first, each joined with the chunks that ``choose`` selects from up to ``reach`` on both sides.
 
-    Every chunk is given once, to the best hit that takes it: a hit that lies in a document above is part of that. A
-    neighbour has to meet ``where`` by itself, and to come from the same version of the source. A document has the id,
-    the score and the metadata of its hit, but ``start`` and ``end`` are those of its own text, and ``chunk_indexes``
-    says what it is made of. A hit that says no ``collection``, ``source_file`` and ``chunk_index`` stays as it is.
+    Each chunk is used once, by the best hit that selects it; a hit inside a document above it is part of that document.
+    A neighbour must meet ``where`` and come from the same version of the source. A document has the id, the score and
+    the metadata of its hit, but its own ``start`` and ``end``; ``chunk_indexes`` lists its chunks. A hit without
+    ``collection``, ``source_file`` and ``chunk_index`` does not change.
     """
     condition = None if where is None else normalise(where)
     documents: list[Document] = []
@@ -56,7 +56,7 @@ def widened(
                 elif place not in taken:
                     chosen = choose(*_run(hit, place, known, taken, reach))
                     wide = _joined(hit, chosen)
-                    # Each chunk meets a condition on `start` and `end`; all of them together may not.
+                    # each chunk meets a condition on `start` and `end`; the joined document may not
                     if condition is not None and not matches(condition, wide.metadata):
                         chosen, wide = [hit], hit
                     taken.update(map(_place, chosen))
@@ -76,7 +76,7 @@ def _place(document: Document) -> Place | None:
 def _around(
     store: DocumentStore, hits: Sequence[Document], reach: int, condition: Where | None
 ) -> dict[Place | None, Document]:
-    """The neighbours of all hits, read from the store at once."""
+    """The neighbours of all hits, read from the store in one call."""
     wanted = dict.fromkeys(
         chunk_id(place.collection, place.source_file, index)
         for place in map(_place, hits)
@@ -94,7 +94,7 @@ def _around(
 def _run(
     hit: Document, place: Place, known: Mapping[Place | None, Document], taken: Container[Place | None], reach: int
 ) -> tuple[list[Document], int]:
-    """The consecutive chunks around a hit that are not taken yet, and the position of the hit among them."""
+    """The consecutive unused chunks around a hit, and the hit's position among them."""
     version = hit.metadata.get("source_hash")
 
     def side(step: int) -> list[Document]:

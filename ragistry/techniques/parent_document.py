@@ -1,4 +1,4 @@
-"""Retrieve small, return wide: every hit as the part of its source that it lies in."""
+"""Find small chunks, return the larger part of the source around each."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from ragistry.utils.joined import joined_text
 
 
 class ParentDocumentTechnique:
-    """Parent document: what the base finds, each as the largest part of its source that is not too long.
+    """Parent document: replaces each hit of the base by the largest part of its source that is not too long.
 
-    Callan, "Passage-Level Evidence in Document Retrieval", 1994. The parts of a source that a hit lies in are, from
-    small to large, its section and each section around that one (Markdown), its page (PDF), and the whole source.
-    Where even the smallest has more than ``max_characters``, as much of it is taken as fits, evenly around the hit.
-    Hits in one part are one document, with the score of the best (`neighbours.widened` says what a document holds).
+    Callan, "Passage-Level Evidence in Document Retrieval", 1994. The parts around a hit are, from small to
+    large, its section, the enclosing sections (Markdown), its page (PDF), and the whole source. If the smallest has
+    more than ``max_characters``, as much text around the hit as fits is returned. Hits in one part become one document
+    with the best score (`neighbours.widened` describes a document).
     """
 
     class Config(BaseModel):
         model_config = ConfigDict(extra="forbid")
 
-        top_k: Whole = Field(default=5, ge=1, le=TOP_K_LIMIT, description="how many documents")
-        max_characters: Whole = Field(default=4_000, ge=1, description="the longest that a document is made")
-        reach: Whole = Field(default=8, ge=1, le=100, description="chunks that are looked at on each side of a hit")
+        top_k: Whole = Field(default=5, ge=1, le=TOP_K_LIMIT, description="default number of results")
+        max_characters: Whole = Field(default=4_000, ge=1, description="maximum length of a document in characters")
+        reach: Whole = Field(default=8, ge=1, le=100, description="number of chunks read on each side of a hit")
 
     def __init__(self, config: Mapping[str, Any], *, base: Technique, store: DocumentStore) -> None:
         self.config = parse_config(self.Config, config, type(self).__name__)
@@ -53,7 +53,7 @@ class ParentDocumentTechnique:
         return fitting
 
     def _around(self, chunks: list[Document], at: int) -> list[Document]:
-        """The hit and its nearest neighbours, in turn from after and before it, as long as they fit."""
+        """The hit and as many nearest neighbours as fit, alternating after and before it."""
         first = last = at
         for index in sorted(range(len(chunks)), key=lambda index: (abs(index - at), -index)):
             wider = min(first, index), max(last, index)
@@ -67,7 +67,7 @@ class ParentDocumentTechnique:
 
 
 def _path(chunk: Document) -> tuple[Any, ...]:
-    """The names of the parts that a chunk lies in, from the outermost; none for a text without any."""
+    """The names of the parts around a chunk, from the outermost; empty for a text without parts."""
     headings = chunk.metadata.get("heading_context")
     if isinstance(headings, str):
         return tuple(headings.split(" > "))
@@ -75,7 +75,7 @@ def _path(chunk: Document) -> tuple[Any, ...]:
 
 
 def _same_part(chunks: list[Document], at: int, path: tuple[Any, ...]) -> tuple[int, int]:
-    """From where to where chunks lie in the part of that path, without a gap around ``at``."""
+    """Start and end of the consecutive chunks around ``at`` that lie in the part of that path."""
     first, last = at, at + 1
     while first > 0 and _path(chunks[first - 1])[: len(path)] == path:
         first -= 1

@@ -1,4 +1,4 @@
-"""Pseudo-relevance feedback: take the first documents that a base finds for relevant, and search again with them."""
+"""Pseudo-relevance feedback: assume that the first documents of a base are relevant, and search again with them."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from ragistry.utils.fingerprints import check_embedder
 from ragistry.utils.languages import canonical_language, chunk_language
 
 REPETITIONS = 50
-"""A weighted query is written with about so many words for each that is added: ten weights are multiples of 1/500."""
+"""Words in a weighted query per added word: with ten added words, weights are multiples of 1/500."""
 _WORD = re.compile(r"[^\s!-/:-@\[-`{-~\u2000-\u206f\u3000-\u303f]+")
 
 
 class RM3Technique:
-    """Feedback by words: the query, and the words that matter in what the base finds first, searched by BM25.
+    """Feedback by words: adds important words of the base's first documents to the query, and searches by BM25.
 
     Abdul-Jaleel et al., "UMass at TREC 2004: Novelty and HARD", 2004, after Lavrenko and Croft, "Relevance-Based
     Language Models", 2001. A word w of the relevance model has ``P(w|R) = sum over D of P(w|D) P(Q|D)``, and RM3 mixes
@@ -35,22 +35,24 @@ class RM3Technique:
     of ``fb_docs`` documents.
 
     Deviations: P(Q|D) is the share of a document in the base's scores, as in Anserini, since these need not be
-    likelihoods (all documents count alike where a score is not positive). P(w|D) is not smoothed. Stores have no
-    weighted queries, but count a word that comes n times n times; so weights are written as repetitions (`REPETITIONS`
-    says how finely). Words are counted by their stems, and added as they are written in the documents. The paper's
+    likelihoods (all documents count equally if a score is not positive). P(w|D) is not smoothed. Stores have no
+    weighted queries but count a repeated word several times, so weights are written as repetitions (`REPETITIONS` sets
+    the precision). Words are counted by their stems and added as they are spelled in the documents. The paper's
     ``original_weight`` is 0.5; 0.7 lost less on half of the queries of nine sets.
     """
 
     class Config(BaseModel):
         model_config = ConfigDict(extra="forbid")
 
-        top_k: Whole = Field(default=5, ge=1, le=TOP_K_LIMIT, description="how many documents")
+        top_k: Whole = Field(default=5, ge=1, le=TOP_K_LIMIT, description="default number of results")
         fb_docs: Whole = Field(
-            default=10, ge=1, le=100, description="documents of the base that are taken for relevant"
+            default=10, ge=1, le=100, description="number of documents of the base that count as relevant"
         )
-        fb_terms: Whole = Field(default=10, ge=1, le=200, description="words that are added")
-        original_weight: Number = Field(default=0.7, ge=0.1, le=1, description="the query's part; 1: nothing is added")
-        language: str = Field(default="english", description="of documents whose metadata do not say theirs")
+        fb_terms: Whole = Field(default=10, ge=1, le=200, description="number of words that are added")
+        original_weight: Number = Field(
+            default=0.7, ge=0.1, le=1, description="weight of the query; with 1 nothing is added"
+        )
+        language: str = Field(default="english", description="language of documents whose metadata have none")
 
         @field_validator("language")
         @classmethod
@@ -85,7 +87,7 @@ class RM3Technique:
         return documents
 
     def _relevant_words(self, feedback: Sequence[Document]) -> dict[str, float]:
-        """The best words and their share of the relevance model, together 1; best first."""
+        """The best words and their shares of the relevance model, which sum to 1; best first."""
         languages = [chunk_language(document.metadata, self.config.language) for document in feedback]
         model: defaultdict[str, float] = defaultdict(float)
         for document, language, likelihood in zip(feedback, languages, likelihoods(feedback), strict=True):
@@ -98,16 +100,16 @@ class RM3Technique:
 
 
 def likelihoods(documents: Sequence[Document]) -> list[float]:
-    """The share of each document in the scores of all; all alike unless every score is positive."""
+    """The share of each document in the sum of scores; equal shares unless every score is positive."""
     scores = [document.score for document in documents]
     scores = scores if min(scores) > 0 else [1.0] * len(scores)
     return [score / sum(scores) for score in scores]
 
 
 def as_written(texts: Sequence[str], languages: Sequence[str], terms: Mapping[str, float]) -> dict[str, str]:
-    """For each term the most frequent word of the texts that gives this term alone, else the term itself.
+    """For each term, the most frequent word of the texts that gives only this term, else the term itself.
 
-    A store analyses what it is asked for. A stem could be stemmed again, and then finds nothing.
+    The store analyses the query: a stem could be stemmed again and then find nothing.
     """
     written: dict[str, Counter[str]] = {term: Counter() for term in terms}
     for text, language in zip(texts, languages, strict=True):
@@ -122,9 +124,9 @@ def as_written(texts: Sequence[str], languages: Sequence[str], terms: Mapping[st
 
 
 def weighted_query(query: str, words: Mapping[str, float], original_weight: float, language: str) -> str:
-    """Text in which the query has ``original_weight``, and ``words`` have the rest, each its share of it.
+    """A query text in which the query has ``original_weight`` and ``words`` share the rest.
 
-    The query is written several times as it is, then every word as often as its weight asks for.
+    It repeats the query, then each word as often as its weight requires.
     """
     length = max(1, sum(query_terms(query, language).values()))
     times = max(1, ceil(REPETITIONS * len(words) * original_weight / length))
@@ -134,22 +136,24 @@ def weighted_query(query: str, words: Mapping[str, float], original_weight: floa
 
 
 class RocchioTechnique:
-    """Feedback by vectors: the query's vector, moved towards those of what the base finds first, searched again.
+    """Feedback by vectors: moves the query's vector towards the base's first documents, and searches again.
 
     Rocchio, "Relevance Feedback in Information Retrieval", 1971: ``alpha * query + beta * mean of the relevant``. Over
-    dense vectors, with the first documents taken for relevant: Li et al., "Pseudo Relevance Feedback with Deep Language
-    Models and Dense Retrievers: Successes and Pitfalls", 2021.
+    dense vectors, with the first documents assumed to be relevant: Li et al., "Pseudo Relevance Feedback with Deep
+    Language Models and Dense Retrievers: Successes and Pitfalls", 2021.
 
-    Deviations: nothing is taken for irrelevant (the paper's gamma is 0), as in Li et al. ``beta`` is often 0.75; 0.3
-    lost less on half of the queries of nine sets. Vectors are those of the store; where it has none of the documents
-    that the base found, these are returned, and the trace says ``degraded``.
+    Deviations: no document is assumed to be irrelevant (the paper's gamma is 0), as in Li et al. ``beta`` is often
+    0.75; 0.3 lost less on half of the queries of nine sets. Vectors come from the store. If it has none of the base's
+    documents, these are returned unchanged, and the trace says ``degraded``.
     """
 
     class Config(BaseModel):
         model_config = ConfigDict(extra="forbid")
 
-        top_k: Whole = Field(default=5, ge=1, le=TOP_K_LIMIT, description="how many documents")
-        fb_docs: Whole = Field(default=3, ge=1, le=100, description="documents of the base that are taken for relevant")
+        top_k: Whole = Field(default=5, ge=1, le=TOP_K_LIMIT, description="default number of results")
+        fb_docs: Whole = Field(
+            default=3, ge=1, le=100, description="number of documents of the base that count as relevant"
+        )
         alpha: Number = Field(default=1.0, gt=0, le=100, description="weight of the query")
         beta: Number = Field(default=0.3, ge=0, le=100, description="weight of the documents' mean")
 
@@ -171,7 +175,7 @@ class RocchioTechnique:
             move.documents_in = len(feedback)
             stored = [document.id for document in self.store.get([document.id for document in feedback])]
             if not stored:
-                degraded("no vectors of what the base found are in the store; these documents are returned as they are")
+                degraded("the store has no vectors of the base's documents; they are returned unchanged")
                 return self.base.retrieve(query, top_k=wanted, where=where)
             mean = self.store.vectors(stored).mean(axis=0)
             moved = self.config.alpha * vector + self.config.beta * mean

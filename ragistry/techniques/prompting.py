@@ -1,4 +1,4 @@
-"""Prompts of techniques: placeholders are checked when a file is loaded, answers fit a schema and are remembered."""
+"""Prompts of techniques: checked placeholders, answers that fit a schema, remembered answers."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from ragistry.utils.shown import shown
 from ragistry.utils.suggest import did_you_mean
 
 AT_ONCE = 4
-"""Prompts that are answered side by side."""
+"""Number of prompts sent in parallel."""
 REMEMBERED = 1_000
-"""Answers that one technique keeps."""
+"""Number of answers that a technique remembers."""
 _PLACEHOLDER = re.compile(r"\{(\w+)\}")
 
 Answer = TypeVar("Answer", bound=BaseModel)
 
 
 def placeholders(*required: str, optional: Sequence[str] = ()) -> AfterValidator:
-    """Checks the prompt of a configuration: it has each required ``{name}``, and no name that means nothing.
+    """Checks a configured prompt: it has each required ``{name}`` and no unknown one.
 
-    Other braces are text, so that a prompt may show JSON.
+    Other braces are plain text, so that a prompt may contain JSON.
     """
     known = [*required, *optional]
 
@@ -54,22 +54,21 @@ def filled(prompt: str, **values: object) -> str:
 
 
 def flat(text: str) -> str:
-    """The text on one line, so that it cannot look like a line of the prompt."""
+    """The text on one line, so that it cannot imitate a line of the prompt."""
     return " ".join(text.split())
 
 
 def numbered(passages: Sequence[str], characters: int) -> str:
-    """The passages as lines ``[1] …``, ``[2] …``, the beginning of each up to ``characters``."""
+    """The passages as lines ``[1] …``, ``[2] …``, each cut to ``characters``."""
     return "\n".join(f"[{number}] {flat(passage)[:characters]}" for number, passage in enumerate(passages, 1))
 
 
 class Prompter:
-    """Asks a generator on behalf of one technique. Safe for threads.
+    """Asks a generator for one technique. Thread-safe.
 
-    A prompt whose answer is remembered costs no call. Answers may quote passages, so all are forgotten when ``store``
-    says that it has changed (`LocalStore.version`), and over a store that does not say so none is remembered. Nor is
-    any in a comparison, whose stores say nothing: each query is to cost what it costs alone. ``strict``: raise where
-    the generator fails.
+    A remembered answer costs no call. Answers may quote passages, so all are forgotten when the version of ``store``
+    changes (`LocalStore.version`); with a store without versions, none is remembered. The stores of a comparison have
+    no versions, so that each query costs what it costs alone. ``strict``: raise if the generator fails.
     """
 
     def __init__(self, generator: Generator, *, store: object = None, strict: bool = False) -> None:
@@ -86,7 +85,7 @@ class Prompter:
         return self.ask_all([prompt], schema)[0]
 
     def ask_all(self, prompts: Sequence[str], schema: type[Answer]) -> list[Answer | None]:
-        """The answer to each prompt; None where the generator failed, which the current stage reports as degraded.
+        """The answer to each prompt, or None if the generator failed; the current stage then reports ``degraded``.
 
         Raises the generator's `ModelError` if ``strict``.
         """
@@ -97,7 +96,7 @@ class Prompter:
 
         def generate(prompt: str) -> Answer | None:
             if failures and (self._strict or isinstance(failures[-1], ModelConnectionError)):
-                return None  # a server that is down would let each prompt wait
+                return None  # with a server that is down, each prompt would wait
             try:
                 return self._generated(prompt, schema)
             except ModelError as error:
@@ -120,7 +119,7 @@ class Prompter:
         return [answers.get(prompt) for prompt in prompts]
 
     def _generated(self, prompt: str, schema: type[Answer]) -> Answer:
-        """The answer of the generator, which corrects itself once where it does not fit. Raises `ModelError`."""
+        """The answer of the generator, asked again once if it does not fit the schema. Raises `ModelError`."""
         with stage("generate"):
             try:
                 text = self._generator.generate(prompt, schema=schema)
@@ -150,7 +149,7 @@ class Prompter:
 
     def _remember(self, answers: dict[str, Answer], schema: type[Answer], version: object) -> None:
         with self._lock:
-            if version is None or version != self._seen:  # not known, or the store has changed meanwhile
+            if version is None or version != self._seen:  # unknown, or the store has changed meanwhile
                 return
             self._remembered |= {(_digest(prompt), schema): answer for prompt, answer in answers.items()}
             while len(self._remembered) > REMEMBERED:
@@ -158,5 +157,5 @@ class Prompter:
 
 
 def _digest(prompt: str) -> bytes:
-    """A prompt may hold passages, which are not to be kept longer than needed."""
+    """A key instead of the prompt, whose passages should not be kept longer than needed."""
     return sha256(prompt.encode("utf-8", "surrogatepass")).digest()

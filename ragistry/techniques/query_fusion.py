@@ -1,4 +1,4 @@
-"""One base asked several queries, and its rankings fused by rank."""
+"""Search several queries with one base and fuse the rankings by rank."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ragistry.utils.fusion import Ranking, reciprocal_rank_fusion
 
 
 def new_queries(written: Iterable[str], known: Iterable[str], most: int) -> list[str]:
-    """Of the queries that a model wrote, the first ``most`` that say something and are not ``known``, each once."""
+    """The first ``most`` queries of a model that are not empty, not ``known``, and not duplicates."""
     seen, found = {_key(query) for query in ("", *known)}, []
     for query in written:
         if _key(query) not in seen:
@@ -23,12 +23,12 @@ def new_queries(written: Iterable[str], known: Iterable[str], most: int) -> list
 
 
 def search_all(base: Technique, queries: Sequence[str], fetch: int, where: Where | None) -> list[Ranking]:
-    """What the base finds for each query, one after the other."""
+    """The results of the base for each query, in sequence."""
     return [base.retrieve(query, top_k=fetch, where=where) for query in queries]
 
 
 def fused(rankings: Sequence[Ranking], name: str, *, k: int, top_k: int) -> list[Document]:
-    """The rankings of several queries as one, by rank: scores of two queries are not comparable."""
+    """Fuse the rankings of several queries by rank, because scores of two queries are not comparable."""
     with stage("fuse", fusion="rrf") as this:
         this.documents_in = sum(map(len, rankings))
         documents = reciprocal_rank_fusion(under_present_names(rankings), k=k, top_k=top_k, stage=name)
@@ -37,5 +37,5 @@ def fused(rankings: Sequence[Ranking], name: str, *, k: int, top_k: int) -> list
 
 
 def _key(query: str) -> str:
-    """What two spellings of one question share."""
+    """A key that different spellings of one question share."""
     return flat(query.casefold()).rstrip("?.! ")

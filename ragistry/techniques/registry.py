@@ -1,4 +1,4 @@
-"""techniques.yaml as techniques: checked when the file is loaded, each built when it is first asked for."""
+"""The techniques of techniques.yaml: checked when the file is loaded, each built on first use."""
 
 from __future__ import annotations
 
@@ -52,16 +52,18 @@ from ragistry.utils.where import matches, normalise
 class TechniqueRegistry:
     """Techniques by name.
 
-    ``resources`` gives what constructors ask for by parameter name (``store``, ``embedder``, …). It may be any
-    mapping; an item is looked up when the first technique that wants it is built. Its ``generators`` and
-    ``rerankers`` are mappings by name, from which ``generator: NAME`` in an entry chooses. ``searches_words``: whether
-    the store does, which decides what ``auto`` means. ``one_place``: there is nothing to choose from, as over the
-    store of a repository; a technique that chooses where to search is then replaced by the one it builds on.
+    ``resources`` holds what constructors ask for by parameter name (``store``, ``embedder``, …). It may be any
+    mapping; an item is read when the first technique that needs it is built. Its ``generators`` and ``rerankers`` are
+    mappings by name, from which ``generator: NAME`` in an entry selects. ``searches_words``: whether the store has word
+    search, which decides what ``auto`` means. ``one_place``: there is only one place to search, such as the store of a
+    repository; a technique that chooses collections is then replaced by its base. ``broken``: why the other techniques
+    of the file do not work; ``mistakes``: the errors in their entries, line by line.
     """
 
     def __init__(self, file: YamlFile, checked: Checked, resources: Mapping[str, Any]) -> None:
         self.file = file
         self.broken = checked.broken
+        self.mistakes: dict[str, list[str]] = {}
         self.searches_words = True
         self.one_place = False
         self.resources = resources
@@ -70,11 +72,14 @@ class TechniqueRegistry:
         self._lock = RLock()
 
     @classmethod
-    def load(cls, path: str | Path, resources: Mapping[str, Any] | None = None) -> TechniqueRegistry:
+    def load(
+        cls, path: str | Path, resources: Mapping[str, Any] | None = None, *, keep_broken: bool = False
+    ) -> TechniqueRegistry:
         """Read and check a techniques.yaml; one without ``techniques`` has those of the packaged file.
 
         Raises `InvalidConfigError` with every problem as ``file:line: …``. A technique of an installed plugin that
-        cannot be imported is not such a problem: it is listed in ``broken``, and the others work.
+        cannot be imported is not an error: ``broken`` lists it, and the others work. With ``keep_broken`` an entry with
+        errors is not an error either.
         """
         path = Path(path)
         if not path.is_file():
@@ -91,28 +96,39 @@ class TechniqueRegistry:
             there = f"there are {', '.join([*known, AUTO])}"
             said = f"default: no technique {default!r}{did_you_mean(default, [*known, AUTO])}; {there}"
             problems.add(file, ["default"], said)
+        mistakes: dict[str, list[str]] = {}
+        for line in problems.lines if keep_broken else ():
+            if (keys := problems.keys.get(line, ()))[:1] == ("techniques",) and len(keys) > 1:
+                mistakes.setdefault(str(keys[1]), []).append(line)
+        problems.lines = [line for line in problems.lines if not any(line in lines for lines in mistakes.values())]
         problems.report()
-        return cls(file, checked, resources)
+        checked.broken |= {name: "; ".join(lines) for name, lines in mistakes.items()}
+        checked.break_dependents()
+        registry = cls(file, checked, resources)
+        registry.mistakes = mistakes
+        return registry
 
     @property
     def default(self) -> str:
         """The technique of a search that names none: the file's ``default``, else ``naive``, else its first."""
         named, names = self.file.data.get("default"), self.names()
         meant = self._meant(DEFAULT_TECHNIQUE if named is None else str(named))
-        return meant if meant in names or named not in (None, AUTO) else next(iter(names), meant)
+        known = meant in names or meant in self.broken
+        return meant if known or named not in (None, AUTO) else next(iter(names), meant)
 
     def _meant(self, name: str) -> str:
-        """The technique that a name means: ``auto`` is what can run here."""
+        """Resolve the name ``auto`` to the technique that can run here."""
         if name != AUTO or AUTO in self.names():
             return name
-        return WITH_WORDS if self.searches_words and WITH_WORDS in self.names() else DEFAULT_TECHNIQUE
+        with_words = WITH_WORDS in self.names() or WITH_WORDS in self.broken
+        return WITH_WORDS if self.searches_words and with_words else DEFAULT_TECHNIQUE
 
     def names(self) -> list[str]:
-        """Every technique that works, in the order of the file."""
+        """Every usable technique, in the order of the file."""
         return list(self._checked.classes)
 
     def entry(self, name: str) -> Entry:
-        """How the technique is configured, ``auto`` as what it means here. Raises `UnknownTechniqueError`."""
+        """The configuration of a technique, with ``auto`` resolved. Raises `UnknownTechniqueError`."""
         self._known(name)
         entry = self._checked.entries[name]
         return entry if entry.base is None else replace(entry, base=self._meant(entry.base))
@@ -123,13 +139,15 @@ class TechniqueRegistry:
         return self._checked.classes[name]
 
     def missing_model(self, name: str) -> str:
-        """``"generator"`` or ``"reranker"`` where the technique, or one that it builds on, has none; else ``""``.
+        """``"generator"`` or ``"reranker"`` if the technique or a base needs one that is missing; else ``""``.
 
         Raises `UnknownTechniqueError`.
         """
         entry, wanted = self.entry(name), wanted_resources(self.technique_class(name))
         below = [*entry.bases, *filter(None, [entry.base])]
-        if hasattr(cls := self.technique_class(name), "wanted"):  # a pipeline: its nodes ask, and its steps refer
+        if hasattr(
+            cls := self.technique_class(name), "wanted"
+        ):  # a pipeline: its nodes need models, and its steps name techniques
             wanted |= {node.resource: True for node in cls.wanted(entry.config) if node.name is None}
             below += cls.references(entry.config)
         for kind in MODELS:
@@ -140,7 +158,7 @@ class TechniqueRegistry:
     def get(self, name: str) -> RegisteredTechnique:
         """The technique, built on first use and kept.
 
-        Raises `UnknownTechniqueError`, and `ConfigError` where something that it needs is not here.
+        Raises `UnknownTechniqueError`, and `ConfigError` if something that it needs is missing.
         """
         self._known(name)
         if self.one_place:
@@ -151,7 +169,7 @@ class TechniqueRegistry:
             return self._built[name]
 
     def _searching(self, name: str) -> str:
-        """The technique itself or, of one that only chooses where to search, the first below it that does search."""
+        """The technique itself; for one that only chooses collections, its first base that searches."""
         passed: set[str] = set()
         while "targets" in wanted_resources(self.technique_class(name)) and name not in passed:
             passed.add(name)
@@ -160,7 +178,7 @@ class TechniqueRegistry:
 
     def _known(self, name: str) -> None:
         if name in self.broken:
-            raise ConfigError(self.broken[name])
+            raise (InvalidConfigError if self.mistakes else ConfigError)(self.broken[name])
         if name not in self._checked.classes:
             raise UnknownTechniqueError(
                 f"no technique {name!r}{did_you_mean(str(name), self.names())}; there are "
@@ -192,12 +210,12 @@ class TechniqueRegistry:
 
 @contextmanager
 def named_errors(technique: str) -> Iterator[None]:
-    """Add a note to what a technique's own code raises: the name of the technique, and the line in the user's file."""
+    """Add a note to exceptions of a technique's code: the name of the technique and the line in the user's file."""
     try:
         yield
     except Exception as error:
         line = _own_line(error)
-        if line or not isinstance(error, RagistryError):  # where only our code ran, its message says what is wrong
+        if line or not isinstance(error, RagistryError):  # if only our code ran, its message is enough
             error.add_note(f"technique {technique!r} failed{line}")
         raise
 
@@ -213,17 +231,17 @@ INSTALLED = tuple(
 
 
 def _own_line(error: Exception) -> str:
-    """The innermost line of a file that is neither ours nor installed; empty without one."""
+    """The innermost line in a file that is neither part of this package nor installed; empty without one."""
     frames = [(frame.f_code.co_filename, line) for frame, line in walk_tb(error.__traceback__)]
     own = [f" at {file}:{line}" for file, line in frames if not file.startswith((*INSTALLED, "<"))]
     return own[-1] if own else ""
 
 
 class RegisteredTechnique:
-    """A technique under its name: input checked, the stage recorded, and what it returns checked.
+    """A named technique that checks its input and its results, and records the stage.
 
-    ``where`` is also how access is limited, so a document that does not meet it never gets out, whatever the
-    technique did with the condition. Nor do more than ``top_k``: what asks may have no room for more.
+    ``where`` also limits access, so a document that does not meet it is an error, never a result. At most ``top_k``
+    documents are returned, because the caller may have no room for more.
     """
 
     __slots__ = ("name", "technique")
@@ -233,7 +251,7 @@ class RegisteredTechnique:
         self.technique = technique
 
     def __getattr__(self, name: str) -> Any:
-        """Everything else is an attribute of the technique itself."""
+        """All other attributes are those of the technique."""
         return getattr(object.__getattribute__(self, "technique"), name)
 
     def __repr__(self) -> str:

@@ -1,4 +1,4 @@
-"""Reranking: what the base finds, in the order of a model that reads the query and each passage together."""
+"""Reranking: order the results of the base by a model that reads the query together with each passage."""
 
 from __future__ import annotations
 
@@ -23,30 +23,35 @@ _log = logging.getLogger(__name__)
 
 
 class RerankTechnique:
-    """Reranking: a reranker scores the candidates of the base, and its score is mixed with the base's.
+    """Reranking: a reranker scores the candidates of the base; its score is mixed with the base's.
 
     Nogueira and Cho, "Passage Re-ranking with BERT", 2019. There the reranker alone decides (``weight: 1``). Here the
-    base keeps a share, as in Wang, Zhuang and Zuccon, "BERT-based Dense Retrievers Require Interpolation with BM25 for
-    Effective Passage Retrieval", 2021: a reranker that was not trained on such texts is wrong where the base is right.
-    The score is ``weight * reranker + (1 - weight) * base``. Both are first scaled to [0, 1] over the candidates of the
-    query, the lowest to 0 and the highest to 1: their kinds differ (probabilities, sums of cosines, fused scores), and
-    only the order and the relative distances within one list mean something. Bruch, Gai and Ingber, "An Analysis of
-    Fusion Functions for Hybrid Retrieval", 2023, find this as good as other scalings that keep distances.
+    base keeps a weight, as in Wang, Zhuang and Zuccon, "BERT-based Dense Retrievers Require Interpolation with BM25 for
+    Effective Passage Retrieval", 2021: a reranker that was not trained on such texts is often wrong where the base is
+    right. The score is ``weight * reranker + (1 - weight) * base``. Both are first scaled to [0, 1] over the candidates
+    of the query, the lowest to 0 and the highest to 1: their kinds differ (probabilities, sums of cosines, fused
+    scores), and only the order and the relative distances within one list mean something. Bruch, Gai and Ingber, "An
+    Analysis of Fusion Functions for Hybrid Retrieval", 2023, find this as good as other scalings that keep distances.
 
-    The reranker sees title and headings with a passage where the index does. Everything that is returned was scored, so
-    ``top_k`` above ``fetch`` scores more. Where the reranker fails, the result is that of the base, and the trace says
-    so. ``scores`` of a document hold the reranker's own score and the mixed one.
+    The reranker reads title and headings with a passage if the index has them. All returned documents are scored, so a
+    ``top_k`` above ``fetch`` scores more. If the reranker fails, the base's results are returned, and the trace says
+    so. ``scores`` of a document has the reranker's score and the mixed one.
     """
 
     class Config(BaseModel):
         model_config = ConfigDict(extra="forbid")
 
-        top_k: Whole = Field(default=5, ge=1, le=TOP_K_LIMIT, description="how many documents")
-        fetch: Whole = Field(default=50, ge=1, le=TOP_K_LIMIT, description="candidates that the reranker scores")
-        weight: Number = Field(
-            default=0.3, gt=0, le=1, description="share of the reranker, above 0; 1: it alone decides"
+        top_k: Whole = Field(default=5, ge=1, le=TOP_K_LIMIT, description="default number of results")
+        fetch: Whole = Field(
+            default=50, ge=1, le=TOP_K_LIMIT, description="number of candidates that the reranker scores"
         )
-        strict: bool = Field(default=False, description="raise an error where the reranker fails")
+        weight: Number = Field(
+            default=0.3,
+            gt=0,
+            le=1,
+            description="weight of the reranker, above 0; with 1 the base's score does not count",
+        )
+        strict: bool = Field(default=False, description="raise an error if the reranker fails")
 
     def __init__(self, config: Mapping[str, Any], *, base: Technique, reranker: Reranker) -> None:
         self.config = parse_config(self.Config, config, type(self).__name__)
@@ -65,7 +70,7 @@ class RerankTechnique:
             except ModelError as error:
                 if self.config.strict:
                     raise
-                _log.warning("the reranker failed; the order is that of the base: %s", error)
+                _log.warning("the reranker failed; the results have the order of the base: %s", error)
                 degraded(f"not reranked: {error}")
                 documents = candidates[:wanted]
             else:
@@ -74,7 +79,7 @@ class RerankTechnique:
         return documents
 
     def _scores(self, query: str, documents: Sequence[Document]) -> list[float]:
-        """One finite number a document. Raises `ModelError`."""
+        """One finite number per document. Raises `ModelError`."""
         texts = [searched_text(document.content, document.metadata) for document in documents]
         scores = self.reranker.rerank(query, texts)
         if len(scores) != len(texts) or not all(map(isfinite, scores)):

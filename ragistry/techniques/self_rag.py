@@ -1,4 +1,4 @@
-"""Self-RAG: a generator judges whether to retrieve, and each passage by the answer that it supports."""
+"""Self-RAG: a generator judges whether to retrieve, and ranks passages by the answers they support."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ USEFULNESS = {1: -1.0, 2: -0.5, 3: 0.0, 4: 0.5, 5: 1.0}
 
 
 class Critique(BaseModel):
-    """An answer by the passage alone, and how passage and answer are judged."""
+    """An answer from the passage only, with judgements of passage and answer."""
 
     answer: str
     relevance: Literal["relevant", "irrelevant"]
@@ -52,37 +52,39 @@ class Demand(BaseModel):
 
 
 class SelfRAGTechnique:
-    """Self-RAG: a generator drafts an answer from each passage, and passages are ranked by its critique of the draft.
+    """Self-RAG: a generator drafts an answer from each passage; its critique of the drafts ranks the passages.
 
     Asai et al., "Self-RAG: Learning to Retrieve, Generate, and Critique through Self-Reflection", 2023. From the paper:
     the four judgements (Retrieve, IsRel, IsSup, IsUse); that a passage is judged by what is generated from it; and
     the weights and values by which judgements become a score (relevance 1, support 1, usefulness 0.5; partial support
     counts half, usefulness 1 to 5 counts -1 to 1).
 
-    What is not there without its fine-tuned model: reflection tokens, so a judgement is a word and not the probability
-    of a token; beam search over the segments of a long answer; retrieval again in the middle of it. The probability of
-    the answer, the paper's other addend, is replaced by the base's score scaled to [0, 1] within the candidates, which
-    also keeps the base's order among equal critiques. Only the first ``n`` documents of the base are judged and
-    returned. One that the generator could not judge counts with the base's score alone.
+    Deviations, because there is no fine-tuned model: a judgement is a word instead of the probability of a reflection
+    token; there is no beam search over the segments of a long answer and no retrieval in the middle of it. The base's
+    score, scaled to [0, 1] over the candidates, replaces the probability of the answer; it also orders documents with
+    equal critiques. Only the first ``n`` documents of the base are judged and returned. A document that the generator
+    could not judge has the base's score only.
     """
 
     class Config(BaseModel):
         model_config = ConfigDict(extra="forbid")
 
-        top_k: Whole = Field(default=5, ge=1, le=TOP_K_LIMIT, description="how many documents")
-        n: Whole = Field(default=10, ge=1, le=100, description="documents of the base that are judged, a call for each")
-        on_demand: bool = Field(default=False, description="find nothing for a question that needs no documents")
+        top_k: Whole = Field(default=5, ge=1, le=TOP_K_LIMIT, description="default number of results")
+        n: Whole = Field(
+            default=10, ge=1, le=100, description="number of documents of the base that are judged, one call each"
+        )
+        on_demand: bool = Field(default=False, description="return nothing for a question that needs no documents")
         relevance: Number = Field(default=1.0, ge=0, description="weight of: is the passage about the question?")
         support: Number = Field(default=1.0, ge=0, description="weight of: does it support the answer drafted from it?")
         usefulness: Number = Field(default=0.5, ge=0, description="weight of: is this answer useful?")
-        passage_characters: Whole = Field(default=4_000, ge=1, description="how much the generator sees of a passage")
+        passage_characters: Whole = Field(default=4_000, ge=1, description="characters of a passage in the prompt")
         prompt: Annotated[str, placeholders("query", "passage")] = Field(
-            default=PROMPT, description="what the generator is asked about a {passage} and the {query}"
+            default=PROMPT, description="the prompt, with a {passage} and the {query}"
         )
         demand_prompt: Annotated[str, placeholders("query")] = Field(
-            default=DEMAND_PROMPT, description="on_demand: what the generator is asked about the {query}"
+            default=DEMAND_PROMPT, description="on_demand: the prompt about the {query}"
         )
-        strict: bool = Field(default=False, description="raise an error where the generator fails")
+        strict: bool = Field(default=False, description="raise an error if the generator fails")
 
     def __init__(
         self, config: Mapping[str, Any], *, base: Technique, generator: Generator, store: DocumentStore | None = None
@@ -107,7 +109,7 @@ class SelfRAGTechnique:
         return ranked(judged)[:wanted]
 
     def _needs_documents(self, query: str) -> bool:
-        """True also where the generator fails."""
+        """Whether the question needs documents; also True if the generator fails."""
         with stage("demand") as this:
             answer = self.prompter.ask(filled(self.config.demand_prompt, query=flat(query)), Demand)
             needed = answer is None or answer.retrieve
@@ -119,7 +121,7 @@ class SelfRAGTechnique:
         return filled(self.config.prompt, query=flat(query), passage=passage)
 
     def _judged(self, document: Document, share: float, critique: Critique | None) -> Document:
-        """The document with the score of its critique, ``share`` from the base included."""
+        """The document with the score of its critique plus ``share`` from the base."""
         if critique is None:
             grades = {}
         else:

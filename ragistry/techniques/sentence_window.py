@@ -1,4 +1,4 @@
-"""Retrieve small, return wide: every hit with the chunks next to it."""
+"""Find small chunks, return each with its neighbours."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from ragistry.types import TOP_K_LIMIT, Document, Where
 
 
 class SentenceWindowTechnique:
-    """Sentence window: what the base finds, each with ``window`` chunks of its source before and after it.
+    """Sentence window: joins each hit of the base with ``window`` chunks before and after it.
 
-    After LlamaIndex's technique of that name; that small units are found more exactly: Chen et al., "Dense X Retrieval:
-    What Retrieval Granularity Should We Use?", 2023. It is made for chunks of a sentence or two: ingest with a small
-    ``chunk_size`` (200, without overlap). Every chunk is given once, to the best hit whose window it lies in
-    (`neighbours.widened` says what a document holds).
+    After LlamaIndex's technique of that name. Small units are found more precisely: Chen et al., "Dense X Retrieval:
+    What Retrieval Granularity Should We Use?", 2023. It is made for chunks of one or two sentences: ingest with a small
+    ``chunk_size`` (200, without overlap). Each chunk is used once, by the best hit whose window has it
+    (`neighbours.widened` describes a document).
     """
 
     class Config(BaseModel):
         model_config = ConfigDict(extra="forbid")
 
-        top_k: Whole = Field(default=5, ge=1, le=TOP_K_LIMIT, description="how many documents")
-        window: Whole = Field(default=1, ge=0, le=100, description="chunks added on each side of a hit")
+        top_k: Whole = Field(default=5, ge=1, le=TOP_K_LIMIT, description="default number of results")
+        window: Whole = Field(default=1, ge=0, le=100, description="number of chunks added on each side of a hit")
 
     def __init__(self, config: Mapping[str, Any], *, base: Technique, store: DocumentStore) -> None:
         self.config = parse_config(self.Config, config, type(self).__name__)

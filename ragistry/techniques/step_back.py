@@ -1,4 +1,4 @@
-"""Step-back: the question and the more general one behind it, their rankings fused."""
+"""Step-back: search the question and a more general one, and fuse the rankings."""
 
 from __future__ import annotations
 
@@ -36,23 +36,25 @@ class StepBack(BaseModel):
 
 
 class StepBackTechnique:
-    """Step-back: a generator writes the more general question behind a query, and both are searched and fused by rank.
+    """Step-back: a generator writes a more general question; both questions are searched and fused by rank.
 
     Zheng et al., "Take a Step Back: Evoking Reasoning via Abstraction in Large Language Models", 2023. The paper gives
-    passages of both searches to the model that answers; here they become one ranking, by reciprocal rank fusion, since
-    a retrieval returns one. The two examples of the prompt are the paper's; its experiments use more.
+    passages of both searches to the model that answers; here reciprocal rank fusion makes them one ranking. The two
+    examples of the prompt are the paper's; its experiments use more.
     """
 
     class Config(BaseModel):
         model_config = ConfigDict(extra="forbid")
 
-        top_k: Whole = Field(default=5, ge=1, le=TOP_K_LIMIT, description="how many documents")
-        fetch: Whole = Field(default=50, ge=1, le=TOP_K_LIMIT, description="candidates for each of the two questions")
-        k: Whole = Field(default=60, ge=0, description="the larger, the less the first ranks count")
-        prompt: Annotated[str, placeholders("query")] = Field(
-            default=PROMPT, description="what the generator is asked: {query} is the question"
+        top_k: Whole = Field(default=5, ge=1, le=TOP_K_LIMIT, description="default number of results")
+        fetch: Whole = Field(
+            default=50, ge=1, le=TOP_K_LIMIT, description="number of candidates for each of the two questions"
         )
-        strict: bool = Field(default=False, description="raise an error where the generator fails")
+        k: Whole = Field(default=60, ge=0, description="a larger value gives the first ranks less weight")
+        prompt: Annotated[str, placeholders("query")] = Field(
+            default=PROMPT, description="the prompt: {query} is the question"
+        )
+        strict: bool = Field(default=False, description="raise an error if the generator fails")
 
     def __init__(
         self, config: Mapping[str, Any], *, base: Technique, generator: Generator, store: DocumentStore | None = None

@@ -28,7 +28,7 @@ class ChromaServer:
 
 @contextmanager
 def chroma_server(path: Path, port: int = 0) -> Iterator[ChromaServer]:
-    """Run `chroma run` on a directory until the block ends; port 0: any that is free."""
+    """Run `chroma run` on a directory during the block; port 0: a free one."""
     port = port or free_port()
     arguments = ["run", "--path", str(path), "--host", "127.0.0.1", "--port", str(port)]
     path.mkdir(parents=True, exist_ok=True)
@@ -56,7 +56,7 @@ def _wait(port: int, process: subprocess.Popen[bytes], log: Path) -> None:
 
 
 def free_port() -> int:
-    """A loopback port that nobody listens on just now."""
+    """A free loopback port."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         return int(listener.getsockname()[1])

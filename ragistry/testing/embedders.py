@@ -1,4 +1,4 @@
-"""What every embedder must do, as tests: subclass `EmbedderConformance`, override its fixture, and pytest runs them.
+"""Conformance tests of embedders: subclass `EmbedderConformance`, override its fixture, and run pytest.
 
 class TestMine(EmbedderConformance):
     @pytest.fixture

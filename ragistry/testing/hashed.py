@@ -1,4 +1,4 @@
-"""Embeddings without a model: texts that share words are near each other, and nothing ever changes."""
+"""Embeddings without a model: deterministic, and near for texts that share words."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ if TYPE_CHECKING:
 
 _TOKEN = re.compile(r"\w+|[^\w\s]")
 SPECIAL_TOKENS = 2
-"""Tokens that a model puts around every text."""
+"""Number of special tokens around every text."""
 
 
 def tokens_of(text: str) -> list[str]:
-    """Words and marks, in small letters."""
+    """Words and punctuation, in lower case."""
     return _TOKEN.findall(text.lower())
 
 
 def count_tokens(text: str) -> int:
-    """Tokens of a text with the special ones."""
+    """Number of tokens of a text, including special ones."""
     return len(tokens_of(text)) + SPECIAL_TOKENS
 
 
 def beginning(text: str, window: int) -> str:
-    """As much of the text as a window of so many tokens holds."""
+    """The beginning of the text that fits in this number of tokens."""
     return " ".join(tokens_of(text)[: max(0, window - SPECIAL_TOKENS)])
 
 
 def hashed_embedding(text: str, dimension: int) -> list[float]:
-    """A vector of unit length: the sum of a direction for every token, which the token's hash decides."""
+    """A unit vector: the sum of a direction for every token, determined by its hash."""
     total = sum((_direction(token, dimension) for token in tokens_of(text)), start=_direction("", dimension) * 1e-3)
     return [float(value) for value in total / np.linalg.norm(total)]
 
@@ -48,7 +48,7 @@ def _direction(token: str, dimension: int) -> NDArray[np.float64]:
 
 
 def flawed(vectors: Sequence[list[float]], flaw: Failure | None) -> list[list[Any]]:
-    """The vectors with the flaw that a failing model gives them."""
+    """The vectors with the given flaw of a failing model."""
     if flaw == "short":
         return list(vectors[:-1])
     if flaw == "nan":

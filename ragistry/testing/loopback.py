@@ -1,4 +1,4 @@
-"""A real HTTP server on this machine, in a thread, that fails on request and remembers what it was asked."""
+"""A real HTTP server on this machine, in a thread, that fails on request and records its requests."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ GARBAGE = b"<html><body>It works!</body></html>"
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """A failure to come, for a request to ``path`` or, where that is None, to any."""
+    """A planned failure of a request to ``path``; None: to any path."""
 
     failure: Failure
     path: str | None
@@ -31,7 +31,7 @@ class Planned:
 
 
 class LoopbackServer:
-    """Listens on a free port of 127.0.0.1 until the ``with`` block ends. Subclasses say what it answers."""
+    """Listens on a free port of 127.0.0.1 during the ``with`` block. Subclasses define the answers."""
 
     def __init__(self) -> None:
         self.requests: list[Request] = []
@@ -48,30 +48,30 @@ class LoopbackServer:
 
     @property
     def connections(self) -> int:
-        """How many connections clients have opened so far."""
+        """Number of connections opened so far."""
         return self._http.accepted
 
     def fail_next(
         self, failure: Failure, times: int = 1, *, retry_after: str | float | None = None, path: str | None = None
     ) -> None:
-        """Let the next requests fail, those to ``path`` or any; ``retry_after`` goes with an HTTP error."""
+        """Let the next requests to ``path``, or to any path, fail; ``retry_after`` is sent with an HTTP error."""
         headers = {} if retry_after is None else {"Retry-After": str(retry_after)}
         self._planned += [Planned(failure, path, headers)] * times
 
     def asked(self, path: str) -> list[Any]:
-        """The bodies of the requests to ``path``, in their order."""
+        """The bodies of the requests to ``path``, in order."""
         return [request.body for request in self.requests if request.path == path]
 
     def answer(self, request: Request, flaw: Failure | None) -> Reply:
-        """The answer to a request; ``flaw`` is one of the failures that concern embeddings."""
+        """The answer to a request; ``flaw``: a failure of embeddings."""
         raise NotImplementedError
 
     def refusal(self, status: int) -> Any:
-        """The body of an HTTP error, in the words of the server that this one stands for."""
+        """The body of an HTTP error, in the format of the simulated server."""
         raise NotImplementedError
 
     def close(self) -> None:
-        """Stop, let go of every connection, and raise what went wrong in the server itself."""
+        """Stop, close every connection, and raise errors of the server itself."""
         self._closing.set()
         self._http.shutdown()
         self._thread.join()
@@ -113,7 +113,7 @@ class LoopbackServer:
             yield piece
 
     def _note(self, request: Request) -> Planned | None:
-        """Remember the request; the failure that is planned for it, which is then used up."""
+        """Record the request, and take the failure planned for it."""
         with self._lock:
             self.requests.append(request)
             plan = next((plan for plan in self._planned if plan.path in (None, request.path)), None)

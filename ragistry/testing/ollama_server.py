@@ -1,7 +1,7 @@
-"""A server that speaks as Ollama does, without a model.
+"""A server with Ollama's protocol, without a model.
 
-It keeps to the wire format of https://github.com/ollama/ollama/blob/main/docs/api.md, to its errors, and to what
-``server/routes.go`` does where that page is silent; the official Python client works with it.
+It keeps to the wire format of https://github.com/ollama/ollama/blob/main/docs/api.md, to its errors, and to
+``server/routes.go`` where that page says nothing; the official Python client works with it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _MADE = "2025-01-01T00:00:00Z"
 class OllamaServer(LoopbackServer):
     """Has the ``models``, all with embeddings of ``dimension`` and a window of ``context_length`` tokens.
 
-    ``answers``: what its models say next; after that they repeat what they are asked. ``cuts_silently``: it ignores
+    ``answers``: the next answers of its models; after that they repeat the prompt. ``cuts_silently``: it ignores
     ``truncate: false``. ``breaks_after``: pieces after which a stream ends with an error.
     """
 
@@ -69,7 +69,7 @@ class OllamaServer(LoopbackServer):
         return self._of_models[request.path](self, name, body, flaw)
 
     def digest(self, name: str) -> str:
-        """The digest of a model's files, which only its name decides."""
+        """The digest of a model, computed from its name."""
         return sha256(name.encode()).hexdigest()
 
     def _found(self, model: str) -> str | None:

@@ -7,8 +7,9 @@ what they tell of themselves and in how they refuse.
 from __future__ import annotations
 
 import json
+import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
 from ragistry.testing.hashed import beginning, count_tokens, flawed, hashed_embedding, tokens_of
@@ -25,8 +26,9 @@ class OpenAIServer(LoopbackServer):
 
     ``auto_truncate``: it cuts longer texts, which TEI tells in ``/info`` and nowhere else. ``api_key``: where one is
     set, a request without it is refused. ``answers``: what the model says next; after that it repeats what it is asked.
-    ``takes_schemas``: it accepts ``response_format``; else it answers ``refuses_schemas_with``. ``seed``: another one
-    is another model of the same name. ``noise``: added to the numbers of vectors, as other hardware does.
+    ``pace``: seconds before each piece of a stream; ``streamed``: how many pieces it has sent. ``takes_schemas``: it
+    accepts ``response_format``; else it answers ``refuses_schemas_with``. ``seed``: another one is another model of the
+    same name. ``noise``: added to the numbers of vectors, as other hardware does.
     """
 
     def __init__(
@@ -51,6 +53,8 @@ class OpenAIServer(LoopbackServer):
         self.answers: deque[str] = deque()
         self.takes_schemas = True
         self.refuses_schemas_with = 400
+        self.pace = 0.0
+        self.streamed = 0
         self.seed = ""
         self.noise = 0.0
 
@@ -141,13 +145,11 @@ class OpenAIServer(LoopbackServer):
         if body.get("stream"):
             pieces = [{"content": word if place == 0 else f" {word}"} for place, word in enumerate(words[:limit])]
             ends = [None] * len(pieces) + [reason]
-            return Reply(
-                lines=[
-                    {"object": "chat.completion.chunk", "choices": [{"index": 0, "delta": delta, "finish_reason": end}]}
-                    for delta, end in zip([*pieces, {}], ends, strict=True)
-                ],
-                events=True,
-            )
+            lines = [
+                {"object": "chat.completion.chunk", "choices": [{"index": 0, "delta": delta, "finish_reason": end}]}
+                for delta, end in zip([*pieces, {}], ends, strict=True)
+            ]
+            return Reply(lines=self._paced(lines), events=True)
         choice = {
             "index": 0,
             "message": {"role": "assistant", "content": " ".join(words[:limit])},
@@ -156,6 +158,12 @@ class OpenAIServer(LoopbackServer):
         tokens = {"prompt_tokens": len(tokens_of(asked)), "completion_tokens": min(limit, len(words))}
         usage = {**tokens, "total_tokens": sum(tokens.values())}
         return Reply(body={"object": "chat.completion", "model": self.model, "choices": [choice], "usage": usage})
+
+    def _paced(self, lines: Sequence[Any]) -> Iterator[Any]:
+        for line in lines:
+            time.sleep(self.pace)
+            self.streamed += 1
+            yield line
 
     def _refused(self, body: dict[str, Any], texts: Sequence[str]) -> Reply | None:
         longest = max(map(count_tokens, texts), default=0)

@@ -1,4 +1,4 @@
-"""An answer in the shape of a JSON Schema, from a model that has nothing to say."""
+"""The simplest answer that fits a JSON Schema."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A sparse encoder without a model: each word, weighted by how often it comes, and some other words for the same."""
+"""A sparse encoder without a model: words weighted by frequency, and some synonyms."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ragistry.utils.analysis import analyse
 
 
 class WordCounts:
-    """Words and their counts; of documents also what ``expansions`` adds to a word, with its weight."""
+    """Words and their counts; for documents also the ``expansions`` of words, with their weights."""
 
     expansions: ClassVar[Mapping[str, Mapping[str, float]]] = {}
 

@@ -1,4 +1,4 @@
-"""What every technique must do: subclass, give a ``technique`` over a few chunks, and run it with pytest.
+"""Conformance tests of techniques: subclass, override ``technique`` over a few chunks, and run pytest.
 
 class TestMine(TechniqueConformance):
     @pytest.fixture

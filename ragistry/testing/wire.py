@@ -1,4 +1,4 @@
-"""HTTP/1.1 on a free port of this machine: reads requests, sends JSON, streams of JSON lines, and broken answers."""
+"""HTTP/1.1 on a free port of this machine: reads requests; sends JSON, streams of JSON lines, and broken answers."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ Respond = Callable[["Handler", Request], None]
 
 
 class HTTPServer(ThreadingHTTPServer):
-    """Gives every request to ``respond``; knows its open connections, so that none outlives it."""
+    """Passes every request to ``respond``, and tracks open connections to close them at the end."""
 
     daemon_threads = False
 
@@ -59,7 +59,7 @@ class HTTPServer(ThreadingHTTPServer):
         super().shutdown_request(request)
 
     def close_connections(self) -> None:
-        """Let every thread that waits for a next request see that there is none."""
+        """Wake every thread that waits for another request."""
         for connection in tuple(self._connections):
             try:
                 connection.shutdown(socket.SHUT_RDWR)
@@ -67,21 +67,21 @@ class HTTPServer(ThreadingHTTPServer):
                 continue  # the client was faster
 
     def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ARG002, the names of the overridden
-        """Keep what went wrong in a thread; a client that hung up is nothing wrong."""
+        """Keep errors of threads, except clients that hung up."""
         error = sys.exception()
         if error is not None and not isinstance(error, ConnectionError):
             self.errors.append(error)
 
 
 class Handler(BaseHTTPRequestHandler):
-    """Reads one request after the other from a connection that stays open."""
+    """Reads requests in sequence from a persistent connection."""
 
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
     server: HTTPServer
 
     def handle_any(self) -> None:
-        """Read a request of any method and have it answered."""
+        """Read and answer a request of any method."""
         text = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         body = json.loads(text) if text else None
         self.server.respond(self, Request(self.command, self.path, body, dict(self.headers)))
@@ -89,7 +89,7 @@ class Handler(BaseHTTPRequestHandler):
     do_GET = do_POST = do_HEAD = handle_any  # noqa: N815, the names that http.server looks for
 
     def send(self, status: int, text: bytes, headers: dict[str, str], *, cut: bool = False) -> None:
-        """Send a whole answer, or the half of it that was promised."""
+        """Send a complete answer, or half of the announced length."""
         self._send_head(status, {**headers, "Content-Length": str(len(text))})
         if self.command != "HEAD":
             self.wfile.write(text[: len(text) // 2] if cut else text)
@@ -122,4 +122,4 @@ class Handler(BaseHTTPRequestHandler):
         self.end_headers()
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Say nothing on standard error."""
+        """Suppress output on standard error."""

@@ -1,15 +1,15 @@
-"""Text to terms: the words by which a lexical index finds it, the same on every engine.
+"""Analyse text into the terms of a lexical index, identically on every engine.
 
-1. Compatibility forms become plain and case goes (NFKC, casefold), so that the ligature in ``ﬁle`` and full-width
-   letters are found.
-2. Words are letters, digits and their marks. A word joined by ``- . _ /`` gives its parts and, where it has a digit
-   or an underscore, also itself: ``LNT-1042`` is found as ``1042``, and best as ``LNT-1042``.
-3. Text of scripts without spaces, and Korean, whose particles cling to the word, becomes its characters and its
-   overlapping pairs of characters.
+1. Compatibility forms and case are normalised (NFKC, casefold), so that the ligature in ``ﬁle`` and full-width letters
+   are found.
+2. Words are letters, digits and their marks. A word joined by ``- . _ /`` gives its parts and, if it has a digit or
+   an underscore, also itself: ``LNT-1042`` is found as ``1042``, and best as ``LNT-1042``.
+3. Scripts without spaces, and Korean, whose particles are attached to words, give single characters and overlapping
+   pairs of characters.
 4. Words are stemmed by language (Snowball), then lose the accents of Latin, Greek and Cyrillic: ``cafe`` finds
    ``café``.
 
-Whoever changes what a text gives raises `VERSION`: indexes made before are then rebuilt.
+Increase `VERSION` after a change of the terms: older indexes are then rebuilt.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from ragistry.utils.languages import canonical_language, stemmer_name
 
 VERSION = 2
 TERM_LIMIT = 100
-"""Characters of a word that count; a SHA-256 in hexadecimal has 64."""
+"""Number of significant characters of a word; a hexadecimal SHA-256 has 64."""
 
 CACHED_TOKENS = 50_000
 CACHED_LENGTH = 40
@@ -42,7 +42,7 @@ STOP_WORDS = {
         "this to was will with"
     )
 }
-"""Lucene's list. Leaving these out of queries raises nDCG@10 by .02 to .04 where queries are sentences."""
+"""Lucene's list. Without these words, queries that are sentences gain .02 to .04 of nDCG@10."""
 
 _UNSPACED = (
     "\u0e01-\u0e3a\u0e40-\u0e4e\u0e50-\u0e59"  # Thai
@@ -73,10 +73,10 @@ _INVISIBLE = dict.fromkeys((0x00AD, 0x200C, 0x200D, 0x2060, 0xFEFF))
 
 
 def analyse(text: str, language: str = "english") -> list[str]:
-    """The terms of a text, in its order, as often as they come; none of them empty or with a blank in it.
+    """The terms of a text in order, with repetitions; no term is empty or contains white space.
 
     ``language``: a name or ISO 639-1 code of `utils.languages`, or ``"none"`` for no stemming. Raises `ConfigError`
-    for any other. About 10 MB of English a second; safe in several threads.
+    for an unknown one. About 10 MB of English per second; thread-safe.
     """
     language = canonical_language(language)
     if language == "turkish":
@@ -86,24 +86,24 @@ def analyse(text: str, language: str = "english") -> list[str]:
 
 
 def _with_dotless_i(word: re.Match[str]) -> str:
-    """In Turkish the small letter of I has no dot. Capitals of ASCII alone are mostly an abbreviation, as ``API``."""
+    """The lower case of a Turkish I has no dot, but words in ASCII capitals are mostly abbreviations: ``API``."""
     return word[0] if word[0].isascii() and word[0].isupper() else word[0].replace("I", "\u0131")
 
 
 def analysis_record(language: str) -> dict[str, Any]:
-    """What must be the same for the terms of two texts to be comparable: kept beside an index, compared on open."""
+    """Identifies the analysis: terms are comparable only if it is equal. Stored with an index and compared on open."""
     return {"version": VERSION, "language": canonical_language(language), "snowball": Stemmer.version()}
 
 
 def query_terms(text: str, language: str = "english") -> Mapping[str, int]:
-    """The terms to search for and how often each was asked for.
+    """The terms of a query with their frequencies.
 
-    Stop words are left out unless there is nothing else: "to be or not to be" can be found.
+    Stop words are left out unless there are no other words: "to be or not to be" can be found.
     """
-    return _query_terms(text, language)  # whose cache takes a default and the same said in words for two
+    return _query_terms(text, language)  # the cache distinguishes a default from the same explicit value
 
 
-@lru_cache(maxsize=64)  # a router and the index ask one after the other
+@lru_cache(maxsize=64)  # a router and the index analyse the same query
 def _query_terms(text: str, language: str) -> Mapping[str, int]:
     counts = Counter(analyse(text, language))
     telling = {term: count for term, count in counts.items() if term not in _stop_terms(canonical_language(language))}
@@ -121,10 +121,10 @@ def _analyser(language: str) -> _Analyser:
 
 
 class _Analyser(dict[str, tuple[str, ...]]):
-    """What stands between two blanks → its terms, worked out on first use.
+    """Token between white space → its terms, computed on first use.
 
-    Words repeat so much that looking them up, in C, is most of the work. Two generations bound the memory: a full one
-    takes the place of the old one, from which tokens still in use come back.
+    Words repeat so often that most of the work is the lookup, in C. Two generations bound the memory: a full one
+    replaces the old one, and tokens still in use are copied back.
     """
 
     def __init__(self, language: str) -> None:

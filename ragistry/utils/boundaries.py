@@ -1,9 +1,9 @@
-r"""Where a text may be cut: the ends of paragraphs, sentences, lines and words, looked for inside a window.
+r"""Find places to cut a text: ends of paragraphs, sentences, lines and words inside a window.
 
-Every search is bounded by its window, so that a text is read a fixed number of times whatever its shape. An end is the
-offset after the last character, which may be white space; -1 says that there is none in the window.
+Every search is limited to its window, so that the total time is linear in the text. An end is the offset after the last
+character, which may be white space; -1 means none in the window.
 
-The last match in a window is found from behind: ``.*`` takes all of it and gives back one character at a time.
+The last match in a window is found backwards: ``.*`` consumes all of it and gives back one character at a time.
 """
 
 from __future__ import annotations
@@ -31,28 +31,28 @@ def _not_after(words: str) -> str:
 
 
 _SENTENCE_END = (
-    # One leading set, told apart by looking back, is three times as fast as three alternatives.
+    # One leading set with look-behinds is three times as fast as three alternatives.
     rf"[{_MARKS}{_WIDE_MARKS}\n](?!\.)(?! \.)(?:"
     rf"(?<=[{_MARKS}])(?=[{_CLOSERS}]*+\s)"
     r"(?<!\b[^\W\d_]\.)"  # J. Smith, e.g., U.S.
     r"(?<!^\d\.)(?<!\s\d\.)(?<!\s\d\d\.)"  # the number of an item; 3. Oktober
     r"(?<!\.{4})(?<!\. \.)"  # leaders of a table of contents
     rf"{_not_after(_ABBREVIATIONS)}[{_CLOSERS}]*+"
-    # Marks and quotes that reach the edge of the window may go on behind it; eight at most keep the search linear.
+    # Marks and quotes at the edge of the window may continue after it; at most eight, to keep the search linear.
     rf"|(?<=[{_WIDE_MARKS}])[{_WIDE_MARKS}{_CLOSERS}]{{0,8}}+(?!\Z)"
     # A blank line, an item of a list, a row of a table, a quotation or a heading follows.
     r"|(?<=\n)(?=[^\S\n]*+(?:\n|[-*+•>#][^\S\n]|\||\d{1,3}[.)][^\S\n])))"
 )
 _LAST_SENTENCE_END = re.compile(rf"(?s:.*){_SENTENCE_END}", re.MULTILINE)
 _SENTENCE_START = re.compile(rf"{_SENTENCE_END}\s*+", re.MULTILINE)
-_NEAR = 300  # characters; most windows have an end of a sentence so near to their own
+_NEAR = 300  # characters; most windows have a sentence end this close to their own end
 _BLANK_LINE = re.compile(r"\n[^\S\n]++\n")
 _SPACE = re.compile(r"\s")
 _WORD = re.compile(r"\S")
 
 
 def next_word(text: str, at: int) -> int:
-    """The offset of the first character from ``at`` on that is not white space; the text's length if there is none."""
+    """The offset of the first non-white-space character from ``at`` on; the text's length without one."""
     found = _WORD.search(text, at)
     return found.start() if found else len(text)
 
@@ -71,7 +71,7 @@ def last_paragraph_end(text: str, lo: int, hi: int) -> int:
 def last_sentence_end(text: str, lo: int, hi: int) -> int:
     """The last end in ``(lo, hi]`` of a sentence; a paragraph or an item of a list ends one too."""
     found = _LAST_SENTENCE_END.match(text, max(lo, hi - _NEAR), hi + 1)  # sees the white space that follows
-    if not found and _SENTENCE_START.search(text, lo, hi + 1):  # from behind is slow where there is nothing to find
+    if not found and _SENTENCE_START.search(text, lo, hi + 1):  # the backward search is slow if there is no match
         found = _LAST_SENTENCE_END.match(text, lo, hi + 1)
     return found.end() if found else -1
 

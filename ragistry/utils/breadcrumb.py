@@ -1,7 +1,7 @@
-"""What a chunk is found by besides its own text: the title, section and headings above it, as one line.
+"""The breadcrumb of a chunk: title, section and headings above it as one line, searched with its text.
 
-The line stands in the chunk's metadata under `KEY`. Indexes of words and embedders get `searched_text`; what a search
-returns is the chunk's text alone.
+The line is in the chunk's metadata under `KEY`. Word indexes and embedders get `searched_text`; a search returns only
+the text of the chunk.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from typing import Any
 
 KEY = "breadcrumb"
 LIMIT = 200
-"""Characters of a breadcrumb: a title of a whole paragraph must not crowd out the text."""
+"""Maximum length of a breadcrumb in characters, so that a very long title does not dominate the text."""
 
 
 def breadcrumb(metadata: Mapping[str, Any]) -> str:
-    """The title, section and heading path of a chunk, each once: "Guide > Install > Requirements"; "" without any."""
+    """Title, section and headings of a chunk without repetitions: "Guide > Install > Requirements"; "" without any."""
     parts: dict[str, str] = {}
     for part in (metadata.get("title"), *_headings(metadata), metadata.get("section")):
         if isinstance(part, str) and (words := " ".join(part.split())):
@@ -24,7 +24,7 @@ def breadcrumb(metadata: Mapping[str, Any]) -> str:
 
 
 def searched_text(text: str, metadata: Mapping[str, Any]) -> str:
-    """What an index or an embedder sees of a chunk: its breadcrumb, if it has one, on a line before its text."""
+    """The text of a chunk for indexes and embedders: its breadcrumb, if any, on a line before its text."""
     line = metadata.get(KEY)
     return f"{line}\n{text}" if isinstance(line, str) and line else text
 

@@ -1,4 +1,4 @@
-"""Chunks on their way into a store: all of a call is checked, and all its faults are told, before the first write."""
+"""Check the chunks of a write; all errors are reported before anything is written."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SHOWN = 10
 
 @dataclass(frozen=True, slots=True)
 class CheckedChunks:
-    """Chunks that a store can write as they are; ``vectors``: ``(n, d)`` float32, rows of unit length."""
+    """Checked chunks, ready to write; ``vectors``: ``(n, d)`` float32, rows of unit length."""
 
     ids: list[str]
     texts: list[str]
@@ -42,10 +42,10 @@ class CheckedChunks:
 def check_chunks(
     chunks: Sequence[EmbeddedChunk], ids: Sequence[str] | None = None, *, dimension: int | None = None
 ) -> CheckedChunks:
-    """What is to be written of ``chunks``; ``dimension``: that of the store's vectors, where it is known.
+    """Check ``chunks`` for writing; ``dimension``: that of the store's vectors, if known.
 
-    Raises `InvalidChunkError` with every fault of every chunk, `EmbeddingMismatchError` for another dimension,
-    `DuplicateChunkIDError` for an id that comes twice.
+    Raises `InvalidChunkError` with all errors of all chunks, `EmbeddingMismatchError` for another dimension,
+    `DuplicateChunkIDError` for duplicate ids.
     """
     chunks = listed("chunks", chunks)
     ids = None if ids is None else [plain(identity) for identity in listed("ids", ids)]
@@ -75,14 +75,14 @@ def check_chunks(
 
 
 def listed(name: str, items: Any) -> list[Any]:
-    """What is given to be written as a list; raises `InvalidChunkError` where it is none."""
+    """The argument as a list; raises `InvalidChunkError` if it is not iterable."""
     if not isinstance(items, Iterable):
         raise InvalidChunkError(f"nothing was written: {name} are {shown(items)}; give a list of them")
     return list(items)
 
 
 def _collect(chunk: Any, texts: list[str], metadatas: list[dict[str, Any]], rows: list[Any]) -> list[str]:
-    """Take one chunk apart into the three lists, and return what is wrong with it."""
+    """Append one chunk to the three lists, and return what is wrong with it."""
     if not isinstance(chunk, tuple) or len(chunk) != 3:
         return [f"is {shown(chunk, 80)}, not (text, metadata, embedding)"]
     text, metadata, embedding = chunk
@@ -106,7 +106,7 @@ def _uneven(rows: Sequence[Any]) -> list[str]:
 
 
 def id_problem(identity: Any) -> str:
-    """Why this cannot be the id of a chunk; empty if it can."""
+    """Why this is not a valid chunk id; empty if it is."""
     if not isinstance(identity, str) or not identity:
         return f"has the id {shown(identity, 80)}; an id is text"
     problem = text_problem(identity, MAX_ID_BYTES)
@@ -114,13 +114,13 @@ def id_problem(identity: Any) -> str:
 
 
 def refuse(problems: Sequence[str]) -> None:
-    """Raise `InvalidChunkError` with the first problems and the number of all."""
+    """Raise `InvalidChunkError` with the first problems and the total number."""
     more = f"; and {len(problems) - SHOWN} more" if len(problems) > SHOWN else ""
     raise InvalidChunkError(f"nothing was written: {'; '.join(problems[:SHOWN])}{more}")
 
 
 def refuse_duplicates(ids: Sequence[str]) -> None:
-    """Raise `DuplicateChunkIDError` if an id comes twice."""
+    """Raise `DuplicateChunkIDError` for duplicate ids."""
     twice = [identity for identity, times in Counter(ids).items() if times > 1]
     if twice:
         first = ", ".join(shown(identity, 80) for identity in twice[:SHOWN])
@@ -131,7 +131,7 @@ def refuse_duplicates(ids: Sequence[str]) -> None:
 
 
 def check_source(collection: str, source_file: str, chunks: Sequence[EmbeddedChunk]) -> None:
-    """Raise `InvalidChunkError` unless these are the chunks of this source, all of them, in order."""
+    """Raise `InvalidChunkError` unless these are all chunks of this source, in order."""
     if not all(isinstance(name, str) and name for name in (collection, source_file)):
         raise InvalidChunkError(f"a source needs two names, got {shown(collection, 80)} and {shown(source_file, 80)}")
     problems: list[str] = []

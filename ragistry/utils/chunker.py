@@ -1,7 +1,6 @@
-"""Cut a source into chunks that a retriever can find and a reader can place.
+"""Cut a source into chunks, with metadata of their place.
 
-`spans` decides where to cut; here Markdown's sections and fences become its regions, and every chunk gets the metadata
-that say where it stands.
+`spans` decides where to cut; this module gives it Markdown's sections and fences as regions, and adds the metadata.
 """
 
 from __future__ import annotations
@@ -24,16 +23,16 @@ from ragistry.utils.spans import Region, Span, check_sizes, cut_region
 _log = logging.getLogger(__name__)
 
 Room = Callable[[Sequence[Chunk]], Sequence[int]]
-"""How many characters the pieces of each chunk may have: the length of its text where it may stay whole."""
+"""Maximum number of characters of the pieces of each chunk; the length of its text if it fits."""
 
 _LINE_EXTS = TEXT_EXTS - MARKDOWN_EXTS - {".txt"}
-"""Files whose units are lines, not sentences: code, configuration, tables."""
+"""Files that consist of lines instead of sentences: code, configuration, tables."""
 
 
 def chunk_document(file_path: str | Path, max_chunk_size: int, overlap: int = 0) -> list[Chunk]:
-    """The chunks of a file, in order; none, and a warning in the log, for a file without text.
+    """The chunks of a file, in order; none, with a logged warning, for a file without text.
 
-    ``max_chunk_size``: characters, 1 or more. ``overlap``: how many characters two neighbours share at most, 0 to
+    ``max_chunk_size``: characters, 1 or more. ``overlap``: maximum number of characters shared by neighbours, 0 to
     ``max_chunk_size - 1``. Raises `ConfigError` for other sizes, `SourceNotFoundError`, `UnsupportedFormatError`
     and `ExtractionError` as `extract` does. Metadata as in `chunk_extracted`.
     """
@@ -52,12 +51,12 @@ def chunk_extracted(
     room: Room | None = None,
     headings: bool = False,
 ) -> list[Chunk]:
-    """The chunks of a text; sizes as in `chunk_document`. ``room``: a chunk that is longer than this says is cut again.
+    """The chunks of a text; sizes as in `chunk_document`. ``room``: chunks longer than its result are cut again.
 
     Metadata: the source's own, ``source``, ``chunk_index`` (0, 1, …), ``start`` and ``end`` (``text[start:end]`` is
     the chunk); PDF and slides: ``page`` (1, 2, …, where the chunk starts); Markdown: ``has_code``, and below a heading
     ``heading_context`` ("Install > Requirements") and ``section`` ("Requirements"). ``headings``: also
-    ``breadcrumb``, by which stores search a chunk besides its text (`utils.breadcrumb`).
+    ``breadcrumb``, which stores search with the text (`utils.breadcrumb`).
     """
     check_sizes(max_chunk_size, overlap)
     text = extracted.text
@@ -90,7 +89,7 @@ def chunk_extracted(
 def _fitted(
     text: str, cuts: Sequence[tuple[Region, Span]], share: float, room: Callable[[Sequence[Span]], Sequence[int]]
 ) -> list[Span]:
-    """The spans, those without room replaced by smaller ones; ``share``: of the size, how much is overlap."""
+    """The spans, with smaller ones for those that are too long; ``share``: overlap as a share of the size."""
     fitted: list[Span] = []
     rooms = room([span for _, span in cuts])
     for (region, (start, end)), size in zip(cuts, rooms, strict=True):
@@ -105,7 +104,7 @@ def _fitted(
 
 
 def _append(spans: list[Span], span: Span) -> None:
-    """Add the next span. Of two spans one of which lies in the other, as an overlap may do, the later one counts."""
+    """Add the next span. If one of two spans contains the other, which an overlap can cause, the later one is kept."""
     while spans and span[0] <= spans[-1][0]:
         spans.pop()
     if not spans or spans[-1][1] < span[1]:
@@ -118,7 +117,7 @@ def _whole(extracted: Extracted) -> Region:
 
 
 def _place(sketch: Outline, metadata: dict[str, Any]) -> None:
-    """Add what the outline says about a chunk."""
+    """Add the metadata of a chunk from the outline."""
     start, end = metadata["start"], metadata["end"]
     section = sketch.section_at(start, end)
     if section.context:

@@ -1,4 +1,4 @@
-"""The language that texts are in, detected from samples, and what to set where it does not fit the settings."""
+"""Detect the language of texts from samples, and suggest settings that suit it."""
 
 from __future__ import annotations
 
@@ -36,24 +36,24 @@ _IDENTIFIER = re.compile(  # all of ASCII, because Chinese words have no blanks 
 
 
 class Detected(NamedTuple):
-    """A language by its ISO 639-1 code (639-3 where it has none), and how certain it is: from 0.6 to 1."""
+    """A language by its ISO 639-1 code (639-3 without one), and its certainty, 0.6 to 1."""
 
     language: str
     certainty: float
 
 
 def detect_language(texts: Sequence[str]) -> Detected | None:
-    """The language of most of the texts; None where there is too little prose, or no language is clearly first.
+    """The language of most of the texts; None with too little prose or without a clear winner.
 
-    Code, addresses, numbers and identifiers are left out. The same texts always give the same answer. It takes about
-    5 ms for any number of texts, and the first call half a second more. By py3langid: naive Bayes over byte n-grams
-    (Lui and Baldwin, 2012, "langid.py"), 140 languages.
+    Code, addresses, numbers and identifiers are ignored. The result is deterministic. It takes about 5 ms for any
+    number of texts; the first call takes half a second more. By py3langid: naive Bayes over byte n-grams (Lui and
+    Baldwin, 2012, "langid.py"), 140 languages.
     """
     samples = list(islice(filter(_is_enough, map(_prose, _spread(texts))), _SAMPLES))
     if sum(len(sample.encode()) for sample in samples) < _LEAST:
         return None
     if all(map(_is_plainly_english, samples)):
-        return Detected("en", 1.0)  # nearly all libraries: the classifier need not be loaded
+        return Detected("en", 1.0)  # the usual case: the classifier need not be loaded
     sums: dict[str, float] = defaultdict(float)
     for sample in samples:
         language, certainty = _classifier().classify(sample)
@@ -64,11 +64,11 @@ def detect_language(texts: Sequence[str]) -> Detected | None:
 
 
 def language_warnings(detected: Detected | None, *, language: str, embed_model: str, english_model: bool) -> list[str]:
-    """What does not fit the detected language: the analysis of words, the embedding model; with the remedy of each.
+    """Settings that do not suit the detected language: analysis of words, embedding model; with remedies.
 
     ``language``: the setting, a name or code, or ``"auto"``. ``english_model``: the model is made for English only.
-    Nothing is said of ``language: none``, which serves any language, nor of scripts without spaces, whose words are
-    found under every setting. Raises `ConfigError` for a language that is not known.
+    ``language: none`` suits any language, and scripts without spaces are found under every setting. Raises
+    `ConfigError` for an unknown language.
     """
     if detected is None:
         return []
@@ -113,7 +113,7 @@ _MERGED = {"nb": "no", "nn": "no", "yue": "zh", "wuu": "zh"}  # one analysis ser
 
 @cache
 def _classifier() -> LanguageIdentifier:
-    # Its model takes half a second and 90 MB: loaded on first use.
+    # the model takes half a second and 90 MB: load it on first use
     from py3langid.langid import MODEL_FILE, LanguageIdentifier
 
     return LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)

@@ -1,4 +1,4 @@
-"""Bytes of unknown encoding to text."""
+"""Decode bytes of unknown encoding."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _BOMS = (  # UTF-32 first: its little-endian mark begins with that of UTF-16
 )
 _WIDE = ("utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be")
 _ESCAPED = ("iso2022_jp_2", "iso2022_jp_ext", "iso2022_jp_2004", "iso2022_kr")
-_CANDIDATES = (  # what files are really written in; the detector's whole list makes it guess worse, not better
+_CANDIDATES = (  # common encodings; with its full list, the detector guesses worse
     *("cp1252", "cp1250", "cp1251", "cp1253", "cp1254", "cp1255", "cp1256", "cp1257", "cp1258", "cp874"),
     *("iso8859-2", "iso8859-5", "iso8859-7", "iso8859-15", "koi8-r", "koi8-u", "cp866", "cp850", "cp852"),
     *("mac-roman", "cp932", "euc_jis_2004", "gb18030", "big5hkscs", "cp949", *_WIDE, *_ESCAPED),
@@ -28,7 +28,7 @@ _DAMAGED = 0.1  # share of bad sequences up to which a file is damaged UTF-8 rat
 
 
 class Decoded(NamedTuple):
-    """The text, the encoding it was read with (Python's name), and what was uncertain about it, if anything."""
+    """The text, its encoding (Python's name), and a warning if the encoding was uncertain."""
 
     text: str
     encoding: str
@@ -36,9 +36,9 @@ class Decoded(NamedTuple):
 
 
 def decode(data: bytes) -> Decoded:
-    """Read ``data`` by its byte order mark, else as UTF-8, else in the encoding that its bytes are typical of.
+    """Decode ``data`` by its byte order mark, else as UTF-8, else in the most probable encoding.
 
-    Raises `ValueError` where the bytes are not text: NUL characters, or nothing that any encoding makes sense of.
+    Raises `ValueError` if the bytes are not text: NUL characters, or no encoding fits.
     """
     marked = next((encoding for mark, encoding in _BOMS if data.startswith(mark)), "")
     decoded = _lenient(data, marked or "utf-8")
@@ -72,7 +72,7 @@ def _is_mostly_whole(text: str) -> bool:
 
 
 def _guessed(data: bytes, candidates: tuple[str, ...]) -> Decoded | None:
-    """``data`` in the likeliest of the encodings; None where it is in none of them."""
+    """``data`` in the most probable encoding; None if none fits."""
     sample = data[:_SAMPLE]
     if candidates is _CANDIDATES and sample.isascii():
         start = len(data) - len(data.lstrip(_ASCII))
@@ -85,11 +85,11 @@ def _guessed(data: bytes, candidates: tuple[str, ...]) -> Decoded | None:
 
 
 def _detected(sample: bytes, candidates: tuple[str, ...]) -> str:
-    """The likeliest of the encodings; empty where the sample is in none of them."""
+    """The most probable encoding; empty if none fits the sample."""
     beyond_ascii = len(sample.translate(None, _ASCII))
     if candidates is _CANDIDATES and beyond_ascii < _FEW and 2 * beyond_ascii <= len(sample):
         return "cp1252"
-    import chardet  # only the few files that are not UTF-8 pay for it
+    import chardet  # imported only for the few files that are not UTF-8
 
     nothing = "ascii"
     found = chardet.detect(

@@ -1,4 +1,4 @@
-"""Files to text: plain text in any encoding, Markdown with its front matter, PDF, office documents."""
+"""Files to text: plain text in any encoding, Markdown with its front matter, LaTeX, PDF, office documents."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ from ragistry.utils.encoding import decode
 from ragistry.utils.extracted import Extracted, ExtractLimits
 from ragistry.utils.office import OFFICE_EXTS, read_office
 from ragistry.utils.pdf import read_pdf
+from ragistry.utils.reader_process import read_in_worker
+from ragistry.utils.tex import TEX_EXTS
 
 MARKDOWN_EXTS = frozenset({".md", ".markdown"})
 TEXT_EXTS = MARKDOWN_EXTS | frozenset(
@@ -26,7 +28,7 @@ TEXT_EXTS = MARKDOWN_EXTS | frozenset(
     }
 )
 IMAGE_EXTS = frozenset({".jpg", ".jpeg", ".png", ".gif", ".webp"})
-SUPPORTED_FORMATS = tuple(sorted({*TEXT_EXTS, *OFFICE_EXTS, ".pdf"}))
+SUPPORTED_FORMATS = tuple(sorted({*TEXT_EXTS, *TEX_EXTS, *OFFICE_EXTS, ".pdf"}))
 """Suffixes of the files that `extract` reads, in any case."""
 
 _FENCE = re.compile(r" {0,3}(```|~~~)")
@@ -39,24 +41,29 @@ def extract(
     *,
     pdf_engine: str = "pypdfium2",
     limits: ExtractLimits = _DEFAULT_LIMITS,
+    ocr: str = "",
     on_read: Callable[[bytes], object] = lambda _: None,
 ) -> Extracted:
     """The text of a file with newlines ``\\n``, and what the file says about itself.
 
-    ``pdf_engine``: ``"pypdfium2"`` or ``"pypdf"``. ``on_read``: called with the bytes of the file, unless another
-    process reads it. A file without text is no error, unless it is a PDF: the result's ``warnings`` say so. Raises
-    `SourceNotFoundError`, `UnsupportedFormatError` (suffix not in `SUPPORTED_FORMATS`), `SourceError` (a folder, a
-    device, no permission) and `ExtractionError` (damaged, encrypted, binary, over a limit).
+    ``pdf_engine``: ``"pypdfium2"`` or ``"pypdf"``. ``ocr``: see `read_pdf`. ``on_read``: called with the bytes of the
+    file, unless another process reads it. A file without text is no error, unless it is a PDF: the result's
+    ``warnings`` say so. Raises `SourceNotFoundError`, `UnsupportedFormatError` (suffix not in `SUPPORTED_FORMATS`),
+    `SourceError` (a folder, a device, no permission) and `ExtractionError` (damaged, encrypted, binary, over a limit).
     """
     source = os.fspath(path)
     _check(source, limits)
     suffix = _suffix(source, SUPPORTED_FORMATS)
     if suffix == ".pdf":
-        return read_pdf(source, pdf_engine, limits)
+        return read_pdf(source, pdf_engine, limits, ocr)
     if suffix in OFFICE_EXTS:
         found = read_office(source, limits)
         title = found.metadata.get("title") or _first_heading(found.text)
         return replace(found, metadata={"title": title, **found.metadata}) if title else found
+    if suffix in TEX_EXTS:
+        answer = read_in_worker(source, "tex", limits, "correct it")
+        warnings = _warned(answer["text"], answer["warning"])
+        return Extracted(answer["text"], source, "markdown", metadata=answer["metadata"], warnings=warnings)
     data = _bytes(source)
     on_read(data)
     text, warning = _text(source, data)

@@ -7,6 +7,8 @@ from typing import Any, Literal
 
 from ragistry.errors import ConfigError
 
+FEW = 0.05
+"""Share of the words or characters of a document that may be missing in its text; above it is said."""
 Format = Literal["text", "markdown", "pdf"]
 
 
@@ -14,9 +16,10 @@ Format = Literal["text", "markdown", "pdf"]
 class ExtractLimits:
     """What one file may cost; past a limit it is refused with an error that names the limit.
 
-    ``seconds``: to read a PDF or an office document. ``pages``: of a PDF. ``bytes``: of any file. ``characters``: of
-    the text of a PDF or an office document. ``memory``: bytes of address space of the process that reads them, its
-    libraries included (on systems that can limit it). Raises `ConfigError` unless all are above 0.
+    ``seconds``: to read a PDF, TeX or an office document, to fetch a web page, to read a page by OCR. ``pages``: of a
+    PDF. ``bytes``: of any file. ``characters``: of the text of a PDF or an office document. ``memory``: bytes of
+    address space of the process that reads them, its libraries included (on systems that can limit it). Raises
+    `ConfigError` unless all are above 0.
     """
 
     seconds: float = 60.0
@@ -37,7 +40,8 @@ class Extracted:
 
     ``source``: the path as given, or the name of a text. ``page_starts``: the offset of each page's first character,
     of PDFs and slides; a page without text has the offset of the next one. ``metadata``: what the document says about
-    itself, scalars and lists of text. ``warnings``: what a reader of the text should know, one line each.
+    itself, scalars and lists of text. ``warnings``: what a reader of the text should know, one line each; those that
+    say what is missing in it are in ``lost`` too.
     """
 
     text: str
@@ -46,3 +50,4 @@ class Extracted:
     page_starts: tuple[int, ...] = ()
     metadata: dict[str, Any] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
+    lost: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""Whether two embedders give vectors that may be compared, and a fingerprint as text."""
+"""Compare fingerprints of embedders, and convert them to text."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ if TYPE_CHECKING:
     from ragistry.protocols import LibraryStore
 
 NOT_ALWAYS_KNOWN = {"digest": "", "max_tokens": 0, "probe": ""}
-"""Fields that some servers do not tell, and their value then, which is not a difference."""
+"""Fields that some servers do not report, and their value then, which does not count as a difference."""
 
 PROBE = "The quick brown fox jumps over the lazy dog."
-"""The text whose vector tells two models behind one name from each other."""
+"""The text whose vector distinguishes two models of the same name."""
 PROBE_NUMBERS = 32
 TOLERANCE = 0.2
-"""Distance of two probes, relative to the longer one, up to which they come from one model.
+"""Maximum relative distance of two probes of the same model.
 
-Half precision and batches of other sizes change a vector by up to 0.05 (a cosine of 0.999), weights of 8 bits by 0.1.
+Half precision and other batch sizes change a vector by up to 0.05 (a cosine of 0.999), weights of 8 bits by 0.1.
 Vectors of two models are unrelated: about 1.4.
 """
 
 
 def probe_of(vector: Sequence[float]) -> str:
-    """The first numbers of the vector ``(d,)`` of `PROBE`, as text that a store can keep."""
+    """The first numbers of the vector ``(d,)`` of `PROBE`, as text for a store."""
     return " ".join(f"{float(number):.5g}" for number in vector[:PROBE_NUMBERS])
 
 
 def differences(one: EmbedderFingerprint, other: EmbedderFingerprint) -> list[str]:
-    """The names of the fields in which the two differ; what one of them does not know is not a difference."""
+    """The names of the fields that differ; unknown values do not count as differences."""
     found = []
     for field in fields(EmbedderFingerprint):
         a, b = getattr(one, field.name), getattr(other, field.name)
@@ -54,7 +54,7 @@ def check_same_embedder(
 ) -> None:
     """Raise `EmbeddingMismatchError` unless vectors of the two may be compared.
 
-    ``instead``: what the message says to do for the new embedder.
+    ``instead``: the remedy in the message to use the new embedder.
     """
     names = differences(recorded, given)
     if names == ["probe"]:

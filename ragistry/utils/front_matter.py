@@ -1,8 +1,8 @@
-"""The block of metadata at the head of a Markdown file: YAML between ``---``, TOML between ``+++``, or JSON.
+"""The block of metadata at the start of a Markdown file: YAML between ``---``, TOML between ``+++``, or JSON.
 
-Kept are `SCALARS` (text, numbers, truth values; dates as ISO 8601) and `LISTS` (of text; a bare text is split at its
-commas), whatever the case of their keys; ``linkTitle`` stands in for a missing title. All else is for the site's
-generator and is left out.
+It keeps `SCALARS` (text, numbers, truth values; dates as ISO 8601) and `LISTS` (of text; a plain text is split at its
+commas), with keys in any case; ``linkTitle`` replaces a missing title. All other keys are for the site generator and
+are left out.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _LOOKS_MEANT = re.compile(r"(?:---[ \t]*\n[\w-]+:(?:\s|$)|\+\+\+[ \t]*\n|\{\s*\"
 
 
 class FrontMatter(NamedTuple):
-    """The metadata, the text after the block, and what is wrong with the block, if anything."""
+    """The metadata, the text after the block, and a warning if the block is malformed."""
 
     metadata: dict[str, Any]
     body: str
@@ -32,9 +32,9 @@ class FrontMatter(NamedTuple):
 
 
 def split(text: str) -> FrontMatter:
-    """Take the front matter off ``text`` (newlines ``\\n``); malformed front matter stays in the body, with a warning.
+    """Split the front matter from ``text`` (newlines ``\\n``); malformed front matter stays in the body with a warning.
 
-    A rule of dashes that opens the text is not front matter, and no reason to warn.
+    A line of dashes at the start is not front matter and causes no warning.
     """
     try:
         fields, end = _parse(text)
@@ -47,7 +47,7 @@ def split(text: str) -> FrontMatter:
 
 
 def _why_text(text: str) -> str:
-    """What is wrong with what looks like front matter."""
+    """What is wrong with apparent front matter."""
     found = _FENCED.match(text)
     if found and found.end() > _LIMIT:
         return (
@@ -58,7 +58,7 @@ def _why_text(text: str) -> str:
 
 
 def _parse(text: str) -> tuple[Mapping[Any, Any] | None, int]:
-    """The fields and where the body begins; None where there is no front matter."""
+    """The fields and the start of the body; None without front matter."""
     if re.match(r'\{\s*"', text):
         fields, end = json.JSONDecoder().raw_decode(text)
         return fields, end

@@ -1,8 +1,7 @@
-"""Characters as a reader counts them: where a text can be cut without taking one apart.
+"""Find places to cut a text between graphemes (characters as readers see them).
 
-A small part of Unicode's rules for grapheme clusters (UAX #29): marks and modifiers stay with what they modify,
-joined emoji and joined consonants stay together, so do the two halves of a flag and the letters of a decomposed Hangul
-syllable.
+A small part of Unicode's rules for grapheme clusters (UAX #29): marks and modifiers stay with their base; joined emoji,
+joined consonants, the two halves of a flag, and the letters of a decomposed Hangul syllable stay together.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ _REACH = 64  # longer than any cluster in real text (UAX #15 allows 30 marks); k
 
 
 def cut_before(text: str, lo: int, at: int) -> int:
-    """The last offset in ``(lo, at]`` that lies between two graphemes; ``at`` itself if there is none in reach."""
+    """The last offset in ``(lo, at]`` between two graphemes; ``at`` if there is none in reach."""
     for offset in range(at, max(lo, at - _REACH), -1):
         if not _joined(text, lo, offset):
             return offset
@@ -24,9 +23,9 @@ def cut_before(text: str, lo: int, at: int) -> int:
 
 
 def cut_after(text: str, lo: int, at: int, hi: int) -> int:
-    """The first offset in ``[at, hi)`` that lies between two graphemes; ``at`` itself if there is none in reach.
+    """The first offset in ``[at, hi)`` between two graphemes; ``at`` if there is none in reach.
 
-    ``lo`` is an earlier offset that is known to lie between two.
+    ``lo``: an earlier offset known to be between two graphemes.
     """
     for offset in range(at, min(hi, at + _REACH)):
         if not _joined(text, lo, offset):

@@ -1,7 +1,7 @@
-"""Words that a line end has broken, put together again.
+"""Rejoin words hyphenated at line ends.
 
-PDFs hold lines, not words: "retrie-" at the end of one and "val" at the start of the next is one word to a reader and
-none to a search engine. What the rest of the document writes decides between "retrieval" and "task-oriented".
+PDFs contain lines, not words: "retrie-" at the end of a line and "val" at the start of the next must become one word to
+be found. The rest of the document decides between "retrieval" and "task-oriented".
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import re
 from collections import Counter
 
 BROKEN = "\ufffe"
-"""Stands for a hyphen and the line end after it, where a PDF reader marks the two together (pdfium does)."""
+"""The character with which pdfium marks a hyphen and the line end after it."""
 
 _LETTERS = r"(?<![^\W\d_])[^\W\d_]++"  # a whole run, entered at its start only: linear on text without blanks
 _END = rf"(?:{BROKEN}|[-\u2010\u00ad]\n)"
@@ -18,16 +18,16 @@ _BREAK = re.compile(rf"({_LETTERS}){_END}(?=({_LETTERS}))")
 _BROKEN_WORD = re.compile(rf"{_LETTERS}(?:{_END}{_LETTERS})+")
 _WORD = re.compile(rf"{_LETTERS}(?:-{_LETTERS})*")
 _SUSPENDED = frozenset({"and", "or", "und", "oder", "bzw"})  # "pre- and post-war", "Haupt- und Nebenfach"
-_SHORTEST = 3  # letters of a part that says something; TeX breaks off two or three
+_SHORTEST = 3  # letters of a significant part; TeX breaks off two or three
 
 
 def rejoin(text: str) -> str:
-    """The text with every word that is hyphenated at a line end in one piece, in time linear in the text.
+    """The text with all words hyphenated at line ends rejoined, in linear time.
 
-    The hyphen stays where the document writes the word with one elsewhere; where it writes neither form, inside a
-    longer compound ("state-of-the-" "art"), after a letter or an abbreviation ("X-" "ray"), before what is not in
-    lower case ("Jean-" "Paul"), between two words of the document, and beside a part that it hyphenates elsewhere
-    ("non-", "-based").
+    The hyphen is kept if the document has the word with a hyphen elsewhere. If it has neither form, the hyphen is kept
+    inside a longer compound ("state-of-the-" "art"), after a letter or an abbreviation ("X-" "ray"), before anything
+    not in lower case ("Jean-" "Paul"), between two words of the document, and next to a part that it hyphenates
+    elsewhere ("non-", "-based").
     """
     if _BREAK.search(text):
         seen = _words(_BROKEN_WORD.sub(" ", text))
@@ -36,7 +36,7 @@ def rejoin(text: str) -> str:
 
 
 def _words(text: str) -> Counter[str]:
-    """How often each word comes, and as "non-" and "-based" in how many words each part of a compound does."""
+    """The frequency of each word, and of each part of compounds (as "non-" and "-based")."""
     words = Counter(_WORD.findall(text.lower()))
     parts = [word.split("-") for word in words if "-" in word]
     words.update(f"{part}-" for compound in parts for part in compound[:-1])
@@ -45,7 +45,7 @@ def _words(text: str) -> Counter[str]:
 
 
 def _link(broken: re.Match[str], seen: Counter[str]) -> str:
-    """What belongs between the two parts of a broken word."""
+    """The text between the two parts of a broken word."""
     left, right, text = broken[1].lower(), broken[2].lower(), broken.string
     joined, compound = seen[left + right], seen[f"{left}-{right}"]
     if joined or compound:

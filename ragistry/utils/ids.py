@@ -1,4 +1,4 @@
-"""Ids that content decides: the same source, cut the same way, always has the same ids."""
+"""Deterministic ids: the same source, cut the same way, always has the same ids."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ def chunk_id(collection: str, source_file: str, chunk_index: int) -> str:
 
 
 def content_id(text: str) -> str:
-    """The id of a chunk that belongs to no source."""
+    """The id of a chunk without a source."""
     return sha256(text.encode()).hexdigest()
 
 
 def id_of(text: str, metadata: Mapping[str, Any]) -> str:
-    """The id of a chunk by where it comes from; by what it says where that is not known."""
+    """The id of a chunk from its source and position, or from its content if these are unknown."""
     if all(key in metadata for key in ("collection", "source_file", "chunk_index")):
         return chunk_id(metadata["collection"], metadata["source_file"], metadata["chunk_index"])
     return content_id(text)

@@ -10,9 +10,9 @@ from importlib.util import resolve_name
 
 @lru_cache(maxsize=2_000)
 def imported(source: bytes, package: str) -> tuple[tuple[str, ...], ...]:
-    """What is imported: of each, the names of the module that it may be, the likelier first.
+    """The possible module names of each import, the more likely first.
 
-    ``package``: the one that the file is in, empty where it is in none. Nothing of a file that is no Python.
+    ``package``: that of the file, empty without one. Returns nothing for a file that is not Python.
     """
     try:
         return tuple(_imports(ast.parse(source), package))

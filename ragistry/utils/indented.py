@@ -1,4 +1,4 @@
-"""Which lines of a Markdown text are code by their indentation, as CommonMark (0.31.2, sections 4.4 and 5.2) has it."""
+"""Find lines of Markdown that are code by indentation, as in CommonMark (0.31.2, sections 4.4 and 5.2)."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ _RULE = re.compile(r"\s*([-*_])(?:[ \t]*\1){2,}\s*")
 
 
 def indented_code(lines: Sequence[str], is_fenced: Sequence[bool]) -> Iterator[tuple[int, int]]:
-    """Which lines are code by their indentation, and how many columns of it are those of the list that they are in."""
-    lists: list[int] = []  # the columns where the text of the items begins that a line may stand in
-    is_free = True  # neither a paragraph nor HTML is open, which an indented line would go on with
+    """The lines that are code by indentation, and how many columns of it belong to the enclosing list."""
+    lists: list[int] = []  # the text columns of the list items that may contain the line
+    is_free = True  # no open paragraph or HTML, which an indented line would continue
     for number, line in enumerate(lines):
         if (is_fenced[number] and number and is_fenced[number - 1]) or not line.strip():
             is_free = not is_fenced[number]
@@ -34,7 +34,7 @@ def indented_code(lines: Sequence[str], is_fenced: Sequence[bool]) -> Iterator[t
 
 
 def _text_of(item: re.Match[str]) -> int:
-    """The column where the text of a list's item begins."""
+    """The column at which the text of a list item begins."""
     if item["note"]:
         return _columns(item["indent"]) + 4
     gap = _columns(item[0]) - _columns(item[0].rstrip())
@@ -46,6 +46,6 @@ def _columns(text: str) -> int:
 
 
 def dedented(line: str, columns: int) -> str:
-    """The line without so many columns of its indentation; a tab goes on to the next fourth."""
+    """The line without this many columns of indentation; a tab extends to the next multiple of four."""
     rest = line.lstrip(" \t")
     return line[: len(line) - len(rest)].expandtabs(4)[columns:] + rest

@@ -1,4 +1,4 @@
-"""Chunks of a source put together again."""
+"""Join chunks of a source."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ Span = tuple[int, int]
 
 
 def joined_text(chunks: Sequence[Document]) -> str:
-    """The text from the first chunk to the last, what two of them share once; chunks are consecutive ones of a source.
+    """The text of consecutive chunks of a source, with overlaps only once.
 
-    White space that lies between two chunks, and so in none, comes back as line ends, as many as there were
-    characters: the length is that of the text in the source. Where a chunk does not say its ``start`` and ``end``, or
-    its content was changed, it is not known what chunks share, and they are joined as paragraphs.
+    White space between two chunks, which no chunk contains, is replaced by the same number of line ends, so that the
+    length is that of the source's text. If a chunk has no ``start`` and ``end``, or its content was changed, overlaps
+    are unknown, and the chunks are joined as paragraphs.
     """
     known = spans(chunks)
     if known is None:
@@ -27,7 +27,7 @@ def joined_text(chunks: Sequence[Document]) -> str:
 
 
 def spans(chunks: Sequence[Document]) -> list[Span] | None:
-    """Where the chunks stand in their source's text; None where one does not say so, or its content was changed."""
+    """The offsets of the chunks in their source; None if one has no offsets or its content was changed."""
     found: list[Span] = []
     for chunk in chunks:
         start, end = chunk.metadata.get("start"), chunk.metadata.get("end")

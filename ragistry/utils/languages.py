@@ -18,13 +18,13 @@ STEMMED = {
     "pt": "portuguese", "ro": "romanian", "ru": "russian", "sr": "serbian", "st": "sesotho", "sv": "swedish",
     "ta": "tamil", "tr": "turkish", "yi": "yiddish",
 }  # fmt: skip
-"""Those that Snowball has a stemmer for."""
+"""Languages with a Snowball stemmer."""
 
 UNSTEMMED = {
     "ja": "japanese", "km": "khmer", "ko": "korean", "lo": "lao", "my": "burmese", "th": "thai", "zh": "chinese",
     "none": "none",
 }  # fmt: skip
-"""Those that pairs of characters serve, and ``none`` for any other language, and for several in one index."""
+"""Languages indexed by pairs of characters, and ``none`` for all others or several in one index."""
 
 _OTHERS = {
     "af": "afrikaans", "bg": "bulgarian", "bn": "bengali", "bs": "bosnian", "gl": "galician", "gu": "gujarati",
@@ -33,20 +33,20 @@ _OTHERS = {
     "sk": "slovak", "sl": "slovenian", "sq": "albanian", "sw": "swahili", "te": "telugu", "tl": "tagalog",
     "uk": "ukrainian", "ur": "urdu", "vi": "vietnamese", "yo": "yoruba",
 }  # fmt: skip
-"""Those that have no analysis of their own, for messages."""
+"""Languages without their own analysis, for messages."""
 
 _NAMES = STEMMED | UNSTEMMED
 _KNOWN = frozenset(_NAMES.values())
 
 AUTO = "auto"
-"""As the setting ``language``: each source by its own."""
+"""Value of the setting ``language``: detect the language of each source."""
 
 
 @cache
 def canonical_language(language: str) -> str:
     """The name of a language given by name or code, in any case: ``"EN"`` is ``"english"``.
 
-    Raises `ConfigError` for a language that is not known.
+    Raises `ConfigError` for an unknown language.
     """
     key = language.casefold() if isinstance(language, str) else ""
     name = _NAMES.get(key, key)
@@ -60,9 +60,9 @@ def canonical_language(language: str) -> str:
 
 
 def chunk_language(metadata: Mapping[str, Any], default: str) -> str:
-    """The analysis of a chunk's words: the ``language`` of its metadata where that is known, else ``default``.
+    """The language of a chunk: ``language`` of its metadata if known, else ``default``.
 
-    ``default``: as canonical name, or ``"auto"``, which stands for English where nothing was detected.
+    ``default``: a canonical name, or ``"auto"``, which means English if nothing was detected.
     """
     said = metadata.get("language")
     if isinstance(said, str) and (name := _NAMES.get(said.casefold(), said.casefold())) in _KNOWN:
@@ -71,16 +71,16 @@ def chunk_language(metadata: Mapping[str, Any], default: str) -> str:
 
 
 def stemmer_name(language: str) -> str:
-    """Snowball's algorithm for a language in its canonical name; empty where there is none."""
+    """Snowball's algorithm for a canonical language name; empty without one."""
     return language if language in STEMMED.values() else ""
 
 
 def analysis_language(code: str) -> str:
-    """The name of the analysis that suits a language by its ISO 639 code; ``"none"`` where there is no stemmer."""
+    """The analysis for a language by its ISO 639 code; ``"none"`` without a stemmer."""
     return _NAMES.get(code, "none")
 
 
 def language_name(code: str) -> str:
-    """A language for a message, capitalised: ``"German"``; the code itself where the name is not known here."""
+    """The name of a language for a message, such as ``"German"``; its code if the name is unknown."""
     name = _NAMES.get(code) or _OTHERS.get(code)
     return name.capitalize() if name else repr(code)

@@ -1,4 +1,4 @@
-"""What every search is asked for must be answerable: checked once, at the call."""
+"""Check the arguments of a search, once, at the call."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ragistry.utils.shown import shown
 
 
 def check_query(query: Any) -> str:
-    """The query itself; raises `EmptyQueryError` if there is nothing to search for, `QueryError` for broken text."""
+    """The query; raises `EmptyQueryError` if it is empty, `QueryError` for invalid text."""
     if not isinstance(query, str):
         raise EmptyQueryError(f"query must be text, got {shown(query)}; give at least one word")
     if not query.strip():
@@ -26,7 +26,7 @@ def check_query(query: Any) -> str:
 
 
 def check_top_k(top_k: Any, limit: int = TOP_K_LIMIT, *, name: str = "top_k") -> int:
-    """``top_k`` itself, which its caller knows as ``name``.
+    """``top_k``, called ``name`` in messages.
 
     Raises `InvalidLimitError` unless it is a whole number from 1 to ``limit``.
     """
@@ -36,15 +36,15 @@ def check_top_k(top_k: Any, limit: int = TOP_K_LIMIT, *, name: str = "top_k") ->
 
 
 def check_batch(batch: Any) -> None:
-    """Raise `InvalidLimitError` unless a scan may read so many chunks at once: a whole number from 1 on."""
+    """Raise `InvalidLimitError` unless the batch size of a scan is a whole number from 1 on."""
     if not _is_whole(batch) or batch < 1:
         raise InvalidLimitError(f"a batch of scan holds at least 1 chunk, a whole number of them, got {shown(batch)}")
 
 
 def check_ids(ids: Any) -> list[Any]:
-    """The ids that are asked for, as a list; what is no text stays in it, as the id of nothing.
+    """The requested ids as a list; values that are not text are kept and match nothing.
 
-    Raises `QueryError` for what is no list of them.
+    Raises `QueryError` if it is not a list.
     """
     try:
         if isinstance(ids, str | bytes | Mapping):

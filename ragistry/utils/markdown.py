@@ -1,7 +1,7 @@
-r"""The structure of a Markdown text that matters to a chunker: its sections and its fenced code.
+r"""The structure of a Markdown text for the chunker: sections and fenced code.
 
-Headings are ATX (``## Install``) and setext (underlined with ``===`` or ``---``), as CommonMark has them; what looks
-like a heading inside a fence is code. A fence may be indented, stand in a list or a quotation, and be left open.
+Headings are ATX (``## Install``) and setext (underlined with ``===`` or ``---``), as in CommonMark; an apparent heading
+inside a fence is code. A fence may be indented, inside a list or a quotation, and unclosed.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ragistry.utils.boundaries import next_word
 
 _ITEM = r"(?:[-*+]|\d{1,3}[.)])[ \t]"
 _BLOCK = re.compile(
-    r"\n(?=[ \t>]*+[#`~=*+\d-])(?:"  # most lines are passed over here
+    r"\n(?=[ \t>]*+[#`~=*+\d-])(?:"  # skips most lines
     rf"[ \t>]*+(?:{_ITEM}+)?+(?P<fence>`{{3,}}+(?![^\n]*`)|~{{3,}}+)[^\n]*+"
     r"| {0,3}(?P<marks>\#{1,6})(?!\#)(?:[ \t]+(?P<title>[^\n]*+))?(?=\s|\Z)"
     r"| {0,3}(?P<underline>=++|-++)[ \t\r]*+(?=\n|\Z))"
@@ -28,11 +28,10 @@ _LONGEST_TITLE = 200  # characters; every chunk of the section carries it
 
 
 class Section(NamedTuple):
-    """A heading and what stands below it, up to the next heading, as offsets into the text.
+    """A heading and the text up to the next heading, as offsets into the text.
 
-    ``body``: the first character below the heading, ``stop`` where there is none. ``context``: the titles from the
-    outermost heading to this one, "Install > Requirements". What stands before the first heading has level 0 and no
-    title.
+    ``body``: the first character below the heading, ``stop`` without one. ``context``: the titles from the outermost
+    heading to this one, "Install > Requirements". Text before the first heading has level 0 and no title.
     """
 
     start: int
@@ -44,7 +43,7 @@ class Section(NamedTuple):
 
     @property
     def bare(self) -> bool:
-        """Whether nothing stands below the heading."""
+        """Whether there is no text below the heading."""
         return self.body == self.stop
 
 
@@ -55,14 +54,14 @@ class Outline(NamedTuple):
     fences: list[tuple[int, int]]
 
     def section_at(self, start: int, end: int) -> Section:
-        """The section of the span's first text; headings with nothing below them are passed over."""
+        """The section of the span's first text; headings without text are skipped."""
         at = bisect_left(self.sections, (start + 1,)) - 1
         while self.sections[at].bare and at + 1 < len(self.sections) and self.sections[at + 1].start < end:
             at += 1
         return self.sections[at]
 
     def has_code(self, start: int, end: int) -> bool:
-        """Whether part of a fence lies in the span."""
+        """Whether the span contains a part of a fence."""
         before = bisect_left(self.fences, (end,)) - 1
         return before >= 0 and self.fences[before][1] > start
 
@@ -74,7 +73,7 @@ def outline(text: str) -> Outline:
     """The outline of a text without front matter; a text without headings is one section."""
     headings: list[_Heading] = []
     fences: list[tuple[int, int]] = []
-    lines = "\n" + text  # every line follows a line end; offsets into it are one more than into the text
+    lines = "\n" + text  # with a line end before every line; offsets are one more than in the text
     opened: re.Match[str] | None = None
     done = 0
     for block in _BLOCK.finditer(lines):
@@ -99,12 +98,12 @@ def outline(text: str) -> Outline:
 
 
 def _closes(block: re.Match[str], fence: str) -> bool:
-    """Whether the line ends what ``fence`` opened: at least as many of its marks, and nothing else."""
+    """Whether the line closes ``fence``: at least as many of its marks, and nothing else."""
     return block["fence"].startswith(fence) and block[0].strip("\n\r\t >") == block["fence"]
 
 
 def _title_above(lines: str, lo: int, underline: int) -> int:
-    """The offset into the text of the line above, if that is a paragraph of its own and not before ``lo``; else -1."""
+    """The offset of the line above if it is a separate paragraph and not before ``lo``; else -1."""
     start = lines.rfind("\n", lo, underline)
     if start < 0 or not _PARAGRAPH.match(lines, start + 1, underline):
         return -1
@@ -113,7 +112,7 @@ def _title_above(lines: str, lo: int, underline: int) -> int:
 
 
 def _title(raw: str) -> str:
-    """The words of a heading, without closing marks, attributes and the targets of links."""
+    """The text of a heading, without closing marks, attributes and link targets."""
     title = raw[:_LONGEST_TITLE].strip()
     if title.endswith("}"):
         title = _ATTRIBUTES.sub("", title).rstrip()

@@ -1,4 +1,4 @@
-"""What a chunk's metadata may hold: text, numbers, truth values, and flat lists of one kind of them."""
+"""Check the metadata of a chunk: text, numbers, truth values, and flat lists of one type."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ MAX_KEYS = 100
 MAX_KEY_LENGTH = 256
 MAX_LIST = 1_000
 MAX_VALUES = 4_000
-"""Values of one chunk, those in lists counted each: a row past some 5,400 breaks a Chroma collection for good."""
+"""Maximum number of values of a chunk, including those in lists: above about 5,400, a Chroma collection breaks."""
 MAX_VALUE_BYTES = 1_000_000
 MAX_INTEGER = 2**63
 
 OWN_PREFIX = "ragistry:"
-"""Keys under which a store keeps its own records; they are not shown and cannot be given."""
+"""Prefix of keys that stores use internally; they are not shown and not accepted."""
 
 
 def stored_metadata(metadata: Any) -> tuple[dict[str, Any], list[str]]:
-    """The metadata as they are stored, and what is wrong with them, one phrase each.
+    """The metadata to store, and what is wrong with them, one phrase each.
 
-    None and an empty list say the same as no key, and are left out; a tuple becomes a list, and a value `plain`.
+    None and empty lists are left out; a tuple becomes a list, and a value `plain`.
     """
     if not isinstance(metadata, Mapping):
         return {}, [f"metadata are {shown(metadata, 80)}, not a mapping"]
@@ -46,10 +46,10 @@ def stored_metadata(metadata: Any) -> tuple[dict[str, Any], list[str]]:
 
 
 def plain(value: Any) -> Any:
-    """The value as Python's own text, number or truth value; what is none of these as it is.
+    """The value as a built-in text, number or truth value; other values unchanged.
 
-    A member of an enumeration and a number of NumPy's equal one of these, but are of another type, by which they would
-    be told from what is stored.
+    Enumeration members and NumPy numbers equal built-in values but have another type, so they would differ from stored
+    ones.
     """
     if isinstance(value, str):
         return str.__str__(value)
@@ -63,9 +63,9 @@ def plain(value: Any) -> Any:
 
 
 def key_problem(key: Any) -> str:
-    """Why this cannot be the key of a metadata value; empty if it can."""
+    """Why this is not a valid metadata key; empty if it is."""
     if not isinstance(key, str) or not key:
-        return "is no key; a key is text"
+        return "is not a key; a key is text"
     if key[0] in "#$" or key.startswith(OWN_PREFIX) or key == "chroma:document":
         return f"is a reserved key; choose one that does not begin with '#', '$' or {OWN_PREFIX!r}"
     if len(key) > MAX_KEY_LENGTH:
@@ -74,7 +74,7 @@ def key_problem(key: Any) -> str:
 
 
 def value_problem(value: Any) -> str:
-    """Why this cannot be a metadata value; empty if it can."""
+    """Why this is not a valid metadata value; empty if it is."""
     if value is None:
         return ""
     if isinstance(value, list | tuple):
@@ -96,7 +96,7 @@ def _list_problem(values: Sequence[Any]) -> str:
 
 
 def scalar_problem(value: Any) -> str:
-    """Why this cannot be stored as one value; empty if it can."""
+    """Why this cannot be stored as a single value; empty if it can."""
     if isinstance(value, str):
         return text_problem(value, MAX_VALUE_BYTES)
     if isinstance(value, float):

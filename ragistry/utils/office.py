@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from ragistry.utils.extracted import Extracted, ExtractLimits
+from ragistry.utils.extracted import FEW, Extracted, ExtractLimits
 from ragistry.utils.pdf import describe
 from ragistry.utils.reader_process import read_in_worker
 
@@ -15,8 +15,6 @@ OFFICE_EXTS = frozenset(
     }
 )
 REPAIR = "open it in the program that made it and save it again"
-FEW = 0.05
-"""Share of a document's words that may be missing in its Markdown; above it is said."""
 
 _ISO_DATE = re.compile(r"\d{4}-\d\d-\d\d")
 
@@ -31,13 +29,13 @@ def read_office(path: str, limits: ExtractLimits) -> Extracted:
     metadata = describe({**info, "Subject": ""})
     if date := _ISO_DATE.match(info["Date"]):
         metadata["date"] = date[0]
-    warnings = []
+    warnings, lost = [], []
     if not text.strip():
         warnings.append("the document is empty: there is nothing to search in it")
     elif answer["missing"] > FEW * answer["words"]:
         share = answer["missing"] / answer["words"]
-        warnings.append(
+        lost.append(
             f"{share:.0%} of its words ({answer['missing']:,} of {answer['words']:,}) could not be taken in; "
             "save it as PDF or text to have all of it searched"
         )
-    return Extracted(text, path, "markdown", tuple(answer["page_starts"]), metadata, tuple(warnings))
+    return Extracted(text, path, "markdown", tuple(answer["page_starts"]), metadata, (*warnings, *lost), tuple(lost))

@@ -1,7 +1,7 @@
-"""The Python files of a workspace, told from modules of the same name that are found elsewhere.
+"""Import the Python files of a workspace, even if other modules have the same names.
 
-Python knows one module of a name. Where another workspace of this process, or an installed package, has the name
-already, the file of the folder in hand is imported below a package that is this folder's alone.
+Python keeps one module per name. If another workspace of this process, or an installed package, uses the name, the file
+is imported inside a package that is unique to its folder.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ragistry.errors import ConfigError
 from ragistry.utils.imports import imported
 
 PREFIX = "_workspace_"
-"""How the packages of folders are called, before a digest of the folder."""
+"""Prefix of the package names, before a digest of the folder."""
 
 _folder: ContextVar[Path | None] = ContextVar("folder whose files go before others", default=None)
 _known: set[Path] = set()
@@ -27,7 +27,7 @@ _known: set[Path] = set()
 
 @contextmanager
 def modules_of(folder: Path | None) -> Iterator[None]:
-    """In this block, and in this thread, files of ``folder`` go before all other modules; None: there are none."""
+    """In this block and thread, files of ``folder`` are found before all other modules; None: no folder."""
     if folder is not None:
         _known.add(folder)
     token = _folder.set(folder)
@@ -38,7 +38,7 @@ def modules_of(folder: Path | None) -> Iterator[None]:
 
 
 def importable(name: str) -> str:
-    """The name to import a module by: its own, or one below the package of the folder in hand."""
+    """The name under which to import a module: its own, or one inside the package of the folder."""
     folder, first = _folder.get(), name.partition(".")[0]
     own = _file(folder, first)
     if folder is None or own is None or own == _found(first):
@@ -47,14 +47,14 @@ def importable(name: str) -> str:
 
 
 def written(name: str) -> str:
-    """What `importable` was given, of what it returned."""
+    """The argument of `importable` for its result."""
     return name.partition(".")[2] if name.startswith(PREFIX) else name
 
 
 def check_imported(module: ModuleType) -> None:
-    """Raise `ConfigError` where a module of the folder in hand gets from another workspace what lies beside it.
+    """Raise `ConfigError` if a module would import a file of another workspace instead of one in its folder.
 
-    Its import statements tell, and those of the files of the folder that it imports, and so on.
+    Checks its import statements, and recursively those of imported files of the folder.
     """
     folder = _folder.get()
     if folder is None or folder not in Path(getattr(module, "__file__", None) or "").resolve().parents:
@@ -72,7 +72,7 @@ def check_imported(module: ModuleType) -> None:
 
 
 def _is_own(folder: Path, name: str, path: Path) -> bool:
-    """Whether what the file at ``path`` imports is one of the folder, too; `ConfigError` where it should be."""
+    """Whether an import of the file at ``path`` is a file of the folder; `ConfigError` if it is shadowed."""
     first = name.partition(".")[0]
     own = _file(folder, first)
     used = _found(first) if own else None
@@ -85,7 +85,7 @@ def _is_own(folder: Path, name: str, path: Path) -> bool:
 
 
 def _file(folder: Path | None, name: str) -> Path | None:
-    """The file of a module, or of a package, in the folder; none of Ragistry itself, of which there is one."""
+    """The file of a module or package in the folder; never one of Ragistry itself."""
     first, *rest = name.split(".")
     if folder is None or first in ("", "ragistry"):
         return None
@@ -94,10 +94,10 @@ def _file(folder: Path | None, name: str) -> Path | None:
 
 
 def _found(first: str) -> Path | None:
-    """The file that Python has, or would take, for a name."""
+    """The file that Python has loaded, or would load, for a name."""
     try:
         spec = find_spec(first)
-    except (ImportError, ValueError):  # a module that was made by hand
+    except (ImportError, ValueError):  # a module created by code
         return None
     return Path(spec.origin).resolve() if spec is not None and spec.origin else None
 

@@ -7,11 +7,17 @@ from collections.abc import Sequence
 from typing import Any
 
 from ragistry.errors import ConfigError, ExtractionError
-from ragistry.utils.extracted import Extracted, ExtractLimits
+from ragistry.utils.extracted import FEW, Extracted, ExtractLimits
+from ragistry.utils.ocr import HOW, read_page
 from ragistry.utils.reader_process import read_in_worker
+from ragistry.utils.wording import agreeing, numbered
 
 PDF_ENGINES = ("pypdfium2", "pypdf")
 
+XFA = "is an XFA form, which only Adobe Reader shows; open it there and print it as PDF"
+NOTHING_READ = "OCR found no text either; get a better scan"
+PLACEHOLDER = 2_000
+"""Characters that "Please wait…" has at most in a form for Adobe Reader."""
 _PAGE_SEPARATOR = "\n\n"
 _NO_TITLE = re.compile(
     r"(?i)\W*|untitled.*|microsoft (word|powerpoint) - .*|.*\.(docx?|dvi|indd|pdf|pptx?|qxd|tex|wpd)"
@@ -21,28 +27,58 @@ _RIGHT_TO_LEFT_SHARE = 0.3
 _DATE = re.compile(r"D:(\d{4})(\d\d)(\d\d)")
 
 
-def read_pdf(path: str, engine: str, limits: ExtractLimits) -> Extracted:
+def read_pdf(path: str, engine: str, limits: ExtractLimits, ocr: str = "") -> Extracted:
     """The text of a PDF, pages two newlines apart, words that line ends had hyphenated in one piece.
 
+    ``ocr``: the language in which tesseract reads pages that have an image or a drawing and no text; empty: none does.
     Raises `ExtractionError` for a file that is broken, encrypted, over a limit or without any text, and `ConfigError`
     for an unknown engine.
     """
     if engine not in PDF_ENGINES:
         raise ConfigError(f"unknown pdf_engine {engine!r}; there are {', '.join(PDF_ENGINES)}")
     answer = read_in_worker(path, engine, limits, "repair it (qpdf in.pdf out.pdf)")
-    pages = answer["pages"]
+    pages, unreadable, pictured = answer["pages"], answer["unreadable"], answer["pictured"]
+    if answer["xfa"] and _is_placeholder(" ".join(pages)):
+        raise ExtractionError(f"{path!r} {XFA}")
+    recognised, failure = _recognised(path, pages, pictured, ocr, limits) if ocr else ([], "")
     if not any(pages):
-        raise ExtractionError(f"{path!r} {_no_text(len(pages), answer['unreadable'])}")
+        reason = failure or (NOTHING_READ if ocr else HOW)
+        raise ExtractionError(f"{path!r} {_no_text(len(pages), unreadable, pictured, reason)}")
     text, page_starts = _join(pages)
-    warnings = _warnings(pages, answer["unreadable"]) + _right_to_left(text, engine)
-    return Extracted(text, path, "pdf", page_starts, describe(answer["info"]), warnings)
+    silent = [page for page in pictured if not pages[page - 1]]
+    unread = [] if ocr and not failure else silent
+    lost = _lost(unreadable, unread, failure or HOW) + _unmapped(answer["unmapped"], len(text))
+    warnings = lost + _warnings(pages, unreadable, silent, unread, recognised) + _right_to_left(text, engine)
+    return Extracted(text, path, "pdf", page_starts, describe(answer["info"]), warnings, lost)
 
 
-def _no_text(pages: int, unreadable: Sequence[int]) -> str:
+def _is_placeholder(text: str) -> bool:
+    """Whether this is what XFA forms show where their pages are to be, or nothing at all."""
+    return not text.strip() or ("Adobe" in text and len(text) < PLACEHOLDER)
+
+
+def _recognised(
+    path: str, pages: list[str], pictured: Sequence[int], language: str, limits: ExtractLimits
+) -> tuple[list[int], str]:
+    """Put what OCR reads into the pages. Returns which it read, and why it did not read all."""
+    read: list[int] = []
+    for page in pictured:
+        try:
+            text = read_page(path, page, language, limits).strip()
+        except ExtractionError as error:
+            return read, f"page {page}: {error}"
+        if text:
+            pages[page - 1] = text
+            read.append(page)
+    return read, ""
+
+
+def _no_text(pages: int, unreadable: Sequence[int], pictured: Sequence[int], reason: str) -> str:
     if pages == 0 or unreadable:
         return f"has no page that can be read, of {pages:,}; repair it: qpdf in.pdf out.pdf"
-    scanned = "1 scanned page" if pages == 1 else f"{pages:,} scanned pages"
-    return f"has no text layer ({scanned}?); run OCR first: ocrmypdf in.pdf out.pdf"
+    if pictured:
+        return f"has no text layer ({numbered(len(pictured), 'scanned or drawn page[|s]')}); {reason}"
+    return f"is empty: there is nothing on its {numbered(pages, 'page[|s]')}; get the file again"
 
 
 def _join(pages: Sequence[str]) -> tuple[str, tuple[int, ...]]:
@@ -54,19 +90,46 @@ def _join(pages: Sequence[str]) -> tuple[str, tuple[int, ...]]:
     return text, tuple(min(start, len(text)) for start in starts)
 
 
-def _warnings(pages: Sequence[str], unreadable: Sequence[int]) -> tuple[str, ...]:
-    empty = [number for number, page in enumerate(pages, 1) if not page and number not in set(unreadable)]
-    warnings = []
-    if empty:
-        warnings.append(f"{_numbers(empty)} no text (scanned?); run OCR to have it searched: ocrmypdf in.pdf out.pdf")
+def _lost(unreadable: Sequence[int], unread: Sequence[int], reason: str) -> tuple[str, ...]:
+    """The pages that may have text, of which nothing is in the text."""
+    lines = []
+    if unread:
+        lines.append(f"{_numbers(unread, 'has|have')} an image or a drawing and no text; {reason}")
     if unreadable:
-        warnings.append(f"{_numbers(unreadable)} been left out, damaged; repair the file: qpdf in.pdf out.pdf")
+        lines.append(f"{_numbers(unreadable, 'has|have')} been left out, damaged; repair the file: qpdf in.pdf out.pdf")
+    return tuple(lines)
+
+
+def _unmapped(unmapped: int, characters: int) -> tuple[str, ...]:
+    """What is said of a text whose fonts do not tell the letters of their characters."""
+    share = unmapped / (unmapped + characters)
+    if share <= FEW:
+        return ()
+    return (f"{share:.0%} of its characters are of fonts that do not tell their letters; ocrmypdf --redo-ocr helps",)
+
+
+def _warnings(
+    pages: Sequence[str],
+    unreadable: Sequence[int],
+    silent: Sequence[int],
+    unread: Sequence[int],
+    recognised: Sequence[int],
+) -> tuple[str, ...]:
+    empty = [number for number, page in enumerate(pages, 1) if not page and number not in {*unreadable, *silent}]
+    warnings = []
+    if recognised:
+        warnings.append(f"{_numbers(recognised, 'was|were')} read by OCR, which may have misread words")
+    if silent and not unread:
+        warnings.append(f"{_numbers(silent, 'has|have')} an image or a drawing in which OCR found no text")
+    if empty:
+        warnings.append(f"{_numbers(empty, 'is|are')} empty")
     return tuple(warnings)
 
 
-def _numbers(pages: Sequence[int]) -> str:
+def _numbers(pages: Sequence[int], verb: str) -> str:
     listed = ", ".join(map(str, pages[:10])) + (", …" if len(pages) > 10 else "")
-    return f"page {listed} has" if len(pages) == 1 else f"{len(pages):,} pages ({listed}) have"
+    who = f"page {listed}" if len(pages) == 1 else f"{len(pages):,} pages ({listed})"
+    return f"{who} {agreeing(len(pages), f'[{verb}]')}"
 
 
 def _right_to_left(text: str, engine: str) -> tuple[str, ...]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from io import BytesIO
+from pathlib import Path
 from typing import NamedTuple
 
 
@@ -21,6 +23,11 @@ class Pdf(NamedTuple):
 
 ENCRYPTED = "is encrypted; remove the password first: qpdf --password=… --decrypt in.pdf out.pdf"
 DAMAGED = "is damaged or no PDF; repair it: qpdf in.pdf out.pdf"
+
+OCR_SCALE = 300 / 72
+"""Of an image that is read by OCR: 300 dots an inch."""
+LONGEST_SIDE = 6_000
+"""Pixels of such an image."""
 
 
 def open_with_pypdfium2(data: bytes) -> Pdf:
@@ -45,6 +52,39 @@ def open_with_pypdfium2(data: bytes) -> Pdf:
             page.close()
 
     return Pdf(len(document), document.get_metadata_dict(), text)
+
+
+def look(data: bytes, indices: Sequence[int]) -> tuple[list[int], bool]:
+    """Of these pages those that show an image or a drawing, counted from 1; whether the file is an XFA form."""
+    import pypdfium2
+    from pypdfium2 import raw
+
+    try:
+        document = pypdfium2.PdfDocument(data)
+    except pypdfium2.PdfiumError:  # pypdf can read it all the same
+        return [], False
+    pictured = []
+    for index in indices:
+        with suppress(pypdfium2.PdfiumError):
+            page = document[index]
+            if next(page.get_objects(max_depth=1), None) is not None:
+                pictured.append(index + 1)
+            page.close()
+    return pictured, document.get_formtype() in (raw.FORMTYPE_XFA_FULL, raw.FORMTYPE_XFA_FOREGROUND)
+
+
+def draw(data: bytes, index: int, path: str) -> None:
+    """Write a page as a gray image (PGM), as large as OCR wants it."""
+    import pypdfium2
+
+    page = pypdfium2.PdfDocument(data)[index]
+    scale = min(OCR_SCALE, LONGEST_SIDE / max(page.get_size()))
+    bitmap = page.render(scale=scale, grayscale=True)
+    width, height, stride, pixels = bitmap.width, bitmap.height, bitmap.stride, memoryview(bitmap.buffer).cast("B")
+    with Path(path).open("wb") as image:
+        image.write(b"P5 %d %d 255\n" % (width, height))
+        for row in range(height):
+            image.write(pixels[row * stride : row * stride + width])
 
 
 def open_with_pypdf(data: bytes) -> Pdf:

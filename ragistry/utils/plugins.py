@@ -1,6 +1,6 @@
-"""What may stand after ``use:``: a name that an installed package offers (an entry point), or ``module:Class``.
+"""Find the class after ``use:``: a name registered by an installed package (an entry point), or ``module:Class``.
 
-The built-in techniques and stores are entry points of this package, as those of any other package are.
+The built-in techniques and stores are entry points of this package too.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from ragistry.utils.suggest import did_you_mean
 
 
 class BrokenPluginError(ConfigError):
-    """An installed plugin cannot be loaded; everything that does not use it still works."""
+    """An installed plugin cannot be loaded; everything else still works."""
 
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """A class that an installed package offers under a name."""
+    """A class registered under a name by an installed package."""
 
     name: str
     spec: str
@@ -31,7 +31,7 @@ class Offer:
 
 @cache
 def offers(group: str) -> dict[str, Offer]:
-    """Every name of an entry point group, in order; of two equal names this package's own wins."""
+    """Every name of an entry point group, in order; for duplicates, this package's own wins."""
     found = sorted(entry_points(group=group), key=lambda point: (point.name, _owner(point) != "ragistry"))
     chosen: dict[str, Offer] = {}
     for point in found:
@@ -44,7 +44,7 @@ def _owner(point: EntryPoint) -> str:
 
 
 def find_class(use: str, group: str, kind: str) -> type[Any]:
-    """The class that ``use`` names; ``kind``: what messages call it.
+    """The class that ``use`` names; ``kind``: its name in messages.
 
     Raises `ConfigError` for an unknown name or a specification that does not lead to a class, and
     `BrokenPluginError` if an installed plugin fails when it is imported.

@@ -1,4 +1,4 @@
-"""Text of documents as data: what a passage says can never look like a part of the answer around it."""
+"""Quote text of documents, so that a passage cannot imitate the answer around it."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ _UNSEEN = re.compile(
     "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"  # marks of shorthand and of music
     "\u180b-\u180f\ufe00-\ufe0e\U000e0000-\U000e0fff]"  # selectors of a variant, and the tag characters
 )
-"""What models read and people do not see: Unicode's default ignorable characters (Unicode 16, 5.21) and those of its
-format characters that are not drawn, but for `_JOINERS`."""
+"""Invisible characters that models read: Unicode's default ignorable characters (Unicode 16, 5.21) and invisible format
+characters, except `_JOINERS`."""
 _JOINERS = "[\u034f\u115f\u1160\u200c\u200d\u3164\ufe0f\uffa0]"
-"""They decide how their neighbours look: joiners of scripts and of emoji, the variant that is in colour, and fillers of
-Hangul."""
+"""Characters that change the look of their neighbours: joiners of scripts and of emoji, the colour variant, and fillers
+of Hangul."""
 _IDLE_JOINERS = re.compile(f"(?<={_JOINERS}{{3}}){_JOINERS}+")
-"""No script needs more than three in a row (ZWJ, ZWNJ, ZWJ in Arabic: Unicode 16, 23.2); more of them hide a text."""
+"""No script needs more than three in a row (ZWJ, ZWNJ, ZWJ in Arabic: Unicode 16, 23.2); more may hide a text."""
 HALF = re.compile("[\ud800-\udfff]")
-"""Half of a character. Of those in the name of a file, each is a byte of it that is not UTF-8."""
+"""A lone surrogate. In file names, each represents a byte that is not UTF-8."""
 
 
 def visible(text: str) -> str:
-    """The text without unseen characters, its lines parted by ``\\n`` alone, nothing blank at its end.
+    """The text without invisible characters, its lines separated by ``\\n`` without white space at its end.
 
     Every separator that `str.splitlines` knows is a line end here, so that none can hide the start of a line.
     """
@@ -33,7 +33,7 @@ def visible(text: str) -> str:
 
 
 def escaped(text: str) -> str:
-    """The text with halves of characters written out, those that are bytes of a name as ``\\xe9``."""
+    """The text with lone surrogates escaped, those for bytes of a file name as ``\\xe9``."""
     return HALF.sub(lambda half: _escape(ord(half[0])), text)
 
 
@@ -42,11 +42,11 @@ def _escape(half: int) -> str:
 
 
 def one_line(value: object, limit: int = 200) -> str:
-    """A value as one line of ``limit`` characters at most, for names, headings and messages."""
+    """A value as one line of at most ``limit`` characters, for names, headings and messages."""
     text = " ".join(visible(str(value)).split())
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
 def indented(text: str) -> str:
-    """A visible text with every line set in."""
+    """A visible text with every line indented."""
     return "\n".join(INDENT + line for line in text.split("\n"))

@@ -28,8 +28,9 @@ class WorkerDiedError(Exception):
     """The worker ended in the middle of a file, or never began; the message says how."""
 
 
-def read_in_worker(path: str, engine: str, limits: ExtractLimits, repair: str) -> dict[str, Any]:
-    """What the worker says of a file (`reader_worker`); ``repair``: what to do with a damaged one.
+def read_in_worker(path: str, engine: str, limits: ExtractLimits, repair: str, **more: Any) -> dict[str, Any]:
+    """What the worker says of a file (`reader_worker`); ``repair``: what to do with a damaged one. ``more`` is added to
+    the request.
 
     Raises `ExtractionError` for a file that is broken, encrypted or over a limit.
     """
@@ -39,6 +40,7 @@ def read_in_worker(path: str, engine: str, limits: ExtractLimits, repair: str) -
         "pages": limits.pages,
         "characters": limits.characters,
         "memory": int(limits.memory),
+        **more,
     }
     try:
         answer = ask(request, limits.seconds)

@@ -2,9 +2,10 @@
 
 ``python -m ragistry.utils.reader_worker`` answers each line of JSON on its standard input with one on its standard
 output: ``{"path", "engine", "pages", "characters", "memory"}`` with ``{"pages": [text], "unreadable": [page],
-"info"}``, for the engine ``office`` with what `office_reader.read` returns, or with ``{"error": reason}``.
-``"spoiled"`` beside it says that this process is better not used again. It ends as soon as its standard input does,
-even in the middle of a file.
+"pictured": [page], "unmapped", "xfa", "info"}``. For the engine ``office`` the answer is what `office_reader.read`
+returns, for ``tex`` ``{"text", "metadata", "warning"}``; ``draw`` writes the ``image`` of a ``page``. Any answer may be
+``{"error": reason}``; ``"spoiled"`` in it says that this process is better not used again. It ends as soon as its
+standard input does, even in the middle of a file.
 """
 
 from __future__ import annotations
@@ -20,13 +21,18 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
+from ragistry.utils.encoding import decode
 from ragistry.utils.hyphens import rejoin
-from ragistry.utils.pdf_engines import ENGINES, Pdf, UnreadableFileError
+from ragistry.utils.pdf_engines import ENGINES, Pdf, UnreadableFileError, draw, look
+from ragistry.utils.tex import read_tex
 
 _JUNK = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\uffff]|\u00ad(?!\n)")  # of fonts that map no characters
+_UNMAPPED = re.compile("[\x00\x01\x03-\x08\x0e-\x1f\ufffd\ue000-\uf8ff]")  # 2 is a hyphen of pdfium
 _LIGATURES = re.compile("[\ufb00-\ufb06]")
 _LINE_ENDS = re.compile(r"(?<![ \t])[ \t]++(?=\n)")
-OFFICE = "office"
+OFFICE, TEX, DRAW = "office", "tex", "draw"
+XFA_CHARACTERS = 2_000
+"""In a file with more text than that, an XFA form has pages of its own besides."""
 _PAGE_BREAK = "\f"  # among the characters that `_JUNK` removes from pages
 
 
@@ -57,14 +63,21 @@ def answer(request: dict[str, Any]) -> dict[str, Any]:
             return {"error": "is empty, 0 bytes; get the file again"}
         if request["engine"] == OFFICE:
             return _read_office(data, request)
-        return _read(ENGINES[request["engine"]](data), request)
+        if request["engine"] == TEX:
+            decoded = decode(data)
+            text, metadata = read_tex(decoded.text)
+            return {"text": text, "metadata": metadata, "warning": decoded.warning}
+        if request["engine"] == DRAW:
+            draw(data, request["page"] - 1, request["image"])
+            return {"drawn": request["image"]}
+        return _read(ENGINES[request["engine"]](data), data, request)
     except UnreadableFileError as refusal:
         return {"error": str(refusal)}
     except MemoryError:
         return {"error": f"needs more memory than {request['memory']:,} bytes; raise limits.memory", "spoiled": True}
     except Exception as error:  # noqa: BLE001 - on a damaged file, pypdf raises anything; this is where it is reported
         reason = " ".join(f"{type(error).__name__}: {error}".split())
-        remedy = "save it again in its program" if request["engine"] == OFFICE else "repair it: qpdf in.pdf out.pdf"
+        remedy = "repair it: qpdf in.pdf out.pdf" if request["engine"] in ENGINES else "save it again in its program"
         return {"error": f"cannot be read ({reason[:200]}); {remedy}", "spoiled": True}
 
 
@@ -89,12 +102,12 @@ def _read_office(data: bytes, request: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-def _read(pdf: Pdf, request: dict[str, Any]) -> dict[str, Any]:
+def _read(pdf: Pdf, data: bytes, request: dict[str, Any]) -> dict[str, Any]:
     if pdf.pages > request["pages"]:
         raise UnreadableFileError(
             f"has {pdf.pages:,} pages, more than the limit of {request['pages']:,}; split it or raise limits.pages"
         )
-    texts, unreadable, characters = [], [], 0
+    texts, unreadable, characters, unmapped = [], [], 0, 0
     for index in range(pdf.pages):
         text = _page_text(pdf, index)
         characters += len(text or "")
@@ -105,9 +118,14 @@ def _read(pdf: Pdf, request: dict[str, Any]) -> dict[str, Any]:
             )
         if text is None:
             unreadable.append(index + 1)
+        unmapped += len(_UNMAPPED.findall(text or ""))
         texts.append(clean(text or ""))
     pages = [page.strip() for page in rejoin(_PAGE_BREAK.join(texts)).split(_PAGE_BREAK)] if texts else []
-    return {"pages": pages, "unreadable": unreadable, "info": pdf.info}
+    empty = [index for index, page in enumerate(pages) if not page]
+    suspicious = empty or sum(map(len, pages)) < XFA_CHARACTERS
+    pictured, xfa = look(data, empty) if suspicious else ([], False)
+    found = {"pages": pages, "unreadable": unreadable, "pictured": pictured, "unmapped": unmapped, "xfa": xfa}
+    return found | {"info": pdf.info}
 
 
 def _page_text(pdf: Pdf, index: int) -> str | None:

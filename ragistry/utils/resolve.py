@@ -1,4 +1,4 @@
-"""Names become things on use: ``"module:attr"`` from a configuration file to the class or function itself."""
+"""Import the class or function that ``"module:attr"`` in a configuration file names."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from ragistry.utils.suggest import did_you_mean, listed
 def resolve_object(spec: str) -> Any:
     """Import ``"package.module:attr"`` and return the attribute; see `modules_of` for the files of a workspace.
 
-    Raises `ConfigError`, and says which it was: not of that form, no such module, a module that needs another one
-    that is not installed, a module that fails while it is imported (with the cause), or no such attribute.
+    Raises `ConfigError` with the cause: wrong form, missing module, a missing dependency of the module, an error during
+    its import, or a missing attribute.
     """
     module_name, attribute = _split(spec)
     module = _import(spec, module_name)
@@ -57,7 +57,7 @@ def _import(spec: str, name: str) -> ModuleType:
 
 
 def _missing(name: str) -> str:
-    """What to do about a module that is not there; a package that was found lists what it has instead."""
+    """The remedy for a missing module; if its package was found, lists the package's modules."""
     parent, _, last = name.rpartition(".")
     if not parent:
         return f"no module {name!r}; install its package, or put {name}.py on the Python path"

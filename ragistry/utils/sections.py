@@ -1,4 +1,4 @@
-"""Which sections of a Markdown text are cut together."""
+"""Group the sections of a Markdown text into regions."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from ragistry.utils.spans import Region
 def regions(sketch: Outline, size: int) -> Iterator[Region]:
     """The regions of a Markdown text, which chunks of ``size`` characters do not cross.
 
-    Each is a section. One that is less than a quarter of ``size`` long takes in the following ones of its own level or
-    deeper as long as all fit in one chunk. Headings with nothing below them go with the section that follows, the last
-    ones of a text with the section before where that fits.
+    Each is a section. A section shorter than a quarter of ``size`` also takes the following ones of its level or
+    deeper, as long as all fit in one chunk. Headings without text join the next section; those at the end of a text
+    join the previous one if it fits.
     """
     fences = sketch.fences
     for section in _with_neighbours(_with_bare_headings(sketch.sections), size):

@@ -1,4 +1,4 @@
-"""A condition on metadata of which some are known for many chunks at once: decided, or reduced to what is left."""
+"""Decide or simplify a condition if some metadata are known for many chunks at once."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from ragistry.utils.where import matches
 
 
 def settle(where: Where, known: Mapping[str, Any], varying: Collection[str]) -> bool | dict[str, Any]:
-    """True or False where ``known`` decides the condition for every chunk, else the condition that is left.
+    """True or False if ``known`` decides the condition for every chunk, else the remaining condition.
 
-    ``where`` is in its normal form; ``known``: metadata that all chunks share; ``varying``: keys that differ among
-    them. A key in neither is one that no chunk has.
+    ``where`` is in its normal form; ``known``: metadata shared by all chunks; ``varying``: keys that may differ. No
+    chunk has any other key.
     """
     [(key, value)] = where.items()
     if key not in ("$and", "$or"):

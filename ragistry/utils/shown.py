@@ -1,4 +1,4 @@
-"""How a value stands in a message: on one line, and no longer than one reads."""
+"""Format values for messages: on one line, with limited length."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ LONGEST = 200
 
 
 def shown(value: Any, longest: int = LONGEST) -> str:
-    """The value's ``repr`` on one line; of one that is long the first ``longest`` characters, and an ellipsis."""
+    """The value's ``repr`` on one line, cut to ``longest`` characters and an ellipsis."""
     try:
         return one_line(repr(value), longest)
     except (RecursionError, ValueError):  # nested too deeply; a whole number of thousands of digits
@@ -16,6 +16,6 @@ def shown(value: Any, longest: int = LONGEST) -> str:
 
 
 def one_line(text: str, longest: int = LONGEST) -> str:
-    """A text of somebody else's on one line, its end left out where it is long."""
+    """A foreign text on one line, cut if it is long."""
     text = " ".join(line.strip() for line in text.splitlines())
     return text if len(text) <= longest else f"{text[:longest]}…"

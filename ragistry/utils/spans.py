@@ -1,12 +1,12 @@
-"""Cut a text into spans of at most so many characters, at the best place that each window offers.
+"""Cut a text into spans of limited length, at the best place in each window.
 
-A span takes as many paragraphs as fit. Where the last paragraph end would leave it less than a third full, it goes on
-to the last end of a sentence, then of a line, of a word, and at last to exactly the limit, between two graphemes. In
-code and tables the lines take the place of sentences.
+A span has as many paragraphs as fit. If the last paragraph end would leave it less than a third full, it extends to the
+last end of a sentence, else of a line, else of a word, else to exactly the limit, between two graphemes. In code and
+tables, lines are used instead of sentences.
 
-What holds of every result: a span has no white space at its ends, is never empty and never too long; starts and ends
-grow strictly; every character that is not white space lies in a span; two neighbours share at most ``overlap``
-characters; the same text gives the same spans. The time is linear in the text, whatever its shape.
+Invariants: a span has no white space at its ends, is not empty and not too long; starts and ends increase strictly;
+every non-white-space character is in a span; neighbours share at most ``overlap`` characters; the result is
+deterministic. The time is linear in the length of the text.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ Span = tuple[int, int]
 
 
 class Region(NamedTuple):
-    """A part ``text[start:stop]`` that is cut by itself: no span and no overlap crosses its ends.
+    """A part ``text[start:stop]`` that is cut separately: no span or overlap crosses its ends.
 
-    ``body``: the first span reaches past this offset where it can, so that a heading keeps the text below it.
-    ``blocks``: spans, in order and without white space at their ends, that are not divided where they fit.
+    ``body``: the first span extends past this offset if possible, so that a heading keeps the text below it.
+    ``blocks``: spans, in order and without white space at their ends, that are not divided if they fit.
     ``lines``: the whole region is code or a table.
     """
 
@@ -39,8 +39,8 @@ class Region(NamedTuple):
 def cut(text: str, max_chunk_size: int, overlap: int = 0) -> list[Span]:
     """The spans ``(start, end)`` of ``text``, in order; none for a text of white space.
 
-    ``max_chunk_size``: characters, 1 or more. ``overlap``: how many characters two neighbours share at most, 0 to
-    ``max_chunk_size - 1``; whole sentences where they fit, else words, and on unbroken text exactly so many.
+    ``max_chunk_size``: characters, 1 or more. ``overlap``: maximum number of characters shared by neighbours, 0 to
+    ``max_chunk_size - 1``; whole sentences if they fit, else words, and on unbroken text exactly this number.
     Raises `ConfigError` for other values.
     """
     check_sizes(max_chunk_size, overlap)
@@ -60,9 +60,9 @@ def check_sizes(max_chunk_size: Any, overlap: Any) -> None:
 
 
 def cut_region(text: str, region: Region, size: int, overlap: int) -> Iterator[Span]:
-    """The spans of one region, as `cut` makes them; the sizes are not checked."""
+    """The spans of one region, as in `cut`, without checking the sizes."""
     stop = region.start + len(text[region.start : region.stop].rstrip())
-    start = new = boundaries.next_word(text, region.start)  # new: the first character that no span has yet
+    start = new = boundaries.next_word(text, region.start)  # new: the first character not yet in a span
     while new < stop:
         limit = start + size
         end = _end(text, region, start, new, limit) if limit < stop else stop
@@ -74,7 +74,7 @@ def cut_region(text: str, region: Region, size: int, overlap: int) -> Iterator[S
 
 
 def _end(text: str, region: Region, start: int, new: int, limit: int) -> int:
-    """Where the span from ``start`` ends: past ``new``, at most at ``limit``; it may follow white space."""
+    """The end of the span from ``start``: after ``new``, at most ``limit``; white space may precede it."""
     third = start + (limit - start) // 3
     lo = region.body if new < region.body < limit else new
     if not region.blocks:
@@ -103,7 +103,7 @@ def _boundary(text: str, lo: int, third: int, limit: int, lines: bool) -> int:
 
 
 def _start(text: str, region: Region, before: Span, new: int, size: int, overlap: int) -> int:
-    """Where the span after ``before`` starts: at ``new``, or up to ``overlap`` characters inside ``before``."""
+    """The start of the span after ``before``: ``new``, or up to ``overlap`` characters inside ``before``."""
     start, end = before
     lo = max(start + 1, end - overlap, new - size + 1)  # the last leaves room for one new character
     divided = _block_around(region.blocks, end)

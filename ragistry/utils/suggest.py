@@ -1,4 +1,4 @@
-"""What a message says about a name that nobody knows: the one that was probably meant, or all that there are."""
+"""Suggestions for unknown names in messages: the probably intended name, or all known ones."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from difflib import get_close_matches
 
 
 def did_you_mean(name: object, known: Iterable[str]) -> str:
-    """``"; did you mean 'naive'?"`` where a known name is close to ``name``, else nothing.
+    """``"; did you mean 'naive'?"`` if a known name is close to ``name``, else empty.
 
-    Upper and lower case do not count: ``Naive`` is as close to ``naive`` as can be.
+    Case is ignored: ``Naive`` matches ``naive``.
     """
     spelled = {candidate.casefold(): candidate for candidate in known}
     close = get_close_matches(str(name).casefold(), spelled, n=1)
@@ -17,7 +17,7 @@ def did_you_mean(name: object, known: Iterable[str]) -> str:
 
 
 def listed(names: Iterable[str], limit: int = 20) -> str:
-    """``"'bm25', 'naive'"``: the names in order, as many as ``limit`` and a count of the rest; ``"none"`` for none."""
+    """``"'bm25', 'naive'"``: at most ``limit`` names in order and a count of the rest; ``"none"`` without names."""
     ordered = sorted(names)
     shown = ", ".join(repr(name) for name in ordered[:limit])
     rest = len(ordered) - limit

@@ -1,17 +1,41 @@
-"""Addresses that may hold a name and a password, or a key in the query: for the server alone, and never shown."""
+"""Addresses: those of web pages, and those with a name and a password, or a key in the query, which are never shown."""
 
 from __future__ import annotations
 
 import re
 from base64 import b64encode
+from hashlib import sha256
 from typing import NamedTuple
-from urllib.parse import unquote
+from urllib.parse import unquote, urlsplit
 
 from ragistry.errors import ConfigError
 
 _USER = re.compile(r"^(\s*[A-Za-z][\w+.-]*://|)([^/?#]*)@")
 _QUERY = re.compile(r"[?#].*", re.DOTALL)
+_PAGE = re.compile(r"https?://", re.IGNORECASE)
+_UNNAMED = re.compile(r"[^\w.]+")
 _AFTER_PATH = re.compile(r"^(\s*[A-Za-z][\w+.-]*://|).*@", re.DOTALL)
+
+
+LONGEST_NAME = 100
+"""Characters of the name that is made of a URL."""
+
+
+def is_url(text: object) -> bool:
+    """Whether this is the address of a web page, and not a path."""
+    return isinstance(text, str) and _PAGE.match(text) is not None
+
+
+def url_name(url: str, suffix: str) -> str:
+    """A name for the page at a URL: ``https://docs.example.com/install?os=linux`` is
+    ``docs.example.com-install-os-linux.html``. Of a long one the end is replaced by a hash.
+    """
+    parts = urlsplit(url)
+    whole = unquote("-".join(filter(None, (parts.netloc + parts.path, parts.query))))
+    name = _UNNAMED.sub("-", whole).strip("-.").removesuffix(suffix)
+    if len(name) > LONGEST_NAME:
+        name = f"{name[:LONGEST_NAME]}-{sha256(whole.encode()).hexdigest()[:8]}"
+    return name + suffix
 
 
 class Login(NamedTuple):

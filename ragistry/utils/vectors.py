@@ -1,4 +1,4 @@
-"""Vectors as a store keeps them: one direction in space, whatever length and type they came in."""
+"""Normalise vectors for a store: float32 of unit length."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def unit_vector(vector: Any) -> NDArray[np.float32]:
     """``(d,)`` float32 of length 1 in the direction of ``vector``, ``(d,)`` numbers of any size.
 
-    Raises `ValueError`, worded to follow the name of the vector, for what has no direction.
+    Raises `ValueError`, worded to follow the name of the vector, if it has no direction.
     """
     row = np.asarray(vector)
     if row.ndim != 1 or row.size == 0 or row.dtype.kind not in "fiu":
@@ -34,7 +34,7 @@ def unit_vector(vector: Any) -> NDArray[np.float32]:
 def unit_vectors(vectors: Any, count: int) -> NDArray[np.float32]:
     """``count`` vectors of one length as ``(count, d)`` float32, each at unit length.
 
-    Raises `ValueError` and `TypeError` for anything else, worded to stand by itself.
+    Raises `ValueError` or `TypeError` for anything else, as a complete message.
     """
     rows = list(vectors)
     if len(rows) != count:
@@ -51,9 +51,9 @@ def unit_vectors(vectors: Any, count: int) -> NDArray[np.float32]:
 
 
 def query_vector(vector: Any, dimension: int | None) -> NDArray[np.float32]:
-    """The vector of a query at unit length; ``dimension``: that of the store's vectors, where it is known.
+    """The vector of a query at unit length; ``dimension``: that of the store's vectors, if known.
 
-    Raises `QueryError` for what has no direction, `EmbeddingMismatchError` for another dimension.
+    Raises `QueryError` if it has no direction, `EmbeddingMismatchError` for another dimension.
     """
     try:
         unit = unit_vector(vector)

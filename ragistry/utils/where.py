@@ -3,8 +3,8 @@
 A condition is ``{"key": value}``, ``{"key": {"$op": value}}``, or ``{"$and" | "$or": [conditions]}``; several keys in
 one mapping mean all of them. Operators: ``$eq $ne $gt $gte $lt $lte $in $nin``, and ``$contains`` and
 ``$not_contains`` for a value in a list such as ``tags``. A chunk that lacks the key meets ``$ne``, ``$nin`` and
-``$not_contains`` and no other operator; a value that is no list contains nothing. Values are text, whole or broken
-numbers, or truth values; True is not 1, and 1 is 1.0.
+``$not_contains`` and no other operator; a value that is not a list contains nothing. Values are text, integers,
+floats, or truth values; True is not 1, and 1 is 1.0.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _ORDER: dict[str, Callable[[Any, Any], bool]] = {
 
 
 class Condition(dict[str, Any]):
-    """A condition in its normal form, as `normalise` returns it; it cannot be changed."""
+    """An immutable condition in its normal form, as `normalise` returns it."""
 
     def _refuse(self, *_: Any, **__: Any) -> Never:
         raise TypeError("a condition cannot be changed; change a copy: dict(where)")
@@ -43,10 +43,10 @@ class Condition(dict[str, Any]):
 
 
 def normalise(where: Where) -> Condition:
-    """The same condition with one key in every mapping, every operator written out, and values of Python's own types.
+    """The same condition with one key in every mapping, explicit operators, and values of built-in types.
 
     A `Condition` is returned as it is. Raises `InvalidFilterError` for anything that is not a condition. An empty
-    mapping is refused: a condition also limits access, and one that is empty by mistake must not show everything.
+    mapping is refused: a condition also limits access, and one that is empty by mistake must not allow everything.
     """
     return where if isinstance(where, Condition) else Condition(_normalise(where, MAX_DEPTH))
 
@@ -112,7 +112,7 @@ def _scalar(key: str, op: str, value: Any) -> Any:
 
 
 def matches(where: Where, metadata: Mapping[str, Any]) -> bool:
-    """Whether the metadata meet a condition in its normal form."""
+    """Whether metadata meet a condition in its normal form."""
     [(key, value)] = where.items()
     if key == "$and":
         return all(matches(part, metadata) for part in value)
@@ -140,7 +140,7 @@ def _equal(stored: Any, operand: Any) -> bool:
 
 
 def _is_among(stored: Any, values: Sequence[Any]) -> bool:
-    if isinstance(stored, str):  # which equals nothing but text; as fast as Python is where there are many
+    if isinstance(stored, str):  # equals nothing but text; the fastest way for many values
         return stored in values
     return any(_equal(stored, value) for value in values)
 

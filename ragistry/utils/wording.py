@@ -1,4 +1,4 @@
-"""Sentences with a number in them, in the singular or the plural."""
+"""Sentences with a number, in the singular or the plural."""
 
 from __future__ import annotations
 
@@ -11,5 +11,5 @@ def numbered(number: int, text: str) -> str:
 
 
 def agreeing(number: float, text: str) -> str:
-    """A text with the first of each ``[one|several]`` where the number is 1, else with the second."""
+    """A text with the first of each ``[one|several]`` if the number is 1, else with the second."""
     return re.sub(r"\[([^|\]]*)\|([^|\]]*)\]", lambda forms: forms[1 if number == 1 else 2], text)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import datetime
 from urllib.parse import quote
 
 from nicegui import ui
 
+from ragistry.utils.times import local_time
 from ragistry.web.compare_form import running_comparison, start_comparison
 from ragistry.web.controls import button
 from ragistry.web.frame import empty, frame, heading
@@ -51,8 +51,7 @@ def _list() -> Callable[[list[Listed]], None]:
 def _row(listed: Listed) -> Built[Listed]:
     with row() as made:
         with cell("rg-name"):
-            when = f"{datetime.fromisoformat(listed.made).astimezone():%Y-%m-%d %H:%M}"
-            ui.link(when, f"/compare/{quote(listed.name, safe='')}").classes("rg-whole-row")
+            ui.link(local_time(listed.made), f"/compare/{quote(listed.name, safe='')}").classes("rg-whole-row")
         text_cell(listed.dataset)
         text_cell(", ".join(listed.techniques))
         with cell("rg-wide"):

@@ -68,8 +68,9 @@ window.ragistryReader = (() => {
 
   function opened(id) {
     requestAnimationFrame(() => {
-      last = document.querySelector(`[data-passage="${CSS.escape(id)}"]`);
-      for (const one of document.querySelectorAll(".rg-hit")) one.classList.toggle("rg-open", one.contains(last));
+      const same = `[data-passage="${CSS.escape(id)}"]`, now = document.activeElement;
+      last = now?.matches(same) ? now : document.querySelector(`.rg-hit ${same}`) ?? document.querySelector(same);
+      for (const one of document.querySelectorAll(".rg-hit")) one.classList.toggle("rg-open", !!one.querySelector(same));
       const body = document.querySelector(".rg-reader-body"), here = body?.querySelector(".rg-here");
       if (!here) return;
       body.scrollTop = body.querySelector(".rg-page") ? 0 : here.offsetTop - body.offsetTop - 24;

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from functools import partial
 
 from nicegui import events, ui
 
 from ragistry.errors import EvaluationError
+from ragistry.utils.times import local_time
 from ragistry.utils.wording import numbered
 from ragistry.web.charts import by_query, quality, quality_and_time
 from ragistry.web.controls import button
@@ -44,7 +44,7 @@ def _report(report: Report) -> None:
     ui.label(
         f"{numbered(tested['documents'], '[document|documents]')}, "
         f"{numbered(tested['judged_queries'], 'judged [query|queries]')}, "
-        f"made {datetime.fromisoformat(provenance['made']).astimezone():%Y-%m-%d %H:%M}"
+        f"made {local_time(provenance['made'])}"
     ).classes("rg-dim")
     ui.label(report["conclusion"]).classes("rg-verdict")
     if report["warnings"]:

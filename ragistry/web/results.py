@@ -36,7 +36,7 @@ class Card(NamedTuple):
     more: tuple[str, ...]
 
 
-class Answer(NamedTuple):
+class Found(NamedTuple):
     """What a technique found, ready to be shown."""
 
     technique: str
@@ -55,7 +55,7 @@ class Beside(NamedTuple):
     others: Mapping[str, int]
 
 
-def answer(workspace: Workspace, technique: str, result: RetrievalResult) -> Answer:
+def shown(workspace: Workspace, technique: str, result: RetrievalResult) -> Found:
     """Choose what is shown of each passage; may call the embedder."""
     similar = similar_by(workspace.embedder, result.query)
 
@@ -72,10 +72,10 @@ def answer(workspace: Workspace, technique: str, result: RetrievalResult) -> Ans
             for document, spot in zip(hit.more, spots[1:], strict=True)
         ]
         cards.append(Card(hit, part(hit.document, ROOM)[0], tuple(more)))
-    return Answer(technique, result, tuple(cards))
+    return Found(technique, result, tuple(cards))
 
 
-def results(given: Answer, open_: Open, beside: Beside | None) -> None:
+def results(given: Found, open_: Open, beside: Beside | None) -> None:
     """The cards of an answer; ``beside``: None where it stands alone."""
     found = given.result
     with ui.element("div").classes("rg-found"):
@@ -175,7 +175,7 @@ def _how(result: RetrievalResult) -> None:
                 ui.label(f"{stage.ms:.1f} ms, {documents}{calls}").classes("rg-dim")
 
 
-def side_by_side(answers: Sequence[Answer], open_: Open) -> None:
+def side_by_side(answers: Sequence[Found], open_: Open) -> None:
     """One answer, or two with what they share."""
     with ui.element("div").classes("rg-answers" + (" rg-two" if len(answers) > 1 else "")):
         for side, given in enumerate(answers):
@@ -183,6 +183,6 @@ def side_by_side(answers: Sequence[Answer], open_: Open) -> None:
                 results(given, open_, _beside(side, answers) if len(answers) > 1 else None)
 
 
-def _beside(side: int, answers: Sequence[Answer]) -> Beside:
+def _beside(side: int, answers: Sequence[Found]) -> Beside:
     other = answers[1 - side].result.documents
     return Beside(side, {document.id: rank for rank, document in enumerate(other, start=1)})

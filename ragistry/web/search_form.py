@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from urllib.parse import urlencode
 
 from nicegui import ui
@@ -22,7 +23,7 @@ FEWEST, MOST = 20, 100
 class Question:
     """What is asked: by ``technique``, and by ``other`` beside it; of all collections where none is named.
 
-    ``passage``: the id of the one that is open in the reader.
+    ``ask``: a generator is to answer it. ``passage``: the id of the one that is open in the reader.
     """
 
     query: str = ""
@@ -31,6 +32,7 @@ class Question:
     collections: list[str] = field(default_factory=list)
     top_k: int = FEWEST
     passage: str = ""
+    ask: bool = False
 
     def techniques(self) -> list[str]:
         """Those that answer it, each once."""
@@ -39,6 +41,7 @@ class Question:
     def address(self) -> str:
         """What follows the path of the page's address where this is asked."""
         given = {"q": self.query, "technique": self.technique, "compare": self.other}
+        given |= {"ask": "1" if self.ask else ""}
         given |= {"collection": ",".join(self.collections), "k": str(self.top_k), "open": self.passage}
         return "?" + urlencode({name: value for name, value in given.items() if value})
 
@@ -55,6 +58,7 @@ class Form:
     ) -> None:
         names = {name: f"{name}\n{first_sentence(registry.technique_class(name))}" for name in registry.names()}
         self._ask = ask
+        self._asks = first.ask
         with ui.element("div").classes("rg-search").props("role=search"):
             with ui.element("div").classes("rg-field"):
                 self._query = ui.input(placeholder="What to look for", value=first.query).classes("rg-query")
@@ -63,7 +67,11 @@ class Form:
                 with self._query.add_slot("append"):
                     ui.html("<kbd>/</kbd>", sanitize=False).props("aria-hidden=true").classes("rg-key")
                 self.put_away = suggest(self._query, headings, ask)
-            button("Search", ask, icon="search", kind="main")
+            self._buttons = {
+                False: button("Search", partial(self._as, False), icon="search"),
+                True: button("Ask", partial(self._as, True), icon="chat_bubble_outline"),
+            }
+        self._mark()
         with ui.element("div").classes("rg-options"):
             self._technique = _techniques("Technique", names, first.technique)
             chosen = {name: name for name in first.collections}
@@ -83,6 +91,16 @@ class Form:
         for control in (self._technique, self._collections, self._other, self._top_k):
             control.on_value_change(self._again)
 
+    async def _as(self, asks: bool) -> None:
+        """Search, or ask a generator too; Enter does the same from now on."""
+        self._asks = asks
+        self._mark()
+        await self._ask()
+
+    def _mark(self) -> None:
+        for asks, one in self._buttons.items():
+            one.classes(add="rg-button-main") if asks == self._asks else one.classes(remove="rg-button-main")
+
     async def _again(self) -> None:
         if (self._query.value or "").strip():
             await self._ask()
@@ -90,9 +108,10 @@ class Form:
     def question(self) -> Question:
         """What the fields say."""
         top_k = int(self._top_k.value or 0)
+        technique, collections = self._technique.value or "", list(self._collections.value)
         return Question(
-            self._query.value or "", self._technique.value, self._other.value, list(self._collections.value), top_k
-        )
+            self._query.value or "", technique, self._other.value, collections, top_k, ask=self._asks
+        )  # fmt: skip
 
     def offer(self, known: Mapping[str, str]) -> None:
         """Offer these collections."""
@@ -104,7 +123,9 @@ class Form:
 
 def _techniques(label: str, names: Mapping[str, str], value: str) -> ui.select:
     """A menu of techniques: the name, and what it does below it."""
-    made = ui.select(dict(names), value=value, label=label).props("dense outlined popup-content-class=rg-menu")
+    made = ui.select(dict(names), value=value if value in names else None, label=label).props(
+        "dense outlined popup-content-class=rg-menu"
+    )
     made.add_slot("selected-item", "<span>{{ props.opt.label.split('\\n')[0] }}</span>")
     made.add_slot(
         "option",

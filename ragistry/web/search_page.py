@@ -1,4 +1,4 @@
-"""``/``: ask, see the sources that answer and why, and read them; by one technique, or by two side by side."""
+"""``/``: search or ask, see the sources that answer and why, and read them; by one technique, or by two."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ from dataclasses import replace
 
 from nicegui import ui
 
-from ragistry.errors import UnknownTechniqueError
+from ragistry.errors import ConfigError
 from ragistry.techniques.registry import TechniqueRegistry
 from ragistry.utils.wording import numbered
+from ragistry.web.answering import Answering
 from ragistry.web.frame import frame, heading
 from ragistry.web.holdings import Holdings
 from ragistry.web.reader import Reader
-from ragistry.web.results import Answer, answer, side_by_side
+from ragistry.web.results import Found, shown, side_by_side
 from ragistry.web.search_form import FEWEST, MOST, NONE, Form, Question
 from ragistry.web.shared import Following
 from ragistry.web.site import PATIENCE, Site, attempt, complain
@@ -21,7 +22,7 @@ from ragistry.web.welcome import welcome
 
 
 def register(site: Site) -> None:
-    """Serve the page; ``?q=…`` asks at once, ``&open=ID`` opens a passage of the answer."""
+    """Serve the page; ``?q=…`` searches at once, ``&ask=1`` asks a generator too, ``&open=ID`` opens a passage."""
     headings = Headings(site)
 
     @ui.page("/", response_timeout=PATIENCE)
@@ -32,16 +33,19 @@ def register(site: Site) -> None:
         collection: str = "",
         k: str = "",
         open: str = "",
+        ask: str = "",
     ) -> None:
         registry = site.workspace.registry
         names = registry.names()
-        wrong = [*_unknown(registry, technique), *_unknown(registry, compare), *_no_limit(k)]
+        default = registry.default if registry.default in names else next(iter(names), "")
+        wrong = [*_unknown(registry, technique or registry.default), *_unknown(registry, compare), *_no_limit(k)]
         first = Question(
             q,
-            technique if technique in names else registry.default,
+            technique if technique in names else default,
             compare if compare in names else NONE,
             [name for name in collection.split(",") if name],
             int(k) if k and not _no_limit(k) else min(max(FEWEST, site.workspace.settings.n_results), MOST),
+            ask=ask == "1",
         )
         with frame("Search", "Search"):
             page = SearchPage(site, first, headings)
@@ -56,11 +60,11 @@ def register(site: Site) -> None:
 
 
 def _unknown(registry: TechniqueRegistry, name: str) -> list[str]:
-    """What is to be said of a technique in the address, such as one that was renamed since."""
+    """What is to be said of a technique in the address, such as one that was renamed since, or has a broken entry."""
     try:
         if name:
             registry.entry(name)
-    except UnknownTechniqueError as error:
+    except ConfigError as error:
         return [str(error)]
     return []
 
@@ -73,7 +77,7 @@ def _no_limit(k: str) -> list[str]:
 
 
 class SearchPage:
-    """One window: the form, the answers, and the reader beside them."""
+    """One window: the form, the answer, the results, and the reader beside them."""
 
     def __init__(self, site: Site, first: Question, headings: Headings) -> None:
         self._site = site
@@ -88,7 +92,9 @@ class SearchPage:
             self._about = ui.label().classes("rg-dim rg-about")
             self._welcome = welcome(site)
             with ui.element("div").classes("rg-split"):
-                self._answers = ui.element("div").classes("rg-column")
+                with ui.element("div").classes("rg-column"):
+                    self._answering = Answering(site, lambda document: self._reader.open(document))
+                    self._answers = ui.element("div")
                 self._reader = Reader(site, self._opened)
 
     async def begin(self) -> None:
@@ -114,6 +120,7 @@ class SearchPage:
             complain(f"passages: {question.top_k!r} is not 1 to {MOST}")
             return
         self._turn = this = self._turn + 1
+        self._answering.stop()
         self._busy.set_text("Searching…")
         found = await _answers(self._site, question)
         if this != self._turn or self._answers.is_deleted:
@@ -124,6 +131,7 @@ class SearchPage:
         self._reader.offer(question.query, passages)
         self._asked = question
         ui.navigate.history.replace(question.address())  # for a reload, the way back, and a bookmark
+        self._answering.hide()
         self._answers.clear()
         with self._answers:
             side_by_side(found, self._reader.open)
@@ -131,6 +139,9 @@ class SearchPage:
             if document.id == passage:
                 await self._reader.open(document)
                 break
+        if question.ask and found:
+            read = found[0].result.documents[: self._site.workspace.settings.n_results]
+            await self._answering.write(question.query, read)
 
     def _opened(self, passage: str) -> None:
         self._whole.classes(add="rg-reading") if passage else self._whole.classes(remove="rg-reading")
@@ -138,14 +149,14 @@ class SearchPage:
         ui.navigate.history.replace(self._asked.address())
 
 
-async def _answers(site: Site, question: Question) -> list[Answer]:
-    """An answer by each technique; where one fails, that is said."""
+async def _answers(site: Site, question: Question) -> list[Found]:
+    """What each technique finds; where one fails, that is said."""
 
-    def search(technique: str) -> Answer:
+    def search(technique: str) -> Found:
         workspace = site.workspace
         where = workspace.library.scope.of(*question.collections) if question.collections else None
         result = workspace.search(question.query, technique=technique, top_k=question.top_k, where=where)
-        return answer(workspace, technique, result)
+        return shown(workspace, technique, result)
 
     found = [await attempt(search, technique) for technique in question.techniques()]
     return [one for one in found if one is not None]

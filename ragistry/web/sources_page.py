@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import datetime
 
 from nicegui import ui
 
 from ragistry.types import SourceInfo
+from ragistry.utils.times import local_time
 from ragistry.utils.wording import numbered
 from ragistry.web.controls import button, icon_button
 from ragistry.web.description import description_field
@@ -122,7 +122,7 @@ def _row(view: View, name: str) -> Built[tuple[SourceInfo, bool]]:
     def fill(item: tuple[SourceInfo, bool]) -> None:
         info, movable = item
         chunks.set_text(f"{info.chunks:,}")
-        when.set_text(f"{datetime.fromtimestamp(info.ingested_at):%Y-%m-%d %H:%M}" if info.ingested_at else "")
+        when.set_text(local_time(info.ingested_at))
         move.set_visibility(movable)
 
     return made, fill

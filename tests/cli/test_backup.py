@@ -44,7 +44,7 @@ def test_backup_says_what_is_in_it(filled: Run) -> None:
     refused = filled("backup", "all.zip", "-w", "work")
     assert (refused.code, refused.err) == (
         1,
-        "error: the file 'all.zip' is there already; give another name, or add --force to replace it\n",
+        "error: the file 'all.zip' already exists; give another name, or add --force to replace it\n",
     )
     assert filled("backup", "all.zip", "-w", "work", "--force").code == 0
 

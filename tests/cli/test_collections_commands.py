@@ -58,7 +58,7 @@ def test_a_collection_is_added_described_and_renamed(filled: Run) -> None:
     described = filled("collections", "describe", "law", "--display-name", "The law", "--json")
     assert described.json == {"name": "law", "display_name": "The law", "description": "Laws"}
     assert filled("collections", "describe", "law").out == "law (The law): Laws\n"
-    assert filled("collections", "describe", "econ").out.startswith("econ (econ): no description; `ragistry coll")
+    assert filled("collections", "describe", "econ").out.startswith("econ (econ): no description; add one with")
     renamed = filled("collections", "rename", "notes", "shelf", "--json")
     assert renamed.json == {"name": "shelf", "formerly": "notes", "chunks": 1}
     assert filled("search", "tea", "--collection", "shelf", "--json").json["total_results"] == 1

@@ -133,8 +133,8 @@ def test_what_a_technique_does_is_its_first_sentence_as_plain_text(ragistry: Run
     rows = ragistry("techniques", "--available", "--json").json["techniques"]
     said = {row["name"]: row["description"] for row in rows}
     assert [name for name, text in said.items() if not text or "`" in text or "\n" in text or text.endswith(":")] == []
-    assert said["sentence_window"].endswith("each with window chunks of its source before and after it.")
-    assert said["pipeline"].endswith("says which one runs next")
+    assert said["sentence_window"].endswith("joins each hit of the base with window chunks before and after it.")
+    assert said["pipeline"].endswith("the action a step returns selects the next step")
 
 
 def test_config_says_where_each_value_comes_from(ragistry: Run, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -128,7 +128,7 @@ def test_a_library_is_compared_by_its_own_queries(ragistry: Callable, tmp_path: 
         (("--dataset", "topics", "--tune-on", "1.5"), 2, "less than or equal to 1, got '1.5'"),
         (("--dataset", "topics", "-t", "bm52"), 1, "did you mean 'bm25'?"),
         (("--dataset", "topics", "-t", "bm25", "--grid", "bm25.k"), 1, "TECHNIQUE.PARAMETER=VALUE"),
-        (("--dataset", "topics", "-m", "ndcg"), 1, "is no measure"),
+        (("--dataset", "topics", "-m", "ndcg"), 1, "is not a measure"),
         (("--dataset", "topics", "-t", "bm25", "--baseline", "naive"), 1, "the baseline 'naive' is not compared"),
         (("--dataset", "topics", "-t", "bm25", "--replay", "none.jsonl"), 1, "no recording 'none.jsonl'"),
         (

@@ -12,10 +12,10 @@ from tests.cli.conftest import Done
 Run = Callable[..., Done]
 
 TOGETHER = [
-    (["ingest", "--list", "--prune"], "--prune does nothing beside --list; leave one out"),
-    (["ingest", "--list", "--create", "x"], "--create does nothing beside --list; leave one out"),
-    (["ingest", "--list", "--follow-links"], "--follow-links does nothing beside --list; leave one out"),
-    (["ingest", "--delete", "a", "-c", "n", "--prune"], "--prune does nothing beside --delete; leave one out"),
+    (["ingest", "--list", "--prune"], "--prune cannot be combined with --list"),
+    (["ingest", "--list", "--create", "x"], "--create cannot be combined with --list"),
+    (["ingest", "--list", "--follow-links"], "--follow-links cannot be combined with --list"),
+    (["ingest", "--delete", "a", "-c", "n", "--prune"], "--prune cannot be combined with --delete"),
     (["ingest", "--list", "--yes"], "--yes does nothing without --delete; add that, or leave --yes out"),
     (["ingest", "a.txt", "-y"], "--yes does nothing without --delete; add that, or leave --yes out"),
     (
@@ -35,13 +35,16 @@ TOGETHER = [
     ),
     (["search", "tea", "--workspace", ""], "the path '' is empty; name a file or folder, '.' for the current folder"),
     (["ingest", "a.txt", "--follow-links"], "--follow-links does nothing without a folder, and 'a.txt' is a file"),
-    (["search", "tea", "--json", "--full"], "--full does nothing beside --json; leave one out"),
-    (["search", "tea", "--trace", "--json"], "--trace does nothing beside --json; leave one out"),
-    (["techniques", "--schema", "--available"], "--available does nothing beside --schema; leave one out"),
+    (["search", "tea", "--json", "--full"], "--full cannot be combined with --json"),
+    (["search", "tea", "--trace", "--json"], "--trace cannot be combined with --json"),
+    (["techniques", "--schema", "--available"], "--available cannot be combined with --schema"),
     (["mcp", "--port", "8765"], "--port does nothing without --http; add that, or leave --port out"),
     (["mcp", "--host", "::1"], "--host does nothing without --http; add that, or leave --host out"),
     (["mcp", "--name", "x"], "--name does nothing without --http; add that, or leave --name out"),
-    (["mcp", "--http", "-p", "-1"], "Invalid value for '--port' / '-p': -1 is no port; choose one from 1 to 65535"),
+    (
+        ["mcp", "--http", "-p", "-1"],
+        "Invalid value for '--port' / '-p': -1 is not a port; choose 1 to 65535, or 0 for a free one",
+    ),
     (["search", "tea", "--top-k", "many"], "got 'many'"),
 ]
 
@@ -59,14 +62,14 @@ def test_options_that_do_not_fit_are_named(ragistry: Run, tmp_path: Path, words:
 def test_a_port_that_is_none_is_named_with_the_range(ragistry: Run, port: str) -> None:
     done = ragistry("ui", "--port", port)
     assert (done.code, len(done.err.splitlines())) == (2, 1)
-    assert f"{port} is no port; choose one from 1 to 65535, or 0 for any that is free" in done.err
+    assert f"{port} is not a port; choose 1 to 65535, or 0 for a free one" in done.err
 
 
 @pytest.mark.parametrize("name", ["https://library.example.org", "", "a b", "me@host"])
 def test_a_name_that_no_host_has_is_refused(ragistry: Run, name: str) -> None:
     done = ragistry("ui", "--name", name)
     assert (done.code, len(done.err.splitlines())) == (2, 1)
-    assert f"{name!r} is no name of a host; give it such as library.example.org" in done.err
+    assert f"{name!r} is not a host name; write it such as library.example.org" in done.err
 
 
 def test_links_out_of_a_folder_are_followed_where_they_are_asked_for(ragistry: Run, tmp_path: Path) -> None:

@@ -131,7 +131,7 @@ def test_files_that_are_not_read_are_counted(ragistry: Run, tmp_path: Path) -> N
     for name in ("tea.txt", "a.doc", "b.doc", "c.ppt", "d.png"):
         (tmp_path / "in" / name).write_text("Green tea.", encoding="utf-8")
     done = ragistry("ingest", "in", "--collection", "notes")
-    assert done.code == 0
+    assert done.code == 3
     assert "warning: 'in': 3 of its files have a format that is not read and were left out (2 .doc, 1 .ppt)" in done.err
     [warning] = ragistry("ingest", "in", "--json").json["warnings"]
     assert "(2 .doc, 1 .ppt)" in warning

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from fpdf import FPDF
 
 from ragistry.testing.ollama_server import OllamaServer
 from tests.cli.conftest import Done
@@ -23,8 +24,25 @@ def filled(ragistry: Run, tmp_path: Path) -> Run:
 def test_a_sound_store_is_said_to_be_so(filled: Run) -> None:
     done = filled("verify")
     assert (done.code, done.out) == (0, "all is well\n")
-    assert filled("verify", "--json").json == {"problems": []}
+    assert filled("verify", "--json").json == {"problems": [], "incomplete": []}
     assert filled("repair").out == "nothing was broken\n"
+
+
+def test_a_source_that_is_not_whole_is_listed(ragistry: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RAGISTRY_OCR", "never")
+    pdf = FPDF()
+    pdf.set_font("Helvetica")
+    pdf.add_page()
+    pdf.cell(text="Steep green tea.")
+    pdf.add_page()
+    pdf.rect(10, 10, 50, 50)
+    pdf.output(str(tmp_path / "tea.pdf"))
+    assert ragistry("ingest", "tea.pdf", "--collection", "notes").code == 0
+    done = ragistry("verify")
+    assert (done.code, done.out) == (0, "all is well\n")
+    assert done.err.startswith("incomplete: 'tea.pdf' of collection 'notes': ")
+    [row] = ragistry("verify", "--json").json["incomplete"]
+    assert row["lost"].startswith("page 2 has an image or a drawing and no text; ")
 
 
 def test_a_damaged_index_is_found_and_made_again(filled: Run, tmp_path: Path) -> None:
@@ -60,7 +78,7 @@ def test_a_damaged_database_is_salvaged_and_what_was_lost_is_named(filled: Run, 
     assert filled("verify").code == 0
     assert filled("repair", "--discard").out == f"removed: {kept.name}\n"
     assert not kept.exists()
-    assert filled("repair", "--discard").out == "there is no damaged file to remove\n"
+    assert filled("repair", "--discard").out == "no damaged files to remove\n"
 
 
 def test_a_damaged_truth_is_said_plainly(filled: Run, tmp_path: Path) -> None:

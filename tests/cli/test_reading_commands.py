@@ -84,7 +84,7 @@ def test_a_file_in_place_of_the_folder_is_told(ragistry: Run, tmp_path: Path) ->
 
 
 def test_a_misspelt_variable_is_told_by_config_and_doctor(tmp_path: Path) -> None:
-    said = "environment RAGISTRY_EMBED_MODL does nothing: there is no 'EMBED_MODL'; did you mean 'EMBED_MODEL'?"
+    said = "environment RAGISTRY_EMBED_MODL has no effect: there is no 'EMBED_MODL'; did you mean 'EMBED_MODEL'?"
     misspelt = {"RAGISTRY_EMBED_MODL": "tei", "OLLAMA_HOST": "127.0.0.1:9"}
     config = process("config", "--json", cwd=tmp_path, **misspelt)
     assert (config.code, config.err) == (0, f"warning: {said}\n")

@@ -84,7 +84,7 @@ def test_scores_a_router_on_labelled_queries(routes: Run, tmp_path: Path) -> Non
     printed = routes("route", "--evaluate", "q.jsonl")
     assert printed.code == 0
     assert "accuracy  100.0%" in printed.out
-    assert "0.0%  out-of-scope queries turned away (threshold 0.0)" in printed.out
+    assert "0.0%  out-of-scope queries rejected (threshold 0.0)" in printed.out
     assert printed.out.splitlines()[1].split() == ["belongs", "to", "\\", "best", *sorted(QUESTIONS)]
 
 

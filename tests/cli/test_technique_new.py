@@ -145,7 +145,7 @@ def test_a_name_that_cannot_be_used_is_refused(ragistry: Run, tmp_path: Path, na
 def test_the_plural_lists_and_names_the_command_that_writes(ragistry: Run) -> None:
     done = ragistry("techniques", "new", NAME)
     assert (done.code, done.out) == (2, "")
-    assert "`ragistry technique new NAME` writes one" in done.err
+    assert "`ragistry technique new NAME` creates one" in done.err
     assert "new" in ragistry("technique").out
 
 

@@ -117,9 +117,34 @@ def test_a_model_that_is_not_known_is_answered_with_each_that_is_once(ragistry: 
     assert ragistry("search", "tea").err.count(" minilm,") == 1
 
 
-def test_config_tells_what_the_environment_says_of_archives(ragistry: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+ARCHIVES = """\
+archives:
+  - {name: Letters, collection_name: letters, embedding_model: sentence-transformers/all-MiniLM-L6-v2}
+"""
+
+
+def test_config_tells_what_the_environment_says_of_archives(
+    ragistry: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "config").mkdir()
+    (tmp_path / "config" / "vector_stores.yaml").write_text(ARCHIVES, encoding="utf-8")
     monkeypatch.setenv("RAG_QUERY_TIMEOUT_SECONDS", "7")
     settings = ragistry("config", "--json").json["settings"]
     assert settings["RAG_QUERY_TIMEOUT_SECONDS"] == {"value": 7, "from": "environment RAG_QUERY_TIMEOUT_SECONDS"}
     assert settings["DOCPROC_CHROMADB_URL"] == {"value": "http://chromadb:8000", "from": "default"}
     assert "DOCPROC_TEI_EMBEDDINGS_URL" in ragistry("config").out
+
+
+def test_config_without_archives_lists_no_variables_of_archives(ragistry: Run) -> None:
+    assert [name for name in ragistry("config", "--json").json["settings"] if name.isupper()] == []
+    assert "RAG_" not in ragistry("config").out
+
+
+def test_config_begins_with_what_a_new_user_looks_for(ragistry: Run) -> None:
+    settings = ragistry("config", "--json").json["settings"]
+    assert settings["default technique"] == {"value": "hybrid", "from": "default"}
+    names = list(settings)
+    assert names[:4] == ["default technique", "n_results", "embed_model", "language"]
+    assert names[6:8] == ["store", "data_dir"]
+    first = [line.split()[0] for line in ragistry("config").out.splitlines()[3:6]]
+    assert first == ["default", "n_results", "embed_model"]

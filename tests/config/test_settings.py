@@ -69,7 +69,7 @@ def test_unknown_variable_is_a_warning(
 ) -> None:
     environ = {f"RAGISTRY_{name}": "x"}
     assert resolve(tmp_path, environ=environ).settings == Settings()
-    assert caplog.messages == [f"environment RAGISTRY_{name} does nothing: {remedy}"]
+    assert caplog.messages == [f"environment RAGISTRY_{name} has no effect: {remedy}"]
 
 
 def test_known_variables_are_not_warned_about() -> None:

@@ -25,10 +25,11 @@ from ragistry.library.report import IngestReport
 from ragistry.protocols import Engine
 from ragistry.testing.chroma_server import chroma_server
 from ragistry.testing.postgres_server import postgres_server
+from ragistry.utils.extracted import ExtractLimits
 from tests.engines.conftest import Nodes, ingest, ingested_here, stored, write_notes
 from tests.engines.doubles import Always, Capitals, Deadly, Fatal, Hashing, Late, Unpicklable
 from tests.evaluation.small_sets import topics
-from tests.utils.raw_pdf import one_page
+from tests.utils.raw_pdf import one_page, slow_for_pypdf
 
 ray = pytest.importorskip("ray", reason="ray has no wheel for this Python")
 
@@ -99,6 +100,17 @@ def test_file_that_kills_its_worker_fails_alone(
     assert "\n" not in failure.error
     if where == "counts":
         assert embedder.deaths() == 2
+
+
+def test_file_that_takes_too_long_is_given_up_on_a_worker(workspace: Workspace, engine: Engine, tmp_path: Path) -> None:
+    folder = write_notes(tmp_path / "docs", 2)
+    (folder / "slow.pdf").write_bytes(slow_for_pypdf())
+    limited = replace(workspace.library.reading, pdf_engine="pypdf", limits=ExtractLimits(seconds=1))
+    workspace.library.reading = limited
+    report = ingest(workspace, folder, engine)
+    assert [one.source for one in report.failed] == [str(folder / "slow.pdf")]
+    assert "was not read within 1 s" in report.failed[0].error
+    assert len(report.added) == 2
 
 
 def test_removed_node_loses_nothing(workspace: Workspace, nodes: Nodes, tmp_path: Path) -> None:

@@ -321,7 +321,7 @@ def test_ids_that_begin_with_the_name_of_the_set_are_told_apart(
         ({"measures": ["nDCG@200"], "depth": 50}, "rankings of 50 documents do not do .* look at 200"),
         ({"measures": ["nDCG@2000"]}, "at most 1,000"),
         ({"depth": "500"}, "rankings of '500' documents do not do"),
-        ({"measures": ["NDCG@10"]}, "'NDCG@10' is no measure; did you mean 'nDCG@10'?"),
+        ({"measures": ["NDCG@10"]}, "'NDCG@10' is not a measure; did you mean 'nDCG@10'?"),
         ({"techniques": []}, "no technique is named"),
         ({"techniques": {"": Answers(first)}}, "the name of a technique is ''; give each one as text"),
         ({"techniques": {"one": 7}}, "technique 'one' is 7; give a name"),

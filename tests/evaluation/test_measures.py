@@ -73,16 +73,16 @@ def test_every_bad_name_is_listed_with_its_remedy() -> None:
         parse_measures(names)
     message = str(caught.value)
     for said in (
-        "'ndcg@10' is no measure; did you mean 'nDCG@10'?",
-        "'R' is no measure: it needs a cutoff, as in 'R@10'",
-        "'SR' is no measure: it needs a cutoff",
+        "'ndcg@10' is not a measure; did you mean 'nDCG@10'?",
+        "'R' is not a measure: it needs a cutoff, as in 'R@10'",
+        "'SR' is not a measure: it needs a cutoff",
         "Judged takes no rel",
         "SP takes no rel",
         "'P@0'",
         "'nonsense!'",
     ):
         assert said in message
-    assert "'nDCG@10' is no measure" not in message
+    assert "'nDCG@10' is not a measure" not in message
     with pytest.raises(EvaluationError, match="no measure is named"):
         parse_measures([])
 

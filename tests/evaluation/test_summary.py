@@ -209,7 +209,7 @@ def test_passages_are_measured_where_answers_are_spans() -> None:
     assert result.techniques["small"].returned_tokens == pytest.approx(1.5)
     assert "Results without `start` and `end`" in result.warnings[0]
     assert "20 queries have judgements but no spans" in result.notes[0]
-    with pytest.raises(EvaluationError, match="the test set has none"):
+    with pytest.raises(EvaluationError, match="the test set has no spans"):
         summarised(numbered(), {"a": good}, "SR@5")
 
 

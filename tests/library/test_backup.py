@@ -95,7 +95,7 @@ def test_any_program_that_reads_zip_files_unpacks_a_backup(root: Path, tmp_path:
 def test_a_file_that_is_there_is_replaced_only_by_force(root: Path, tmp_path: Path) -> None:
     path = tmp_path / "all.zip"
     path.write_bytes(b"precious")
-    with pytest.raises(ConfigError, match="is there already.*--force"):
+    with pytest.raises(ConfigError, match="already exists.*--force"):
         backed_up(root, path)
     assert path.read_bytes() == b"precious"
     backed_up(root, path, force=True)

@@ -20,6 +20,7 @@ RIGHT: dict[str, Any] = {
     "collection": "notes", "name": "notes", "new_name": "shelf", "from_col": "notes", "to_col": "econ",
     "where": {"page": 1}, "n": 3, "technique": "bm25", "description": "D", "display_name": "D", "progress": None,
     "prune": False, "follow_links": False, "replace": False, "overwrite": False, "engine": None, "on_piece": None,
+    "allow_private": False, "changed": None,
 }  # fmt: skip
 METHODS = [
     name for name, _ in inspect.getmembers(DocumentService, inspect.isfunction) if not name.startswith("_")

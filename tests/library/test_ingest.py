@@ -595,9 +595,7 @@ def test_an_emptied_folder_is_not_pruned_unless_that_is_said(workspace: Workspac
     ):
         library.ingest_paths([folder], "notes", prune=True)
     folder.mkdir()
-    with pytest.raises(
-        SourceError, match="holds no file that can be taken in, and .*is its disk mounted.*--prune --yes"
-    ):
+    with pytest.raises(SourceError, match="has no file to ingest, and .*is its disk mounted.*--prune --yes"):
         library.ingest_folder(folder, "notes", prune=True)
     assert library.list_sources("notes") == ["one.txt", "two.txt"]
     chunks = library.count("notes")

@@ -43,7 +43,7 @@ def test_the_remedy_for_a_folder_that_is_gone_removes_all_that_it_counts(workspa
     with pytest.raises(SourceNotFoundError, match=r"2 sources \('rain.txt', 'tea.txt'\) came from it: to delete them"):
         library.ingest_folder(folder, "notes")
     folder.mkdir()
-    with pytest.raises(SourceError, match="holds no file .* has 2 sources"):
+    with pytest.raises(SourceError, match="has no file .* has 2 sources"):
         library.ingest_folder(folder, "notes", prune=True)
     library.delete_sources(library.ingest_folder(folder, "notes").vanished, "notes")
     assert library.list_sources("notes") == []

@@ -143,7 +143,7 @@ def test_what_is_not_a_vector_is_refused_and_the_old_ones_stay(store: LocalStore
 
 
 def test_vectors_of_another_length_than_the_embedder_says_are_refused(store: LocalStore) -> None:
-    with pytest.raises(EmbeddingMismatchError, match="gave vectors of 7 numbers in place of 8; the old vectors stay"):
+    with pytest.raises(EmbeddingMismatchError, match="gave vectors of 7 numbers instead of 8; the old vectors stay"):
         store.reembed(Hashing("new", flaw=lambda rows: rows[:, :7]))
     assert are_all_of(store, OLD)
 

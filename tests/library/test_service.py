@@ -109,7 +109,9 @@ def test_another_embedder_is_refused_on_ingest_and_query(filled: Workspace) -> N
 
 def test_an_edit_that_says_nothing_is_refused(filled: Workspace) -> None:
     before = filled.library.collections.path.read_bytes()
-    with pytest.raises(ConfigError, match="nothing to write of collection 'empty'; give a description, a display_name"):
+    with pytest.raises(
+        ConfigError, match="nothing to change in collection 'empty'; give a description, a display_name"
+    ):
         filled.library.update_description("empty", None)
     assert filled.library.collections.path.read_bytes() == before
     filled.library.update_description("empty", None, display_name="Shelf")

@@ -39,8 +39,9 @@ def test_a_client_searches_fetches_and_looks_through_collections(folder: Path, m
             "1. green leaf.txt (chunk 0)\n   Steep green tea in water of eighty degrees.\n"
         )
         results = (await json_of(client, "search", query="how hot is green tea?"))["results"]
-        assert [sorted(result) for result in results] == [["id", "title", "url"]] * 2
+        assert [sorted(result) for result in results] == [["id", "text", "title", "url"]] * 2
         assert results[0]["title"] == "green leaf.txt (chunk 0)"
+        assert results[0]["text"] == "Steep green tea in water of eighty degrees."
         fetched = await json_of(client, "fetch", id=results[0]["id"])
         assert sorted(fetched) == ["id", "metadata", "text", "title", "url"]
         assert fetched["text"] == "Steep green tea in water of eighty degrees."

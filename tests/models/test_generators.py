@@ -162,7 +162,7 @@ def test_a_key_is_sent_and_a_wrong_one_is_not_shown() -> None:
         assert generator.generate("hello") == "You said: hello"
         generator.close()
         stranger = OpenAIGenerator(MODEL, url=server.url, api_key="sk-wrong")
-        with pytest.raises(ModelError, match="answered 401: 'Unauthorized'; give it an API key") as raised:
+        with pytest.raises(ModelError, match="answered 401: 'Unauthorized'; set a valid API key") as raised:
             stranger.generate("hello")
         assert "sk-wrong" not in str(raised.value)
         stranger.close()

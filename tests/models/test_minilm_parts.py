@@ -42,7 +42,7 @@ def test_a_damaged_copy_of_the_weights_is_refused(tmp_path: Path):
     damaged[len(damaged) // 2] ^= 1
     path = tmp_path / "model.onnx"
     path.write_bytes(damaged)
-    with pytest.raises(ModelError, match=f"model.onnx' is damaged: .* in place of '{WEIGHTS_SHA256}'; copy model.onnx"):
+    with pytest.raises(ModelError, match=f"model.onnx' is damaged: .* instead of '{WEIGHTS_SHA256}'; copy model.onnx"):
         MiniLMEmbedder(weights_path=path).embed(["text"])
 
 

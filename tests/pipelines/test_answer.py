@@ -102,6 +102,20 @@ def test_the_answer_arrives_in_pieces() -> None:
     assert answer.documents == tuple(DOCUMENTS)
 
 
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [("NOT FOUND", ""), ("Not_found. Sorry [1].", ""), ("No", "No"), ("Not today [1].", "Not today [1].")],
+)
+def test_not_found_is_not_streamed_and_what_only_begins_like_it_is(said: str, told: str) -> None:
+    class Letters(Says):
+        def stream(self, prompt: str) -> list[str]:
+            return list(self.text)
+
+    pieces: list[str] = []
+    Answerer(Letters(said), EMBEDDER).answer("slugs", DOCUMENTS, on_piece=pieces.append)
+    assert "".join(pieces) == told
+
+
 def test_a_pipeline_answers_after_a_search() -> None:
     class Found:
         def retrieve(self, query: str, **options: object) -> list[Document]:

@@ -114,7 +114,7 @@ def test_a_run_over_its_time_stops_before_the_next_step():
             time.sleep(0.03)
 
     late = PipelineBuilder("late").step("slow", Slow(), on="search").step("search", Words())
-    with pytest.raises(PipelineError, match=r"'late' did not end within max_seconds 0.01 \(slow\); raise"):
+    with pytest.raises(PipelineError, match=r"'late' did not end within max_seconds 0.01 \(slow\); increase"):
         late.build(max_seconds=0.01).retrieve("oak")
     assert late.build(max_seconds=30).retrieve("oak")
 

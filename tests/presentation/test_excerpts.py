@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from ragistry.errors import ModelConnectionError
-from ragistry.presentation import Block, Excerpt, blocks_of, excerpt
+from ragistry.presentation import Block, Excerpt, blocks_of, excerpt, excerpt_line
 from ragistry.presentation.html import excerpt_html
 
 FILLER = [f"Sentence number {number} says nothing that matters to anyone." for number in range(20)]
@@ -113,3 +113,10 @@ def test_rows_are_one_table_and_a_match_in_code_stays_in_one_piece_of_code() -> 
         "<table><tbody><tr><td>a</td><td>b</td></tr>"
         "<tr><td>c <code>x <mark>y</mark></code></td><td>d</td></tr></tbody></table><p>After.</p>"
     )
+
+
+def test_an_excerpt_is_one_line_where_only_text_fits() -> None:
+    blocks = blocks_of(
+        "# Tea\n\n- Steep *green* tea.\n- Pour it.\n\n" + "Rain falls on the roof. " * 40, {"source": "a.md"}
+    )
+    assert excerpt_line(excerpt(blocks, "green tea", "english", 40)) == "Tea • Steep green tea. • Pour it. …"

@@ -6,8 +6,10 @@ import inspect
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from zipfile import ZipFile
 
 import pytest
 import uvicorn
@@ -15,6 +17,7 @@ import uvicorn
 from ragistry import RemoteWorkspace, Workspace, connect, open_workspace
 from ragistry.cli.listening import listening_socket
 from ragistry.client.workspace import RemoteLibrary
+from ragistry.engines.local import LocalEngine
 from ragistry.errors import (
     AccessDeniedError,
     CollectionAlreadyExistsError,
@@ -35,9 +38,11 @@ from ragistry.errors import (
     UnsupportedFormatError,
 )
 from ragistry.library.service import DocumentService
+from ragistry.library.source import SourceBytes
 from ragistry.server.access import Tokens
 from ragistry.server.app import create_app
 from ragistry.testing.loopback import Failure, LoopbackServer
+from ragistry.testing.openai_server import OpenAIServer
 from ragistry.testing.wire import Reply, Request
 
 Either = Workspace | RemoteWorkspace
@@ -140,6 +145,7 @@ def test_one_program_runs_over_both(either: Either, folder: Path) -> None:
         (lambda it, _: it.search("x", where={}), InvalidFilterError),
         (lambda it, _: it.search("x", technique="nothing"), UnknownTechniqueError),
         (lambda it, _: it.search("x", collection="nothing"), CollectionNotFoundError),
+        (lambda it, _: it.library.answer("who writes it"), ConfigError),
         (lambda it, _: it.library.count("a/b"), CollectionNotFoundError),
         (lambda it, _: it.library.list_sources("nothing"), CollectionNotFoundError),
         (lambda it, _: it.library.source("nothing", "tea"), SourceNotFoundError),
@@ -165,15 +171,11 @@ def test_both_raise_the_same_errors(either: Either, folder: Path, call: Callable
 
 
 def test_the_remote_library_has_the_methods_of_the_library() -> None:
-    """With the same parameters, but for ``engine``: how sources are read is the server's own. No answers are served."""
+    """With the same parameters."""
 
     def public(cls: type) -> dict[str, list[inspect.Parameter]]:
         methods = {name: method for name, method in inspect.getmembers(cls, inspect.isfunction) if name[0] != "_"}
-        return {
-            name: [one for one in inspect.signature(method).parameters.values() if one.name != "engine"]
-            for name, method in methods.items()
-            if name != "answer"
-        }
+        return {name: list(inspect.signature(method).parameters.values()) for name, method in methods.items()}
 
     assert public(RemoteLibrary) == public(DocumentService)
 
@@ -188,12 +190,71 @@ def test_a_file_of_the_server_is_not_replaced_by_one_that_is_sent(tmp_path: Path
         with pytest.raises(SourceError, match="'black.md' in collection 'tea' is "):
             remote.library.ingest_file(folder / "other" / "black.md", "tea")
         assert remote.library.ingest_file(folder / "other" / "black.md", "tea", replace=True) == 1
-        with pytest.raises(UnsupportedError, match="delete_sources"):
-            remote.library.ingest_folder(folder, "tea", prune=True)
+        with pytest.raises(UnsupportedError, match="a server reads and embeds by itself"):
+            remote.library.ingest_folder(folder, "tea", engine=LocalEngine())
         (folder / "x.png").write_bytes(b"\x89PNG")
         with pytest.raises(UnsupportedFormatError, match=r"^'x.png' has the suffix"):
             remote.library.ingest_file(folder / "x.png", "tea")
         assert remote.route("black tea").chosen == ("tea",)
+
+
+def test_bytes_and_zip_files_are_taken_in_over_both(either: Either, tmp_path: Path) -> None:
+    library = either.library
+    library.create_collection("tea")
+    with ZipFile(tmp_path / "leaves.zip", "w") as archive:
+        archive.writestr("green.md", "# Green\n\nWater of eighty degrees.")
+    note = SourceBytes(b"# Note\n\nOolong rests in a gaiwan.", "note.md")
+    report = library.ingest_paths([tmp_path / "leaves.zip", note], "tea")
+    assert (sorted(report.added), report.failed) == (["leaves.zip/green.md", "note.md"], [])
+    assert library.ingest_paths([tmp_path / "leaves.zip", note], "tea").added == []
+    assert either.search("gaiwan", top_k=1).documents[0].metadata["title"] == "Note"
+
+
+def test_prune_removes_what_this_folder_sent_and_has_no_more(either: Either, folder: Path, tmp_path: Path) -> None:
+    library = either.library
+    library.create_collection("tea")
+    library.ingest_text("A note about tea.", "note", "tea")
+    library.ingest_file(folder / "black.md", "tea")
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "white.txt").write_text("White tea is hardly oxidised.", encoding="utf-8")
+    library.ingest_folder(other, "tea")
+    library.ingest_folder(folder, "tea")
+    (folder / "leaves" / "green.txt").unlink()
+    report = library.ingest_folder(folder, "tea")
+    assert (report.vanished, report.deleted) == (["leaves/green.txt"], [])
+    (other / "white.txt").unlink()
+    report = library.ingest_paths([folder], "tea", prune=True)
+    assert report.vanished == report.deleted == ["leaves/green.txt"]
+    assert library.list_sources("tea") == ["black.md", 'leaves/a "quoted", größer.txt', "note", "white.txt"]
+    with pytest.raises(SourceError, match="nothing was deleted"):
+        library.ingest_folder(other, "tea", prune=True)
+    assert library.ingest_text("A note about tea.", "note", "tea") == 0
+
+
+def test_an_answer_is_the_same_from_a_server_and_within_the_reach_of_the_token(filled_copy: Path) -> None:
+    said = "Steep green tea in water of eighty degrees [1]. Mars is red [1]."
+    question = "how hot is the water for green tea?"
+    with OpenAIServer("small", accent="vllm") as writer:
+        config = filled_copy / "config"
+        config.mkdir(exist_ok=True)
+        entry = f'generators: {{writer: {{use: openai, url: "{writer.url}", model: small}}}}\n'
+        (config / "models.yaml").write_text(entry, encoding="utf-8")
+        secret = Tokens(filled_copy).add("reader", ["read"], ["tea"])
+        with open_workspace(filled_copy) as own, served(own) as url, connect(url, secret) as remote:
+            writer.answers.extend([said] * 2)
+            expected, pieces = own.library.answer(question, "tea", 2), list[str]()
+            answer = remote.library.answer(question, "tea", 2, on_piece=pieces.append)
+            assert replace(answer, documents=()) == replace(expected, documents=())
+            assert [one.id for one in answer.documents] == [one.id for one in expected.documents]
+            assert [one.supported for one in answer.sentences] == [True, False]
+            assert pieces == [answer.text]
+            with pytest.raises(CollectionNotFoundError):
+                remote.library.answer("will it rain?", "weather")
+            writer.answers.append("NOT FOUND")
+            nothing = remote.library.answer("will rain come and then clear skies over green tea?")
+            assert (nothing.sentences, nothing.reason) != ((), "")
+            assert {one.metadata["collection"] for one in nothing.documents} == {"tea"}
 
 
 def test_tokens_are_sent(workspace: Workspace) -> None:

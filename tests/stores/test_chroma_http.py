@@ -97,7 +97,7 @@ def test_every_call_to_a_server_that_stops_answering_runs_into_the_time_out(tmp_
             lambda: opened(server, timeout=0.3),
         ]
         for call in calls:
-            with pytest.raises(ChromaDBConnectionError, match="time-out.*writing it again is safe"):
+            with pytest.raises(ChromaDBConnectionError, match="time-out.*repeating it is safe"):
                 call()
         server.process.send_signal(signal.SIGCONT)
 
@@ -116,7 +116,7 @@ def test_a_store_survives_a_restart_of_its_server(tmp_path):
 @pytest.mark.parametrize(
     ("status", "body", "error", "message"),
     [
-        (200, b"<html>not ChromaDB</html>", ChromaDBConnectionError, "not ChromaDB's answer"),
+        (200, b"<html>not ChromaDB</html>", ChromaDBConnectionError, "the answer is not from ChromaDB"),
         (200, b'{"detail": "not ChromaDB"}', StoreError, "ChromaDB"),
         (404, b"not found", StoreError, "answered 404.*check that the server runs"),
         (401, b"who are you?", ChromaDBConnectionError, "answered 401.*check the headers"),

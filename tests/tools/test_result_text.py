@@ -44,6 +44,13 @@ def test_the_form_of_an_answer() -> None:
     assert (page.shown, page.next) == (tuple(documents), None)
 
 
+def test_the_best_passage_of_a_source_names_the_results_with_further_ones() -> None:
+    files = ["a.txt", "b.txt", *["a.txt"] * 7]
+    page = results_page([document("x", source_file=name) for name in files], Position(), 1_000, labelled=False)
+    heads = [line for line in page.text.splitlines() if line and not line.startswith(INDENT)]
+    assert heads[:3] == ["1. a.txt [7 more in this file: 3, 4, 5, 6, 7, …]", "2. b.txt", "3. a.txt"]
+
+
 def test_a_place_is_what_is_known_of_it() -> None:
     assert place(document("x", source_file="a.txt")) == "a.txt"
     assert place(document("x")) == "d"

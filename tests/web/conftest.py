@@ -31,7 +31,7 @@ expect.set_options(timeout=PATIENCE)
 SHOTS = Path(os.environ.get("RAGISTRY_SCREENSHOTS", Path(tempfile.gettempdir()) / "ragistry-screenshots"))
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def browser() -> Iterator[Browser]:
     """Chromium; where there is none the test is skipped, in CI it fails."""
     found = next(filter(None, map(shutil.which, BROWSERS)), None)
@@ -115,14 +115,16 @@ def shoot(browser: Browser) -> Callable[[str, str], None]:
 
     def save(address: str, name: str) -> None:
         SHOTS.mkdir(parents=True, exist_ok=True)
-        for scheme in ("light", "dark"):
-            for kind, width in (("wide", 1200), ("narrow", 390)):
-                context = browser.new_context(color_scheme=scheme, viewport={"width": width, "height": 800})
-                window = context.new_page()
-                window.goto(address)
-                window.wait_for_selector(".rg-main")
-                window.wait_for_timeout(700)
+        window = browser.new_page()
+        window.goto(address)
+        window.wait_for_selector(".rg-main")
+        window.wait_for_timeout(500)
+        for kind, width in (("wide", 1200), ("narrow", 390)):
+            window.set_viewport_size({"width": width, "height": 800})
+            for scheme in ("light", "dark"):
+                window.emulate_media(color_scheme=scheme)
+                window.wait_for_timeout(200)
                 window.screenshot(path=SHOTS / f"{name}-{scheme}-{kind}.png")
-                context.close()
+        window.close()
 
     return save

@@ -178,13 +178,17 @@ def test_an_empty_question_says_what_to_do(page: Page, address: str) -> None:
     expect(page.get_by_text("type what to look for")).to_be_visible()
 
 
-def test_a_model_that_is_down_is_one_line_with_the_remedy(
+def test_a_model_that_is_down_and_a_broken_default_technique_are_one_line_each_with_the_remedy(
     page: Page, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OLLAMA_HOST", "127.0.0.1:9")
     (tmp_path / "config").mkdir()
     (tmp_path / "config" / "documents.yaml").write_text("embed_model: nomic-embed-text\ncollections: [{name: a}]\n")
+    broken = "default: wrong\ntechniques:\n  naive: {use: naive}\n  wrong: {use: bm25, top_kk: 3}\n"
+    (tmp_path / "config" / "techniques.yaml").write_text(broken)
     with served(tmp_path) as address:
+        page.goto(f"{address}?q=anything")
+        expect(page.get_by_text("techniques.yaml:4: techniques.wrong.top_kk: unknown setting")).to_be_visible()
         page.goto(f"{address}?q=anything&technique=naive")
         expect(page.get_by_text("ollama serve")).to_be_visible()
 

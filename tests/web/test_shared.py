@@ -12,6 +12,7 @@ from ragistry import open_workspace
 from ragistry.errors import StoreError
 from ragistry.web.holdings import holdings
 from ragistry.web.shared import SHARE, Shared
+from tests.web.loops import run
 
 
 class Source:
@@ -38,7 +39,7 @@ def test_however_many_windows_look_it_is_read_once() -> None:
     async def windows() -> None:
         await asyncio.gather(*(shared.look() for _ in range(20)))
 
-    asyncio.run(windows())
+    run(windows())
     assert (source.readings, shared.value) == (1, ["first"])
 
 
@@ -57,16 +58,16 @@ def test_a_window_that_wrote_sees_what_it_wrote() -> None:
         source.go_on.set()
         await asyncio.gather(reading, wrote)
 
-    asyncio.run(window())
+    run(window())
     assert (source.readings, shared.value) == (2, ["written meanwhile"])
 
 
 def test_what_reads_the_same_stays_the_same_object_and_is_not_drawn_again() -> None:
     source = Source()
     shared = Shared(source.read)
-    asyncio.run(shared.look())
+    run(shared.look())
     before = shared.value
-    asyncio.run(shared.look(fresh=True))
+    run(shared.look(fresh=True))
     assert source.readings == 2
     assert shared.value is before
 
@@ -74,12 +75,12 @@ def test_what_reads_the_same_stays_the_same_object_and_is_not_drawn_again() -> N
 def test_what_cannot_be_read_is_said_until_it_can_and_the_last_reading_stays() -> None:
     source = Source()
     shared = Shared(source.read)
-    asyncio.run(shared.look())
+    run(shared.look())
     source.content = StoreError("the store is away; start it")
-    asyncio.run(shared.look(fresh=True))
+    run(shared.look(fresh=True))
     assert (shared.value, shared.trouble) == (["first"], "the store is away; start it")
     source.content = ["back"]
-    asyncio.run(shared.look(fresh=True))
+    run(shared.look(fresh=True))
     assert (shared.value, shared.trouble) == (["back"], "")
 
 
@@ -95,13 +96,13 @@ def test_a_slow_reading_is_followed_by_a_longer_pause(monkeypatch: pytest.Monkey
         return []
 
     shared = Shared(read)
-    asyncio.run(shared.look())
+    run(shared.look())
     for after in (2.1, SHARE * 2.0 - 0.1):
         now = 100.0 + after
-        asyncio.run(shared.look())
+        run(shared.look())
     assert readings == [100.0]
     now = 100.0 + SHARE * 2.0 + 0.1
-    asyncio.run(shared.look())
+    run(shared.look())
     assert len(readings) == 2
 
 
@@ -120,7 +121,7 @@ def test_a_window_that_leaves_while_it_reads_leaves_the_reading_to_the_next() ->
         source.go_on.set()
         await waiting
 
-    asyncio.run(windows())
+    run(windows())
     assert (source.readings, shared.value) == (2, ["first"])
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import errno
 import os
 import sys
@@ -18,6 +17,7 @@ from ragistry import Workspace, open_workspace
 from ragistry.errors import SourceError
 from ragistry.web.jobs import NICENESS, Job, give_way
 from ragistry.web.site import Site
+from tests.web.loops import run
 
 
 @pytest.fixture
@@ -94,7 +94,7 @@ def test_a_file_that_the_disk_has_no_room_for_leaves_nothing(
     with open_workspace(Path(root)) as workspace:
         site = Site(workspace, (tmp_path,))
         with pytest.raises(OSError, match="No space"):
-            asyncio.run(site.uploads.keep("large.md", save))
+            run(site.uploads.keep("large.md", save))
         site.close()
     assert not list((tmp_path / "workspace" / ".ragistry" / "uploads").glob("*/"))
 

@@ -85,7 +85,7 @@ def test_ctrl_c_says_what_is_not_taken_in_and_ends_soon(page: Page, root: Path) 
         server.send_signal(signal.SIGINT)
         assert server.wait(30) == 130
     said = (root / "ui.log").read_text()
-    assert "stopping: what is being taken in ends after its next batch" in said
+    assert "stopping: the current ingest ends after its next batch" in said
     assert "stopped: 'book.md' was not taken into 'notes', or only in part; add it again" in said
     assert "Traceback" not in said
     assert not list((root / ".ragistry" / "uploads").iterdir())

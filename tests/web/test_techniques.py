@@ -25,8 +25,8 @@ techniques:
 def test_each_technique_is_shown_with_its_sentence_its_parameters_and_a_drawing(page: Page, address: str) -> None:
     page.goto(f"{address}/techniques")
     section = page.get_by_role("region", name="hybrid", exact=True)
-    expect(section).to_contain_text("Fusion: what several bases find")
-    expect(section.get_by_role("row", name="fetch")).to_contain_text("candidates that each base is asked for")
+    expect(section).to_contain_text("Fusion: joins the results of several bases")
+    expect(section.get_by_role("row", name="fetch")).to_contain_text("candidates taken from each base")
     section.get_by_text("What it is made of").click()
     expect(section.locator("svg").get_by_text("naive")).to_be_visible()
     expect(section.locator("svg").get_by_text("bm25")).to_be_visible()

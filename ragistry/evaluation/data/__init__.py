@@ -1,1 +1,1 @@
-"""Test sets: read, checked, made from one's own documents, and written."""
+"""Test sets: read, check, make from documents, and write them."""

@@ -1,7 +1,7 @@
 """Test sets in BEIR's layout: ``corpus.jsonl``, ``queries.jsonl`` and ``qrels/SPLIT.tsv``, each plain or ``.gz``.
 
 A row of queries.jsonl may have ``group``, ``kind`` and ``spans`` (see `queries`, `dataset.Dataset`; offsets count
-characters of the document's ``text``). Where rows have spans, qrels may be missing.
+characters of the document's ``text``). If rows have spans, qrels may be missing.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ragistry.utils.wording import numbered
 
 HEADER = ("query-id", "corpus-id", "score")
 SHOWN = 20
-"""Problems of single lines that are listed; the rest is counted."""
+"""Number of listed problems of single lines; the rest is counted."""
 
 
 class DocumentRow(Row):
@@ -74,9 +74,9 @@ def _read_qrels(path: Path, problems: list[str]) -> Qrels:
 
 
 def write_beir(dataset: Dataset, folder: str | Path, split: str = "test") -> None:
-    """Write a test set, in the order that it has; the same set gives the same bytes.
+    """Write a test set in its order; the same set gives the same bytes.
 
-    The line of a synthetic query says so: ``"metadata": {"synthetic": true, "kind": …}``.
+    The line of a synthetic query is marked: ``"metadata": {"synthetic": true, "kind": …}``.
     """
     root = Path(folder)
     (root / "qrels").mkdir(parents=True, exist_ok=True)
@@ -110,7 +110,7 @@ def _query_row(dataset: Dataset, query: str, shifts: Mapping[str, int]) -> dict[
 
 
 def text_offset(document: Text) -> int:
-    """Where the ``text`` of a document begins in what is searched, after the title."""
+    """The offset of a document's ``text`` in the searched text, after the title."""
     full = f"{document.title} {document.text}"
     return len(document.title) + 1 - (len(full) - len(full.lstrip()))
 

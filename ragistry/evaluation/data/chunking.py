@@ -1,7 +1,7 @@
-"""Data of a chunking evaluation: whole texts, and questions that ranges of their characters answer.
+"""Data of a chunking evaluation: whole texts, and questions answered by ranges of characters.
 
 Smith and Troynikov, Evaluating Chunking Strategies for Retrieval (Chroma technical report, 2024). Ranges are spans of a
-test set, so that `compare` measures chunk sizes and what widens chunks:
+test set, so that `compare` can measure chunk sizes and techniques that widen chunks:
 ``compare(["naive"], folder, ["SR@5", "SP@5"], grid={"chunk_size": [400, 1000]})``.
 """
 
@@ -19,7 +19,7 @@ from ragistry.evaluation.data.lines import Row, rows_of
 
 
 class QuestionRow(Row):
-    """A line of queries.jsonl: the text that it is on, and the ranges that answer."""
+    """A line of queries.jsonl: its text, and the ranges that answer."""
 
     id: str = Field(alias="_id")
     text: str
@@ -28,14 +28,14 @@ class QuestionRow(Row):
 
 
 def is_chunking_set(folder: Path) -> bool:
-    """Whether a folder holds whole texts with questions, and no corpus in BEIR's layout."""
+    """Whether a folder has whole texts with questions instead of a corpus in BEIR's layout."""
     return (folder / "queries.jsonl").is_file() and not any(folder.glob("corpus.jsonl*")) and bool(_texts_in(folder))
 
 
 def read_chunking_set(folder: str | Path) -> Dataset:
     """``NAME.md.gz`` or ``NAME.md``, and ``queries.jsonl``: ``_id``, ``text``, ``corpus`` (NAME), ``references``.
 
-    Line ends are kept as they are, since references count characters. Raises `DatasetError` with all that is wrong.
+    Line ends are kept, because references count characters. Raises `DatasetError` with all errors.
     """
     root, problems, queries, spans = Path(folder), list[str](), dict[str, str](), Spans()
     texts = {path.name.partition(".md")[0]: _read(path) for path in _texts_in(root)}
@@ -44,7 +44,7 @@ def read_chunking_set(folder: str | Path) -> Dataset:
         if row.corpus not in texts:
             problems.append(f"{place}: 'corpus' is {row.corpus!r}; the texts are {sorted(texts)!r:.200}")
             continue
-        before = len(texts[row.corpus]) - len(texts[row.corpus].lstrip())  # what is searched begins after blanks
+        before = len(texts[row.corpus]) - len(texts[row.corpus].lstrip())  # the searched text begins after white space
         spans[row.id] = {row.corpus: [(start - before, end - before) for start, end in row.references]}
     raise_together(root.name, problems)
     return Dataset(root.name, [Text(name, "", text) for name, text in texts.items()], queries, {}, spans=spans)

@@ -1,4 +1,4 @@
-"""A test set: texts, queries, and which texts (or which passages of them) answer which query."""
+"""A test set: texts, queries, and the texts or passages that answer each query."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Spans = dict[str, dict[str, list[tuple[int, int]]]]
 """Query id → document id → where its answers are: character offsets (start, end) into `Text.whole`."""
 
 NAMED = 3
-"""Ids listed in a problem; the rest is counted."""
+"""Number of ids listed in a problem; the rest is counted."""
 
 
 class Text(NamedTuple):
@@ -35,7 +35,7 @@ class Text(NamedTuple):
 
     @property
     def whole(self) -> str:
-        """What is searched: the title, a blank and the text, as in BEIR."""
+        """The searched text: title, a space and text, as in BEIR."""
         return f"{self.title} {self.text}".strip()
 
 
@@ -101,7 +101,7 @@ class Dataset:
 
     @cached_property
     def positives_only(self) -> bool:
-        """Whether nothing is judged not relevant, so that an unjudged result says nothing."""
+        """Whether there are only positive judgements, so that an unjudged result means nothing."""
         return all(grade > 0 for grades in self.qrels.values() for grade in grades.values())
 
     def content_hash(self) -> str:
@@ -125,7 +125,7 @@ def raise_together(name: str, problems: Sequence[str]) -> None:
 
 
 def span_fault(document: str, start: int, end: int, length: int) -> str:
-    """What is wrong with offsets into a document of that length."""
+    """What is wrong with offsets into a document of this length."""
     return f"the span {start} to {end} of {document!r} is not valid; give 0 <= start < end <= {length}"
 
 
@@ -140,7 +140,7 @@ def _with_spans(qrels: Qrels, spans: Spans) -> Qrels:
 
 
 def faults(corpus: Sequence[Text], queries: Mapping[str, str], qrels: Qrels) -> list[str]:
-    """What makes a test set useless, each kind once with how many and the first of them."""
+    """Errors that make a test set unusable, one line per kind with the number and the first ids."""
     if not corpus:
         return ["the corpus is empty; give at least one document"]
     counts = Counter(document.id for document in corpus)
@@ -164,7 +164,7 @@ def faults(corpus: Sequence[Text], queries: Mapping[str, str], qrels: Qrels) -> 
 
 
 def cautions(corpus: Sequence[Text], queries: Mapping[str, str], qrels: Qrels) -> list[str]:
-    """What a reader of the results must know, one line each."""
+    """Remarks for readers of the results, one line each."""
     left_out = [query for query in queries if not qrels.get(query)]
     hopeless = [query for query, grades in qrels.items() if grades and max(grades.values()) <= 0]
     empty = [document.id for document in corpus if not document.whole]

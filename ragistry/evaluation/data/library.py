@@ -1,4 +1,4 @@
-"""A workspace's own library as a test set: its sources are the documents, a file of queries says what they answer."""
+"""The library of a workspace as a test set: sources are the documents; a file has queries with their answers."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 def read_library(workspace: Workspace, queries_file: str | Path) -> Dataset:
     """The library's sources, and queries from JSON lines ``{"text": …, "sources": [SOURCE, …], "_id": …}``.
 
-    A source is named as in the library, with its collection before it (``notes/tea.md``) where two collections have
-    one of that name; a mapping from source to grade says how well each answers. ``collection`` and ``source_file`` may
+    A source has its name in the library, preceded by its collection (``notes/tea.md``) if two collections have one of
+    that name; a mapping gives each source a grade. ``collection`` and ``source_file`` may
     name one instead. ``spans`` name passages of sources, by offsets into the extracted text or by their text; ``group``
     and ``kind`` as in `Dataset`. ``_id`` is the line's number where it is missing, and a query without a source is
     not measured. Raises `DatasetError` with every problem.
@@ -67,5 +67,5 @@ def sources_of(workspace: Workspace) -> Iterator[tuple[str, list[Document]]]:
 
 
 def source_id(metadata: Mapping[str, Any]) -> str:
-    """The id, in a test set, of the source that a chunk comes from: ``COLLECTION/SOURCE_FILE``."""
+    """The id of a chunk's source in a test set: ``COLLECTION/SOURCE_FILE``."""
     return f"{metadata.get('collection', '')}/{metadata.get('source_file', '')}"

@@ -1,4 +1,4 @@
-"""Text files of test sets, plain or gzip: lines with their place, lines as models, and lines written."""
+"""Read and write text files of test sets, plain or gzip."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ R = TypeVar("R", bound="Row")
 
 
 class Row(BaseModel):
-    """A line that is a JSON object; an id may be written as a number, and other keys are ignored."""
+    """A line with a JSON object; ids may be numbers, and unknown keys are ignored."""
 
     model_config = ConfigDict(coerce_numbers_to_str=True)
 
@@ -37,7 +37,7 @@ def lines_of(path: Path) -> Iterator[tuple[str, str]]:
 
 
 def rows_of(path: Path, model: type[R], problems: list[str]) -> Iterator[tuple[str, R]]:
-    """Each line as a model, and its place; lines that do not fit are added to ``problems``."""
+    """Each line as a model, with its place; invalid lines are added to ``problems``."""
     for place, line in lines_of(path):
         try:
             row = model.model_validate_json(line)
@@ -50,7 +50,7 @@ def rows_of(path: Path, model: type[R], problems: list[str]) -> Iterator[tuple[s
 
 
 def judge(qrels: Qrels, query: str, document: str, grade: str) -> None:
-    """Add a judgement; some sets write grades as ``1.0``. Raises `ValueError` for one that differs from an earlier."""
+    """Add a judgement; some sets write grades as ``1.0``. Raises `ValueError` if it contradicts an earlier one."""
     number = float(grade)
     if not number.is_integer():
         raise ValueError(f"the grade {grade!r} is not a whole number")
@@ -62,7 +62,7 @@ def judge(qrels: Qrels, query: str, document: str, grade: str) -> None:
 def fields_of(
     path: Path, take: Callable[..., None], shape: str, split: Callable[[str], Iterable[str]], problems: list[str]
 ) -> None:
-    """Give the fields of each line to ``take``; lines that it does not accept are added to ``problems``."""
+    """Pass the fields of each line to ``take``; lines that it rejects are added to ``problems``."""
     for place, line in lines_of(path):
         try:
             take(*split(line))
@@ -79,5 +79,5 @@ def write_lines(path: Path, lines: Iterable[str]) -> None:
         if path.suffix != ".gz":
             file.writelines(encoded)
             return
-        with gzip.GzipFile("", "wb", fileobj=file, mtime=0) as stream:  # no name and no time: the same bytes again
+        with gzip.GzipFile("", "wb", fileobj=file, mtime=0) as stream:  # without name and time: always the same bytes
             stream.writelines(encoded)

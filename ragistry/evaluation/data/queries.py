@@ -1,4 +1,4 @@
-"""The file ``queries.jsonl``: a query a line, in BEIR's layout or for a workspace's own library.
+"""The file ``queries.jsonl``: one query per line, in BEIR's layout or for the library of a workspace.
 
 ``{"_id": "q1", "text": "how hot is the water", "group": "tea", "kind": "question", "spans": [SPAN, …]}``. A SPAN is a
 passage that answers: ``{"document": ID, "start": 0, "end": 9}`` or ``{"document": ID, "text": "…"}``.
@@ -26,9 +26,9 @@ class SpanRow(Row):
     text: str | None = Field(None, pattern=r"\S")
 
     def place(self, texts: Mapping[str, str], shifts: Mapping[str, int]) -> tuple[int, int] | None:
-        """Where it is in the text that is searched; None: it is not there any more.
+        """Its place in the searched text; None if it is no longer there.
 
-        A text that has moved is looked for, and white space may differ. Raises `ValueError` for a document that is
+        A text that moved is found again, also with different white space. Raises `ValueError` for a document that is
         not in the corpus, and for offsets outside of it.
         """
         if self.document not in texts:
@@ -83,11 +83,10 @@ def read_queries(
     problems: list[str],
     known: Callable[[str], str] = str,
 ) -> dict[str, Any]:
-    """What the lines say, as arguments of `Dataset`; what is wrong with them is added to ``problems``.
+    """The content of the lines as arguments of `Dataset`; errors are added to ``problems``.
 
-    ``texts``: document → searched text, ``shifts``: document → where offsets of spans count from. ``known``: the
-    document that a source's name means; raises `ValueError` for one that is not there. A line without an id is called
-    by its number.
+    ``texts``: document → searched text, ``shifts``: document → the origin of span offsets. ``known``: returns
+    the document of a source's name; raises `ValueError` if there is none. A line without an id gets its line number.
     """
     found: dict[str, Any] = {key: {} for key in ("queries", "qrels", "synthetic", "groups", "kinds", "spans")}
     found["problems"] = []

@@ -1,11 +1,10 @@
-"""Questions that a generator asks about a chunk, and what is wrong with a test set's queries.
+"""Make questions about chunks with a generator, and check the queries of a test set.
 
-A question is kept only where the chunk answers it. The check is a question of its own: shown the chunk and the
-question, the generator must say that the chunk answers it and quote the words that do. The quotation is looked up; a
-model that makes one up is not believed.
+A question is kept only if the chunk answers it. In a second call, the generator sees chunk and question, must say
+whether the chunk answers it, and must quote the words that do. The quotation must be in the chunk.
 
-`check_testset` finds queries that come twice, that nothing answers, that give their document away. A query that shares
-no word with what it should find is none of these, only hard for techniques that match words.
+`check_testset` finds duplicate queries, queries without an answer, and queries that give their document away. A query
+that shares no word with its answer is valid, but hard for techniques that match words.
 """
 
 from __future__ import annotations
@@ -26,16 +25,16 @@ from ragistry.protocols import Generator
 from ragistry.utils.analysis import analyse, query_terms
 
 COPIED = 6
-"""Words in a row that a question may not take from its chunk."""
+"""Number of consecutive words that a question may not copy from its chunk."""
 
 SHORTEST = 200
-"""Characters below which a chunk is not asked about."""
+"""Minimum length in characters of a chunk for a question."""
 
 LONGEST = 6_000
-"""Characters of a document that a generator is shown."""
+"""Number of characters of a document in the prompt."""
 
 GIVEN_AWAY = 4
-"""Words from which a query that its document contains literally is not a coincidence."""
+"""Minimum number of words of a query whose literal occurrence in its document is no coincidence."""
 
 ASK = """\
 Below is a passage of a document. Write one question that a person who has never seen the passage might ask, and that \
@@ -58,13 +57,13 @@ Passage:
 
 
 class Question(BaseModel):
-    """What the generator asks."""
+    """A generated question."""
 
     question: str = Field(min_length=1)
 
 
 class Verdict(BaseModel):
-    """Whether a passage answers a question, and by which of its words."""
+    """Whether a passage answers a question, and the words that do."""
 
     answered: bool
     quote: str = ""
@@ -73,10 +72,10 @@ class Verdict(BaseModel):
 def ask_questions(
     sources: Sequence[Source], generator: Generator, count: int, left_out: Counter[str], *, seed: int = 0
 ) -> Iterator[Candidate]:
-    """At most ``count`` questions about chunks that are drawn at random; ``left_out`` counts what was no use, and why.
+    """At most ``count`` questions about random chunks; ``left_out`` counts the rejected ones by reason.
 
-    Two calls of the generator a chunk, on at most three times as many chunks as questions. Raises `ModelError` where
-    every call fails, at once if the model or its server is missing.
+    Uses two calls per chunk, on at most three times as many chunks as questions. Raises `ModelError` if every call
+    fails, and at once if the model or its server is missing.
     """
     every = [(source.id, chunk) for source in sources for chunk in source.chunks]
     chunks = [(source, chunk) for source, chunk in every if len(chunk) >= SHORTEST]
@@ -123,7 +122,7 @@ def _copies(question: str, chunk: str) -> bool:
 
 
 class Finding(NamedTuple):
-    """Something wrong with one query, or with two, or to be known of one."""
+    """An error or a remark about one query or a pair of queries."""
 
     kind: Literal["duplicate", "near-duplicate", "not judged", "unanswerable", "given away", "no shared word"]
     queries: tuple[str, ...]
@@ -133,10 +132,10 @@ class Finding(NamedTuple):
 def check_testset(
     dataset: Dataset, generator: Generator | None = None, elsewhere: Collection[str] = ()
 ) -> list[Finding]:
-    """Everything that is wrong with the queries.
+    """All errors of the queries.
 
-    Unanswerable is a query that no document is relevant to, whose relevant documents are empty, or, with a
-    ``generator``, that none of them answers according to it. ``elsewhere``: queries that another split judges.
+    A query is unanswerable if it has no relevant document, if these are empty, or, with a ``generator``, if it says
+    that none of them answers the query. ``elsewhere``: queries that another split judges.
     """
     found = list(_repeated(dataset))
     for query, text in dataset.queries.items():
@@ -155,7 +154,7 @@ def check_testset(
 
 
 def remarks(dataset: Dataset) -> list[Finding]:
-    """The judged queries that share no word with what they should find: a paraphrase, another language, or an error."""
+    """The judged queries that share no word with their answer: paraphrases, other languages, or errors."""
     found = []
     for query, text in dataset.judged.items():
         words = {word for document in _relevant(dataset, query) for word in analyse(document)}

@@ -1,17 +1,17 @@
-"""A test set from one's own documents: known-item queries, each with the one source that it must find.
+"""Make a test set from documents: known-item queries, each with the one source it must find.
 
-A query is what an author wrote about a source: its title, a heading, the description in its front matter. That would
-be found too easily where the same words are indexed, so
+A query is a text that the author wrote about the source: its title, a heading, or the description in its front matter.
+If the same words were indexed, it would be found too easily. So
 
-- a title or heading that becomes a query is taken out of the text that is written to the corpus;
-- a query whose words are still there, in their order, is left out: one cannot take prose out of a text;
-- a query that fits several sources is left out: the same words as another one's, a heading that names a part of a
-  page ("Example: …", "Step 2") or has no word that is rare in the corpus, too few words with a meaning;
+- a title or heading that becomes a query is removed from the text in the corpus;
+- a query whose words are still in the text, in their order, is left out, because prose cannot be removed;
+- a query that fits several sources is left out: one with the same words as another, a heading that names a part of a
+  page ("Example: …", "Step 2") or has no rare word, or one with too few meaningful words;
 - at most `PER_DOCUMENT` queries ask for one source, because they are not independent.
 
-A query that shares no word with what is left of its source stays: that is one which words alone do not find.
+A query that shares no word with the remaining text stays: it needs a search by meaning.
 
-What is made is marked as synthetic: authors name things better than those who look for them.
+These queries are marked as synthetic, because authors name things better than people who search for them.
 """
 
 from __future__ import annotations
@@ -40,30 +40,30 @@ if TYPE_CHECKING:
 
 Kind = Literal["description", "title", "heading", "question"]
 KINDS: tuple[Kind, ...] = ("description", "title", "heading")
-"""The kinds that need no model, the most like a person's question first."""
+"""The kinds that need no model; those most similar to a person's question come first."""
 
 TELLING: dict[Kind, int] = {"description": 4, "title": 2, "heading": 3, "question": 3}
-"""Words, without stop words, that a query must have."""
+"""Minimum number of words in a query, without stop words."""
 
 RARE = 0.1
-"""Share of the sources that may contain the rarest word of a heading; a heading without such a word fits too many."""
+"""Maximum share of the sources that contain the rarest word of a heading; other headings fit too many sources."""
 
 PER_DOCUMENT = 3
-"""Queries that ask for one source, at most."""
+"""Maximum number of queries for one source."""
 
 _STRUCTURE = re.compile(r"(?:examples?|methods?|steps?|options?|parts?|notes?|case|appendix|figure|table|\d+)\b", re.I)
 _MARKUP = re.compile(r"[`*]|\{\{[<%].*?[%>]\}\}|<[^<>]*>")
 _LINK = re.compile(r"!?\[([^\[\]]*)\](?:\([^()]*\)|\[[^\[\]]*\])")
 
 CHUNK = 1_000
-"""Characters of the chunks of a file, where no library has cut it."""
+"""Chunk size in characters for files that are not in a library."""
 
 NEAR = 0.8
-"""Shared terms, of all the terms of two queries, from which they ask the same."""
+"""Share of common terms above which two queries count as duplicates."""
 
 
 class Source(NamedTuple):
-    """A source, what its author says it is about, and the chunks that questions are asked about."""
+    """A source, the author's descriptions of it, and the chunks for questions."""
 
     id: str
     title: str
@@ -73,7 +73,7 @@ class Source(NamedTuple):
 
 
 class Candidate(NamedTuple):
-    """A query, the source that it must find, and the parts of its text (start, end) that would give it away."""
+    """A query, the source it must find, and the parts of that text (start, end) that would give it away."""
 
     text: str
     kind: Kind
@@ -89,7 +89,7 @@ class TestSet(NamedTuple):
 
 
 def known_items(sources: Iterable[Source], kinds: Sequence[Kind] = KINDS) -> Iterator[Candidate]:
-    """Every query that the sources' titles, headings and descriptions give."""
+    """Every query from titles, headings and descriptions of the sources."""
     for source in sources:
         if "description" in kinds and source.description:
             yield Candidate(_plain(source.description), "description", source.id)
@@ -115,8 +115,8 @@ def make_testset(
 ) -> TestSet:
     """The candidates that can be used, at most ``per_document`` for each source and ``limit`` in all, drawn at random.
 
-    ``model``: the one that asked the questions, to be written into the test set. ``left_out``: candidates that were
-    left out before, to be counted on. Raises `DatasetError` if no candidate can be used.
+    ``model``: the one that wrote the questions, recorded in the test set. ``left_out``: counts of candidates left out
+    before, to be increased. Raises `DatasetError` if no candidate can be used.
     """
     if per_document < 1:
         raise DatasetError(f"{per_document} queries per document; give 1 or more")
@@ -160,7 +160,7 @@ def make_testset(
 
 
 def _fault(candidate: Candidate, text: str, spread: Mapping[str, int], most: int) -> str:
-    """Why a query cannot be used; empty if it can. ``spread``: term → sources, of which ``most`` are still few."""
+    """Why a query cannot be used; empty if it can. ``spread``: term → number of sources; up to ``most`` is rare."""
     terms = query_terms(candidate.text)
     if len(terms) < TELLING[candidate.kind]:
         return "with too few telling words"
@@ -171,7 +171,7 @@ def _fault(candidate: Candidate, text: str, spread: Mapping[str, int], most: int
 
 
 def _ambiguous(candidates: Sequence[Candidate]) -> set[int]:
-    """Of near-duplicates that ask for one source all but the first, of those that ask for several all."""
+    """Near-duplicates to drop: all but the first if they ask for one source, all if they ask for several."""
     found: set[int] = set()
     for first, second, _ in near_duplicates([candidate.text for candidate in candidates]):
         found |= {second} if candidates[first].source == candidates[second].source else {first, second}
@@ -179,7 +179,7 @@ def _ambiguous(candidates: Sequence[Candidate]) -> set[int]:
 
 
 def _surplus(candidates: Sequence[Candidate], most: int, seed: int) -> set[int]:
-    """What is over ``most`` of a source: one of each kind is kept first, drawn among those of a kind."""
+    """The candidates of a source above ``most``; keeps one of each kind first, chosen at random within a kind."""
     by_source: defaultdict[str, list[int]] = defaultdict(list)
     for at, candidate in enumerate(candidates):
         by_source[candidate.source].append(at)
@@ -209,7 +209,7 @@ def without(text: str, cuts: Iterable[tuple[int, int]]) -> str:
 
 
 def _cut(texts: Mapping[str, str], candidates: Iterable[Candidate]) -> dict[str, str]:
-    """The texts without what would give any of the candidates away."""
+    """The texts without the parts that would give a candidate away."""
     cuts: defaultdict[str, set[tuple[int, int]]] = defaultdict(set)
     for candidate in candidates:
         cuts[candidate.source].update(candidate.cuts)
@@ -245,9 +245,9 @@ def folder_sources(folder: str | Path) -> list[Source]:
 
 
 def near_duplicates(texts: Sequence[str], threshold: float = NEAR) -> Iterator[tuple[int, int, float]]:
-    """Pairs of places (the smaller first) of texts that share most of their terms, and how much: 1 is all of them.
+    """Pairs of indexes (the smaller first) of texts that share most of their terms, with Jaccard's coefficient.
 
-    Jaccard's coefficient. Only pairs that share one of their rarest terms are looked at, which misses none
+    Only pairs that share one of their rarest terms are compared, which misses none
     (Chaudhuri, Ganti and Kaushik, A primitive operator for similarity joins in data cleaning, 2006).
     """
     terms = [set(query_terms(text)) if text.strip() else set() for text in texts]
@@ -271,5 +271,5 @@ def stands_in(query: str, text: str) -> bool:
 
 
 def plain_words(text: str) -> str:
-    """The words of a text with single blanks between: no case, no marks, no endings."""
+    """The stemmed words of a text in lower case, without punctuation, separated by single spaces."""
     return " ".join(analyse(text))

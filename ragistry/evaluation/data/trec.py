@@ -2,8 +2,8 @@
 
 And the test sets of the ``ir_datasets`` package, which fetches them over the network and keeps them.
 
-A field ends at white space, some readers' at that of Unicode too; so in an id it is written as in an address, a blank
-as ``%20``, and read back as it was.
+Fields end at white space, for some readers also Unicode white space. So white space in ids is percent-encoded, as in
+URLs (a space as ``%20``), and decoded when read.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ _TOPIC = re.compile(r"<top>(.*?)</top>", re.DOTALL)
 _NUMBER = re.compile(r"<num>\s*(?:Number:)?\s*([^\s<]+)")
 _TITLE = re.compile(r"<title>\s*(?:Topic:)?\s*(.*?)\s*(?=</?[a-zA-Z]+>|\Z)", re.DOTALL)
 _REST = "|".join(quote(each)[1:] for each in "%" + "".join(filter(str.isspace, map(chr, range(0x3001)))))
-"""What follows the first % of the code of a % or of white space, the last of which in Unicode is U+3000."""
+"""Percent-encoded % and white space, without the first %; the last white space of Unicode is U+3000."""
 LONGEST = 120
-"""Bytes of the name of a file, of the 255 that systems allow."""
+"""Maximum length of a file name in bytes; systems allow 255."""
 
 
 def read_topics(path: str | Path) -> dict[str, str]:
@@ -74,7 +74,7 @@ def read_qrels(path: str | Path) -> Qrels:
 
 
 def write_qrels(qrels: Qrels, path: str | Path) -> None:
-    """Write judgements in the order that they have."""
+    """Write judgements in their order."""
     judgements = ((query, *judged) for query, grades in qrels.items() for judged in grades.items())
     write_lines(
         Path(path), (f"{_escaped(query)} 0 {_escaped(document)} {grade}" for query, document, grade in judgements)
@@ -103,7 +103,7 @@ def read_run(path: str | Path) -> Run:
 
 
 def write_run(run: Mapping[str, Sequence[tuple[str, float]]], path: str | Path, tag: str = "ragistry") -> None:
-    """Write rankings in their order, with scores that make trec_eval see the same order (`decreasing`)."""
+    """Write rankings in their order, with scores that give trec_eval the same order (`decreasing`)."""
     rows = (
         f"{_escaped(query)} Q0 {_escaped(document)} {rank} {score:.9g} {_escaped(tag)}"
         for query, hits in run.items()
@@ -113,7 +113,7 @@ def write_run(run: Mapping[str, Sequence[tuple[str, float]]], path: str | Path, 
 
 
 def file_name(name: str) -> str:
-    """A technique's name as every system takes it for a file; a long one is cut and ends with its hash."""
+    """A technique's name as a file name that every system accepts; a long one is cut and ends with its hash."""
     safe = re.sub(r"[^\w.,=+\[\]-]", "_", name)
     if len(safe.encode()) <= LONGEST:
         return safe
@@ -121,10 +121,10 @@ def file_name(name: str) -> str:
 
 
 def decreasing(hits: Sequence[tuple[str, float]]) -> list[tuple[str, float]]:
-    """The hits with scores that fall strictly, also where trec_eval keeps them in 32 bits.
+    """The hits with strictly decreasing scores, also as 32-bit floats, which trec_eval uses.
 
-    A score that is not below the one before becomes the next smaller number; where there is none left, at the lower
-    end of what 32 bits hold, the scores count down to 1. Raises `DatasetError` for a score that is not finite.
+    A score that is not below the one before becomes the next smaller number; if there is none, at the lower end of 32
+    bits, the scores count down to 1. Raises `DatasetError` for a score that is not finite.
     """
     import numpy as np
 
@@ -133,7 +133,7 @@ def decreasing(hits: Sequence[tuple[str, float]]) -> list[tuple[str, float]]:
     for document, score in hits:
         if not isfinite(score):
             raise DatasetError(f"the score of {document!r} is {score!r}; a run needs finite numbers")
-        with np.errstate(over="ignore"):  # beyond 32 bits is infinite, which is looked at below
+        with np.errstate(over="ignore"):  # overflow gives infinity, which is handled below
             lowest = min(np.float32(score), np.nextafter(lowest, least))
         falling.append((document, float(lowest)))
     if lowest == least:
@@ -142,14 +142,14 @@ def decreasing(hits: Sequence[tuple[str, float]]) -> list[tuple[str, float]]:
 
 
 def _read(path: str | Path, take: Callable[..., None], shape: str) -> None:
-    """Give the fields of each line to ``take``, and raise all that is wrong together."""
+    """Pass the fields of each line to ``take``, and raise all errors together."""
     problems: list[str] = []
     fields_of(Path(path), take, shape, lambda line: map(_plain, re.split("[ \t]+", line.strip(" \t"))), problems)
     raise_together(str(path), problems)
 
 
 def _escaped(name: str) -> str:
-    """White space as its codes, and a % where it would be read as the beginning of one."""
+    """Percent-encode white space, and a % that would be read as an encoding."""
     return re.sub(rf"\s|%(?={_REST})", lambda found: quote(found[0]), name)
 
 
@@ -158,10 +158,9 @@ def _plain(field: str) -> str:
 
 
 def read_ir_datasets(name: str) -> Dataset:
-    """A test set by its name there, as ``beir/scifact/test``: documents, queries and judgements.
+    """A test set of ``ir_datasets`` by its name, such as ``beir/scifact/test``: documents, queries and judgements.
 
-    Raises `EvaluationError` where the package is not installed, `DatasetError` for what it does not have or what is
-    wrong with it.
+    Raises `EvaluationError` if the package is not installed, `DatasetError` if the set is missing or invalid.
     """
     try:
         ir_datasets = import_module("ir_datasets")

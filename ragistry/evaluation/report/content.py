@@ -1,14 +1,13 @@
-"""The sentences that every report has besides those of the comparison itself."""
+"""Sentences common to all reports, besides those of the comparison itself."""
 
 from __future__ import annotations
 
-from datetime import datetime
-
 from ragistry.evaluation.result import Comparison
+from ragistry.utils.times import local_time
 from ragistry.utils.wording import numbered
 
 VERDICTS_SHOWN = 10
-"""Pairs that get a sentence; the others are in the table of differences."""
+"""Number of pairs with a sentence; the others are in the table of differences."""
 
 
 def failures(comparison: Comparison) -> list[str]:
@@ -20,7 +19,7 @@ def failures(comparison: Comparison) -> list[str]:
 
 
 def verdicts(comparison: Comparison) -> list[str]:
-    """A sentence for each pair on the main measure; of many pairs the significant ones first, and not all."""
+    """A sentence for each pair on the main measure; of many pairs only some, significant ones first."""
     pairs = comparison.main_pairs
     if len(pairs) <= VERDICTS_SHOWN:
         return comparison.verdicts
@@ -37,12 +36,12 @@ def about(comparison: Comparison) -> str:
         f"{numbered(dataset['documents'], '[document|documents]')}, "
         f"{numbered(comparison.queries, 'judged [query|queries]')}, "
         f"{numbered(dataset['relevant'], 'relevant [pair|pairs]')} · made "
-        f"{datetime.fromisoformat(comparison.provenance['made']):%Y-%m-%d %H:%M} UTC by Ragistry {version}"
+        f"{local_time(comparison.provenance['made'])} by Ragistry {version}"
     )
 
 
 def origin(comparison: Comparison) -> dict[str, str]:
-    """What one needs to get the figures again: the provenance as text."""
+    """The provenance as text: everything needed to reproduce the figures."""
     shown = {}
     for name, value in comparison.provenance.items():
         if isinstance(value, dict) and name != "techniques":

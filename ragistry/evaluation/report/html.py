@@ -1,6 +1,6 @@
-"""A comparison as one page that needs nothing else: no script, no network, light and dark, fit to print.
+"""A comparison as one self-contained page: no script, no network, light and dark, printable.
 
-The template draws the plots as SVG in per cent of their width and height; `Scale` tells it where a value lies.
+The template draws plots as SVG in per cent of width and height; `Scale` computes positions.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from ragistry.evaluation.result import Comparison
 
 HERE = Path(__file__).parent
 MARKS = 5
-"""About how many marks an axis has."""
+"""Approximate number of marks on an axis."""
 QUERIES_DRAWN = 12
-"""Pairs whose single queries are drawn."""
+"""Number of pairs whose single queries are drawn."""
 SHORTEST = 0.001
-"""Milliseconds: a logarithmic axis has no 0."""
+"""The smallest value on a logarithmic axis, in milliseconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """Maps ``low`` to ``high`` onto ``start`` to ``stop`` per cent, by logarithm if ``log``."""
+    """Maps ``low`` to ``high`` onto ``start`` to ``stop`` per cent, logarithmically if ``log``."""
 
     low: float
     high: float
@@ -84,12 +84,13 @@ def page(comparison: Comparison) -> str:
 def scale(values: Iterable[float], start: float = 0, stop: float = 100) -> Scale:
     """A scale over the values with a margin."""
     found = [*values]
-    room = (max(found) - min(found)) * 0.06 or 0.05
+    span, size = max(found) - min(found), max(1.0, *map(abs, found))
+    room = span * 0.06 if span > size * 1e-8 else size * 0.05  # less apart, they are equal but for rounding
     return Scale(min(found) - room, max(found) + room, start, stop)
 
 
 def scales(table: Table) -> list[Scale | None]:
-    """Of each column that has intervals, a scale over those of rows that are not faint; with 0 for differences."""
+    """For each column with intervals, a scale over the rows that are not faint; scales of differences include 0."""
     found: list[Scale | None] = []
     for column in range(len(table.columns)):
         cells = [row[column] for place, row in enumerate(table.rows) if place not in table.faint]

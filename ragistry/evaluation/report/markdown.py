@@ -12,7 +12,7 @@ _MARKS = str.maketrans({mark: f"\\{mark}" for mark in "\\|`*_[]<>#"} | {"\n": " 
 
 
 def markdown(comparison: Comparison) -> str:
-    """The report as Markdown, with the queries that differ most but without their rankings."""
+    """The report as Markdown, with the most different queries but without their rankings."""
     lines = [f"# Retrieval on {_plain(comparison.name)}", "", f"**{_plain(comparison.conclusion())}**"]
     lines += _listed("", verdicts(comparison))
     lines += _listed("Before you rely on it", comparison.warnings)
@@ -39,5 +39,5 @@ def _table(table: Table) -> list[str]:
 
 
 def _plain(text: str) -> str:
-    """Text without meaning to Markdown."""
+    """Text with Markdown's special characters escaped."""
     return text.translate(_MARKS)

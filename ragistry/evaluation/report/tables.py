@@ -10,9 +10,9 @@ from ragistry.evaluation.result import ALPHA, Comparison, Pair, p_text
 from ragistry.utils.wording import numbered
 
 MINUS = "\N{MINUS SIGN}"
-"""As wide as a plus; a hyphen is narrower."""
+"""A minus sign as wide as a plus sign; a hyphen is narrower."""
 PAIRS_EXPLAINED = 6
-"""Pairs whose queries are explained; JSON has all."""
+"""Number of pairs whose queries are explained; JSON has all."""
 STAGES_SHOWN = 3
 TEXTS = {"measure", "over", "slowest stages", "query", "why"}
 """Headings of columns with text; all others but the first have figures."""
@@ -36,9 +36,9 @@ Row = list[str | Interval]
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """``rows`` with a cell for each of ``columns``, which are headings; the first column has names.
+    """A table. ``columns`` are the headings, and the first column has names.
 
-    ``strong``: rows to emphasise. ``faint``: rows of less weight. ``note``: how to read it.
+    ``strong``: rows to emphasise. ``faint``: less important rows. ``note``: how to read it.
     """
 
     title: str
@@ -159,7 +159,7 @@ def kinds(comparison: Comparison) -> Table:
 
 
 def selection(comparison: Comparison) -> Table:
-    """The chosen variant: its gain where it was chosen next to its gain on the other queries."""
+    """The chosen variant: its gain on the queries that chose it, and on the other queries."""
     columns = ["chosen", "gain where chosen", "gain on the others", "p", "over"]
     if (chosen := comparison.selection) is None:
         return Table("Selection", columns, [])
@@ -217,7 +217,7 @@ def relevant(comparison: Comparison) -> Table:
 
 
 def indexes(comparison: Comparison) -> Table:
-    """What each index took."""
+    """The cost of each index."""
     rows: list[Row] = []
     for one in comparison.indexes.values():
         counts = [f"{number:,}" for number in (one.documents, one.chunks, one.cut)]
@@ -234,7 +234,7 @@ def indexes(comparison: Comparison) -> Table:
 
 
 def explained(comparison: Comparison) -> Table:
-    """The queries on which pairs differ most, and why."""
+    """The queries with the largest differences between pairs, and why."""
     rows: list[Row] = [
         [f"{pair['a']} {MINUS} {pair['b']}", query["text"], signed(query["difference"]), query["why"]]
         for pair in comparison.diagnosis[:PAIRS_EXPLAINED]
@@ -260,7 +260,7 @@ def signed(value: float, digits: int = 3) -> str:
 
 
 def p_value(value: float, significant: bool | None = None) -> str:
-    """Three digits, or ``< 0.001``; with a star if significant, and room for one if not."""
+    """Three digits, or ``< 0.001``; followed by a star if significant, else by a space."""
     star = "" if significant is None else " *" if significant else "  "
     return p_text(value).removeprefix("p ").removeprefix("= ") + star
 

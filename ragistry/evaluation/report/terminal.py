@@ -1,4 +1,4 @@
-"""A comparison in a terminal: the verdict, what to know before relying on it, and the tables that matter most."""
+"""A comparison in a terminal: the verdict, warnings, and the most important tables."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 ROWS = 12
-"""Pairs shown besides those of the overview; more are left to the other reports."""
+"""Number of pairs shown besides those of the overview; the other reports show all."""
 NAME = 24
-"""A longer name is wrapped before a column of figures is left out."""
+"""Width above which a name is wrapped, so that fewer columns are left out."""
 PAIR_COLUMNS = 5
-"""The first columns of the table of differences, which a terminal shows."""
+"""Number of columns of the table of differences that a terminal shows."""
 GAP = 2
-"""Columns of the terminal between two of a table."""
+"""Spaces between two columns."""
 ELSEWHERE = "see --html, --markdown or --json"
 
 
 def print_report(comparison: Comparison, out: Console, *, wrap: bool = True) -> None:
-    """Print the report on a console that takes text as it is, not as markup.
+    """Print the report on a console that does not interpret markup.
 
-    ``wrap``: fold sentences to the width of the console; without, each is one line, as programs read it.
+    ``wrap``: wrap sentences at the width of the console; otherwise each is one line, for programs.
     """
 
     def say(line: str, style: str, mark: str = "") -> None:

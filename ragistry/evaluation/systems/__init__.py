@@ -1,1 +1,1 @@
-"""What is compared: techniques under their names, over an index of the test set, with models that can be recorded."""
+"""The systems of a comparison: named techniques over an index of the test set, with models that can be recorded."""

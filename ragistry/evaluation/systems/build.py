@@ -1,4 +1,4 @@
-"""Everything that a comparison asks: models, vectors, one index for each way to cut, and the techniques over them."""
+"""Build the parts of a comparison: models, vectors, an index for each chunking, and the techniques over them."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ EMBEDDER: Want = ("embedder", None)
 
 
 class Built(NamedTuple):
-    """What is compared, in order; what could not be made, with the reason; the embedder, None where nothing embeds."""
+    """The systems in order; failures with their reasons; the embedder, None if nothing embeds."""
 
     systems: list[System]
     errors: dict[str, Exception]
@@ -61,9 +61,9 @@ def build_systems(
     replay: Path | None = None,
     progress: Progress | None = None,
 ) -> Built:
-    """Make everything that is compared. ``given``: technique → what a program gave, None: the one of techniques.yaml.
+    """Build everything that is compared. ``given``: technique → an object from a program, None: from techniques.yaml.
 
-    ``cache``, ``record``, ``replay`` as in `compare`. What has to be closed is left to ``stack``.
+    ``cache``, ``record``, ``replay`` as in `compare`. ``stack`` closes what has to be closed.
     """
     _check(variants, given, dataset)
     built = Built([], {}, None)
@@ -77,7 +77,7 @@ def build_systems(
         fitted = {EMBEDDER} if any(one.chunking.fit for one in made) else set()
         models = _models(workspace, fitted.union(*wanted.values()), record, replay)
         folder = cache or workspace.path_of(workspace.settings.data_dir) / FOLDER
-        if record is not None or replay is not None:  # every answer is needed anew
+        if record is not None or replay is not None:  # every answer has to be recorded
             folder = Path(stack.enter_context(TemporaryDirectory(prefix="ragistry-", ignore_cleanup_errors=True)))
         elif "embedder" in models:
             models["embedder"] = kept(models["embedder"], folder / "vectors.db")
@@ -98,7 +98,7 @@ def build_systems(
                 embeds = one.chunking.fit or EMBEDDER in wanted[one.name]
                 system = _system(*over[one.chunking], one, technique, embeds=embeds)
             built.systems.append(system)
-        except Exception as error:  # noqa: BLE001, third-party code: what it raises goes into the report
+        except Exception as error:  # noqa: BLE001, third-party code: the report shows its exceptions
             built.errors[one.name] = error
     return built
 
@@ -113,7 +113,7 @@ def _resources(
     folder: Path,
     progress: Progress | None,
 ) -> tuple[DatasetIndex | None, dict[str, Any]]:
-    """The index of one way to cut, None without a technique that asks for a store; and all resources."""
+    """The index of one chunking, None if no technique needs a store; and all resources."""
     if chunking.library:
         if dataset.library != (home := str(workspace.root.resolve())):
             raise EvaluationError(
@@ -134,7 +134,7 @@ def _resources(
 
 
 def _language(dataset: Dataset, setting: str) -> str:
-    """The analysis of words; for ``auto`` that of the language which the corpus is detected to be in."""
+    """The analysis of words; for ``auto``, that of the detected language of the corpus."""
     if setting != AUTO:
         return setting
     detected = detect_language([document.whole for document in dataset.corpus])
@@ -159,13 +159,13 @@ def _check(variants: Sequence[Variant], given: Mapping[str, Any], dataset: Datas
 
 
 def _settled(chunking: Chunking, workspace: Workspace) -> Chunking:
-    """The chunking in figures, where it is left to the workspace."""
+    """The chunking with the values of the workspace filled in."""
     reading = workspace.reading
     return Chunking(reading.chunk_size, reading.chunk_overlap, reading.fit) if chunking.ingested else chunking
 
 
 def _wanted(registry: TechniqueRegistry, variant: Variant, given: Any) -> set[Want]:
-    """The resources that a variant asks for, with all that it builds on; empty for one that cannot be made."""
+    """The resources that a variant and its bases need; empty if it cannot be built."""
     if isinstance(given, type) and complaints(given):
         return set()
     if given is not None and not isinstance(given, type):
@@ -176,7 +176,7 @@ def _wanted(registry: TechniqueRegistry, variant: Variant, given: Any) -> set[Wa
 
 
 def _router(registry: TechniqueRegistry, entry: str) -> str | None:
-    """What chooses between collections, of an entry and all that it builds on."""
+    """The techniques that choose between collections, among an entry and its bases."""
     for name in all_entries(registry, entry):
         wanted = wanted_resources(registry.technique_class(name))
         if "targets" in wanted or wanted.get("library"):
@@ -185,7 +185,7 @@ def _router(registry: TechniqueRegistry, entry: str) -> str | None:
 
 
 def _models(workspace: Workspace, wanted: set[Want], record: Path | None, replay: Path | None) -> dict[str, Any]:
-    """The models that are asked for and that the workspace has, as resources; recorded, or replayed."""
+    """The needed models of the workspace as resources, recorded or replayed."""
     if record is not None and replay is not None:
         raise EvaluationError("record and replay are both given; record first, then replay")
     parts = {}
@@ -211,7 +211,7 @@ def _models(workspace: Workspace, wanted: set[Want], record: Path | None, replay
 def _system(
     registry: TechniqueRegistry, index: DatasetIndex | None, variant: Variant, given: Any, *, embeds: bool
 ) -> System:
-    """A technique over an index. Raises what its own code raises, and `ConfigError` for what cannot be a technique."""
+    """A technique over an index. Raises errors of its own code, and `ConfigError` if it is not a technique."""
     if given is not None and not isinstance(given, type):
         user, wanted = f"technique {variant.technique!r}", wanted_resources(given, 0)
         made = given(**resources_for(user, wanted, {}, registry.resources, {}))

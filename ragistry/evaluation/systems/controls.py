@@ -1,6 +1,6 @@
-"""Rankings that a technique must beat: by the words of names, by the words of titles, and at random.
+"""Control rankings that a technique must beat: by the words of file names, by the words of titles, and at random.
 
-They are computed from the real names, which techniques do not see. A test set whose queries are answered by names alone
+They use the real names, which techniques do not see. A test set whose queries are answered by names alone
 says nothing about retrieval from texts.
 """
 
@@ -17,7 +17,7 @@ from ragistry.utils.analysis import analyse, query_terms
 K1, B = 1.2, 0.75
 """Of BM25."""
 _BREAKS = re.compile(r"[^\w]+|_+|(?<=[a-z])(?=[A-Z])|(?<=\D)(?=\d)")
-"""Where the words of a path meet."""
+"""Separators of the words in a path."""
 
 
 def controls(dataset: Dataset, depth: int, seed: int = 0) -> dict[str, Run]:
@@ -43,7 +43,7 @@ def _shuffled(dataset: Dataset, seed: str, depth: int) -> list[tuple[str, float]
 
 
 def _by_words(dataset: Dataset, texts: dict[str, str], depth: int, seed: int) -> Run:
-    """BM25 over the given words; documents without a word of the query follow at random."""
+    """BM25 over the given words; documents without a word of the query follow in random order."""
     counts = {id: Counter(analyse(text)) for id, text in texts.items()}
     lengths = {id: sum(count.values()) for id, count in counts.items()}
     mean = sum(lengths.values()) / max(1, len(lengths)) or 1.0

@@ -1,4 +1,4 @@
-"""Entries of techniques.yaml as they are compared: varied by a grid, checked, and written out with every default.
+"""Entries of techniques.yaml for a comparison: varied by a grid, checked, and completed with defaults.
 
 A grid is ``hybrid.k=10,60`` or ``chunk_size=document,500``: every combination of the values is compared.
 """
@@ -25,23 +25,23 @@ from ragistry.utils.suggest import did_you_mean
 from ragistry.workspace import Workspace
 
 Want = tuple[str, str | None]
-"""A resource, and for a generator or a reranker the name of the one that is meant; None: the default."""
+"""A resource, and the name of the generator or reranker; None: the default one."""
 
 Grid = Mapping[str, Sequence[Any]]
 """Parameter → values. ``TECHNIQUE.PARAMETER`` changes an entry of techniques.yaml, ``chunk_size`` the chunks."""
 
 _COMMA = re.compile(r",(?![^\[{]*[\]}])")
-"""Between values: not within brackets."""
+"""A comma between values, outside brackets."""
 CHUNK_SIZE = "chunk_size"
 WHOLE = "document"
 LIBRARY = "library"
 OVERLAP_SHARE = 0.15
-"""Overlap of a chunk size that comes without one, as in the default of 150 of 1,000 characters."""
+"""Overlap of a chunk size given without one, as a share of it; the default settings have 150 of 1,000 characters."""
 
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """One column of a comparison: a technique, what is changed in its entry, and how the documents are cut."""
+    """One column of a comparison: a technique, the changes of its entry, and the chunking."""
 
     name: str
     technique: str
@@ -50,12 +50,12 @@ class Variant:
 
     @property
     def entry(self) -> str:
-        """The name of its entry in what `checked_entries` returns."""
+        """The name of its entry in the result of `checked_entries`."""
         return self.name if self.changes else self.technique
 
 
 def parse_grid(lines: Iterable[str]) -> dict[str, list[Any]]:
-    """``["hybrid.k=10,60"]`` as ``{"hybrid.k": [10, 60]}``; what is JSON, such as ``[1, 0]``, as that, else text."""
+    """``["hybrid.k=10,60"]`` as ``{"hybrid.k": [10, 60]}``; values are JSON, such as ``[1, 0]``, or else text."""
     grid: dict[str, list[Any]] = {}
     for line in lines:
         key, equals, text = (part.strip() for part in line.partition("="))
@@ -92,9 +92,9 @@ def parse_chunking(size: Any) -> Chunking:
 
 
 def variants(techniques: Sequence[str], chunking: Chunking, grid: Grid) -> list[Variant]:
-    """Every technique with every combination of what the grid says of it, in order.
+    """Every technique with every combination of its grid values, in order.
 
-    A name says what was varied: ``hybrid[k=10,chunk_size=500/75]``. Raises `EvaluationError` for a parameter of a
+    The name shows the varied values: ``hybrid[k=10,chunk_size=500/75]``. Raises `EvaluationError` for a parameter of a
     technique that is not compared, and for a combination that comes twice.
     """
     for key, values in grid.items():
@@ -121,7 +121,7 @@ def variants(techniques: Sequence[str], chunking: Chunking, grid: Grid) -> list[
 
 @dataclass(frozen=True, slots=True)
 class VariedFile(YamlFile):
-    """techniques.yaml with entries that are in no file: what is wrong with those is wrong with the grid."""
+    """techniques.yaml with additional entries from the grid, whose errors are errors of the grid."""
 
     variants: frozenset[str] = frozenset()
 
@@ -132,13 +132,14 @@ class VariedFile(YamlFile):
 def checked_entries(
     workspace: Workspace, variants: Sequence[Variant], given: Mapping[str, Any]
 ) -> tuple[YamlFile, Checked]:
-    """techniques.yaml with the entries that a grid changes, and classes that a program gives as entries of their own.
+    """techniques.yaml with the entries changed by a grid, and with entries for the classes that a program passes.
 
-    All is checked before anything is indexed. Raises `UnknownTechniqueError`, and `InvalidConfigError` for a value that
+    Everything is checked before indexing. Raises `UnknownTechniqueError`, and `InvalidConfigError` for a value that
     an entry cannot have.
     """
     file, problems = workspace.registry.file, Problems()
-    bodies = dict(file.data.get("techniques") or {})
+    broken = workspace.registry.broken
+    bodies = {name: body for name, body in (file.data.get("techniques") or {}).items() if name not in broken}
     of_file = [one for one in variants if given[one.technique] is None]
     for one in of_file:
         entry = workspace.registry.entry(one.technique)
@@ -156,35 +157,35 @@ def checked_entries(
 
 
 def all_entries(registry: TechniqueRegistry, name: str) -> list[str]:
-    """The entry, and all that it builds on."""
+    """The entry and everything it builds on."""
     return [name, *(one for below in builds_on(registry, name) for one in all_entries(registry, below))]
 
 
 def builds_on(registry: TechniqueRegistry, name: str) -> list[str]:
-    """What an entry names; a pipeline names its steps in its own configuration."""
+    """The techniques that an entry names; a pipeline names its steps in its own configuration."""
     entry, references = registry.entry(name), getattr(registry.technique_class(name), "references", None)
     base = [] if entry.base is None else [entry.base]
     return [*base, *entry.bases, *(references(entry.config) if callable(references) else [])]
 
 
 def wants(registry: TechniqueRegistry, name: str) -> set[Want]:
-    """The resources that an entry itself asks for; nodes of a pipeline ask, too."""
+    """The resources that an entry needs, including those of pipeline nodes."""
     entry, cls = registry.entry(name), registry.technique_class(name)
     names = set(wanted_resources(cls))
     if takes_everything(cls) or ("registry" in names and not hasattr(cls, "references")):
-        names = set(RESOURCES)  # it may ask the registry for anything
+        names = set(RESOURCES)  # it can get anything from the registry
     nodes = cls.wanted(entry.config) if hasattr(cls, "wanted") else []
     return {(name, entry.models.get(name)) for name in names} | {(one.resource, one.name) for one in nodes}
 
 
 def model_in(resources: Mapping[str, Any], want: Want) -> Any:
-    """The model that is wanted, or the default one where no name is given; None where there is none."""
+    """The named model, or the default one; None if there is none."""
     kind, name = want
     return resources.get(kind) if name is None else resources.get(f"{kind}s", {}).get(name)
 
 
 def resolved(registry: TechniqueRegistry, name: str) -> tuple[dict[str, Any], str]:
-    """An entry with its defaults, code and models, and the same of what it builds on; why it is never resumed."""
+    """An entry with its defaults, code and models, and those of its bases; and why it cannot be resumed."""
     entry, cls = registry.entry(name), registry.technique_class(name)
     config, model = dict(entry.config), config_model(cls)
     if model is not None:

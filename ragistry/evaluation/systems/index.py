@@ -1,4 +1,4 @@
-"""The corpus of a test set in a store of its own: cut, embedded where that is needed, and made once a cutting."""
+"""The index of a test set: its own store, cut and embedded as needed, built once for each chunking."""
 
 from __future__ import annotations
 
@@ -32,24 +32,24 @@ from ragistry.utils.extracted import Extracted
 from ragistry.workspace import Workspace
 
 FOLDER = "evaluation"
-"""Where vectors and indexes are kept in the data of a workspace."""
+"""Folder of vectors and indexes in the data of a workspace."""
 NOT_OF_THE_LIBRARY = (FOLDER, "repositories")
-"""What else is in the data folder, besides the library's own store."""
+"""Other folders of the data folder, besides the library's own store."""
 CARD = "index.json"
-"""What an index took, written when it is complete."""
+"""File with the cost of an index, written when the index is complete."""
 WORDS_ALONE = EmbedderFingerprint("none", "words alone", "", 1)
-"""Recorded as the embedder of an index without vectors; its store holds one constant number for each chunk."""
+"""Embedder recorded for an index without vectors; its store has one constant number per chunk."""
 _LAYOUT = 3
-"""Changes when chunks carry other metadata; every index is then built anew."""
+"""Version of the chunks' metadata; increase it to rebuild every index."""
 
 
 @dataclass(frozen=True, slots=True)
 class Chunking:
-    """How documents are cut: at most ``size`` characters, neighbours sharing at most ``overlap``.
+    """How documents are cut: at most ``size`` characters, with at most ``overlap`` shared by neighbours.
 
-    ``size`` None: each document is one chunk, as published figures have it; a model still sees only its beginning.
-    ``fit``: what is too long for the model is cut again. ``library``: nothing is cut, the library of a workspace is
-    searched as it is. ``ingested``: as the workspace cuts what it takes in, which its settings say.
+    ``size`` None: each document is one chunk, as in published results; a model still reads only its beginning.
+    ``fit``: chunks too long for the model are cut again. ``library``: the library of a workspace is searched as it is.
+    ``ingested``: with the settings of the workspace.
     """
 
     size: int | None = None
@@ -67,10 +67,10 @@ class Chunking:
 
 @dataclass(frozen=True, slots=True)
 class IndexCost:
-    """What an index took when it was made, and what it takes up.
+    """The cost of building an index, and its size.
 
-    ``cut``: chunks that are longer than the model takes in, and found by their beginning only. ``embed_seconds``:
-    spent in the model, however long ago. ``write_seconds``: to cut, to write and to make the index of words.
+    ``cut``: number of chunks longer than the model's limit, of which only the beginning is embedded.
+    ``embed_seconds``: time in the model, also of cached vectors. ``write_seconds``: time to cut, write and index words.
     """
 
     chunking: str
@@ -87,9 +87,9 @@ class IndexCost:
 class DatasetIndex:
     """A corpus that can be searched; ``store`` is what techniques get, with opaque names.
 
-    ``contents``: of a library, a hash of what is searched, which the test set and the chunking do not decide. There a
-    document's id is its collection, a slash and its source; else it is the source alone, and every search by vector
-    compares every vector, at any size.
+    ``contents``: for a library, a hash of its searched content, because test set and chunking do not determine it. A
+    document's id is then its collection, a slash and its source. Otherwise it is the source, and every vector search
+    compares all vectors.
     """
 
     store: MaskedStore
@@ -99,7 +99,7 @@ class DatasetIndex:
 
     @property
     def configuration(self) -> dict[str, str]:
-        """How the corpus is cut, the language of its words, and what else decides what is found."""
+        """Chunking, language, and everything else that decides results."""
         found = {"chunking": self.cost.chunking, "language": self.language}
         return {**found, "library": self.contents} if self.contents else found
 
@@ -114,9 +114,9 @@ class DatasetIndex:
 
 
 def library_index(dataset: Dataset, workspace: Workspace) -> DatasetIndex:
-    """The store of a workspace, as it is; what its chunks took when they were ingested is not known."""
+    """The store of a workspace as it is; the cost of its ingest is unknown."""
     folder, reading = workspace.path_of(workspace.settings.data_dir), workspace.reading
-    # All metadata counts: a technique may rank by dates, tags and titles, and a router by names and descriptions.
+    # all metadata: a technique may rank by dates, tags and titles, a router by names and descriptions
     chunks = sorted(
         sha256(json.dumps([one.id, one.content, one.metadata], sort_keys=True, default=str).encode()).hexdigest()
         for one in workspace.store.scan()
@@ -136,8 +136,8 @@ def library_index(dataset: Dataset, workspace: Workspace) -> DatasetIndex:
 class Corpus:
     """A corpus to be indexed: how it is cut, and the language of its words.
 
-    ``vectors`` None: for techniques that search words alone, and nothing is embedded. ``counter``: counts tokens where
-    chunks are fitted to a model, and there are no vectors.
+    ``vectors`` None: techniques search words only, and nothing is embedded. ``counter``: counts tokens to fit chunks to
+    a model if there are no vectors.
     """
 
     dataset: Dataset
@@ -151,14 +151,14 @@ class Corpus:
         return self.counter if self.vectors is None else self.vectors
 
     def file_name(self) -> str:
-        """Names the folder of the index by what decides its content."""
+        """The name of the index folder, made from everything that decides its content."""
         about: list[Any] = [_LAYOUT, str(self.chunking), self.language, self.dataset.name, self.vectors is None]
         about += [] if self.embedder is None else [fingerprint_of(self.embedder)]
         digest = sha256("\n".join(map(json.dumps, [about, *self.dataset.corpus])).encode()).hexdigest()
         return f"{_prefix(self.dataset)}{digest[:16]}"
 
     def chunks(self) -> Iterator[Chunk]:
-        """Every chunk, with the metadata that a library gives it; none of a document without text."""
+        """Every chunk with the metadata of a library; none for a document without text."""
         for document in self.dataset.corpus:
             extracted = Extracted(document.whole, document.id)
             size = self.chunking.size or max(len(extracted.text), 1)
@@ -178,19 +178,19 @@ def _prefix(dataset: Dataset) -> str:
 
 
 def folders_of(dataset: Dataset, folder: Path) -> list[Path]:
-    """The indexes of a test set below ``folder``, however they are cut, and perhaps those of one of the same name."""
+    """All indexes of a test set below ``folder``; may include those of another set of the same name."""
     return [card.parent for card in folder.glob(f"*/{CARD}") if card.parent.name.startswith(_prefix(dataset))]
 
 
 def open_index(corpus: Corpus, folder: Path, progress: Progress | None = None) -> tuple[DatasetIndex, LibraryStore]:
-    """The index of a corpus and its store, to be closed; it is made below ``folder`` unless it is there.
+    """The index of a corpus and its store, to be closed by the caller; built below ``folder`` if missing.
 
-    One whose building was interrupted (it has no card) is built anew, and so is one that is damaged. Raises
+    An incomplete index (without a card) or a damaged one is built again. Raises
     `ModelError`, `StoreError`.
     """
     home = folder / corpus.file_name()
     folder.mkdir(parents=True, exist_ok=True)
-    with FileLock(f"{home}.lock"):  # another comparison may build or check the same one
+    with FileLock(f"{home}.lock"):  # another comparison may build or check the same index
         cost = _verified(home, corpus.language)
         if cost is None:
             shutil.rmtree(home, ignore_errors=True)
@@ -205,17 +205,17 @@ def _opened(home: Path, language: str) -> LibraryStore:
 
 
 def _verified(home: Path, language: str) -> IndexCost | None:
-    """What an index took; None where it is not there, or not as it was written (some 0.4 s for 5,000 chunks)."""
+    """The cost of an index; None if it is missing or damaged (the check takes 0.4 s for 5,000 chunks)."""
     try:
         cost = IndexCost(**json.loads((home / CARD).read_text(encoding="utf-8")))
         with closing(_opened(home, language)) as store:
             return cost if store.count() == cost.chunks and not store.verify() else None
-    except (StoreError, OSError, ValueError, TypeError):  # damaged, or made by another version of the program
+    except (StoreError, OSError, ValueError, TypeError):  # damaged, or written by another version
         return None
 
 
 def _build(corpus: Corpus, home: Path, progress: Progress | None) -> IndexCost:
-    """Cut, embed and write a corpus to a store in ``home``, with a card that says what that took."""
+    """Cut, embed and write a corpus to a store in ``home``, with a card of the cost."""
     start = perf_counter()
     chunks, vectors = list(corpus.chunks()), corpus.vectors
     seconds, texts = perf_counter() - start, [chunk.text for chunk in chunks]
@@ -252,7 +252,7 @@ def _build(corpus: Corpus, home: Path, progress: Progress | None) -> IndexCost:
 
 
 def bytes_below(folder: Path) -> int:
-    """What the files of a folder take up."""
+    """The size of the files in a folder, in bytes."""
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
 
 

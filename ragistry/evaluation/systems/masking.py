@@ -1,8 +1,8 @@
-"""A store as techniques see it during a comparison: what is searched is there, names of files are not.
+"""The store that techniques see during a comparison: with the searched text, without file names.
 
-Test sets that a program made ask for a document by words that its path often has too. A technique that ranks by these
-words finds the right document without retrieval. So each source has an opaque name while it is compared, the same one
-wherever it comes up, and results are translated back before they are measured. Ids of chunks are hashes already.
+Synthetic queries often share words with the path of their document, so a technique that ranks by paths would find it
+without retrieval. Therefore each source has the same opaque name everywhere during a comparison, and results are
+translated back before they are measured. Chunk ids are already hashes.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ragistry.protocols import Vectors
 
 HIDDEN = ("source_file", "source", "source_path", "file_path")
-"""Metadata that name a source; each becomes the opaque name."""
+"""Metadata with the name of a source, replaced by the opaque name."""
 
 PLACE = ("collection", "source_file", "chunk_index")
 
@@ -36,16 +36,16 @@ def opaque(source_file: str) -> str:
 
 
 class MaskedStore:
-    """A `LibraryStore` to read from. ``has_vectors``: False for an index of words alone."""
+    """A read-only `LibraryStore`. ``has_vectors``: False for an index of words only."""
 
     def __init__(self, store: LibraryStore, *, has_vectors: bool = True) -> None:
         self._store = store
         self._has_vectors = has_vectors
         self._real: dict[str, str] = {}
-        self.sources()  # so that conditions on the opaque names are understood
+        self.sources()  # so that conditions on opaque names work
 
     def real_name(self, name: str) -> str:
-        """The source behind an opaque name; any other name as it is."""
+        """The source behind an opaque name; other names unchanged."""
         return self._real.get(name, name)
 
     @property
@@ -60,7 +60,7 @@ class MaskedStore:
         return self._masked(self._store.search_text(query, top_k, where=self._real_where(where)))
 
     def get(self, ids: Sequence[str]) -> list[Document]:
-        """Also by the id that a chunk has under the opaque name of its source, as for its neighbours."""
+        """Also accepts ids computed from the opaque name of a source, such as those of neighbours."""
         found = self._store.get(ids)
         if len(found) < len(ids):
             found = self._store.get(list(dict.fromkeys(self._ids.get(id, id) for id in ids)))
@@ -87,7 +87,7 @@ class MaskedStore:
         return self._store.embedder() if self._has_vectors else None
 
     def close(self) -> None:
-        """The comparison closes the store."""
+        """Does nothing: the comparison closes the store."""
 
     def _refused(self, *_: Any, **__: Any) -> NoReturn:
         raise UnsupportedError("a comparison only reads its store; take out what writes to it")
@@ -117,7 +117,7 @@ class MaskedStore:
 
     @cached_property
     def _ids(self) -> dict[str, str]:
-        """The real id of each chunk by the id that its opaque name gives."""
+        """Id computed from the opaque name → real id of the chunk."""
         found = {}
         for chunk in self._store.scan():
             collection, source_file, index = (chunk.metadata.get(key) for key in PLACE)
@@ -142,7 +142,7 @@ class MaskedStore:
 
 
 class MaskedLibrary:
-    """What techniques see of a workspace's library: its collections, and sources with opaque names."""
+    """The library that techniques see: its collections, and sources with opaque names."""
 
     def __init__(self, library: DocumentService, store: MaskedStore) -> None:
         self.collections = library.collections

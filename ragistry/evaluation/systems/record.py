@@ -1,8 +1,8 @@
-"""Models that record their answers to a file, and models that answer from it: a comparison repeats offline, exactly.
+"""Record the answers of models to a file, and replay them, so that a comparison can be repeated exactly and offline.
 
-`recording` wraps the models that a comparison has, `replaying` gives those of a file back without a model or a network.
-A question that the file has is answered from it while it is recorded, too: an interrupted recording continues without
-paying twice, and a replay gives what the recording gave, at the same cost (see `vectors`).
+`recording` wraps the models of a comparison; `replaying` returns models that answer from a file, without network. While
+recording, known questions are answered from the file too, so that an interrupted recording continues without paying
+twice. A replay gives the recorded answers at the recorded cost (see `vectors`).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class KeptGenerator(KeptModel):
 
 
 class KeptReranker(KeptModel):
-    """A `Reranker`; a query and its texts are one question: some judge a text by the others."""
+    """A `Reranker`; a query with all its texts is one question, because some models compare the texts."""
 
     def rerank(self, query: str, texts: Sequence[str]) -> list[float]:
         asked = {"role": "rerank", "text": query, "texts": list(texts)}
@@ -46,9 +46,9 @@ _KEPT = {"embedder": KeptVectors, "generator": KeptGenerator, "reranker": KeptRe
 
 
 def recording(parts: Mapping[str, Any], file: str | Path) -> dict[str, Any]:
-    """The parts, each embedder, generator and reranker among them recorded to ``file``; the others as they are.
+    """The parts, with each embedder, generator and reranker recorded to ``file``.
 
-    The file is made, or continued. Raises `EvaluationError` where it was recorded with another model.
+    The file is created or continued. Raises `EvaluationError` if it was recorded with another model.
     """
     records, found = AnswerStore(file), dict(parts)
     for name, part in parts.items():
@@ -60,25 +60,25 @@ def recording(parts: Mapping[str, Any], file: str | Path) -> dict[str, Any]:
 
 
 def replaying(file: str | Path) -> dict[str, Any]:
-    """The parts that were recorded to ``file``, by name; they need no model and no network.
+    """The parts recorded to ``file``, by name; they need no model and no network.
 
-    What was not recorded raises `MissingRecordError`, which says what was asked. Raises `EvaluationError` where there
-    is no such file.
+    A question without a recorded answer raises `MissingRecordError`. Raises `EvaluationError` if the file does not
+    exist.
     """
     records = AnswerStore(file, replay=True)
     return {name: _KEPT[kind](records, model) for name, (kind, model) in records.models().items()}
 
 
 SECRET = re.compile(r"(api_?key|access_token|auth_token|authorization|passw(or)?d|secret)$", re.IGNORECASE)
-"""Ends of the names of settings that are not written down: reports and recordings are shown to others."""
+"""Endings of the names of secret settings, which are not written to reports and recordings."""
 LOGIN = re.compile(r"(?<=//)[^/?#\s]*@")
-"""Name and password in an address."""
+"""User name and password in a URL."""
 
 
 def model_of(part: Any) -> Any:
-    """What distinguishes a model from another, as plain values: an embedder's fingerprint, else class and settings.
+    """The identity of a model as plain values: an embedder's fingerprint, else class and settings.
 
-    Settings are plain attributes, also of a mapping, and the address of the server that it asks.
+    Settings are plain attributes, also in mappings, and the URL of its server.
     """
     if isinstance(part, KeptModel):
         return part.model
@@ -95,7 +95,7 @@ def model_of(part: Any) -> Any:
 
 
 def plain(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings as JSON has them, without secrets; other values as their text."""
+    """Settings as JSON values, without secrets; other values as text."""
     found: dict[str, Any] = json.loads(json.dumps(settings, default=_json_value), object_hook=_without_secrets)
     return found
 

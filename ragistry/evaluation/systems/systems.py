@@ -1,4 +1,4 @@
-"""What is compared: a technique under its name, what decides its rankings, and the index that it searches."""
+"""The systems of a comparison: a technique with its name, everything that decides its rankings, and its index."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from ragistry.utils.own_modules import written
 
 @dataclass(frozen=True, slots=True)
 class System:
-    """A technique under the name that the report gives it.
+    """A technique with its name in the report.
 
-    ``configuration``: what decides its rankings, defaults included. ``not_resumed``: why earlier answers are never
-    taken for its own; empty where they are. ``own_top_k``: its ``top_k`` is part of what is compared, so it is asked
-    for no other. ``embeds``: the embedder decides its rankings.
+    ``configuration``: what decides its rankings, including defaults. ``not_resumed``: why earlier answers are never
+    reused; empty if they are. ``own_top_k``: its ``top_k`` is part of what is compared, so it is always asked with it.
+    ``embeds``: the embedder affects its rankings.
     """
 
     name: str
@@ -38,24 +38,24 @@ class System:
 
     @property
     def chunks_per_document(self) -> float:
-        """How many chunks make up a document, on average; 1 where that is not known."""
+        """Average number of chunks per document; 1 if unknown."""
         return 1.0 if self.index is None else max(1.0, self.index.cost.chunks / self.index.cost.documents)
 
 
 def is_ready(given: Any) -> bool:
-    """Whether a technique that a program gives is an object that needs nothing more."""
+    """Whether a technique from a program is a ready object."""
     return not isinstance(given, type) and callable(getattr(given, "retrieve", None))
 
 
 def registered(name: str, made: Any) -> RegisteredTechnique:
-    """The technique under its name, which stages are recorded by. Raises `ConfigError` for what cannot be asked."""
+    """The technique with its name, under which stages are recorded. Raises `ConfigError` if it has no usable method."""
     if wrong := retrieve_complaints(made):
         raise ConfigError("; ".join(wrong))
     return made if isinstance(made, RegisteredTechnique) else RegisteredTechnique(name, made)
 
 
 def ready_system(name: str, given: Any) -> System:
-    """A technique object over whatever store it was made with; its configuration is what it keeps."""
+    """A technique object with its own store; its configuration is its attributes."""
     inner = given.technique if isinstance(given, RegisteredTechnique) else given
     configuration, not_resumed = described(type(inner), {})
     try:
@@ -66,14 +66,14 @@ def ready_system(name: str, given: Any) -> System:
 
 
 def parameters_of(function: Any) -> dict[str, bool]:
-    """The resources that a function asks for by name, and whether it must have them."""
+    """The resources that a function takes by name, and whether each is required."""
     wanted = wanted_resources(function, 0) if callable(function) else {}
-    # It may search the store with an embedder of its own choice, which needs vectors there.
+    # it may search the store with its own embedder, which needs vectors there
     return wanted | {"embedder": False} if "store" in wanted else wanted
 
 
 def described(cls: type[Any], config: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
-    """A class with its code and configuration, and why answers of what it makes are never resumed, if they are not."""
+    """A class with its code and configuration, and why its answers cannot be resumed; empty if they can."""
     code = code_hash(cls)
     reason = (
         f"{cls.__qualname__} is made inside a function, whose variables it may use" if "<" in cls.__qualname__ else ""
@@ -85,7 +85,7 @@ def described(cls: type[Any], config: Mapping[str, Any]) -> tuple[dict[str, Any]
 def code_hash(cls: type[Any]) -> str | None:
     """SHA-256, hexadecimal, of the source files of a class and of its base classes.
 
-    Files that these import are not seen. None where its own has no file, as for what was typed at a prompt.
+    Files that these import are not included. None if the class has no file, such as one typed at a prompt.
     """
     files = {kind.__module__: _source_file(kind) for kind in cls.__mro__}
     if files[cls.__module__] is None:

@@ -1,8 +1,8 @@
-"""Answers of models that are kept in an SQLite file: each question is asked once, and charged every time.
+"""Answers of models kept in an SQLite file: each question is asked once, and its cost counts every time.
 
-The file is the cache of an embedder's vectors, or a recording of all models (`record`). A trace is charged what an
-answer took when it was given: calls, tokens, and in the details of the stage the milliseconds to add to those that were
-measured, of wall time (`CHARGED`) and of CPU time (`CHARGED_CPU`).
+The file is the cache of an embedder's vectors, or a recording of all models (`record`). A trace contains the original
+cost of an answer: calls, tokens, and, in the details of the stage, milliseconds to add to the measured wall time
+(`CHARGED`) and CPU time (`CHARGED_CPU`).
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ if TYPE_CHECKING:
 
 CHARGED, CHARGED_CPU = "charged_ms", "charged_cpu_ms"
 CACHED = "cached"
-"""The detail of a stage that used answers which an earlier comparison was given."""
+"""Detail of a stage that used answers of an earlier comparison."""
 TEXTS_AT_ONCE = 64
-"""Texts that are embedded together; a killed process loses at most the work on these."""
+"""Number of texts embedded together; a killed process loses at most this work."""
 SHOWN = 80
-"""Characters of a text that a message shows."""
+"""Number of characters of a text in a message."""
 Asked = dict[str, Any]
-"""What a model is asked: ``role``, ``text``, and what else decides the answer."""
+"""A question to a model: ``role``, ``text``, and everything else that decides the answer."""
 Ask = Callable[[list[Asked]], Sequence[Any]]
-"""Asks the model: for each question an answer that JSON can hold, or a vector."""
+"""Asks the model; returns for each question a JSON value or a vector."""
 
 _TABLES = """
 CREATE TABLE IF NOT EXISTS models (part TEXT PRIMARY KEY, kind TEXT, model TEXT) WITHOUT ROWID;
@@ -48,7 +48,7 @@ CREATE TABLE IF NOT EXISTS answers (
 
 
 class Kept(NamedTuple):
-    """What a model said, as bytes, the time and tokens that it took, and what the model reported as degraded."""
+    """An answer of a model as bytes, its time and tokens, and what the model reported as degraded."""
 
     answer: bytes
     ms: float
@@ -58,13 +58,13 @@ class Kept(NamedTuple):
 
 
 class AnswerStore:
-    """The file. ``replay``: it must be there, and what it does not have raises `MissingRecordError`."""
+    """The file. ``replay``: it must exist, and a missing answer raises `MissingRecordError`."""
 
     def __init__(self, path: str | Path, *, replay: bool = False) -> None:
         self.path = Path(path)
         self.replay = replay
         self.charged: set[bytes] = set()
-        """What the current retrieval was charged already: a second look is free, as in a workspace."""
+        """Answers already counted in the current retrieval: a repeated question is free, as in a workspace."""
         self._made: set[bytes] = set()
         if replay and not self.path.is_file():
             raise EvaluationError(f"no recording {str(path)!r}; record one first with --record {path}")
@@ -78,7 +78,7 @@ class AnswerStore:
             return {part: (kind, json.loads(model)) for part, kind, model in connection.execute("SELECT * FROM models")}
 
     def use_model(self, part: str, kind: str, model: Any) -> None:
-        """Say which model answers for a part. Raises `EvaluationError` where the file has answers of another one."""
+        """Record which model answers for a part. Raises `EvaluationError` if the file has answers of another one."""
         known = self.models().get(part)
         if known is None:
             with self._open() as connection:
@@ -90,7 +90,7 @@ class AnswerStore:
             )
 
     def answers(self, model: Any, asked: Sequence[Asked], ask: Ask) -> list[bytes]:
-        """The answer to each question; the model is asked what is not kept, and the trace is charged for all."""
+        """The answer to each question, asking the model for missing ones; the trace counts the cost of all."""
         start, cpu = perf_counter(), process_time()
         keys = [_key(model, one) for one in asked]
         with trace.stage("kept answers") as this:
@@ -111,7 +111,7 @@ class AnswerStore:
         return [known[key].answer for key in keys]
 
     def cost(self, model: Any, asked: Sequence[Asked]) -> tuple[float, float]:
-        """Seconds and tokens that these answers took."""
+        """Seconds and tokens of these answers."""
         known = self._known([_key(model, one) for one in asked]).values()
         return sum(one.ms for one in known) / 1000, sum(one.tokens for one in known)
 
@@ -122,7 +122,7 @@ class AnswerStore:
         return {key: Kept(*row) for key, row in rows.items() if row is not None}
 
     def _ask(self, missing: Sequence[tuple[bytes, Asked]], ask: Ask) -> dict[bytes, Kept]:
-        """Ask the model and keep what it says, each with its share of the time and of the tokens."""
+        """Ask the model and keep its answers, each with its share of the time and tokens."""
         with trace.collect() as inner, trace.stage("ask"):
             start, cpu = perf_counter(), process_time()
             said = ask([one for _, one in missing])
@@ -174,19 +174,19 @@ def _absent(path: Path, model: Any, missing: list[Asked]) -> MissingRecordError:
 
 
 def charged(stages: Sequence[Stage], key: str = CHARGED) -> float:
-    """Milliseconds to add to those that were measured, for work that was done earlier."""
+    """Milliseconds to add to the measured ones, for work done earlier."""
     return sum(float(stage.detail.get(key, 0.0)) for stage in stages)
 
 
 class KeptModel:
-    """``live``: the model that answers what the file does not have; None in a replay."""
+    """``live``: the model that answers missing questions; None in a replay."""
 
     def __init__(self, file: AnswerStore, model: Any, live: Any = None) -> None:
         self.file, self.model, self.live = file, model, live
 
 
 class KeptVectors(KeptModel):
-    """An `Embedder`; each text is a question of its own, whatever it was asked together with."""
+    """An `Embedder`; each text is a separate question, independent of its batch."""
 
     _warm = False
 
@@ -196,7 +196,7 @@ class KeptVectors(KeptModel):
 
     def embed(self, texts: Sequence[str], *, role: Role = "document") -> Vectors:
         def ask(missing: list[Asked]) -> list[bytes]:
-            if not self._warm:  # the first text does not pay for loading the model
+            if not self._warm:  # so that loading the model is not part of the first text's time
                 self._warm = True
                 with trace.collect():
                     self.live.embed(["warm up"], role=role)
@@ -215,12 +215,12 @@ class KeptVectors(KeptModel):
         return list(map(json.loads, self.file.answers(self.model, [{"role": "tokens", "text": t} for t in texts], ask)))
 
     def cost(self, texts: Sequence[str]) -> tuple[float, float]:
-        """Seconds and tokens that the vectors of these documents took when they were made."""
+        """Original seconds and tokens of the vectors of these documents."""
         return self.file.cost(self.model, [{"role": "document", "text": text} for text in texts])
 
 
 def fingerprint_of(embedder: Embedder) -> dict[str, Any]:
-    """What distinguishes an embedder from another; not its probe, which varies a little."""
+    """The identity of an embedder, without its probe, which varies slightly."""
     return {key: value for key, value in asdict(embedder.fingerprint).items() if key != "probe"}
 
 

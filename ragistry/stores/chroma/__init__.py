@@ -1,4 +1,4 @@
-"""ChromaDB as a store: `ChromaStore`, for a directory of this process or a server."""
+"""ChromaDB as a store: `ChromaStore`, in a directory or on a server."""
 
 from ragistry.stores.chroma.store import ChromaStore
 

@@ -1,4 +1,4 @@
-"""Opening ChromaDB: a directory, a server with a time-out on every call, and a collection in either."""
+"""Open ChromaDB: a directory, or a server with a time-out for every call, and a collection in either."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 
 LAST_PORT = 65_535
 INDEX = {"space": "cosine", "max_neighbors": 48, "ef_construction": 200, "ef_search": 200}
-"""The graph of vectors. With ChromaDB's own 16 neighbours, 500 equal vectors (a footer on every page) hid up to half of
-500 others; with 48 neighbours 97 % of them are found, and building takes a fifth longer."""
+"""The HNSW graph. With ChromaDB's default of 16 neighbours, 500 equal vectors (a footer on every page) hid up to half
+of 500 others; with 48 neighbours 97 % of them are found, and building takes 20 % longer."""
 SAMPLES = 4
 HEADER = struct.Struct("<i4Q")
-"""The start of an index's header.bin: version, offset, capacity, number of vectors, bytes a vector."""
+"""The start of an index's header.bin: version, offset, capacity, number of vectors, bytes per vector."""
 
 _WITH_PORT = re.compile(r"(\[[^\]]+\]|[^:\[\]]+):(\d{1,5})")
 _opening = threading.Lock()  # ChromaDB's table of open directories is not thread-safe
@@ -44,10 +44,10 @@ class Connection:
 
 
 def open_directory(path: str | os.PathLike[str], lock_timeout: float) -> Connection:
-    """Open a Chroma directory, or make one. Every spelling of a path gives the same engine.
+    """Open or create a Chroma directory. All spellings of a path share one engine.
 
-    Raises `StoreLockedError` if another process has it open, after ``lock_timeout`` seconds: ChromaDB lets two
-    processes write, and loses vectors of both.
+    Raises `StoreLockedError` after ``lock_timeout`` seconds if another process has it open: ChromaDB would let both
+    write and lose vectors of both.
     """
     directory = Path(os.path.realpath(Path(path).expanduser()))
     place = f"ChromaDB at {str(directory)!r}"
@@ -74,8 +74,8 @@ def open_directory(path: str | os.PathLike[str], lock_timeout: float) -> Connect
 
 
 def _check_files(directory: Path, place: str) -> None:
-    """Raise `StoreCorruptError` for files that ChromaDB would open: a lost database as an empty one, a cut index until
-    the process crashes.
+    """Raise `StoreCorruptError` for damaged files that ChromaDB would open: a lost database would seem empty, and a
+    truncated index would crash the process.
     """
     headers = list(directory.glob("*/header.bin"))
     if headers and not (directory / "chroma.sqlite3").exists():
@@ -99,7 +99,7 @@ def _persistent_client(directory: str) -> Any:
     try:
         return chromadb.PersistentClient(directory, settings=_settings())
     except BaseException:
-        if not known:  # the next attempt would get the engine that did not start
+        if not known:  # else the next attempt would get the engine that failed to start
             SharedSystemClient._identifier_to_system.pop(directory, None)
         raise
 
@@ -149,9 +149,9 @@ def _settings(**values: Any) -> Any:
 
 
 def _timed_client(settings: Any, tenant: str, database: str, timeout: float) -> Client:
-    """An HTTP client whose sessions have a time-out from their first request on, and are closed with it.
+    """An HTTP client whose sessions have a time-out from the first request on, and are closed with it.
 
-    ChromaDB takes no time-out, asks the server several things in the constructor, and never closes its two sessions.
+    ChromaDB has no time-out setting, sends requests in the constructor, and never closes its two sessions.
     """
     from chromadb.api.client import Client
     from chromadb.auth import UserIdentity
@@ -187,7 +187,7 @@ def _timed_client(settings: Any, tenant: str, database: str, timeout: float) -> 
 
 
 def open_collection(client: ClientAPI, name: str, place: str) -> Collection:
-    """The collection, made if it does not exist. Raises `StoreError` if it was made in another space than cosine."""
+    """The collection, created if missing. Raises `StoreError` if it has another space than cosine."""
     configuration: Any = {"hnsw": dict(INDEX)}
     rows = client.get_or_create_collection(name, configuration=configuration, embedding_function=None)
     index: Any = rows.configuration_json.get("hnsw") or rows.configuration_json.get("spann") or {}
@@ -200,9 +200,9 @@ def open_collection(client: ClientAPI, name: str, place: str) -> Collection:
 
 
 def check_index(rows: Collection, place: str) -> None:
-    """Raise `StoreCorruptError` if most of a dozen vectors, of all ages, do not find themselves.
+    """Raise `StoreCorruptError` if most of a dozen vectors, old and new, do not find themselves.
 
-    An index that lost its files answers with other rows, or with none, and no error. A sound one may miss a few.
+    An index that lost its files returns wrong rows or none, without an error. A valid one may miss a few.
     """
     count = rows.count()
     found = tried = 0

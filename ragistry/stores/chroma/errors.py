@@ -1,7 +1,7 @@
-"""ChromaDB's errors, typed and untyped, as ours.
+"""Translate ChromaDB's errors.
 
-Embedded, over HTTP and in its constructor ChromaDB reports the same failure in different ways: as an error of its
-own, as one of httpx's, as a bare `Exception` or `ValueError` with either of them behind it, or as a Rust panic.
+Embedded, over HTTP and in its constructor, ChromaDB reports the same failure differently: as its own error, as an error
+of httpx, as a bare `Exception` or `ValueError` caused by one of them, or as a Rust panic.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ RESTORE = "restore the folder from a backup, or delete it and ingest again"
 REOPEN = "another program removed it; open the store again"
 RUNNING = "check that the server runs (`chroma run`), its host and its port"
 ACCESS = "check the headers, tenant and database"
-OVERLOADED = "try again later; a write may have been applied all the same, and writing it again is safe"
+OVERLOADED = "try again later; a write may have been applied, and repeating it is safe"
 UNEXPECTED = "see the log of ChromaDB"
 
 BY_TEXT: tuple[tuple[str, Ours, str], ...] = (
@@ -44,7 +44,7 @@ BY_TEXT: tuple[tuple[str, Ours, str], ...] = (
     ("Not a directory", ChromaDBConnectionError, "choose a path whose parent is a folder"),
     ("database or disk is full", StoreError, "make room on the disk"),
 )
-"""What ChromaDB says only in words, as regular expressions."""
+"""Errors that ChromaDB reports only as text, as regular expressions."""
 
 _KINDS: tuple[tuple[str, Ours, str], ...] = (
     ("InvalidDimensionException", EmbeddingMismatchError, REFILL),
@@ -56,19 +56,19 @@ _KINDS: tuple[tuple[str, Ours, str], ...] = (
     ("RateLimitError", ChromaDBConnectionError, OVERLOADED),
     ("TimeoutException", ChromaDBConnectionError, f"no answer within the time-out; {OVERLOADED}"),
     ("HTTPError InvalidURL InvalidHTTPVersion", ChromaDBConnectionError, RUNNING),
-    ("JSONDecodeError", ChromaDBConnectionError, f"this is not ChromaDB's answer; {RUNNING}"),
+    ("JSONDecodeError", ChromaDBConnectionError, f"the answer is not from ChromaDB; {RUNNING}"),
     ("OSError", ChromaDBConnectionError, "check the path and its permissions"),
     ("ChromaError PanicException ValueError TypeError", StoreError, UNEXPECTED),
 )
 BY_TYPE: dict[str, tuple[Ours, str]] = {name: (ours, said) for names, ours, said in _KINDS for name in names.split()}
-"""By the name of the class, so that neither ChromaDB nor httpx is imported for it."""
+"""By class name, so that neither ChromaDB nor httpx has to be imported."""
 
 _UNTYPED = ("ValueError", "TypeError", "OSError")
 
 
 @contextmanager
 def translated(place: str) -> Iterator[None]:
-    """Errors of ChromaDB that arise inside leave as `StoreError`; ``place`` says which database and collection."""
+    """Translate errors of ChromaDB in the block to `StoreError`; ``place``: database and collection."""
     handled = sys.exception()
     try:
         yield
@@ -80,9 +80,9 @@ def translated(place: str) -> Iterator[None]:
 
 
 def translation(error: BaseException, place: str, handled: BaseException | None = None) -> StoreError | None:
-    """Our error for one of ChromaDB's; None where it is not ChromaDB's.
+    """The `StoreError` for an error of ChromaDB; None for other errors.
 
-    ``handled``: what the caller was busy with before; whatever lies behind it is not ChromaDB's doing.
+    ``handled``: the exception that the caller was already handling; its causes are not ChromaDB's.
     """
     if isinstance(error, RagistryError):
         return None

@@ -16,17 +16,17 @@ if TYPE_CHECKING:
     from chromadb.api.models.Collection import Collection
 
 PAGE = 1_000
-"""Rows asked for in one call; somewhere above 16,000 SQLite runs out of variables."""
+"""Number of rows per call; above about 16,000, SQLite runs out of variables."""
 MAX_BATCH_BYTES = 8_000_000
-"""Text in one write; a server takes requests of 40 MB, vectors and metadata included."""
+"""Maximum text in one write; a server accepts requests of 40 MB, including vectors and metadata."""
 MAX_FETCHED = 5_000
-"""Rows fetched at most to see all that share the last place."""
+"""Maximum number of rows fetched to find all ties with the last."""
 
 Item = TypeVar("Item")
 
 
 class Row(NamedTuple):
-    """What is stored under an id; ``metadata`` with the store's own keys."""
+    """The row of an id; ``metadata`` includes the store's own keys."""
 
     text: str
     metadata: dict[str, Any]
@@ -37,7 +37,7 @@ class Row(NamedTuple):
 
 
 class Hit(NamedTuple):
-    """A row found; sorted by distance (1 - cosine), then id."""
+    """A found row; sorted by distance (1 - cosine), then id."""
 
     distance: float
     id: str
@@ -50,9 +50,9 @@ class Hit(NamedTuple):
 
 
 def fetched(chroma: Collection, ids: Sequence[str], *columns: Any) -> Iterator[tuple[Any, ...]]:
-    """``(id, *columns)`` for each of the ids that is stored, once, read page by page.
+    """``(id, *columns)`` for each stored id, without duplicates, read page by page.
 
-    ChromaDB refuses to look for what cannot be an id, so that is left out.
+    Values that cannot be ids are skipped, because ChromaDB refuses them.
     """
     possible = [identity for identity in dict.fromkeys(ids) if not id_problem(identity)]
     for page in batched(possible, PAGE):
@@ -61,7 +61,7 @@ def fetched(chroma: Collection, ids: Sequence[str], *columns: Any) -> Iterator[t
 
 
 def read(chroma: Collection, ids: Sequence[str]) -> dict[str, Row]:
-    """The rows under these ids; an id that is not stored is left out."""
+    """The rows of the stored ids."""
     return {
         identity: Row(text or "", dict(metadata or {}))
         for identity, text, metadata in fetched(chroma, ids, "documents", "metadatas")
@@ -69,7 +69,7 @@ def read(chroma: Collection, ids: Sequence[str]) -> dict[str, Row]:
 
 
 def metadatas(chroma: Collection, ids: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """The metadata under these ids; an id that is not stored is left out."""
+    """The metadata of the stored ids."""
     return {identity: dict(metadata or {}) for identity, metadata in fetched(chroma, ids, "metadatas")}
 
 
@@ -98,7 +98,7 @@ def nearest(chroma: Collection, vector: Any, top_k: int, where: Mapping[str, Any
 
 
 def _with_ties(chroma: Collection, vector: Any, top_k: int, **selected: Any) -> list[Hit]:
-    """The nearest rows; of those that share the last place the ones with the lowest ids."""
+    """The nearest rows; ties with the last are decided by the lowest ids."""
     wanted = top_k + 1
     while True:
         hits = sorted(_query(chroma, vector, wanted, **selected))
@@ -120,7 +120,7 @@ def _query(chroma: Collection, vector: Any, wanted: int, **selected: Any) -> lis
 
 
 def write(chroma: Collection, chunks: CheckedChunks, batch_size: int) -> None:
-    """Store the chunks in batches; ChromaDB applies each batch whole or not at all."""
+    """Store the chunks in batches; ChromaDB applies a batch completely or not at all."""
     for part in batches(chunks.texts, batch_size):
         ids = chunks.ids[part]
         stored = metadatas(chroma, ids)
@@ -147,7 +147,7 @@ def batches(texts: Sequence[str], batch_size: int) -> Iterator[slice]:
 
 
 def delete(chroma: Collection, ids: Sequence[str]) -> int:
-    """Remove these rows and return how many there were; ChromaDB would count absent ones too."""
+    """Remove these rows and return their number; ChromaDB would also count missing ones."""
     present = [identity for (identity,) in fetched(chroma, ids)]
     for page in batched(present, PAGE):
         chroma.delete(ids=page)

@@ -1,8 +1,8 @@
 """Sources in a Chroma collection, which has no transactions.
 
-The first chunk of a source carries the commit record, the number of chunks, and is written last. A source without a
-matching record was interrupted or lost a chunk: it is listed without its hash, so that it is ingested again. A search
-leaves out chunks of any other version than the one on record.
+The first chunk of a source is written last and has the commit record, the number of chunks. A source without a matching
+record was interrupted or lost a chunk: it is listed without its hash, so that it is ingested again. A search leaves out
+chunks of other versions than the recorded one.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ COMMITTED = f"{OWN_PREFIX}source_chunks"
 MOVING_TO = f"{OWN_PREFIX}moving_to"
 """On the first chunk of a source: the collection that it is being copied to."""
 ATTEMPTS = 4
-"""How often a search asks for more, in place of rows that belong to another version."""
+"""Number of additional queries of a search to replace rows of other versions."""
 
 
 def of_source(collection: str, source_file: str) -> dict[str, Any]:
-    """The condition, in its normal form, that the chunks of a source meet."""
+    """The condition for the chunks of a source, in its normal form."""
     return {"$and": [{"collection": {"$eq": collection}}, {"source_file": {"$eq": source_file}}]}
 
 
 def search(chroma: Collection, vector: Any, top_k: int, where: Mapping[str, Any] | None) -> list[rows.Hit]:
     """The ``top_k`` nearest rows that meet a condition in its normal form.
 
-    Of a source that is being replaced only one version is found, at worst in part.
+    If a source is being replaced, only one version is found, possibly incomplete.
     """
     wanted, kept = top_k, list[rows.Hit]()
     for _ in range(ATTEMPTS):
@@ -52,9 +52,9 @@ def search(chroma: Collection, vector: Any, top_k: int, where: Mapping[str, Any]
 
 
 def _of_committed_versions(chroma: Collection, hits: list[rows.Hit]) -> list[rows.Hit]:
-    """The hits that have text and, if the source is on record, are of the version on record.
+    """The hits that have text and belong to the recorded version of their source, if there is one.
 
-    ChromaDB shows a write piece by piece, and a vector before its text.
+    ChromaDB makes a write visible gradually, and a vector before its text.
     """
     firsts = {
         hit.id: chunk_id(hit.row.metadata["collection"], hit.row.metadata["source_file"], 0)
@@ -79,9 +79,9 @@ def put(
     batch_size: int,
     committed: int | None = None,
 ) -> None:
-    """Replace what is stored of a source by ``chunks``, in their order; ``committed``: the number to put on record.
+    """Replace a source by ``chunks``, in their order; ``committed``: the number to record.
 
-    Chunks that fit in one batch are replaced in one piece. Those that the source no longer has are removed last.
+    Chunks that fit in one batch are replaced at once. Obsolete chunks are removed last.
     """
     old = rows.matching_ids(chroma, of_source(collection, source_file))
     if chunks.ids:
@@ -101,7 +101,7 @@ def _with_record_last(chunks: CheckedChunks, committed: int) -> CheckedChunks:
 
 
 def move(chroma: Collection, source_file: str, old: str, new: str, batch_size: int) -> int:
-    """Copy a source to another collection, then remove it from its own; a repeated call completes it."""
+    """Copy a source to another collection, then remove the original; a repeated call completes the move."""
     ids = rows.matching_ids(chroma, of_source(old, source_file))
     if not ids or old == new:
         return len(ids)
@@ -164,4 +164,5 @@ def _info(source: tuple[str, str], chunks: int, head: Mapping[str, Any]) -> Sour
         source_hash=str(head.get("source_hash", "")) if head.get(COMMITTED) == chunks else "",
         ingested_at=float(head.get("ingested_at", 0.0)),
         source_path=str(head.get("source_path", "")),
+        lost=str(head.get("lost", "")),
     )

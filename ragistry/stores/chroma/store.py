@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 BATCH_SIZE = 1_000
-"""Chunks in one write. ChromaDB blocks every other thread while it writes; smaller batches are slower in all."""
+"""Number of chunks per write. ChromaDB blocks all other threads during a write; smaller batches are slower in total."""
 EMBEDDER = f"{OWN_PREFIX}embedder"
 LOCAL = "use the local store (`store: {use: local}` in vector_stores.yaml)"
 
@@ -54,29 +54,29 @@ class ChromaStore:
     """Chunks and vectors in one ChromaDB collection, in cosine space; vectors are kept at unit length.
 
     ``path``: a directory, which one process at a time may open; others get `StoreLockedError` after ``lock_timeout``
-    seconds. ``host``: a server, which may also be a URL; ``timeout`` is in seconds a request. ``batch_size``: chunks
-    in one write. Searches use ChromaDB's approximate index.
+    seconds. ``host``: a server, or its URL; ``timeout``: seconds per request. ``batch_size``: chunks per write.
+    Searches use ChromaDB's approximate index.
 
-    Of what Ragistry promises of its local store, this one keeps:
+    It keeps these promises of the local store:
 
-    - old or new: a source that fits in one batch is replaced in one piece. Of a larger one a search finds one version,
-      at worst in part; after an interruption it is listed without its hash, and the next ingest makes it whole.
-    - one writer: of a directory. A server has many, and no order among them.
-    - bad input gets one line.
+    - Old or new: a source that fits in one batch is replaced at once. Of a larger one, a search finds one version,
+      possibly incomplete; after an interruption it is listed without its hash, and the next ingest completes it.
+    - One writer: for a directory. A server has many, without order.
+    - Bad input gets one line.
 
-    It does not keep: acknowledged writes survive (a killed writer destroys the index about once in seven times; opening
-    then raises `StoreCorruptError` if the damage shows), indexes can be rebuilt, a damaged database is salvaged,
-    deleting erases, and readers beside a writer (of a directory).
+    It does not keep: acknowledged writes survive (one in seven kills of a writer destroys the index; opening then
+    raises `StoreCorruptError` if the damage is detected), indexes can be rebuilt, a damaged database is salvaged,
+    deleting erases, and reading during a write (in a directory).
     """
 
     abilities: frozenset[str] = frozenset()
 
     class Config(ChromaServer):  # type: ignore[misc, valid-type] # made of the settings
-        """What ``store: {use: chroma}`` takes."""
+        """The settings of ``store: {use: chroma}``."""
 
         path: str | None = Field(default=None, description="folder of the database")
-        headers: dict[str, str] = Field(default={}, repr=False, description="sent to the server with each request")
-        batch_size: Whole = Field(default=BATCH_SIZE, ge=1, description="chunks in one write")
+        headers: dict[str, str] = Field(default={}, repr=False, description="HTTP headers of each request")
+        batch_size: Whole = Field(default=BATCH_SIZE, ge=1, description="number of chunks per write")
         lock_timeout: Number = Field(default=2.0, ge=0, description="seconds to wait for another process")
 
     def __init__(
@@ -131,7 +131,7 @@ class ChromaStore:
 
     @contextmanager
     def _use(self) -> Iterator[Collection]:
-        """The collection of an open store; its errors become ours."""
+        """The collection of an open store, with translated errors."""
         self._check_open()
         with translated(self._place):
             yield self._collection
@@ -233,7 +233,7 @@ class ChromaStore:
                     f"have {fingerprint.dimension}; set embed_model in documents.yaml to the embedder that the store "
                     f"was filled with, or {ANEW}"
                 )
-            # ChromaDB refuses to have the space of an old collection named again.
+            # ChromaDB refuses a space for an existing collection
             others = {key: value for key, value in (chroma.metadata or {}).items() if not key.startswith("hnsw:")}
             chroma.modify(metadata={**others, EMBEDDER: to_json(fingerprint)})
         self._embedder = fingerprint
@@ -250,7 +250,7 @@ class ChromaStore:
             return sources.move(chroma, source_file, from_collection, to_collection, self._batch_size)
 
     def move_collection(self, from_collection: str, to_collection: str) -> int:
-        """Source by source: an interrupted move leaves some in each collection, and a repeated one completes it."""
+        """Moves source by source: an interrupted move leaves some in each collection; repeat it to complete it."""
         with self._write() as chroma:
             names = [info.source_file for info in sources.listed(chroma, from_collection)]
             if from_collection != to_collection:
@@ -265,14 +265,14 @@ class ChromaStore:
 
     def clear_collection(self) -> None:
         with self._write() as chroma:
-            # Without this, lists in the metadata of the old rows would reappear in new ones.
+            # without this, lists in the metadata of old rows would reappear in new ones
             rows.delete(chroma, rows.matching_ids(chroma, None))
             self._connection.client.delete_collection(self._name)
             self._collection = client.open_collection(self._connection.client, self._name, self._place)
             self._embedder = None
 
     def flush(self) -> None:
-        """Nothing: ChromaDB keeps its own index."""
+        """Does nothing: ChromaDB maintains its own index."""
 
     def search_text(self, query: str, top_k: int = 10, *, where: Where | None = None) -> list[Document]:  # noqa: ARG002
         self._refuse("does not search words", f"use 'naive', as the default and as a base, or {LOCAL}")

@@ -1,8 +1,9 @@
-"""Our conditions on metadata as ChromaDB's.
+"""Translate conditions on metadata for ChromaDB.
 
-ChromaDB cannot order text, refuses empty lists and lists of mixed kinds, tells 1 from 1.0 inside lists, and cuts 1.5 to
-1 when it compares it with a whole number. A condition that it cannot express is translated to a wider one; ``exact`` is
-then False, and the caller checks the rows that come back.
+ChromaDB cannot order text, refuses empty lists and lists of mixed types, distinguishes 1 and 1.0 in lists, and
+truncates
+1.5 to 1 when it compares it with an integer. A condition that it cannot express is translated to a wider one; ``exact``
+is then False, and the caller checks the rows.
 """
 
 from __future__ import annotations
@@ -14,13 +15,13 @@ from typing import Any, NamedTuple
 from ragistry.utils.metadata import MAX_INTEGER, key_problem
 
 MAX_PARTS = 250
-"""Comparisons in one condition; SQLite's limit on nesting is reached somewhere above 500."""
+"""Maximum number of comparisons in a condition; above about 500, SQLite's nesting limit is reached."""
 MAX_VALUES = 4_000
-"""Values in all ``$in`` and ``$nin``; SQLite's limit on variables is reached above 16,000."""
+"""Maximum number of values in all ``$in`` and ``$nin``; above 16,000, SQLite's limit of variables is reached."""
 
 
 class Native(NamedTuple):
-    """A condition for ChromaDB; True: every row, False: none. ``exact``: it lets nothing else through."""
+    """A condition for ChromaDB; True: every row, False: none. ``exact``: it matches no other rows."""
 
     condition: dict[str, Any] | bool
     exact: bool
@@ -38,13 +39,13 @@ def native(where: Mapping[str, Any]) -> Native:
     if key in ("$and", "$or"):
         return _joined(key, [native(part) for part in value])
     [(op, operand)] = value.items()
-    if key_problem(key):  # such a key cannot be stored, so no row has it
+    if key_problem(key):  # no row has such a key, because it cannot be stored
         return Native(op in ("$ne", "$nin", "$not_contains"), True)
     return _comparison(key, op, operand)
 
 
 def _size(where: Mapping[str, Any]) -> tuple[int, int]:
-    """How many comparisons ChromaDB will make of the condition, and how many values are in them."""
+    """Number of comparisons of the condition in ChromaDB, and of their values."""
     [(key, value)] = where.items()
     if key in ("$and", "$or"):
         sizes = [_size(part) for part in value]
@@ -54,7 +55,7 @@ def _size(where: Mapping[str, Any]) -> tuple[int, int]:
 
 
 def _joined(op: str, parts: list[Native]) -> Native:
-    """``$and`` or ``$or`` of at least two conditions, without the parts that change nothing."""
+    """``$and`` or ``$or`` of at least two conditions, without redundant parts."""
     exact = all(part.exact for part in parts)
     decides = op == "$or"
     if any(part.condition is decides for part in parts):
@@ -84,7 +85,7 @@ def _comparison(key: str, op: str, operand: Any) -> Native:
 
 
 def _among(key: str, group: list[Any], op: str, opposite: str, join: str) -> dict[str, Any]:
-    """The value is in the group, or not in it. ChromaDB cuts a fraction to a whole number, and finds that too."""
+    """A condition with ``$in`` or ``$nin``. ChromaDB truncates fractions to integers, and matches these too."""
     cut = [{key: {opposite: [int(value) for value in group]}}] if _is_fraction(group[0]) else []
     return _join(join, [{key: {op: group}}, *cut])
 
@@ -94,14 +95,14 @@ def _is_fraction(value: Any) -> bool:
 
 
 def _loses_digits(value: Any) -> bool:
-    """Whether ChromaDB changes the number when it converts it from one kind to the other."""
+    """Whether ChromaDB changes the number when it converts between integer and float."""
     if isinstance(value, float):
         return abs(value) >= MAX_INTEGER
     return isinstance(value, int) and int(float(value)) != value
 
 
 def _by_kind(values: list[Any]) -> list[list[Any]]:
-    """The values in lists of one kind, fractions apart from whole numbers."""
+    """The values in lists of one type, with floats and integers separated."""
     groups: dict[tuple[type, bool], list[Any]] = {}
     for value in values:
         groups.setdefault((type(value), _is_fraction(value)), []).append(value)
@@ -109,7 +110,7 @@ def _by_kind(values: list[Any]) -> list[list[Any]]:
 
 
 def _same_numbers(value: Any) -> list[Any]:
-    """The value, and for a number the same one of the other kind."""
+    """The value, and for a number also the equal one of the other type."""
     if isinstance(value, bool | str):
         return [value]
     if isinstance(value, int):

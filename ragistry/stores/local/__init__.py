@@ -1,4 +1,4 @@
-"""The embedded store: SQLite truth, derived indexes of words and vectors."""
+"""The embedded store: an SQLite database, with derived indexes of words and vectors."""
 
 from ragistry.stores.local.store import LocalStore
 

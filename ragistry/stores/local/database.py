@@ -1,4 +1,4 @@
-"""``store.db``, the SQLite file that is the truth of a `LocalStore`: its tables, connections and transactions."""
+"""``store.db``, the SQLite file with all data of a `LocalStore`: its tables, connections and transactions."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ INDEXES = ("words", "vectors")
 FORMAT = 10
 BUSY_SECONDS = 5.0
 ERASE_MS = 500
-"""How long a deletion waits for readers that still see what it deleted."""
+"""Milliseconds that a deletion waits for readers that still see the deleted rows."""
 
 SCHEMA = f"""
 CREATE TABLE head (
@@ -69,7 +69,7 @@ PRAGMA user_version = {FORMAT};
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """The counters of the store in one snapshot. ``removed``: the number of the last removal."""
+    """The counters of the store in one snapshot. ``removed``: number of the last removal."""
 
     version: int
     next_key: int
@@ -87,7 +87,7 @@ HEAD = (
 
 
 class Database:
-    """Connections to ``store.db``: as many readers as wanted, and one writer that holds the lock. Safe for threads."""
+    """Connections to ``store.db``: any number of readers, and one writer that holds the lock. Thread-safe."""
 
     def __init__(self, folder: Path, lock: WriterLock) -> None:
         self.path = folder / FILE
@@ -105,8 +105,8 @@ class Database:
             if not self.path.exists():  # else another process was faster
                 if remains := [name for name in INDEXES if (folder / name).exists()]:
                     raise StoreCorruptError(
-                        f"{str(self.path)!r} is gone, but {' and '.join(remains)} beside it are not; restore it from a "
-                        "backup, or remove the folder to begin a new store"
+                        f"{str(self.path)!r} is missing, but {' and '.join(remains)} next to it are not; restore it "
+                        "from a backup, or remove the folder to begin a new store"
                     )
                 new = self.path.with_name(f"{FILE}.new")
                 remove(new)
@@ -115,9 +115,9 @@ class Database:
 
     @contextmanager
     def read(self) -> Iterator[sqlite3.Connection]:
-        """A connection that sees one state of the store until the block ends."""
+        """A connection with one snapshot of the store for the block."""
         self.check_usable()
-        frozen: tuple[int, ...] = ()  # the state of a file that must not change while it is read
+        frozen: tuple[int, ...] = ()  # the state of a file that must not change during the read
         try:
             connection = self._idle.pop()
         except IndexError:
@@ -145,7 +145,7 @@ class Database:
 
     @contextmanager
     def write(self) -> Iterator[sqlite3.Connection]:
-        """One transaction, by the holder of the lock: everything inside is stored, or nothing of it."""
+        """One transaction of the lock's holder: everything inside is stored, or nothing."""
         self.check_usable()
         with self.lock.writing(), translated(self.path):
             if self._writer is None:
@@ -161,7 +161,7 @@ class Database:
                 raise
 
     def erase(self) -> None:
-        """Wipe what was deleted from the write-ahead log, unless a reader still sees it; then the next call does."""
+        """Erase deleted rows from the write-ahead log; if a reader still sees them, the next call does."""
         with self.lock.writing():
             if self._writer is not None:
                 self._writer.execute(f"PRAGMA busy_timeout = {ERASE_MS}")
@@ -173,7 +173,7 @@ class Database:
                     self._writer.execute(f"PRAGMA busy_timeout = {BUSY_SECONDS * 1000:.0f}")
 
     def close(self) -> None:
-        """Close every connection that is not in use; the others close when they are given back."""
+        """Close every unused connection; the others close when they are returned."""
         self.closed = True
         while self._idle:
             self._idle.pop().close()
@@ -209,7 +209,7 @@ class Database:
 
 
 def create(path: Path) -> None:
-    """Make an empty database. Raises `sqlite3.Error`."""
+    """Create an empty database. Raises `sqlite3.Error`."""
     connection = sqlite3.connect(path, isolation_level=None)
     try:
         connection.execute("PRAGMA page_size = 8192")  # five vectors of 384 numbers
@@ -220,7 +220,7 @@ def create(path: Path) -> None:
 
 
 def remove(path: Path) -> None:
-    """Remove a database that is not open, with the files beside it."""
+    """Remove a closed database and the files that belong to it."""
     for name in (path.name, f"{path.name}-wal", f"{path.name}-shm"):
         path.with_name(name).unlink(missing_ok=True)
 
@@ -236,7 +236,7 @@ def check_format(connection: sqlite3.Connection, path: Path) -> None:
 
 
 def read_head(connection: sqlite3.Connection) -> Head:
-    """The counters of the snapshot."""
+    """Read the counters of the snapshot."""
     row = connection.execute(HEAD).fetchone()
     if row is None:
         raise sqlite3.DatabaseError("the row of counters is gone")
@@ -244,7 +244,7 @@ def read_head(connection: sqlite3.Connection) -> Head:
 
 
 def advance(connection: sqlite3.Connection, head: Head, added: CheckedChunks | None = None) -> None:
-    """Count a write, and the chunks that it added."""
+    """Update the counters after a write that added chunks."""
     count = len(added.ids) if added else 0
     dimension = added.vectors.shape[1] if added and count else head.dimension
     connection.execute(
@@ -257,19 +257,19 @@ FROZEN = "mode=ro&immutable=1"
 
 
 def reading_mode(path: Path) -> str:
-    """How to open a database to read: SQLite keeps a small file beside it, unless the database stays as it is."""
+    """How to open a database for reading: SQLite needs a file next to it, unless the database is immutable."""
     if os.access(path.parent, os.W_OK) and os.access(path, os.W_OK):
         return "mode=rw"
     return "mode=ro" if path.with_name(f"{FILE}-wal").exists() else FROZEN
 
 
 ERRORS = (sqlite3.Error, UnicodeError)
-"""What SQLite raises; a `UnicodeDecodeError` comes from text that was damaged."""
+"""Exceptions of SQLite; damaged text raises `UnicodeDecodeError`."""
 
 
 @contextmanager
 def translated(path: Path) -> Iterator[None]:
-    """Errors of SQLite leave the block as `StoreError`."""
+    """Translate errors of SQLite in the block to `StoreError`."""
     try:
         yield
     except ERRORS as error:
@@ -277,7 +277,7 @@ def translated(path: Path) -> Iterator[None]:
 
 
 def translation(path: Path, error: Exception) -> StoreError:
-    """Our error for one of SQLite's."""
+    """The `StoreError` for an error of SQLite."""
     if isinstance(error, UnicodeEncodeError):
         return InvalidChunkError(
             f"nothing was changed: {error.object[:80]!r} has half a character (a lone surrogate); take it out"

@@ -1,6 +1,6 @@
-"""Which embedder the vectors of a store come from, and how another one takes its place.
+"""The embedder recorded in a store, and its replacement by another one.
 
-The new vectors are made beside the old ones, which serve searches until every chunk has a new one.
+New vectors are written to a second table; searches use the old ones until every chunk has a new one.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from ragistry.protocols import Embedder, Vectors
 
 AT_ONCE = 128
-"""Chunks that are embedded in one call."""
+"""Number of chunks embedded in one call."""
 
 
 class Recorded(Protocol):
-    """What a store has on record: the fingerprint as JSON, and the numbers in a vector, 0 before the first."""
+    """The recorded embedder of a store: fingerprint as JSON, and dimension, 0 before the first vector."""
 
     @property
     def embedder(self) -> str | None: ...
@@ -33,12 +33,12 @@ class Recorded(Protocol):
 
 
 def recorded_embedder(head: Recorded) -> EmbedderFingerprint | None:
-    """The embedder on record."""
+    """The recorded embedder."""
     return None if head.embedder is None else from_json(head.embedder)
 
 
 def check_embedder(head: Recorded, fingerprint: EmbedderFingerprint) -> bool:
-    """Whether an embedder is on record. Raises `EmbeddingMismatchError` if the vectors come from another one."""
+    """Whether an embedder is recorded. Raises `EmbeddingMismatchError` if it is another one."""
     if recorded := recorded_embedder(head):
         check_same_embedder(recorded, fingerprint)
         return True
@@ -52,12 +52,12 @@ def check_embedder(head: Recorded, fingerprint: EmbedderFingerprint) -> bool:
 
 
 def record_embedder(connection: sqlite3.Connection, fingerprint: EmbedderFingerprint) -> None:
-    """Remember the embedder."""
+    """Record the embedder."""
     connection.execute("UPDATE head SET embedder = ?, dimension = ?", (to_json(fingerprint), fingerprint.dimension))
 
 
 def reembed(database: Database, embedder: Embedder, progress: Progress | None) -> int:
-    """See `LibraryStore.reembed`. With the embedder on record, only chunks that lost their vectors are embedded."""
+    """See `LibraryStore.reembed`. With the recorded embedder, only chunks without vectors are embedded."""
     fingerprint = embedder.fingerprint
     with database.write() as connection:
         table = _begin(connection, fingerprint)
@@ -82,7 +82,7 @@ def reembed(database: Database, embedder: Embedder, progress: Progress | None) -
 
 
 def _begin(connection: sqlite3.Connection, fingerprint: EmbedderFingerprint, *, only_continue: bool = False) -> str:
-    """The table that the vectors go to. What an earlier run with the same embedder made is kept.
+    """The table for the vectors; vectors of an earlier run with the same embedder are kept.
 
     ``only_continue``: raise `EmbeddingMismatchError` if a run with another embedder began meanwhile.
     """
@@ -105,19 +105,19 @@ def _begin(connection: sqlite3.Connection, fingerprint: EmbedderFingerprint, *, 
 
 
 def is_of(recorded: str | None, fingerprint: EmbedderFingerprint) -> bool:
-    """Whether what is on record is this embedder."""
+    """Whether this embedder is recorded."""
     return recorded is not None and not differences(from_json(recorded), fingerprint)
 
 
 def _keep(connection: sqlite3.Connection, table: str, keys: list[int], vectors: Vectors) -> None:
-    """Write the vectors of those chunks that are still there."""
+    """Write the vectors of the chunks that still exist."""
     stored = rows.ids_of(connection, keys)
     kept = [row for row, key in enumerate(keys) if key in stored]
     rows.put_vectors(connection, table, [keys[row] for row in kept], vectors[kept])
 
 
 def _switch(connection: sqlite3.Connection, fingerprint: EmbedderFingerprint, table: str) -> bool:
-    """Search the new vectors from now on; False if chunks that came meanwhile have none yet."""
+    """Switch searches to the new vectors; False if chunks added meanwhile have none yet."""
     if connection.execute(f"SELECT 1 FROM chunks WHERE key NOT IN (SELECT key FROM {table}) LIMIT 1").fetchone():
         return False
     if table == "next_vectors":
@@ -141,7 +141,7 @@ def embedded(embedder: Embedder, texts: list[str]) -> Vectors:
         raise InvalidChunkError(f"{fingerprint.model!r} gave what cannot be stored: {error}; {remedy}") from error
     if units.shape[1] != fingerprint.dimension:
         raise EmbeddingMismatchError(
-            f"{fingerprint.model!r} gave vectors of {units.shape[1]} numbers in place of {fingerprint.dimension}; "
+            f"{fingerprint.model!r} gave vectors of {units.shape[1]} numbers instead of {fingerprint.dimension}; "
             f"{remedy}"
         )
     return units

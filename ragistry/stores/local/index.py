@@ -1,12 +1,12 @@
-"""What derived indexes share: when one fits the database, how it is brought up, and rebuilt.
+"""Common parts of derived indexes: when one is valid, how it is updated and rebuilt.
 
-The folder of an index has a stamp: up to which key and removal the index follows the database, checksums of its files,
-and a random mark that the database records too. A mark of another database, a wrong checksum or another format means
-that the index is thrown away, unopened, and built anew. Files change so that the last stamp stays true until the next
-one replaces it: a process that is killed in between leaves an index that fits.
+The folder of an index has a stamp: the key and the removal up to which the index follows the database, checksums of its
+files, and a random mark that the database records too. With a mark of another database, a wrong checksum or another
+format, the index is deleted unopened and built again. Files change such that the last stamp stays valid until the next
+one replaces it, so a killed process leaves a valid index.
 
-A search works on a view of the index, and afterwards makes sure that no removal was applied that its snapshot of the
-database does not know. An index may lag behind the database, but never run ahead of a search.
+A search uses a view of the index. Afterwards it checks that no removal was applied that its snapshot of the database
+does not contain. An index may lag behind the database, but must never be ahead of a search.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ Files = dict[str, Any]
 
 
 class Stale(Exception):  # noqa: N818
-    """The index cannot answer for this snapshot; the text says why. ``broken``: its files are damaged."""
+    """The index cannot be used for this snapshot, with the reason. ``broken``: its files are damaged."""
 
     def __init__(self, reason: str, *, broken: bool = False) -> None:
         super().__init__(reason)
@@ -47,7 +47,7 @@ class Stale(Exception):  # noqa: N818
 
 
 class Truth(Protocol):
-    """The database that an index is derived from; the lock guards the files of the index."""
+    """The database of an index; the lock protects the files of the index."""
 
     @property
     def lock(self) -> WriterLock: ...
@@ -56,7 +56,7 @@ class Truth(Protocol):
 
 
 class Position(Protocol):
-    """How far a database has come in one snapshot: see `Stamp`."""
+    """The position of a database snapshot: see `Stamp`."""
 
     @property
     def version(self) -> int: ...
@@ -70,12 +70,12 @@ class Position(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Stamp:
-    """What an index says of itself. ``kind``, ``generation``: what it is made with, and of which vectors.
+    """The description of an index. ``kind``, ``generation``: its settings and its version of the vectors.
 
-    ``next_key``, ``removed``: how far it follows the database.
+    ``next_key``, ``removed``: the position up to which it follows the database.
 
-    ``mark`` is recorded in the database as well; ``before``: the mark that was recorded there until then, at the
-    ``version`` of the store. ``files``: what the index itself needs to know of its files.
+    ``mark``: also recorded in the database. ``before``: the previously recorded mark, at the ``version`` of the store.
+    ``files``: what the index needs to know about its files.
     """
 
     kind: dict[str, Any]
@@ -90,7 +90,7 @@ class Stamp:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """An index as it was when it was opened."""
+    """The state of an index when it was opened."""
 
     stamp: Stamp
     signature: Signature
@@ -100,15 +100,15 @@ V = TypeVar("V", bound=View)
 
 
 class DerivedIndex(ABC, Generic[V]):
-    """One index in the folder ``name`` of a store. Searches may run in several threads; the writer's lock guards the
-    rest.
+    """One index in the folder ``name`` of a store. Searches may run in several threads; the writer's lock protects
+    everything else.
     """
 
     name: str
     kind: dict[str, Any]
-    """What must be the same for the files to be of use: their version, the analysis of words."""
+    """What must be equal for the files to be usable: their version, the analysis of words."""
     may_lag = 0
-    """Chunks that were added or removed which the index may not know when it answers a search."""
+    """Number of added or removed chunks that the index may lack when it answers a search."""
 
     def __init__(self, database: Truth, home: Path) -> None:
         self.database = database
@@ -117,38 +117,38 @@ class DerivedIndex(ABC, Generic[V]):
         self._view: V | None = None
         self._opening = Lock()
 
-    # What an index has to say for itself.
+    # Each index implements these.
 
     @abstractmethod
     def load(self, folder: Path, stamp: Stamp, signature: Signature) -> V:
-        """Check the files of the stamp, and open them. Raises `Stale` for what is damaged."""
+        """Check the files of the stamp and open them. Raises `Stale` if they are damaged."""
 
     @abstractmethod
     def write(self, folder: Path, connection: Any, head: Any, since: V | None) -> Files:
-        """Add the chunks from ``since.stamp.next_key`` on, forget those removed since; None: all, to an empty folder.
+        """Add chunks from ``since.stamp.next_key`` on and drop removed ones; None: add all to an empty folder.
 
         Returns ``files`` for the stamp.
         """
 
     @abstractmethod
     def check(self, connection: Any, view: V) -> str:
-        """What is wrong with the content of the index, reading all of it; empty if nothing is."""
+        """What is wrong with the content of the index after reading all of it; empty if it is valid."""
 
     def settle(self, folder: Path, stamp: Stamp) -> None:
         """Called when the stamp is written and recorded."""
 
-    # How a `LocalStore` records an index; another database has its own way.
+    # How a `LocalStore` records an index; other databases override these.
 
     def head(self, connection: Any) -> Position:
-        """How far the database has come."""
+        """The current position of the database."""
         return read_head(connection)
 
     def new_mark(self, head: Any) -> str:  # noqa: ARG002
-        """The mark of an index that is made in this snapshot."""
+        """The mark for an index built in this snapshot."""
         return uuid4().hex
 
     def known_mark(self, connection: Any, version: int) -> str:  # noqa: ARG002
-        """The mark that the database has for an index that was made at that version; empty if it has none."""
+        """The mark recorded in the database for an index of that version; empty without one."""
         row = connection.execute("SELECT mark FROM indexes WHERE name = ?", (self.name,)).fetchone()
         return str(row[0]) if row else ""
 
@@ -163,7 +163,7 @@ class DerivedIndex(ABC, Generic[V]):
     # Searching
 
     def view(self, connection: Any, head: Position) -> V:
-        """The index as it is now, if it fits the snapshot, though it may lag. Raises `Stale`."""
+        """The current index, if it is valid for the snapshot; it may lag. Raises `Stale`."""
         signature = self._signature()
         view = self._view
         if view is None or view.signature != signature:
@@ -178,7 +178,7 @@ class DerivedIndex(ABC, Generic[V]):
         return view
 
     def confirm(self, view: V, head: Position) -> None:
-        """Raise `Stale` if a removal was applied during a search that its snapshot does not know."""
+        """Raise `Stale` if a removal that the snapshot does not contain was applied during a search."""
         if not self.is_current(view) and self._stamp().removed > head.removed:
             raise Stale("ahead of this snapshot")
 
@@ -211,34 +211,34 @@ class DerivedIndex(ABC, Generic[V]):
 
     def _signature(self) -> Signature:
         try:
-            status = os.stat(f"{self.folder}/{STAMP}")  # noqa: PTH116, asked twice a search; a path takes ten times as long
+            status = os.stat(f"{self.folder}/{STAMP}")  # noqa: PTH116, called twice per search; a path takes ten times as long
         except OSError as error:
             raise Stale(MISSING) from error
         return status.st_ino, status.st_mtime_ns, status.st_size
 
     def is_current(self, view: V) -> bool:
-        """Whether nothing was applied to the index since the view was opened."""
+        """Whether the index has not changed since the view was opened."""
         try:
             return self._signature() == view.signature
         except Stale:
             return False
 
     def lag(self, view: V, head: Position) -> int:
-        """How many chunks were added and removed that the index does not know."""
+        """Number of added and removed chunks that the index lacks."""
         return head.next_key - view.stamp.next_key + head.removed - view.stamp.removed
 
     def followed(self) -> int:
-        """The key up to which the index followed the database when it was last opened; 0 before that."""
+        """The key up to which the index followed the database when last opened; 0 before that."""
         view = self._view
         return 0 if view is None else view.stamp.next_key
 
-    # Keeping up
+    # Updating
 
     def bring_up(self, reason: str = "", *, unless: int = 0) -> None:
-        """Apply what was written to the database since, or build the index anew. ``reason``: why that is needed.
+        """Apply the latest writes of the database, or rebuild the index. ``reason``: why that is needed.
 
-        ``unless``: do nothing if the index lags behind by no more chunks than that.
-        Raises `StoreLockedError` while another process writes, `StoreError` where the folder cannot be written.
+        ``unless``: do nothing if the index lags by at most this number of chunks. Raises `StoreLockedError` while
+        another process writes, `StoreError` if the folder cannot be written.
         """
         with self.database.lock.writing():
             self._leave_private()
@@ -257,7 +257,7 @@ class DerivedIndex(ABC, Generic[V]):
             self.settle(self.folder, stamp)
 
     def build_privately(self) -> None:
-        """Build the index in a temporary folder: for a reader that cannot use the one of the store, nor write it."""
+        """Build an index in a temporary folder, for a reader that can neither use nor write the store's index."""
         with self._opening, self.database.read() as connection:
             head = self.head(connection)
             if self._private and self._stamp().version == head.version:
@@ -295,7 +295,7 @@ class DerivedIndex(ABC, Generic[V]):
         return stamp
 
     def _written(self, folder: Path, connection: Any, head: Any, since: V | None) -> Stamp:
-        """Write files and stamp."""
+        """Write the files and the stamp."""
         try:
             files = self.write(folder, connection, head, since)
             before, mark = self.known_mark(connection, head.version), self.new_mark(head)
@@ -304,17 +304,17 @@ class DerivedIndex(ABC, Generic[V]):
             text = json.dumps(asdict(stamp))
             beside.write_text(f"{zlib.crc32(text.encode())} {text}", encoding="utf-8")
             now = time_ns()
-            os.utime(beside, ns=(now, now))  # the system's own clock for files may stand still for milliseconds
+            os.utime(beside, ns=(now, now))  # the clock for file times may not advance for milliseconds
             beside.replace(folder / STAMP)
         except OSError as error:
             raise _unwritable(self.folder, error) from error
         return stamp
 
-    # Looking after it
+    # Maintenance
 
     def problem(self) -> str:
-        """What is wrong with the index, all of its files read; empty if it is sound, missing, or merely lags."""
-        self._view = None  # what is in memory says nothing of the files
+        """What is wrong with the index after reading all its files; empty if it is valid, missing, or only lags."""
+        self._view = None  # memory does not show damage of the files
         with self.database.read() as connection:
             head = self.head(connection)
             try:
@@ -323,19 +323,19 @@ class DerivedIndex(ABC, Generic[V]):
                 return str(stale) if stale.broken else ""
 
     def discard(self) -> None:
-        """Remove the index without opening it; it is built again when it is next needed."""
+        """Remove the index without opening it; it is rebuilt when next needed."""
         self._view = None
         old = self.folder.with_name(f"{self.folder.name}.old")
         shutil.rmtree(old, ignore_errors=True)
         if self.folder.exists():
             try:
-                self.folder.rename(old)  # in one step: half an index would be a damaged one
+                self.folder.rename(old)  # in one step: a partial index would count as damaged
             except OSError as error:
                 raise _unwritable(self.folder, error) from error
         shutil.rmtree(old, ignore_errors=True)
 
     def close(self) -> None:
-        """Let go of the files, and remove a private folder."""
+        """Close the files, and remove a private folder."""
         self._leave_private()
         self._view = None
 

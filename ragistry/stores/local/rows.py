@@ -334,9 +334,9 @@ def _chunk(text: str, own: str, shared: str) -> Chunk:
 def listed_sources(connection: sqlite3.Connection, collection: str | None) -> list[SourceInfo]:
     """Every source by collection and name; one that is incomplete has no hash, so that it is ingested again."""
     found = connection.execute(
-        "SELECT collection, source_file, chunks, whole, metadata FROM sources WHERE ? IN ('', collection) "
-        "ORDER BY collection, source_file",
-        (collection or "",),
+        "SELECT collection, source_file, chunks, whole, metadata FROM sources "
+        f"{'WHERE collection = ?' if collection else ''} ORDER BY collection, source_file",
+        (collection,) if collection else (),
     ).fetchall()
     metadatas = json.loads(f"[{','.join([row[4] for row in found])}]")
     return [
@@ -348,6 +348,7 @@ def listed_sources(connection: sqlite3.Connection, collection: str | None) -> li
             metadata.get("source_hash", "") if row[3] else "",
             metadata.get("ingested_at", 0.0),
             metadata.get("source_path", ""),
+            metadata.get("lost", ""),
         )
         for row, metadata in zip(found, metadatas, strict=True)
     ]

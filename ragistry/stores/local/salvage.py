@@ -1,8 +1,8 @@
-"""What is wrong with ``store.db``, and how every readable row of a damaged file gets into a new one.
+"""Verify ``store.db``, and copy every readable row of a damaged file to a new one.
 
-SQLite detects most damage to its pages when it reads them, and checksums detect the rest in texts and vectors. Rows are
-read by ranges of their keys; a range that fails is halved, so that a destroyed page costs the rows on it. A source
-stands in its table and once more in an index, each of which can stand in for the other.
+SQLite detects most damaged pages when it reads them; checksums detect the rest in texts and vectors. Rows are read by
+ranges of keys; a range that fails is halved, so that only the rows on a destroyed page are lost. A source is stored in
+its table and in an index, and can be read from either.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ REMEDY = "words still find these chunks, and `ragistry reembed` makes the vector
 
 
 def faults(path: Path) -> Iterator[str]:
-    """What is wrong with the file, after reading all of it, one line each."""
+    """What is wrong with the file after reading all of it, one line each."""
     try:
         with closing(_opened(path, reading_mode(path))) as connection:
             check_format(connection, path)
@@ -54,7 +54,7 @@ def faults(path: Path) -> Iterator[str]:
     except ERRORS as error:
         yield f"{FILE}: {one_line(str(error))}"
     with suppress(*ERRORS), closing(_opened(path, reading_mode(path))) as connection:
-        connection.execute("BEGIN")  # one snapshot: a source that is replaced meanwhile is not one that lost chunks
+        connection.execute("BEGIN")  # one snapshot: a source replaced meanwhile has not lost chunks
         found = _Found.read(connection)
         damaged = found.damaged_vectors & found.source_of.keys()
         for line in found.losses(kept=Counter(found.source_of.values()), lacking=damaged):
@@ -62,9 +62,9 @@ def faults(path: Path) -> Iterator[str]:
 
 
 def salvage(path: Path) -> Repair:
-    """Put a new file with every readable row in the place of a damaged one, which is kept beside it.
+    """Replace a damaged file by a new one with every readable row, and keep the old one next to it.
 
-    The caller holds the writer's lock and has no connection open. Raises `StoreError` where there is no room.
+    The caller must hold the writer's lock, without an open connection. Raises `StoreError` without disk space.
     """
     new = path.with_name(f"{FILE}.new")
     with translated(new):
@@ -90,7 +90,7 @@ def salvage(path: Path) -> Repair:
 
 
 def discard_kept(folder: Path) -> list[str]:
-    """Remove the damaged files that `salvage` kept, and return their names."""
+    """Remove the damaged files kept by `salvage`, and return their names."""
     files = sorted(folder.glob(f"{KEPT}*"))
     for file in files:
         file.unlink()
@@ -99,10 +99,10 @@ def discard_kept(folder: Path) -> list[str]:
 
 @dataclass(slots=True)
 class _Found:
-    """What of a file can be read, without texts and vectors.
+    """The readable content of a file, without texts and vectors.
 
-    ``source_of``: the source of each sound chunk; ``vectors``: keys of sound vectors; ``expected``: the source of each
-    chunk as an index has it, None where that cannot be read.
+    ``source_of``: the source of each valid chunk; ``vectors``: keys of valid vectors; ``expected``: the source of each
+    chunk in an index, None if that cannot be read.
     """
 
     head: Head | None
@@ -132,7 +132,7 @@ class _Found:
         return self.source_of.keys() - self.vectors
 
     def losses(self, kept: Counter[int | None], lacking: set[int]) -> list[str]:
-        """What is lost, one line for each source. ``kept``: chunks by source; ``lacking``: those without a vector."""
+        """The losses, one line for each source. ``kept``: chunks by source; ``lacking``: chunks without a vector."""
         lines = [] if self.head else ["the name of the embedder and the counters of the store"]
         without = Counter(self.source_of[key] for key in lacking)
         for id, (_, collection, source_file, chunks, *_) in sorted(self.sources.items(), key=lambda item: item[1][1:3]):
@@ -154,7 +154,7 @@ class _Found:
         return lines
 
     def copy(self, old: sqlite3.Connection, new: sqlite3.Connection) -> tuple[list[str], list[tuple[str, str]]]:
-        """Write every sound row; return what is lost, and which sources to ingest again."""
+        """Write every valid row; return the losses, and the sources to ingest again."""
         kept: Counter[int | None] = Counter()
         for key, id, source, hash, metadata, text in _rows(old, "chunks"):
             if key in self.source_of and _is_sound(id, metadata, text, hash):
@@ -188,13 +188,13 @@ class _Found:
 
 
 def _rows(connection: sqlite3.Connection, table: str) -> Iterator[tuple[Any, ...]]:
-    """The rows of a table that can be read, by key."""
-    # The limit keeps SQLite from looking for the end of the range on a damaged page.
+    """The readable rows of a table, by key."""
+    # with a limit, SQLite does not look for the end of the range on a damaged page
     query = f"SELECT * FROM {table} WHERE key BETWEEN ? AND ? ORDER BY key LIMIT ?"
     end = _end(connection)
     ranges = [(low, min(low + AT_ONCE, end) - 1) for low in reversed(range(0, end, AT_ONCE))]
     if all(_fails(connection, table, end * part // PROBES) for part in range(PROBES + 1)):
-        return  # the root of the table is gone
+        return  # the root page of the table is lost
     while ranges:
         low, high = ranges.pop()
         try:
@@ -229,7 +229,7 @@ def _fails(connection: sqlite3.Connection, table: str, key: int) -> bool:
 
 
 def _sources(connection: sqlite3.Connection) -> dict[int, tuple[Any, ...]]:
-    """Every source that its table or the copy in the index has; of an index, what comes before and after a fault."""
+    """Every source in its table or in the index; of a damaged index, the part before and after the fault."""
     found: dict[int, tuple[Any, ...]] = {}
     names = "collection {0}, source_file {0}"
     orders = ["NOT INDEXED ORDER BY id", "NOT INDEXED ORDER BY id DESC"]
@@ -272,7 +272,7 @@ def _opened(path: Path, mode: str = "mode=rw") -> sqlite3.Connection:
 
 
 def _replace(path: Path, new: Path) -> Path:
-    """Put the new file in place of the old one, which gets another name; at every moment there is one of the two."""
+    """Replace the old file, which gets another name, by the new one; one of them exists at every moment."""
     number = 1
     while (kept := path.with_name(f"{KEPT}{number}")).exists():
         number += 1
@@ -280,7 +280,7 @@ def _replace(path: Path, new: Path) -> Path:
         kept.hardlink_to(path)
         for end in ("-wal", "-shm"):
             beside = path.with_name(f"{path.name}{end}")
-            if beside.exists():  # SQLite would apply it to the new file
+            if beside.exists():  # else SQLite would apply it to the new file
                 beside.rename(kept.with_name(f"{kept.name}{end}"))
         new.replace(path)
     except OSError as error:

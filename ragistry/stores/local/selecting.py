@@ -1,6 +1,6 @@
-"""Which chunks meet a condition: decided by their sources as far as possible, and else chunk by chunk.
+"""Select the chunks that meet a condition, by their sources as far as possible, else one by one.
 
-What SQL can say only narrows the choice; `utils.where.matches` decides, so that a condition means the same everywhere.
+SQL only preselects; `utils.where.matches` decides, so that a condition has the same meaning everywhere.
 """
 
 from __future__ import annotations
@@ -24,33 +24,33 @@ if TYPE_CHECKING:
     from ragistry.protocols import Vectors
 
 MEMORY = 256_000_000
-"""Bytes of selected keys and vectors that are kept."""
+"""Maximum size in bytes of cached keys and vectors."""
 LONGEST_SQL = 100
-"""Values in one statement; longer conditions are decided without SQL."""
+"""Maximum number of values in a statement; longer conditions are evaluated without SQL."""
 
 
 @dataclass(slots=True)
 class Selection:
-    """The keys that meet a condition, ascending; and those that have a vector, with their vectors, once read."""
+    """The keys that meet a condition, ascending; and, once read, those with a vector, and the vectors."""
 
     keys: Keys
     matrix: tuple[Keys, Vectors] | None = None
 
     @property
     def size(self) -> int:
-        """Bytes in memory."""
+        """Size in memory in bytes."""
         return self.keys.nbytes + (0 if self.matrix is None else self.matrix[1].nbytes)
 
 
 class Selections:
-    """The last selections, kept because choosing chunks may take longer than searching them. Safe for threads."""
+    """A cache of the last selections, because selecting chunks may take longer than searching them. Thread-safe."""
 
     def __init__(self) -> None:
         self._kept: OrderedDict[tuple[int, str], Selection] = OrderedDict()
         self._lock = Lock()
 
     def of(self, connection: sqlite3.Connection, version: int, where: Where) -> Selection:
-        """What meets a condition in its normal form, in this version of the store."""
+        """The selection of a condition in its normal form, in this version of the store."""
         name = version, repr(where)
         selection = self._kept.get(name)
         if selection is None:
@@ -65,7 +65,7 @@ class Selections:
 
 
 class Sql(NamedTuple):
-    """A condition in SQL that lets through at least what it has to; if ``exact``, nothing else."""
+    """A condition in SQL that selects all matching rows; if ``exact``, no others."""
 
     text: str
     values: tuple[Any, ...] = ()
@@ -76,7 +76,7 @@ ANY = Sql("1")
 
 
 def selected_keys(connection: sqlite3.Connection, where: Where | None) -> Keys:
-    """The keys of the chunks that meet a condition in its normal form, ascending; None: of all."""
+    """The keys of the chunks that meet a condition in its normal form, ascending; None: all chunks."""
     if where is None:
         return _keys(connection.execute("SELECT key FROM chunks ORDER BY key"))
     names = _on_names(where)
@@ -97,7 +97,7 @@ def selected_keys(connection: sqlite3.Connection, where: Where | None) -> Keys:
 
 
 def _by_source(connection: sqlite3.Connection, where: Where, names: Sql) -> Iterator[Keys]:
-    """The chunks of sources of which all meet the condition, and those that do of the other sources."""
+    """All chunks of sources that fully meet the condition, and the matching chunks of the other sources."""
     rows = connection.execute(
         f"SELECT id, metadata, varying, collection, source_file FROM sources WHERE {names.text}", names.values
     ).fetchall()
@@ -113,7 +113,7 @@ def _by_source(connection: sqlite3.Connection, where: Where, names: Sql) -> Iter
             partial.setdefault(json.dumps(verdict), []).append(id)
     yield _keys(connection.execute(f"SELECT key FROM chunks WHERE source IN {_VALUES}", (json.dumps(whole),)))
     for left, sources in partial.items():
-        condition = json.loads(left)  # on nothing but what differs among the chunks of a source
+        condition = json.loads(left)  # restricted to metadata that differ among the chunks of a source
         text = _on_text(condition)
         rows = connection.execute(
             f"SELECT key, metadata FROM chunks WHERE source IN {_VALUES} AND ({text.text})",
@@ -123,7 +123,7 @@ def _by_source(connection: sqlite3.Connection, where: Where, names: Sql) -> Iter
 
 
 def _loose(connection: sqlite3.Connection, where: Where) -> Keys:
-    """The chunks that belong to no source."""
+    """The chunks without a source."""
     text = _on_text(where)
     rows = connection.execute(
         f"SELECT key, metadata FROM chunks WHERE source IS NULL AND ({text.text})", text.values
@@ -132,7 +132,7 @@ def _loose(connection: sqlite3.Connection, where: Where) -> Keys:
 
 
 def _meeting(where: Where, rows: Sequence[tuple[int, str]]) -> Keys:
-    """The keys of those rows of key and metadata that meet the condition."""
+    """The keys of the rows whose metadata meet the condition."""
     metadatas = json.loads(f"[{','.join([metadata for _, metadata in rows])}]")
     found = (key for (key, _), metadata in zip(rows, metadatas, strict=True) if matches(where, metadata))
     return np.fromiter(found, dtype=np.int64)
@@ -142,7 +142,7 @@ _VALUES = "(SELECT value FROM json_each(?))"
 
 
 def _on_names(where: Where) -> Sql:
-    """A condition on sources, by their collection and file."""
+    """A condition on sources by collection and file."""
     [(key, value)] = where.items()
     if key in ("$and", "$or"):
         parts = [_on_names(part) for part in value]
@@ -160,7 +160,7 @@ def _on_names(where: Where) -> Sql:
 
 
 def _on_text(where: Where) -> Sql:
-    """A condition on the metadata of a chunk as they are written: a text that must be there stands in them."""
+    """A condition on the stored metadata of a chunk: they must contain a required text."""
     [(key, value)] = where.items()
     if key in ("$and", "$or"):
         return _joined(key, [_on_text(part) for part in value])

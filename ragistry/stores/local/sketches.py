@@ -1,11 +1,11 @@
-"""Sketches: 96 bytes a vector that tell which few of many vectors are worth comparing exactly.
+"""Sketches: 96 bytes per vector that select the few vectors worth comparing exactly.
 
-A bit of a sketch is the side of a plane on which the vector lies. Of planes in random directions, the share that
-separates two vectors is the angle between them over π (Charikar, "Similarity estimation techniques from rounding
-algorithms", 2002). So the number of bits in which two sketches differ has a known distribution, whatever the data.
+A bit of a sketch is the side of a plane on which the vector lies. Among planes in random directions, the share that
+separates two vectors is the angle between them divided by π (Charikar, "Similarity estimation techniques from rounding
+algorithms", 2002). So the number of different bits of two sketches has a known distribution, independent of the data.
 
-Sketches are kept in blocks ``(WORDS, BLOCK)``, a word of many vectors side by side: counting bits then runs through
-memory in order, which is three to five times faster than vector by vector.
+Sketches are stored in blocks ``(WORDS, BLOCK)``, the same word of many vectors together. Counting bits then reads
+memory sequentially, which is three to five times faster than vector by vector.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ DEVIATIONS = 2.0
 probability of 2 %, nearer ones with far less. Measured on clustered vectors, recall@10 is .992 to .998."""
 
 SAMPLE, ENOUGH = 8_192, 8
-"""Sketches of a sample, and how many of them say where the nearest end."""
+"""Size of a sample of sketches, and how many of them determine the radius."""
 
 Bits = NDArray[np.uint64]
 Planes = NDArray[np.float32]
 
 
 def planes_of(dimension: int) -> Planes:
-    """``(BITS, dimension)``: random planes by their normals, at right angles as far as there is room.
+    """``(BITS, dimension)``: normals of random planes, orthogonal as far as the dimension allows.
 
-    To compute them takes longer than thousands of searches, so an index keeps them with its sketches.
+    Computing them takes longer than thousands of searches, so an index stores them with its sketches.
     """
     if not dimension:
         return np.empty((BITS, 0), dtype=np.float32)
@@ -49,8 +49,8 @@ def sketches_of(vectors: NDArray[np.float32], planes: Planes) -> Bits:
 
 
 def differing_bits(blocks: Bits, count: int, query: NDArray[np.float32], planes: Planes) -> NDArray[np.uint16]:
-    """In how many bits each of the first ``count`` sketches in ``blocks``, ``(b, WORDS, BLOCK)``, differs."""
-    # Plane by plane: as one product BLAS would use several threads, which wait for each other on a busy machine.
+    """Number of different bits of each of the first ``count`` sketches in ``blocks``, ``(b, WORDS, BLOCK)``."""
+    # Plane by plane: for one product, BLAS would use several threads, which wait for each other on a busy machine.
     code = np.packbits(np.vecdot(planes, query) > 0).view(np.uint64)[:, None]
     counts = np.empty(count, dtype=np.uint16)
     for number, block in enumerate(blocks):
@@ -60,13 +60,13 @@ def differing_bits(blocks: Bits, count: int, query: NDArray[np.float32], planes:
 
 
 def first_radius(differing: NDArray[np.uint16], count: int) -> int:
-    """About the number of bits within which there are ``count`` sketches, or more; seen from a sample."""
+    """Approximate number of bits within which there are ``count`` or more sketches, estimated from a sample."""
     step = max(1, len(differing) // SAMPLE)
     sample = np.sort(differing[::step])
     return int(sample[min(max(math.ceil(count / step), ENOUGH), len(sample)) - 1])
 
 
 def reach(score: float) -> int:
-    """By how many bits a vector of this cosine similarity to the query may differ from it."""
+    """Maximum number of bits by which a vector of this cosine similarity to the query may differ from it."""
     share = math.acos(min(1.0, max(-1.0, score))) / math.pi
     return math.ceil(BITS * share + DEVIATIONS * math.sqrt(BITS * share * (1 - share)))

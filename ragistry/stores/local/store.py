@@ -1,4 +1,4 @@
-"""`LocalStore`: one SQLite file that is the truth, and two indexes that are derived from it."""
+"""`LocalStore`: one SQLite file with all data, and two indexes derived from it."""
 
 from __future__ import annotations
 
@@ -55,23 +55,23 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 ATTEMPTS = 6
-"""How often a search starts again because the store was written to, or an index rebuilt, in between."""
+"""Number of attempts of a search if the store is written or an index rebuilt meanwhile."""
 LAG, LAG_SHARE = 1_000, 0.05
-"""Chunks, or share of all, that the indexes may lag behind a writer before it brings them up."""
+"""Number of chunks, or share of all, by which indexes may lag before a writer updates them."""
 
 
 class LocalStore:
-    """A folder with everything in it. Safe for threads; a forked child has to open it again.
+    """A store in one folder. Thread-safe; a forked child has to open it again.
 
-    What was acknowledged survives a kill and a power cut. A source is its old version or its new one. Indexes are
-    checked before they are used and rebuilt from the database; a damaged database is salvaged. Deleting erases.
+    Acknowledged writes survive a kill and a power cut. A source is its old version or its new one. Indexes are checked
+    before use and rebuilt from the database; a damaged database is salvaged. Deleting erases.
 
-    Any number of processes may read, also without the right to write; one at a time writes. A second writer waits
-    ``lock_timeout`` seconds and then gets `StoreLockedError`. ``exclusive``: keep the right to write, as a server does.
+    Any number of processes may read, also without write permission; one at a time writes. A second writer waits
+    ``lock_timeout`` seconds and then gets `StoreLockedError`. ``exclusive``: keep the write lock, as a server does.
 
-    A search under a condition compares every vector that meets it, up to 50,000; one without a condition does so up to
-    ``exact_below`` chunks. Beyond, sketches choose what is compared, which finds 98 % of the nearest or more.
-    ``language``: of the words (`utils.analysis`).
+    A search under a condition compares up to 50,000 matching vectors; a search without a condition compares all up to
+    ``exact_below`` chunks. Above that, sketches preselect vectors, which finds at least 98 % of the nearest.
+    ``language``: language of the words (`utils.analysis`).
     """
 
     abilities = frozenset({"text", "repair", "reembed"})
@@ -205,7 +205,7 @@ class LocalStore:
         self._database.erase()
 
     def _head_to_write(self, connection: sqlite3.Connection, *, adds: bool = True) -> Head:
-        """The counters before a write; another process may have put another embedder on record since `use_embedder`."""
+        """The counters before a write; another process may have recorded another embedder since `use_embedder`."""
         head = read_head(connection)
         if adds and self._embedder is not None and not check_embedder(head, self._embedder):
             record_embedder(connection, self._embedder)
@@ -213,7 +213,7 @@ class LocalStore:
         return head
 
     def _written(self, head: Head, added: int) -> None:
-        """Bring the indexes up now and then, so that no search has to wait long for it."""
+        """Update the indexes from time to time, so that no search has to wait long for it."""
         self._wrote = True
         for index in self._indexes():
             lag = head.next_key + added - index.followed()
@@ -263,8 +263,8 @@ class LocalStore:
         stage: str,
         kind: ScoreKind,
     ) -> list[Document]:
-        """What ``find`` finds in the index, in a snapshot that the index fits."""
-        behind = ""  # why the index cannot be brought up
+        """The result of ``find`` on the index, in a snapshot for which the index is valid."""
+        behind = ""  # why the index cannot be updated
         for _ in range(ATTEMPTS):
             with self._database.read() as connection:
                 head, view = read_head(connection), None
@@ -276,7 +276,7 @@ class LocalStore:
                     index.confirm(view, head)
                     found = _ranked(connection, keys, scores, top_k, stage, kind)
                 except Stale as stale:
-                    # Else what looked like damage is a row that was removed meanwhile.
+                    # otherwise the apparent damage is a row removed meanwhile
                     reason = str(stale) if stale.broken and view is not None and index.is_current(view) else ""
                 else:
                     if index is self._words and head.next_key > view.stamp.next_key:
@@ -290,7 +290,7 @@ class LocalStore:
                 if behind:
                     index.build_privately()
                 behind = str(error)
-        raise StoreError(f"the store {str(self.folder)!r} is written to so often that no search succeeds; try again")
+        raise StoreError(f"the store {str(self.folder)!r} is written so often that no search succeeds; try again")
 
     def _selection(self, connection: sqlite3.Connection, head: Head, where: Where | None) -> Selection | None:
         return None if where is None else self._selections.of(connection, head.version, where)
@@ -354,18 +354,18 @@ class LocalStore:
             return recorded_embedder(read_head(connection))
 
     def version(self) -> int:
-        """A number that grows with every write, by whatever process."""
+        """A number that grows with every write of any process."""
         with self._database.read() as connection:
             return read_head(connection).version
 
     def copy_to(self, folder: Path) -> None:
-        """Copy the database as it is at one moment into another folder; its indexes are built there when needed."""
+        """Copy a snapshot of the database to another folder; its indexes are built there when needed."""
         folder.mkdir(parents=True, exist_ok=True)
         target = folder / FILE
         with self._database.read() as connection, translated(target), closing(sqlite3.connect(target)) as copy:
             connection.backup(copy)
 
-    # Looking after it
+    # Maintenance
 
     def reembed(self, embedder: Embedder, progress: Progress | None = None) -> int:
         done = reembed(self._database, embedder, progress)
@@ -409,11 +409,11 @@ class LocalStore:
             return Repair((*lost.rebuilt, *rebuilt), lost.lost, lost.again, lost.kept)
 
     def discard_kept(self) -> list[str]:
-        """Remove the damaged files that `repair` kept, and return their names."""
+        """Remove the damaged files kept by `repair`, and return their names."""
         return discard_kept(self.folder)
 
     def close(self) -> None:
-        """Let go of all files; the indexes are brought up first. Closing twice is harmless."""
+        """Update the indexes and close all files. Closing twice is harmless."""
         if self._database.closed or self._lock.is_inherited:
             return
         if self._wrote:
@@ -437,7 +437,7 @@ def _ranked(
     """The best ``top_k`` chunks by ``(-score, id)``; cosine similarities are clipped to [0, 1]."""
     values = np.clip(scores, 0.0, 1.0) if kind == "cosine" else scores
     score_of: dict[int, float] = dict(zip(keys.tolist(), values.tolist(), strict=True))
-    if len(score_of) > top_k:  # some tie with the last; their ids decide
+    if len(score_of) > top_k:  # ties with the last one are decided by their ids
         ids = rows.ids_of(connection, list(score_of))
         best = sorted(ids, key=lambda key: (-score_of[key], ids[key]))[:top_k]
         score_of = {key: score_of[key] for key in best}
@@ -448,7 +448,7 @@ def _ranked(
 
 
 def _folder(folder: Any) -> Path:
-    """The real path of the store's folder; raises `ConfigError` for what cannot be one."""
+    """The real path of the store's folder; raises `ConfigError` for an invalid one."""
     try:
         path = Path(os.path.realpath(folder))
         str(path).encode()

@@ -1,9 +1,9 @@
-"""The index of vectors: exact nearest neighbours over memory-mapped files, narrowed by sketches where there are many.
+"""The index of vectors: exact nearest neighbours over memory-mapped files, preselected by sketches if there are many.
 
 Files, a row for each chunk in the order of the keys: ``keys`` (int64), ``vectors`` (float32), ``sums`` (a checksum for
 each vector, compared when the vector is first read, because reading all of them would take seconds), ``sketches``
-(blocks, see `sketches`). Besides, ``planes`` that the sketches are made with, and a file with the rows whose chunks
-were removed. Rows are only ever appended.
+(blocks, see `sketches`). Also ``planes`` of the sketches, and a file with the rows of removed chunks. Rows are
+only appended.
 """
 
 from __future__ import annotations
@@ -41,16 +41,16 @@ if TYPE_CHECKING:
 
 FILES_VERSION = 1
 EXACT_SELECTION = 50_000
-"""Chunks that meet a condition up to which all are compared; among more, sketches choose."""
+"""Number of chunks under a condition up to which all are compared; above it, sketches preselect."""
 READ_AHEAD = 256_000_000
-"""Bytes of vectors that are read and checked when they are opened; of more, each vector when it is first needed."""
+"""Size of vectors in bytes up to which all are checked on opening; above it, each is checked on first use."""
 STEP = 32
-"""Bits by which the radius grows while there are too few vectors within it."""
+"""Number of bits by which the radius grows while it contains too few vectors."""
 AT_LEAST = 100
-"""Vectors that are compared first, to see how near the nearest are."""
+"""Number of vectors compared first to estimate the distance of the nearest."""
 READ_AT_ONCE = 4_096
 DEAD_SHARE = 0.25
-"""Share of removed rows above which the index is built anew."""
+"""Share of removed rows above which the index is rebuilt."""
 
 Scores = NDArray[np.float32]
 
@@ -68,7 +68,7 @@ class VectorView(View):
     checked: NDArray[np.bool_] = field(repr=False)
 
     def rows(self, rows: NDArray[np.int64] | slice) -> Vectors:
-        """Vectors of these rows, as they were written. Raises `Stale`."""
+        """Vectors of these rows, verified by checksum. Raises `Stale`."""
         vectors: Vectors = self.vectors[rows]
         new = ~self.checked[rows]
         if new.any():
@@ -83,7 +83,7 @@ class VectorIndex(DerivedIndex[VectorView]):
 
     name = "vectors"
     kind = {"version": FILES_VERSION}  # noqa: RUF012
-    may_lag = 250  # whose vectors are read from the database
+    may_lag = 250  # read from the database
 
     def __init__(self, *arguments: Any, exact_below: int) -> None:
         super().__init__(*arguments)
@@ -98,9 +98,9 @@ class VectorIndex(DerivedIndex[VectorView]):
         top_k: int,
         selection: Selection | None,
     ) -> tuple[Keys, Scores]:
-        """Keys and similarities of the best chunks, unordered: ``top_k``, and all that tie with the last of them.
+        """Keys and similarities of the best ``top_k`` chunks and all ties with the last, unordered.
 
-        Chunks that the index does not hold yet are read from the database. Raises `Stale`.
+        Chunks that the index lacks are read from the database. Raises `Stale`.
         """
         if not head.dimension or (selection is not None and not len(selection.keys)):
             return np.empty(0, np.int64), np.empty(0, np.float32)
@@ -130,7 +130,7 @@ class VectorIndex(DerivedIndex[VectorView]):
         return keys[present], scores[present]
 
     def _matrix(self, connection: sqlite3.Connection, head: Head, view: VectorView, keys: Keys) -> tuple[Keys, Vectors]:
-        """The vectors ``(n, d)`` of those chunks that have one, all of this snapshot."""
+        """The vectors ``(n, d)`` of the chunks with a vector, all from this snapshot."""
         rows = _rows_of(view, keys)
         if len(rows) == len(keys):
             return keys, view.rows(rows)
@@ -149,7 +149,7 @@ class VectorIndex(DerivedIndex[VectorView]):
         if _checksums(arrays, dead) != stamp.files["checksums"]:
             raise Stale("damaged", broken=True)
         checked = np.zeros(count, dtype=bool)
-        checked[dead] = True  # they are overwritten, and not used
+        checked[dead] = True  # removed rows are overwritten and not used
         view = VectorView(stamp, signature, dead=dead, checked=checked, **arrays)
         if view.vectors.nbytes <= READ_AHEAD:
             view.rows(slice(None))
@@ -174,7 +174,7 @@ class VectorIndex(DerivedIndex[VectorView]):
         return {"rows": count, "dimension": head.dimension, "dead": name, "checksums": checksums}
 
     def settle(self, folder: Path, stamp: Stamp) -> None:
-        """Overwrite the vectors of removed chunks, which nothing reads any more."""
+        """Overwrite the vectors of removed chunks, which are no longer read."""
         for path in folder.glob("dead-*"):
             if path.name != stamp.files["dead"]:
                 path.unlink()
@@ -201,7 +201,7 @@ class VectorIndex(DerivedIndex[VectorView]):
 
 
 def best(keys: Keys, scores: Scores, top_k: int) -> tuple[Keys, Scores]:
-    """The ``top_k`` best, and all that tie with the last of them."""
+    """The ``top_k`` best, and all ties with the last."""
     if len(scores) <= top_k:
         return keys, scores
     last = np.partition(scores, -top_k)[-top_k]
@@ -212,7 +212,7 @@ def best(keys: Keys, scores: Scores, top_k: int) -> tuple[Keys, Scores]:
 def _nearly_nearest(
     view: VectorView, query: NDArray[np.float32], top_k: int, dead: NDArray[np.int64], chosen: NDArray[np.int64] | None
 ) -> tuple[Keys, Scores]:
-    """The best rows of those that sketches show to be near; ``chosen``: of these rows only.
+    """The best rows among those that are near by their sketches; ``chosen``: among these rows only.
 
     The radius grows until it covers every vector that may be as near as the last of the best so far.
     """
@@ -234,7 +234,7 @@ def _nearly_nearest(
 
 
 def _rows_of(view: VectorView, keys: Keys) -> NDArray[np.int64]:
-    """The rows of those keys that the view holds."""
+    """The rows of the keys that are in the view."""
     if not len(view.keys):
         return np.empty(0, np.int64)
     at = np.minimum(np.searchsorted(view.keys, keys), len(view.keys) - 1)
@@ -243,7 +243,7 @@ def _rows_of(view: VectorView, keys: Keys) -> NDArray[np.int64]:
 
 
 def _removed_since(connection: sqlite3.Connection, view: VectorView) -> NDArray[np.int64]:
-    """Every row of the index whose chunk is removed, ascending."""
+    """The rows of removed chunks, ascending."""
     rows = connection.execute("SELECT key FROM removed WHERE number > ?", (view.stamp.removed,)).fetchall()
     dead: NDArray[np.int64] = np.union1d(view.dead, _rows_of(view, np.array(rows, dtype=np.int64).reshape(-1)))
     return dead
@@ -257,7 +257,7 @@ def _matrix_of(rows: Iterable[tuple[int, Vectors]], dimension: int) -> tuple[Key
 
 
 def _append(folder: Path, rows: Iterator[tuple[int, Vectors]], count: int, dimension: int) -> int:
-    """Write rows after the first ``count`` ones, and return how many there are then."""
+    """Write rows after the first ``count``, and return the new number of rows."""
     planes = _mapped(folder / "planes", np.float32, (BITS, dimension))
     with ExitStack() as opened:
         files = {name: opened.enter_context(_writable(folder / name)) for name in _shapes(0, 0)}
@@ -291,7 +291,7 @@ def _put_sketches(file: BinaryIO, sketches: NDArray[np.uint64], start: int) -> N
 
 
 def _shapes(count: int, dimension: int) -> dict[str, tuple[Any, tuple[int, ...]]]:
-    """Type and shape of what is in each file."""
+    """Type and shape of the data in each file."""
     return {
         "keys": (np.int64, (count,)),
         "sums": (np.uint32, (count,)),
@@ -312,7 +312,7 @@ def _mapped(path: Path, kind: Any, shape: tuple[int, ...]) -> Any:
 
 
 def sums_of(vectors: Vectors) -> NDArray[np.uint32]:
-    """A checksum for each row: its 32-bit words, each times an odd number of its own, added up modulo 2³²."""
+    """A checksum for each row: the sum of its 32-bit words, each times its own odd number, modulo 2³²."""
     words = np.ascontiguousarray(vectors).view(np.uint32)
     weights = np.arange(words.shape[1], dtype=np.uint32) * np.uint32(2_654_435_769) | np.uint32(1)
     sums: NDArray[np.uint32] = np.vecdot(words, weights)
@@ -320,7 +320,7 @@ def sums_of(vectors: Vectors) -> NDArray[np.uint32]:
 
 
 def _checksums(arrays: dict[str, Any], dead: Any) -> list[int]:
-    """CRC-32 of the files but the vectors; of sketches, without the columns that have no row yet."""
+    """CRC-32 of the files except the vectors; for sketches, without columns that have no row yet."""
     full, rest = divmod(len(arrays["keys"]), BLOCK)
     crc = zlib.crc32(arrays["sketches"][:full])
     if rest:

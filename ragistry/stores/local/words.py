@@ -1,4 +1,4 @@
-"""The index of words: BM25 by tantivy, over hashes of the terms that `utils.analysis` makes.
+"""The index of words: BM25 by tantivy, over hashes of the terms from `utils.analysis`.
 
 Robertson and Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond", 2009; k1 1.2, b 0.75.
 """
@@ -34,12 +34,12 @@ FILES_VERSION = 3
 META = "meta.json"
 KEY, TERMS = "key", "terms"
 WRITE_MEMORY = 64_000_000
-"""Bytes of terms that are gathered before tantivy writes a segment; some 25,000 chunks."""
+"""Size of terms in bytes after which tantivy writes a segment; some 25,000 chunks."""
 SLACK = 8
 OVERFETCH = 1.5
 GROWTH = 4
 KEY_COST = 3
-"""Looking a key up in tantivy costs as much as fetching this many hits and throwing them away."""
+"""Looking up a key in tantivy costs as much as fetching and discarding this many hits."""
 
 Scores = NDArray[np.float32]
 
@@ -53,9 +53,9 @@ class WordView(View):
 
 
 class WordIndex(DerivedIndex[WordView]):
-    """``language``: of the chunks whose metadata do not name theirs as ``language`` (see `utils.languages`).
+    """``language``: language of chunks without ``language`` in their metadata (see `utils.languages`).
 
-    Terms of different languages never match each other. A query is analysed in every language that the index has.
+    Terms of different languages never match. A query is analysed in every language of the index.
     """
 
     name = "words"
@@ -66,10 +66,10 @@ class WordIndex(DerivedIndex[WordView]):
         self.kind = {"version": FILES_VERSION, **analysis_record(language)}
 
     def best(self, view: WordView, query: str, top_k: int, allowed: Keys | None) -> tuple[Keys, Scores]:
-        """The ``top_k`` best keys, and all that tie with the last of them, by ``(-score, key)``.
+        """The ``top_k`` best keys, and all ties with the last, by ``(-score, key)``.
 
-        ``allowed``: the keys that may be returned, ascending. Among many of these, hits are fetched and the others
-        thrown away until the best are certain; few are looked up. Raises `Stale` where the index is damaged.
+        ``allowed``: the keys that may be returned, ascending. If they are many, hits are fetched and filtered until the
+        best are certain; if they are few, they are looked up. Raises `Stale` if the index is damaged.
         """
         with _damage_is_stale():
             found = _any_of(view.schema, query, view.stamp.files["languages"])
@@ -95,15 +95,15 @@ class WordIndex(DerivedIndex[WordView]):
                 raise Stale(f"damaged ({name})", broken=True)
         with _damage_is_stale(), _place_to_open(folder) as place:
             index = Index.open(str(place))
-            index.config_reader("manual")  # else a thread of tantivy's looks for changes
+            index.config_reader("manual")  # else a thread of tantivy watches for changes
             return WordView(stamp, signature, index.searcher(), index.schema)
 
     def added(self, connection: Any, since: Stamp | None) -> Iterator[tuple[int, Chunk]]:
-        """The chunks that are new since the index had this stamp, by key; None: all."""
+        """The chunks added since this stamp of the index, by key; None: all."""
         return chunks_where(connection, "chunks.key >= ?", 0 if since is None else since.next_key)
 
     def removed(self, connection: Any, since: Stamp) -> Iterator[int]:
-        """The keys of the chunks that the index with this stamp has, and that were removed since."""
+        """The keys of chunks in the index with this stamp that were removed since."""
         rows = connection.execute(
             "SELECT key FROM removed WHERE number > ? AND key < ?", (since.removed, since.next_key)
         )
@@ -118,7 +118,7 @@ class WordIndex(DerivedIndex[WordView]):
             writer = index.writer(WRITE_MEMORY, 1)
             try:
                 if since is not None:
-                    writer.garbage_collect_files()  # what a killed writer left is in the way of the same names
+                    writer.garbage_collect_files()  # files left by a killed writer may have the same names
                     for key in self.removed(connection, since.stamp):
                         writer.delete_documents_by_term(KEY, key)
                 for key, chunk in chunks:
@@ -132,7 +132,7 @@ class WordIndex(DerivedIndex[WordView]):
                 writer.commit()
             finally:
                 writer.wait_merging_threads()  # and frees tantivy's own lock
-        for name in (META, ".managed.json"):  # tantivy lets nobody else read them
+        for name in (META, ".managed.json"):  # tantivy creates them readable by the owner only
             (folder / name).chmod(folder.stat().st_mode & 0o666)
         known = {} if since is None else since.stamp.files["segments"]
         segments = {name: _entry(folder / name, known.get(name)) for name in _files(folder)}
@@ -145,21 +145,21 @@ class WordIndex(DerivedIndex[WordView]):
             {"key": view.stamp.next_key, "removed": view.stamp.removed},
         ).fetchone()
         if view.searcher.num_docs != expected:
-            reason = f"has {view.searcher.num_docs:,} chunks in place of {expected:,}"
+            reason = f"has {view.searcher.num_docs:,} chunks instead of {expected:,}"
             raise Stale(reason, broken=True)
         return ""
 
 
 @lru_cache(maxsize=1 << 18)
 def _code(language: str, term: str) -> str:
-    """A hash in place of the term: tantivy keeps terms of deleted chunks until it merges segments, and no word of a
+    """A hash of the term, because tantivy keeps terms of deleted chunks until it merges segments, and no word of a
     deleted text may stay in a file.
     """
     return urlsafe_b64encode(blake2b(f"{language} {term}".encode(), digest_size=8).digest()).decode().rstrip("=")
 
 
 def _any_of(schema: Schema, query: str, languages: Sequence[str]) -> Query:
-    """What has at least one of the query's terms; a term that is asked for n times counts n times."""
+    """A query for chunks with at least one of the terms; a term that occurs n times counts n times."""
     clauses = []
     for language in languages:
         for term, count in query_terms(query, language).items():
@@ -169,9 +169,9 @@ def _any_of(schema: Schema, query: str, languages: Sequence[str]) -> Query:
 
 
 def schema() -> Schema:
-    """Keys, and terms with how often each occurs."""
+    """Keys, and terms with their frequencies."""
     fields = SchemaBuilder()
-    # Signed: an unsigned field that meets a negative number ends tantivy's thread without a word.
+    # Signed: a negative number in an unsigned field silently ends tantivy's thread.
     fields.add_integer_field(KEY, indexed=True, fast=True)
     fields.add_text_field(TERMS, tokenizer_name="whitespace", index_option="freq")
     return fields.build()
@@ -183,7 +183,7 @@ def _best(searcher: Searcher, query: Query, top_k: int, fetch: int, allowed: Key
         hits = searcher.search(query, limit, count=False).hits
         keys = np.array(searcher.fast_field_values(KEY, [address for _, address in hits]), dtype=np.int64)
         scores = np.array([score for score, _ in hits], dtype=np.float32)
-        next_best = scores[-1] if len(hits) == limit else -np.inf  # what was not fetched has at most this score
+        next_best = scores[-1] if len(hits) == limit else -np.inf  # hits not fetched have at most this score
         if allowed is not None:
             kept = allowed[np.minimum(np.searchsorted(allowed, keys), len(allowed) - 1)] == keys
             keys, scores = keys[kept], scores[kept]
@@ -196,21 +196,21 @@ def _best(searcher: Searcher, query: Query, top_k: int, fetch: int, allowed: Key
 
 
 def _files(folder: Path) -> list[str]:
-    """The files of the segments that the index consists of, and the list of them."""
+    """The segment files of the index, and their list."""
     meta = json.loads((folder / META).read_text(encoding="utf-8"))
     segments = tuple(segment["segment_id"].replace("-", "") for segment in meta["segments"])
     return [META, *sorted(path.name for path in folder.iterdir() if path.name.startswith(segments))]
 
 
 def _entry(path: Path, known: list[int] | None) -> list[int]:
-    """Size and checksum; a file of a segment never changes."""
+    """Size and checksum; segment files never change."""
     size = path.stat().st_size
     return known if known and known[0] == size and path.name != META else [size, checksum(path)]
 
 
 @contextmanager
 def _place_to_open(folder: Path) -> Iterator[Path]:
-    """Tantivy locks a file even to read. Where it must not, it opens links to the files, which then may go."""
+    """Tantivy locks a file even for reading. If it must not, it opens links to the files, which are then removed."""
     if os.access(folder, os.W_OK):
         yield folder
         return
@@ -223,14 +223,14 @@ def _place_to_open(folder: Path) -> Iterator[Path]:
 
 @contextmanager
 def _damage_is_stale(folder: Path | None = None) -> Iterator[None]:
-    """Tantivy raises nearly everything as `ValueError`, and some damage as a panic. ``folder``: one that is written."""
+    """Translate errors: tantivy raises `ValueError` for nearly everything, and panics. ``folder``: the one written."""
     try:
         yield
     except BaseException as error:
         if not isinstance(error, ValueError | RuntimeError) and type(error).__name__ != "PanicException":
             raise
         said = " ".join(str(error).split())[:200]
-        # Of a full disk tantivy says only that its thread has failed.
+        # for a full disk, tantivy only reports a failed thread
         if folder is not None and ("os error 28" in said or shutil.disk_usage(folder).free < WRITE_MEMORY // 64):
             raise StoreError(
                 f"no space left for the index {str(folder)!r}; your data is safe; free some space and try again"

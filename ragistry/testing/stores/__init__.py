@@ -1,4 +1,4 @@
-"""What every store must do, as tests. A subclass overrides the fixture ``store``: an empty store for each test.
+"""Conformance tests of stores. A subclass overrides the fixture ``store``: an empty store for each test.
 
     class TestMyStore(DocumentStoreConformance, LibraryStoreConformance, TextSearchConformance):
         @pytest.fixture
@@ -7,9 +7,9 @@
             yield store
             store.close()
 
-The first two are the protocols of these names; `TextSearchConformance`, `RepairConformance` and `ReembedConformance`
-are for stores with the abilities "text", "repair" and "reembed". To see in full why a test fails, put
-``pytest.register_assert_rewrite("ragistry.testing.stores")`` into your conftest.py.
+The first two test the protocols of these names; `TextSearchConformance`, `RepairConformance` and `ReembedConformance`
+test the abilities "text", "repair" and "reembed". For full messages of failed tests, add
+``pytest.register_assert_rewrite("ragistry.testing.stores")`` to your conftest.py.
 """
 
 from __future__ import annotations

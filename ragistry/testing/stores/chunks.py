@@ -1,4 +1,4 @@
-"""Chunks to test a store with, good ones and bad ones; three dimensions are enough."""
+"""Valid and invalid chunks for tests of stores, with three dimensions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def chunk(text: str, vector: Sequence[float] = EAST, **metadata: Any) -> Embedde
 
 
 def source(collection: str, source_file: str, texts: Sequence[str], source_hash: str = "h") -> list[EmbeddedChunk]:
-    """The chunks of a source, as a library gives them to a store."""
+    """The chunks of a source, as a library passes them to a store."""
     origin = {"collection": collection, "source_file": source_file, "source": f"/in/{source_file}"}
     return [
         chunk(text, EAST, **origin, chunk_index=index, source_hash=source_hash, ingested_at=12.5)

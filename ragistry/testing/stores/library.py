@@ -1,4 +1,4 @@
-"""What a store needs so that a library can stand on it."""
+"""What a library needs from a store."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MINILM = EmbedderFingerprint("embedded", "minilm", "abc", 3)
 
 
 class Flat:
-    """An embedder of two dimensions; ``fail_after``: texts after which its server is gone."""
+    """An embedder of two dimensions; ``fail_after``: number of texts after which its server fails."""
 
     fingerprint = EmbedderFingerprint("embedded", "flat", "def", 2)
 
@@ -53,7 +53,7 @@ CALLS: dict[str, tuple[tuple[str, tuple[Any, ...]], ...]] = {
 
 
 class LibraryStoreConformance:
-    """`LibraryStore`, without what needs an ability."""
+    """`LibraryStore`, without optional abilities."""
 
     def test_has_the_shape_of_a_library_store(self, store: LibraryStore) -> None:
         assert isinstance(store, LibraryStore)
@@ -251,7 +251,7 @@ class LibraryStoreConformance:
 
 
 class RepairConformance:
-    """The ability ``"repair"``, on a store that is sound."""
+    """The ability ``"repair"``, on an intact store."""
 
     def test_a_sound_store_has_nothing_to_repair(self, store: LibraryStore) -> None:
         store.replace_source("c", "f.md", source("c", "f.md", ["one", "two"]))

@@ -1,4 +1,4 @@
-"""What a store gives back."""
+"""Reading stored chunks."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ragistry.testing.stores.chunks import chunk
 
 
 class ReadingConformance:
-    """What a store gives back."""
+    """Reading stored chunks."""
 
     def test_has_the_shape_of_a_store(self, store: DocumentStore) -> None:
         assert isinstance(store, DocumentStore)

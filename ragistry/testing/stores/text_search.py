@@ -1,4 +1,4 @@
-"""What a store finds by words."""
+"""Word search."""
 
 from __future__ import annotations
 

@@ -1,0 +1,92 @@
+"""``ragistry demo``: search and a comparison over documents that come with the package."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import shutil
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ragistry.cli.flags import refuse_without
+from ragistry.cli.listening import PortOption
+from ragistry.cli.options import DebugOption
+from ragistry.cli.options import path as given_path
+from ragistry.cli.running import run_line
+from ragistry.errors import ConfigError
+
+COLLECTIONS = {
+    "handbook": "Operations handbook of the Lantern server",
+    "garden": "Gardening: soil, pests, pruning, watering",
+    "manuals": "Manuals of appliances and instruments",
+}
+QUESTIONS = "questions.jsonl"
+"""The questions of the demo with the documents that answer them; it also marks a folder that the demo made."""
+LINES = (
+    "ragistry init --yes",
+    *(f'ragistry ingest {name} --collection {name} --create "{text}"' for name, text in COLLECTIONS.items()),
+    'ragistry search "how do I restore yesterday\'s backup?" --top-k 2',
+    'ragistry search "how often does the boiler need descaling?" --collection manuals --top-k 1',
+    'ragistry search "LNT-1042" --technique bm25 --top-k 1',
+    f"ragistry compare --queries {QUESTIONS} -t bm25 -t hybrid --measure nDCG@10",
+)
+
+
+def demo(
+    context: typer.Context,
+    target: Annotated[
+        Path, typer.Argument(metavar="FOLDER", help="Folder for the documents and the library.", parser=given_path)
+    ] = Path("demo-workspace"),
+    ui: Annotated[bool, typer.Option("--ui", help="Open the page at the end.")] = False,
+    browser: Annotated[bool, typer.Option("--browser/--no-browser", help="With --ui: open a browser.")] = True,
+    port: PortOption = 8080,
+    debug: DebugOption = False,  # noqa: ARG001, read from the command line by `run`
+) -> None:
+    """Search 40 documents that come with Ragistry, and compare two techniques on questions about them.
+
+    The documents are copied into FOLDER, where you can go on. Running it again continues there.
+    """
+    refuse_without(context, "ui", "browser", "port")
+    _copy_documents(target)
+    with contextlib.chdir(target):
+        for line in LINES:
+            typer.echo(f"\n$ {line}")
+            if code := run_line(context, line, Path()):
+                raise typer.Exit(code)
+        if ui:
+            typer.echo("\n$ ragistry ui")
+            page = f"ragistry ui --port {port} {'' if browser else '--no-browser'}"
+            raise typer.Exit(run_line(context, page, Path()))
+    typer.echo(f"""
+next:
+  cd {target}
+  ragistry search "when should I water tomatoes?"
+  ragistry ui                                         the same in a browser: pip install 'ragistry[ui]'
+  ragistry init ~/library                             a library of your own documents""")
+
+
+def _copy_documents(target: Path) -> None:
+    """Copy what is not there yet. Raises `ConfigError` for a folder with other files in it."""
+    if target.exists() and not (target / QUESTIONS).is_file() and (not target.is_dir() or any(target.iterdir())):
+        raise ConfigError(f"{str(target)!r} exists and is not from an earlier demo; name a folder that is not there")
+    target.mkdir(parents=True, exist_ok=True)
+    examples = _examples()
+    lines = (examples / "queries.jsonl").read_text(encoding="utf-8").splitlines()
+    questions = [json.loads(line) for line in lines]
+    with (target / QUESTIONS).open("w", encoding="utf-8") as file:
+        for question in questions:
+            if question["collection"] is not None:  # the others have no answer here
+                source = f"{question['collection']}/{question['source_file']}"
+                file.write(json.dumps({"text": question["text"], "sources": [source]}, ensure_ascii=False) + "\n")
+    for name in COLLECTIONS:
+        if not (target / name).exists():
+            shutil.copytree(examples / name, target / name)
+
+
+def _examples() -> Path:
+    """The documents of the demo: in an installed package below it, in a checkout the fixtures."""
+    package = Path(__file__).parents[1]
+    installed = package / "examples"
+    return installed if installed.is_dir() else package.parent / "fixtures"

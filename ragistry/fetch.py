@@ -1,0 +1,236 @@
+"""Web pages, fetched with care: robots.txt is respected, and address, size, redirects and time have limits."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from ipaddress import IPv6Address, ip_address
+from pathlib import PurePosixPath
+from ssl import SSLContext
+from time import monotonic
+from typing import NamedTuple
+from urllib.robotparser import RobotFileParser
+
+import httpx
+
+from ragistry import __version__
+from ragistry.errors import SourceError, SourceNotFoundError, UnsupportedFormatError
+from ragistry.utils.extract import SUPPORTED_FORMATS
+from ragistry.utils.extracted import ExtractLimits
+from ragistry.utils.urls import public_url
+
+AGENT = "ragistry"
+"""The name by which robots.txt may allow or forbid something."""
+REDIRECTS = 5
+ROBOTS_LIMIT = 500_000
+"""Bytes of a robots.txt, as RFC 9309 asks for at least."""
+CONNECT_TIMEOUT = 10.0
+
+_OFFICE = "application/vnd.openxmlformats-officedocument"
+SUFFIXES = {
+    "text/html": ".html",
+    "application/xhtml+xml": ".xhtml",
+    "text/markdown": ".md",
+    "text/csv": ".csv",
+    "text/xml": ".xml",
+    "application/xml": ".xml",
+    "application/json": ".json",
+    "application/pdf": ".pdf",
+    "application/rtf": ".rtf",
+    "application/epub+zip": ".epub",
+    "message/rfc822": ".eml",
+    "application/vnd.oasis.opendocument.text": ".odt",
+    "application/vnd.oasis.opendocument.spreadsheet": ".ods",
+    f"{_OFFICE}.wordprocessingml.document": ".docx",
+    f"{_OFFICE}.presentationml.presentation": ".pptx",
+    f"{_OFFICE}.spreadsheetml.sheet": ".xlsx",
+}
+"""The suffix of the format of each content type; others that are text, and untyped bytes, go by the URL's suffix."""
+
+
+class Page(NamedTuple):
+    """What a URL led to: its bytes, text in UTF-8, and the suffix of its format."""
+
+    data: bytes
+    suffix: str
+
+
+class _Answer(NamedTuple):
+    url: httpx.URL
+    status: int
+    headers: httpx.Headers
+    data: bytes
+
+
+class Fetcher:
+    """Fetches pages. ``limits``: bytes and seconds of a page. Proxies of the environment are not used.
+
+    Without ``allow_private`` no address is connected to that is not a public one, also after a redirect.
+    """
+
+    def __init__(self, limits: ExtractLimits, *, allow_private: bool = False) -> None:
+        self.limits = limits
+        self.allow_private = allow_private
+        self._robots: dict[str, RobotFileParser] = {}
+        self._http = httpx.Client(
+            timeout=httpx.Timeout(limits.seconds, connect=min(limits.seconds, CONNECT_TIMEOUT)),
+            headers={"User-Agent": f"{AGENT}/{__version__}"},
+            verify=_certificates(),
+            trust_env=False,
+        )
+
+    def fetch(self, url: str) -> Page:
+        """The page at a URL. Raises `SourceError`, which names the URL."""
+        try:
+            address = httpx.URL(url).copy_with(fragment=None)
+        except httpx.InvalidURL as error:
+            raise SourceError(f"{url!r} is not an address ({error}); write https://HOST/PATH") from error
+        if address.userinfo or not address.host:
+            raise SourceError(
+                f"{public_url(url)!r} is not the address of a page without login; write https://HOST/PATH"
+            )
+        answer = self._follow(address, self.limits.bytes, as_robot=True)
+        if answer.status in (404, 410):
+            raise SourceNotFoundError(f"{url!r} answered {answer.status}: no such page; check the address")
+        if answer.status != 200:
+            raise SourceError(
+                f"{url!r} answered {answer.status}; check in a browser that the page can be read without a login, "
+                "or try again later"
+            )
+        return _page(url, answer)
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._http.close()
+
+    def _follow(self, url: httpx.URL, limit: int, *, as_robot: bool) -> _Answer:
+        """The answer at the end of all redirects. Each address on the way is checked."""
+        first, ends = url, monotonic() + self.limits.seconds
+        for _ in range(REDIRECTS + 1):
+            with _told(first):
+                if url.scheme not in ("http", "https") or not url.host:
+                    raise SourceError(f"it leads to {public_url(str(url))!r}, which is not a page; correct its address")
+                if as_robot:
+                    self._check_robots(url)
+                answer = self._get(url, limit, ends)
+                if answer.status not in (301, 302, 303, 307, 308) or "Location" not in answer.headers:
+                    return answer
+                url = url.join(answer.headers["Location"])
+        raise SourceError(f"{str(first)!r} leads through more than {REDIRECTS} redirects; give the address of its end")
+
+    def _check_robots(self, url: httpx.URL) -> None:
+        origin = url.copy_with(raw_path=b"/robots.txt", fragment=None)
+        rules = self._robots.get(str(origin))
+        if rules is None:
+            answer = self._follow(origin, ROBOTS_LIMIT, as_robot=False)
+            if answer.status >= 500:
+                raise SourceError(f"{str(url)!r}: {str(origin)!r} answered {answer.status}; try again later")
+            rules = self._robots[str(origin)] = RobotFileParser()
+            rules.parse(answer.data.decode(errors="replace").splitlines() if answer.status == 200 else [])
+        if not rules.can_fetch(AGENT, str(url)):
+            raise SourceError(
+                f"{str(url)!r} may not be fetched by programs ({str(origin)!r} says so); save the page in a browser "
+                "and ingest the file"
+            )
+
+    def _get(self, url: httpx.URL, limit: int, ends: float) -> _Answer:
+        unreachable = None
+        for address in self._addresses(url):
+            # The connection goes to the very address that was checked: asked again, the name may lead elsewhere.
+            request = self._http.build_request(
+                "GET",
+                url.copy_with(host=address),
+                headers={"Host": url.netloc.decode()},
+                extensions={"sni_hostname": url.raw_host.decode()},
+            )
+            try:
+                response = self._http.send(request, stream=True)
+            except (httpx.ConnectError, httpx.ConnectTimeout) as error:
+                unreachable = error
+                continue
+            try:
+                return _Answer(url, response.status_code, response.headers, _body(response, limit, ends))
+            finally:
+                response.close()
+        assert unreachable is not None
+        raise unreachable
+
+    def _addresses(self, url: httpx.URL) -> list[str]:
+        host = url.raw_host.decode()
+        try:
+            found = socket.getaddrinfo(host, url.port, type=socket.SOCK_STREAM)
+        except (OSError, UnicodeError) as error:
+            raise SourceError(
+                f"{str(url)!r}: the host {host!r} is not known; check the address and the network"
+            ) from error
+        addresses = list(dict.fromkeys(str(info[4][0]) for info in found))
+        for address in addresses:
+            if not self.allow_private and not _is_public(address):
+                raise SourceError(
+                    f"{str(url)!r} leads to {address}, which is not a public address; to fetch it all the same, "
+                    "add --allow-private"
+                )
+        return addresses
+
+
+def _is_public(address: str) -> bool:
+    ip = ip_address(address)
+    inner = ip.ipv4_mapped if isinstance(ip, IPv6Address) else None
+    return (inner or ip).is_global and not ip.is_multicast
+
+
+def _body(response: httpx.Response, limit: int, ends: float) -> bytes:
+    body = bytearray()
+    for piece in response.iter_bytes():
+        body += piece
+        if len(body) > limit:
+            raise SourceError(f"it has more than {limit:,} bytes, the limit; raise limits.megabytes")
+        if monotonic() > ends:  # httpx only limits the time between two pieces
+            raise httpx.ReadTimeout("too slow", request=response.request)
+    return bytes(body)
+
+
+@contextmanager
+def _told(url: httpx.URL) -> Iterator[None]:
+    """Let every exception of httpx leave the block as a `SourceError`, and each of these name the URL."""
+    try:
+        yield
+    except httpx.TimeoutException as error:
+        raise SourceError(f"{str(url)!r} was not fetched in time; try again later, or raise limits.seconds") from error
+    except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError) as error:
+        raise SourceError(f"{str(url)!r} cannot be fetched ({error}); check the address and the network") from error
+    except SourceError as error:
+        if str(url) in str(error):
+            raise
+        raise SourceError(f"{str(url)!r}: {error}") from error
+
+
+def _page(url: str, answer: _Answer) -> Page:
+    """Raises `UnsupportedFormatError`."""
+    kind, _, parameters = answer.headers.get("Content-Type", "").partition(";")
+    kind = kind.strip().lower()
+    suffix, named = SUFFIXES.get(kind, ""), PurePosixPath(answer.url.path).suffix.lower()
+    if not suffix and (kind in ("", "application/octet-stream") or kind.startswith("text/")):
+        suffix = named if named in SUPPORTED_FORMATS else ".txt" if kind.startswith("text/") else ""
+    if not suffix:
+        told = f"the content type {kind!r}" if kind else "no content type"
+        raise UnsupportedFormatError(
+            f"{url!r} has {told}, which is not read; save it as PDF, HTML or text and ingest the file"
+        )
+    return Page(_in_utf8(answer.data, parameters) if kind.startswith("text/") else answer.data, suffix)
+
+
+def _in_utf8(data: bytes, parameters: str) -> bytes:
+    """Text in the encoding that its content type names, as UTF-8; that name counts more than what the page says."""
+    charset = httpx.Response(200, headers={"Content-Type": f"text/plain;{parameters}"}).charset_encoding
+    try:
+        return data.decode(charset, "replace").encode() if charset else data
+    except LookupError:  # no encoding that Python has
+        return data
+
+
+@cache
+def _certificates() -> SSLContext:
+    return httpx.create_ssl_context()

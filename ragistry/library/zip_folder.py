@@ -1,0 +1,158 @@
+"""Zip files, read as folders of their members. Nothing is unpacked but the one member that is being read."""
+
+from __future__ import annotations
+
+import os
+import zlib
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from hashlib import sha256
+from io import BytesIO
+from pathlib import Path, PurePosixPath
+from typing import BinaryIO
+from zipfile import BadZipFile, ZipFile, ZipInfo
+
+from ragistry.errors import ExtractionError, SourceError
+from ragistry.library.source import Reading, SourceFile, extract_bytes
+from ragistry.library.unread import UNREAD_FORMATS
+from ragistry.utils.extract import SUPPORTED_FORMATS
+from ragistry.utils.extracted import Extracted, ExtractLimits
+
+ZIP = ".zip"
+MEMBERS = 10_000
+TOTAL = 2_000_000_000
+"""Bytes of all members together."""
+RATIO = 200
+"""How much larger than the zip file its members may be together; text is 3 to 20 times as large."""
+SMALL = 10_000_000
+"""Bytes of all members together up to which the ratio says nothing."""
+
+
+def is_zip(path: str | Path) -> bool:
+    """Whether a path leads to a file that is read as a folder."""
+    return Path(path).suffix.lower() == ZIP and Path(path).is_file()
+
+
+@dataclass(frozen=True, slots=True)
+class ZipMember(SourceFile):
+    """A file in the zip file at ``path``; ``member``: its name there, ``name`` the same with ``/``."""
+
+    member: str
+    name: str
+
+    @property
+    def place(self) -> str:
+        return f"{os.path.realpath(self.path)}/{self.name}"
+
+    @property
+    def shown(self) -> str:
+        return f"{self.path}/{self.name}"
+
+    def open(self) -> BinaryIO:
+        return BytesIO(self._data(ExtractLimits()))
+
+    def content_hash(self, reading: Reading) -> str:
+        try:
+            return self._hash(self._data(reading.limits), reading)
+        except SourceError:
+            return ""  # whoever extracts the text says what is wrong
+
+    def read(self, reading: Reading, content: str) -> tuple[Extracted, str]:  # noqa: ARG002, of the bytes read now
+        data = self._data(reading.limits)
+        return extract_bytes(data, self.name, self.shown, reading), self._hash(data, reading)
+
+    def _hash(self, data: bytes, reading: Reading) -> str:
+        return sha256(reading.signature(self.name) + data).hexdigest()
+
+    def _data(self, limits: ExtractLimits) -> bytes:
+        """Raises `ExtractionError`."""
+        if PurePosixPath(self.name).suffix.lower() == ZIP:
+            raise ExtractionError(f"{self.shown!r} is a zip file in a zip file, which is not read; unpack it first")
+        try:
+            status = Path(self.path).stat()
+            archive = _opened(self.path, (status.st_mtime_ns, status.st_size))
+            info = archive.getinfo(self.member)
+            if info.flag_bits & 1:
+                raise ExtractionError(f"{self.shown!r} is encrypted; unpack it with its password first")
+            if info.file_size > limits.bytes:
+                raise ExtractionError(
+                    f"{self.shown!r} has {info.file_size:,} bytes, more than the limit of {limits.bytes:,}; "
+                    "split it or raise limits.megabytes"
+                )
+            return archive.read(info)
+        except (OSError, EOFError, KeyError, NotImplementedError, BadZipFile, zlib.error) as error:
+            raise ExtractionError(f"{self.shown!r} cannot be unpacked ({error}); make the zip file again") from error
+
+
+@lru_cache(maxsize=1)
+def _opened(path: str, changed: tuple[int, int]) -> ZipFile:  # noqa: ARG001, part of the key
+    """One zip file stays open: reading its directory for each of its members would take long."""
+    return ZipFile(path)
+
+
+def archive_of(path: str) -> Path | None:
+    """The zip file that a path leads into."""
+    return next((parent for parent in Path(path).parents if is_zip(parent)), None)
+
+
+def is_member(path: str) -> bool:
+    """Whether a path leads into a zip file that has this member, or that cannot be looked into now."""
+    archive = archive_of(path)
+    if archive is None:
+        return False
+    try:
+        status = archive.stat()
+        return path[len(str(archive)) + 1 :] in _names(str(archive), (status.st_mtime_ns, status.st_size))
+    except (OSError, SourceError):
+        return True
+
+
+@lru_cache(maxsize=4)
+def _names(path: str, changed: tuple[int, int]) -> frozenset[str]:  # noqa: ARG001, part of the key
+    return frozenset(inside for inside, _ in _listed(path))
+
+
+def members_of(path: str, name: str) -> tuple[list[ZipMember], Counter[str]]:
+    """The members of a zip file that are readable, as ``name/member``, and how many are documents of other formats.
+
+    A zip file in it is listed too, so that its refusal is reported. Raises `SourceError` for a zip file that is
+    damaged, over a limit, or has a member that leads out of it.
+    """
+    found: dict[str, ZipMember] = {}
+    unread: Counter[str] = Counter()
+    for inside, info in _listed(path):
+        suffix = PurePosixPath(inside).suffix.lower()
+        if suffix in UNREAD_FORMATS:
+            unread[suffix] += 1
+        if suffix in SUPPORTED_FORMATS or suffix == ZIP:
+            found[inside] = ZipMember(path, f"{name}/{inside}", info.filename, inside)
+    return [found[inside] for inside in sorted(found)], unread
+
+
+def _listed(path: str) -> Iterator[tuple[str, ZipInfo]]:
+    """The files in a zip file that are not hidden."""
+    try:
+        with ZipFile(path) as archive:
+            infos = [info for info in archive.infolist() if not info.is_dir()]
+        size = Path(path).stat().st_size
+    except (OSError, NotImplementedError, BadZipFile) as error:
+        raise ExtractionError(f"{path!r} cannot be unpacked ({error}); make it again") from error
+    total = sum(info.file_size for info in infos)
+    if len(infos) > MEMBERS:
+        raise ExtractionError(f"{path!r} has {len(infos):,} files, more than {MEMBERS:,}; unpack it into a folder")
+    if total > TOTAL or (total > SMALL and total > RATIO * size):
+        raise ExtractionError(
+            f"{path!r} has {total:,} bytes when unpacked, more than {TOTAL:,} or more than {RATIO} times its size; "
+            "unpack it into a folder if it is to be trusted"
+        )
+    for info in infos:
+        inside = info.filename.replace("\\", "/")
+        parts = inside.split("/")
+        if ".." in parts or not parts[0] or ":" in parts[0]:
+            raise ExtractionError(
+                f"{path!r} has a file {info.filename!r}, which leads out of it; unpack it into a folder and ingest that"
+            )
+        if not any(part.startswith((".", "~$", "__MACOSX")) for part in parts):
+            yield inside, info

@@ -1,0 +1,61 @@
+"""Results, answers and techniques as plain values: the form of ``--json`` and of the server's answers."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from ragistry.pipelines.answer import Answer
+from ragistry.techniques.classes import first_sentence
+from ragistry.techniques.registry import TechniqueRegistry
+from ragistry.types import Document, RetrievalResult
+
+
+def result_as_mapping(result: RetrievalResult) -> dict[str, Any]:
+    """A result with its documents and what each stage did."""
+    return {
+        "query": result.query,
+        "documents": [document_as_mapping(document) for document in result.documents],
+        "total_results": result.total_results,
+        "search_time_ms": result.search_time_ms,
+        "trace": [asdict(stage) for stage in result.trace],
+    }
+
+
+def document_as_mapping(document: Document) -> dict[str, Any]:
+    """A document with its scores."""
+    return {
+        "id": document.id,
+        "content": document.content,
+        "metadata": document.metadata,
+        "score": document.score,
+        "scores": [asdict(score) for score in document.scores],
+    }
+
+
+def answer_as_mapping(answer: Answer) -> dict[str, Any]:
+    """An answer with the passages that it cites; ``answer`` is None where the documents do not say."""
+    return {
+        "query": answer.query,
+        "answer": answer.text or None,
+        "reason": answer.reason,
+        "sentences": [
+            {"text": one.text, "citations": list(one.citations), "supported": one.supported} for one in answer.sentences
+        ],
+        "documents": [document_as_mapping(document) for document in answer.documents],
+    }
+
+
+def techniques_as_mappings(registry: TechniqueRegistry) -> list[dict[str, Any]]:
+    """The techniques of a registry that work."""
+    return [
+        {
+            "name": name,
+            "use": registry.entry(name).use,
+            "default": name == registry.default,
+            "bases": [base for base in (registry.entry(name).base, *registry.entry(name).bases) if base],
+            "config": registry.entry(name).config,
+            "description": first_sentence(registry.technique_class(name)),
+        }
+        for name in registry.names()
+    ]

@@ -1,0 +1,61 @@
+"""What could not be taken out of a file is told when it is ingested, and kept, so that it can be asked for later."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from fpdf import FPDF
+from PIL import Image
+
+from ragistry import Workspace
+from ragistry.library import source
+from tests.utils.raw_pdf import CATALOG, ONE_PAGE, page, raw_pdf, stream
+
+
+def lost(workspace: Workspace) -> dict[str, str]:
+    return {info.source_file: info.lost for info in workspace.library.sources("notes")}
+
+
+def test_pages_without_text_are_told_and_kept_until_the_file_is_whole(workspace: Workspace, tmp_path: Path) -> None:
+    workspace.library.reading = source.Reading(1000, 150)
+    for name, is_whole in (("whole.pdf", True), ("otters.pdf", False)):
+        pdf = FPDF()
+        pdf.set_font("Helvetica")
+        pdf.add_page()
+        pdf.cell(text="Otters swim.")
+        if not is_whole:
+            pdf.add_page()
+            pdf.image(Image.new("RGB", (40, 40), "grey"), w=100)
+        pdf.output(str(tmp_path / name))
+    report = workspace.library.ingest_paths([tmp_path / "otters.pdf", tmp_path / "whole.pdf"], "notes")
+    [warning] = report.warnings
+    said = lost(workspace)
+    assert warning == f"otters.pdf: {said['otters.pdf']}"
+    assert said["otters.pdf"].startswith("page 2 has an image or a drawing and no text; to have it read, install")
+    assert said["whole.pdf"] == ""
+    (tmp_path / "whole.pdf").replace(tmp_path / "otters.pdf")
+    workspace.library.ingest_paths([tmp_path / "otters.pdf"], "notes")
+    assert lost(workspace)["otters.pdf"] == ""
+
+
+def test_letters_that_fonts_do_not_tell_are_counted(workspace: Workspace, tmp_path: Path) -> None:
+    codes = b"/Differences [65 /g1 /g2 /g3]"
+    font = b"<< /Type /Font /Subtype /Type1 /BaseFont /Odd /ToUnicode 6 0 R /Encoding << %s >> >>" % codes
+    mapped = stream(b"1 begincodespacerange <00> <ff> endcodespacerange 1 beginbfrange <41> <43> <e001> endbfrange")
+    shown = stream(b"BT /F1 12 Tf 72 720 Td (AB AC CA some words) Tj ET")
+    (tmp_path / "odd.pdf").write_bytes(raw_pdf(CATALOG, ONE_PAGE, page(), shown, font, mapped))
+    workspace.library.ingest_paths([tmp_path / "odd.pdf"], "notes")
+    assert "of its characters are of fonts that do not tell their letters" in lost(workspace)["odd.pdf"]
+
+
+def test_characters_in_no_chunk_are_counted(
+    workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = source.chunks_of
+    monkeypatch.setattr(source, "chunks_of", lambda *arguments: whole(*arguments)[:-1])
+    (tmp_path / "tea.txt").write_text("\n\n".join(f"Steep tea number {number}. " * 60 for number in range(3)))
+    report = workspace.library.ingest_paths([tmp_path / "tea.txt"], "notes")
+    assert report.added == ["tea.txt"], report
+    assert "characters are in no chunk; set another chunk_size" in report.warnings[0]
+    assert lost(workspace)["tea.txt"] in report.warnings[0]

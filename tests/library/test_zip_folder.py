@@ -1,0 +1,104 @@
+"""A zip file is read as a folder of its members, and one that is dangerous is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from zipfile import ZIP_DEFLATED, ZipFile
+
+import pytest
+
+from ragistry import Workspace
+from ragistry.library import zip_folder
+from ragistry.library.same_source import absence
+from tests.utils.raw_pdf import one_page
+
+
+def packed(path: Path, members: Mapping[str, str | bytes]) -> Path:
+    with ZipFile(path, "w", ZIP_DEFLATED) as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+    return path
+
+
+MEMBERS = {
+    "guide/tea.md": "# Tea\n\nSteep green tea for two minutes.",
+    "guide/report.pdf": one_page("Otters swim."),
+    "__MACOSX/guide/._tea.md": "junk",
+    "guide/.hidden.md": "junk",
+    "guide/old.doc": "junk",
+    "picture.png": b"junk",
+}
+
+
+def test_each_member_is_a_source_that_follows_its_zip_file(workspace: Workspace, tmp_path: Path) -> None:
+    library, path = workspace.library, packed(tmp_path / "notes.zip", MEMBERS)
+    report = library.ingest_paths([path], "notes")
+    assert (report.added, report.failed) == (["notes.zip/guide/report.pdf", "notes.zip/guide/tea.md"], [])
+    assert (report.unread, len(report.warnings)) == ({".doc": 1}, 1)
+    found = workspace.search("how long to steep green tea", technique="bm25").documents[0]
+    assert found.metadata["source"] == f"{path}/guide/tea.md"
+    assert library.ingest_paths([path], "notes").skipped == report.added
+    packed(path, {"guide/tea.md": "# Tea\n\nSteep it for three minutes."})
+    again = library.ingest_paths([path], "notes", prune=True)
+    assert (again.updated, again.deleted) == (["notes.zip/guide/tea.md"], ["notes.zip/guide/report.pdf"])
+
+
+def test_a_zip_file_in_a_folder_is_a_folder_below_it(workspace: Workspace, tmp_path: Path) -> None:
+    folder = tmp_path / "in"
+    folder.mkdir()
+    packed(folder / "notes.zip", {"tea.md": "Green tea."})
+    (folder / "rain.txt").write_text("Rain gauges.")
+    report = workspace.library.ingest_paths([folder, folder / "notes.zip"], "notes")
+    assert (report.added, report.failed) == (["notes.zip/tea.md", "rain.txt"], [])
+    (folder / "notes.zip").write_bytes(b"PK damaged")
+    damaged = workspace.library.ingest_folder(folder, "notes", prune=True)
+    assert ("cannot be unpacked" in damaged.failed[0].error, damaged.deleted) == (True, []), "nobody knows what it held"
+    (folder / "notes.zip").unlink()
+    assert workspace.library.ingest_folder(folder, "notes", prune=True).deleted == ["notes.zip/tea.md"]
+
+
+def test_a_member_of_a_zip_file_that_is_there_is_not_gone(workspace: Workspace, tmp_path: Path) -> None:
+    folder = tmp_path / "in"
+    folder.mkdir()
+    (folder / "rain.txt").write_text("Rain gauges.")
+    hidden = packed(folder / ".notes.zip", {"tea.md": "Green tea.", "otter.md": "Otters."})
+    workspace.library.ingest_paths([folder, hidden], "notes")
+    assert workspace.library.ingest_folder(folder, "notes", prune=True).vanished == []
+    place = workspace.library.source(".notes.zip/tea.md", "notes").source_path
+    assert (absence(place), absence(f"{hidden}/no.md")) == ("", "is not there now")
+    other = packed(tmp_path / ".notes.zip", {"tea.md": "Black tea."})
+    assert "rename one of the two" in workspace.library.ingest_paths([other], "notes").failed[0].error
+
+
+def test_what_cannot_be_read_is_named_with_its_zip_file(workspace: Workspace, tmp_path: Path) -> None:
+    inner = packed(tmp_path / "inner.zip", {"a.md": "a"}).read_bytes()
+    path = packed(tmp_path / "notes.zip", {"tea.md": "Green tea.", "inner.zip": inner, "bad.pdf": b"no PDF"})
+    report = workspace.library.ingest_paths([path], "notes")
+    errors = {failure.source: failure.error for failure in report.failed}
+    assert report.added == ["notes.zip/tea.md"]
+    assert errors[f"{path}/bad.pdf"].startswith(f"'{path}/bad.pdf' is damaged")
+    assert "is a zip file in a zip file, which is not read; unpack it first" in errors[f"{path}/inner.zip"]
+    data = bytearray(packed(path, {"secret.md": "Green tea."}).read_bytes())
+    data[6] |= 1  # encrypted, in the member's header
+    data[data.index(b"PK\x01\x02") + 8] |= 1  # and in the directory
+    path.write_bytes(data)
+    assert "is encrypted; unpack it" in workspace.library.ingest_paths([path], "notes").failed[0].error
+
+
+@pytest.mark.parametrize("name", ["../evil.md", "/etc/evil.md", "a/../../evil.md", "C:\\evil.md", "..\\evil.md"])
+def test_a_member_that_leads_out_refuses_the_zip_file(workspace: Workspace, tmp_path: Path, name: str) -> None:
+    path = packed(tmp_path / "notes.zip", {"tea.md": "Green tea.", name: "evil"})
+    report = workspace.library.ingest_paths([path], "notes")
+    assert (report.added, len(report.failed)) == ([], 1)
+    assert "which leads out of it; unpack it" in report.failed[0].error
+
+
+def test_limits_of_members_and_sizes_hold(
+    workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bomb = packed(tmp_path / "bomb.zip", {"zeros.txt": b"0" * 12_000_000})
+    assert "12,000,000 bytes when unpacked" in workspace.library.ingest_paths([bomb], "notes").failed[0].error
+    monkeypatch.setattr(zip_folder, "MEMBERS", 2)
+    many = packed(tmp_path / "many.zip", {f"{number}.md": "a" for number in range(3)})
+    assert "has 3 files, more than 2; unpack it" in workspace.library.ingest_paths([many], "notes").failed[0].error

@@ -1,0 +1,86 @@
+"""LaTeX becomes Markdown with all its words."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ragistry.utils.chunker import chunk_document
+from ragistry.utils.extract import extract
+
+PAPER = r"""
+\documentclass[11pt]{article}
+\usepackage{graphicx} % not text
+\title{Otters in \emph{clear} Rivers}
+\author{J. M\"uller \and \'Elise Cort\'es}
+\begin{document}
+\maketitle
+\begin{abstract}
+We count otters~\cite{lee2020} at 5\% more sites.% a remark
+\end{abstract}
+\section{Methods}\label{sec:methods}
+See Section~\ref{sec:results}; ``traps'' were \textbf{never \emph{ever}} used --- not once, cf.\ \textit{Lutra}.
+\begin{itemize}
+  \item first, the \texttt{north} bank
+  \item[B] then the south\footnote{Stra\ss e 3, \c{c}a va.}
+\end{itemize}
+\begin{equation}
+  x_{1} = \frac{a}{b} % kept
+\end{equation}
+\subsection*{Code}
+\begin{lstlisting}[language=Python]
+count = 5 % 3  # \section{no}
+\end{lstlisting}
+\begin{tabular}{lr} river & count \\ Ouse & 7 \\ \end{tabular}
+Costs \$5, $y^2$ and \{sets\}.
+\end{document}
+Never shown.
+"""
+EXPECTED = """We count otters at 5% more sites.
+
+## Methods
+
+See Section ; “traps” were never ever used — not once, cf. Lutra.
+
+- first, the north bank
+- B then the south Straße 3, ça va.
+
+\\begin{equation}
+  x_{1} = \\frac{a}{b}
+\\end{equation}
+
+### Code
+
+```
+count = 5 % 3  # \\section{no}
+```
+
+river & count
+Ouse & 7
+
+Costs $5, $y^2$ and {sets}.
+"""
+
+
+def test_the_words_of_a_paper_are_read_with_its_headings_lists_code_and_formulas(tmp_path: Path) -> None:
+    path = tmp_path / "paper.tex"
+    path.write_text(PAPER, encoding="utf-8")
+    found = extract(path)
+    assert found.text == EXPECTED
+    assert found.metadata == {"title": "Otters in clear Rivers", "author": "J. Müller and Élise Cortés"}
+    [chunk] = [chunk for chunk in chunk_document(path, 120) if "north" in chunk.text]
+    assert chunk.metadata["heading_context"].endswith("Methods")
+
+
+def test_a_part_of_a_document_is_all_text(tmp_path: Path) -> None:
+    path = tmp_path / "chapter.tex"
+    path.write_text("\\chapter{Rain}\nGauges fill\\\\slowly. {\\em Very} slowly.", encoding="utf-8")
+    assert extract(path).text == "# Rain\n\nGauges fill\nslowly. Very slowly.\n"
+    path.write_text("% nothing", encoding="utf-8")
+    assert extract(path).warnings == ("the document is empty: there is nothing to search in it",)
+
+
+def test_no_text_makes_it_slow_or_fail(tmp_path: Path) -> None:
+    path = tmp_path / "odd.tex"
+    for odd in ("{" * 20_000, "\\" * 20_000, "$" * 20_001, "\\begin{a}" * 5_000, "\\item[" * 5_000, "%\n" * 20_000):
+        path.write_text(odd, encoding="utf-8")
+        extract(path)
