@@ -110,12 +110,13 @@ def print_documents(
     out = console()
     similar = similar_by(opened.embedder, query)
     hits = [Hit(rank, one) for rank, one in enumerate(documents, start=1)] if full or apart else grouped(documents)
-    for hit in hits:
+    for number, hit in enumerate(hits, start=1):
         language = chunk_language(hit.document.metadata, opened.settings.language)
         blocks = body_of(hit.document)
-        if hit is not hits[0]:
+        if number > 1:
             out.print()
-        print_hit(out, hit, excerpt(blocks, query, language, None if full else room_in(out), similar), scores=scores)
+        found = excerpt(blocks, query, language, None if full else room_in(out), similar)
+        print_hit(out, number, hit, found, scores=scores)
 
 
 def _print_trace(result: RetrievalResult) -> None:

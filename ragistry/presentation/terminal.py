@@ -27,21 +27,21 @@ def room_in(console: Console) -> int:
     return LINES * (_width(console) - 4)
 
 
-def print_hit(console: Console, hit: Hit, shown: Excerpt, *, scores: bool = False) -> None:
-    """Title, place, the lines that answer, and how many more passages of the source were found."""
+def print_hit(console: Console, number: int, hit: Hit, shown: Excerpt, *, scores: bool = False) -> None:
+    """Number, title, place, the lines that answer, and how many more passages of the source were found."""
     from rich.text import Text
 
     document = hit.document
-    head = Text(f"{hit.rank}. ", "bold")
+    head = Text(f"{number}. ", "bold")
     head.append(title_of(document), f"bold cyan{_link(document.metadata)}")
     if scores:
         head.append(f"  {score_of(document)}", "dim")
-    _wrapped(console, head, "", " " * len(f"{hit.rank}. "))
+    _wrapped(console, head, "", " " * len(f"{number}. "))
     name, spot = source_of(document), spot_of(document)
     places = [collection_of(document), name if name != title_of(document) else "", spot]
     _wrapped(console, Text(" · ".join(filter(None, places)), "dim"), "   ", "   ")
-    for number, block in enumerate(shown.blocks):
-        first, last = number == 0 and shown.before, number == len(shown.blocks) - 1 and shown.after
+    for place, block in enumerate(shown.blocks):
+        first, last = place == 0 and shown.before, place == len(shown.blocks) - 1 and shown.after
         _print_block(console, block, first, last)
     if hit.more:
         spots = list(dict.fromkeys(filter(None, map(spot_of, hit.more))))[:3]

@@ -65,7 +65,9 @@ class Gate:
         try:
             await asyncio.wait_for(self._slots.acquire(), self.limits.timeout)
         except TimeoutError as error:
-            raise ServerBusyError(f"no turn within {self.limits.timeout:g} seconds; try again later") from error
+            raise ServerBusyError(
+                f"the server is busy: no free slot within {self.limits.timeout:g} seconds; try again later"
+            ) from error
         finally:
             self.waiting -= 1
 

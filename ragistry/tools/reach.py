@@ -97,4 +97,6 @@ class Reach:
         found = re.search(f"{re.escape(str(path))}(?::(\\d+))?: (.+)", str(error))
         line = f" at line {found[1]}" if found and found[1] else ""
         reason = f": {found[2]}" if found and self.allowed is None else ""
-        return f"{path.name} is broken{line}{reason}; until its owner mends it nothing can be searched, tell the user"
+        return (
+            f"{path.name} is broken{line}{reason}; nothing can be searched until its owner corrects it, tell the user"
+        )

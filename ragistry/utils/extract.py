@@ -131,7 +131,7 @@ def _text(source: str, data: bytes) -> tuple[str, str]:
     try:
         decoded = decode(data)
     except ValueError as error:
-        raise ExtractionError(f"{source!r} is no text file: {error}") from error
+        raise ExtractionError(f"{source!r} is not a text file: {error}") from error
     return decoded.text.replace("\r\n", "\n").replace("\r", "\n"), decoded.warning
 
 

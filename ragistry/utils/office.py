@@ -7,6 +7,7 @@ import re
 from ragistry.utils.extracted import FEW, Extracted, ExtractLimits
 from ragistry.utils.pdf import describe
 from ragistry.utils.reader_process import read_in_worker
+from ragistry.utils.wording import agreeing, numbered
 
 OFFICE_EXTS = frozenset(
     {
@@ -38,4 +39,7 @@ def read_office(path: str, limits: ExtractLimits) -> Extracted:
             f"{share:.0%} of its words ({answer['missing']:,} of {answer['words']:,}) could not be taken in; "
             "save it as PDF or text to have all of it searched"
         )
+    if names := answer.get("attachments"):
+        it, attached = agreeing(len(names), "[it|them]"), numbered(len(names), "attachment[ is|s are]")
+        lost.append(f"{attached} not read ({', '.join(names[:5])}); save {it} from the mail and ingest {it}")
     return Extracted(text, path, "markdown", tuple(answer["page_starts"]), metadata, (*warnings, *lost), tuple(lost))

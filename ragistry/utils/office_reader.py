@@ -15,10 +15,14 @@ from kreuzberg import ExtractionConfig, KreuzbergError, PageConfig, extract_byte
 from kreuzberg import detect_mime_type_from_path as mime_type_of
 
 from ragistry.utils.encoding import decode
+from ragistry.utils.mail import read_mail
+from ragistry.utils.notebook import read_notebook
+from ragistry.utils.office import REPAIR
 from ragistry.utils.pdf_engines import UnreadableFileError
 
 HTML = {".html", ".htm", ".xhtml"}
 SLIDES = {".pptx", ".pptm"}
+PLAIN = {".rst", ".org"}
 
 _HEAD = re.compile(r"<head\b.*?</head\s*>|<!--.*?-->", re.DOTALL | re.IGNORECASE)
 _TITLE = re.compile(r"<title\b[^>]*>(.*?)</title", re.DOTALL | re.IGNORECASE)
@@ -26,6 +30,7 @@ _SLIDE = re.compile("\ue0f1\\d+\ue0f1\\s*")
 _SLIDE_MARK = "\ue0f1{page_num}\ue0f1"
 _WORD = re.compile(r"\w+")
 _PREFIX = re.compile(r"^(?:\w*Error:? ?)+")
+_NOTHING_SAID = {"Title": "", "Author": "", "Date": "", "Keywords": ""}
 
 
 def read(data: bytes, path: str) -> dict[str, Any]:
@@ -35,12 +40,20 @@ def read(data: bytes, path: str) -> dict[str, Any]:
     Raises `UnreadableFileError`.
     """
     suffix = PurePath(path).suffix.lower()
+    if suffix == ".ipynb":
+        return _answer(_notebook(data), [], _NOTHING_SAID, "")
+    if suffix == ".eml":
+        return _mail(data)
+    if suffix == ".rtf" and not data.lstrip().startswith(b"{\\rtf"):
+        raise UnreadableFileError(f"is not RTF; {REPAIR}")
+    if suffix in PLAIN:
+        data = decode(data).text.encode(errors="replace")
     title, mime = "", "text/html" if suffix in HTML else mime_type_of(path)
     if suffix in HTML:
         page = decode(data).text
         found = _TITLE.search(page)
         title = unescape(found[1]) if found else ""
-        data = _HEAD.sub("", page).encode(errors="replace")  # kreuzberg would make a block of its own of the head
+        data = _without_head(page)
     try:
         plain = _extracted(data, mime, "plain", slides=suffix in SLIDES)
         if suffix in SLIDES:
@@ -49,10 +62,32 @@ def read(data: bytes, path: str) -> dict[str, Any]:
         found = _extracted(data, mime, "markdown")
     except KreuzbergError as error:
         reason = _PREFIX.sub("", " ".join(str(error).split()))
-        raise UnreadableFileError(
-            f"cannot be read ({reason[:200]}); open it in the program that made it and save it again"
-        ) from error
+        raise UnreadableFileError(f"cannot be read ({reason[:200]}); {REPAIR}") from error
     return _answer(found.content, [], _described(found.metadata, title), plain.content)
+
+
+def _notebook(data: bytes) -> str:
+    try:
+        return read_notebook(decode(data).text)
+    except ValueError as error:
+        raise UnreadableFileError(f"cannot be read ({error}); {REPAIR}") from error
+
+
+def _mail(data: bytes) -> dict[str, Any]:
+    def from_html(page: str) -> str:
+        return str(_extracted(_without_head(page), "text/html", "markdown").content)
+
+    try:
+        mail = read_mail(data, from_html)
+    except (ValueError, KreuzbergError) as error:
+        raise UnreadableFileError(f"cannot be read ({error}); {REPAIR}") from error
+    described = {"Title": mail.title, "Author": mail.author, "Date": mail.date, "Keywords": ""}
+    return _answer(mail.text, [], described, "") | {"attachments": mail.attachments}
+
+
+def _without_head(page: str) -> bytes:
+    """HTML without its head, of which kreuzberg would make a block of its own."""
+    return _HEAD.sub("", page).encode(errors="replace")
 
 
 def _extracted(data: bytes, mime: str, form: str, *, slides: bool = False) -> Any:

@@ -20,7 +20,9 @@ def blank_replacements(paths: Sequence[Path], collection: str, library: Document
 
 def refusal(path: Path) -> SourceError:
     """Why such a file is not taken in."""
-    return SourceError(f"{path.name!r} has no text, and the source of its name stays; delete that if it is to go")
+    return SourceError(
+        f"{path.name!r} has no text; the earlier source of this name stays, delete it if you do not want it"
+    )
 
 
 def _is_blank(path: Path, reading: Reading) -> bool:

@@ -125,12 +125,12 @@ def _save(site: Site, shown: dict[str, str], changed: dict[str, str]) -> bool:
         if now[label] != shown[label]:
             shown[label] = now[label]
             raise ConfigError(
-                f"somebody else has changed {label!r} of {name!r} to {now[label]!r} meanwhile; save again to write "
-                "yours over it"
+                f"another window or program changed {label!r} of {name!r} to {now[label]!r} meanwhile; save again to "
+                "write yours over it"
             )
     if "Name" in changed:
         if site.jobs.pending(name):
-            raise ConfigError(f"{name!r} is being filled just now; rename it when that is done")
+            raise ConfigError(f"{name!r} is receiving files; rename it when that is done")
         library.rename_collection(name, changed["Name"])
         shown["Name"] = name = changed["Name"]
     if now.keys() & changed.keys():

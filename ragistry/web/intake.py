@@ -129,7 +129,7 @@ async def _take_in(site: Site, collection: str, event: events.MultiUploadEventAr
         try:
             name = safe_name(file.name)
             if name in {path.name for path in (*kept, *site.jobs.pending(collection))}:
-                raise SourceError(f"{name!r} is on its way already; wait, or give it another name")
+                raise SourceError(f"{name!r} is already being added; wait, or give it another name")
             if name in known and not replace:
                 raise SourceError(f"{name!r} is in this collection already; tick Replace, or give it another name")
             if file.size() > UPLOAD_MEGABYTES * 1_000_000:

@@ -63,7 +63,7 @@ class Site:
         try:
             path = (self.workspace.root / Path(name).expanduser()).resolve()
         except (OSError, RuntimeError, ValueError) as error:
-            raise SourceError(f"{name[:200]!r} is no path ({error}); check it") from error
+            raise SourceError(f"{name[:200]!r} is not a path ({error}); check it") from error
         if not any(path.is_relative_to(root) for root in self.roots):
             allowed = ", ".join(map(str, self.roots))
             raise SourceError(f"{name!r} is outside of {allowed}; start `ragistry ui` with --root {name!r} to allow it")

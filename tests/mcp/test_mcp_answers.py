@@ -122,7 +122,7 @@ def test_while_documents_yaml_is_broken_every_answer_says_so(tmp_path: Path) -> 
         for name, arguments in calls.items():
             text = asked(tool, name, arguments)
             assert text.startswith("Error: documents.yaml is broken at line "), name
-            assert "until its owner mends it nothing can be searched" in text
+            assert "nothing can be searched until its owner corrects it" in text
             assert "degrees" not in text
         with pytest.raises(BrokenCollectionsError, match=r"documents\.yaml is broken at line"):
             collections.read(tool.reach, write_address(Address("tea")))

@@ -30,7 +30,7 @@ def printed(hit: Hit, width: int, *, terminal: bool = True, scores: bool = False
     system = "truecolor" if color else None
     console = Console(file=file, width=width, force_terminal=terminal, color_system=system, highlight=False)
     blocks = blocks_of(hit.document.content, hit.document.metadata)
-    print_hit(console, hit, excerpt(blocks, "writes a backup", "english", room_in(console)), scores=scores)
+    print_hit(console, hit.rank, hit, excerpt(blocks, "writes a backup", "english", room_in(console)), scores=scores)
     return file.getvalue()
 
 

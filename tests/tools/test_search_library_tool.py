@@ -132,10 +132,10 @@ def test_while_documents_yaml_is_broken_a_search_says_where_and_the_log_says_it_
         assert (answer.error, answer.documents) == (True, ())
         assert answer.text.startswith(f"Error: documents.yaml is broken at line {line}: ")
         assert "weather" in answer.text
-        assert answer.text.endswith("; until its owner mends it nothing can be searched, tell the user")
+        assert answer.text.endswith("; nothing can be searched until its owner corrects it, tell the user")
         assert str(shelves.root) not in answer.text
         assert guarded.handle(arguments) == (
-            f"Error: documents.yaml is broken at line {line}; until its owner mends it nothing can be searched, "
+            f"Error: documents.yaml is broken at line {line}; nothing can be searched until its owner corrects it, "
             "tell the user"
         ), "what is out of its reach is not named"
     assert [record.levelname for record in caplog.records] == ["WARNING"] * 2, "once for each tool"

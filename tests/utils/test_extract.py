@@ -117,7 +117,7 @@ def test_the_first_heading_is_the_title_where_none_is_given(tmp_path: Path, body
 
 def test_a_binary_file_is_refused(tmp_path: Path) -> None:
     path = written(tmp_path / "a.txt", b"MZ\x90\x00\x03\x00\x00\x00")
-    with pytest.raises(ExtractionError, match=r"a\.txt' is no text file: .*NUL"):
+    with pytest.raises(ExtractionError, match=r"a\.txt' is not a text file: .*NUL"):
         extract(path)
 
 

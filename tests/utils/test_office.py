@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from email.message import EmailMessage
+from html import escape
 from pathlib import Path
 
 import pytest
@@ -11,6 +14,7 @@ from ragistry.utils.chunker import chunk_document, chunk_extracted
 from ragistry.utils.extract import SUPPORTED_FORMATS, extract
 from ragistry.utils.extracted import ExtractLimits
 from ragistry.utils.office import OFFICE_EXTS
+from tests.utils import office_files
 from tests.utils.office_files import HEADING, MAKERS, TITLE, WORDS
 
 WITHOUT_TITLE = {".rtf"}
@@ -75,6 +79,64 @@ def test_a_broken_document_is_called_that(suffix: str, tmp_path: Path) -> None:
     path.write_bytes(b"")
     with pytest.raises(ExtractionError, match="0 bytes"):
         extract(path)
+
+
+def mail_with(body: str, subtype: str = "plain", charset: str = "utf-8") -> EmailMessage:
+    mail = EmailMessage()
+    mail["Subject"], mail["From"], mail["Date"] = "Grüße", "Zoë <z@example.org>", "Mon, 02 Mar 2026 10:00:00 +0100"
+    mail.set_content(body, subtype=subtype, charset=charset)
+    return mail
+
+
+@pytest.mark.parametrize("charset", ["utf-8", "iso-8859-1"])
+def test_a_mail_has_its_sender_its_date_and_its_letters(charset: str, tmp_path: Path) -> None:
+    (tmp_path / "a.eml").write_bytes(bytes(mail_with("Die Zeder wächst.\n", charset=charset)))
+    found = extract(tmp_path / "a.eml")
+    assert found.text.endswith("\n\nDie Zeder wächst.\n")
+    assert found.metadata == {"title": "Grüße", "author": "Zoë <z@example.org>", "date": "2026-03-02"}
+
+
+def test_a_mail_in_html_is_markdown_and_its_attachments_are_named(tmp_path: Path) -> None:
+    mail = mail_with("<html><body><h1>Cedar</h1><p>It needs sand.</p></body></html>", "html")
+    mail.add_attachment(b"%PDF", maintype="application", subtype="pdf", filename="soil.pdf")
+    (tmp_path / "a.eml").write_bytes(bytes(mail))
+    found = extract(tmp_path / "a.eml")
+    assert "# Cedar\n\nIt needs sand." in found.text
+    assert found.lost == ("1 attachment is not read (soil.pdf); save it from the mail and ingest it",)
+
+
+def test_a_notebook_keeps_letters_code_and_what_it_printed(tmp_path: Path) -> None:
+    printed = [{"output_type": "stream", "name": "stdout", "text": ["40 mm\n"]}]
+    cells = [
+        {"cell_type": "markdown", "source": ["# Größe\n", "雪松"]},
+        {"cell_type": "code", "source": "print(rain)", "outputs": printed},
+    ]
+    for notebook in ({"cells": cells, "nbformat": 4}, {"worksheets": [{"cells": cells}], "nbformat": 3}):
+        (tmp_path / "a.ipynb").write_text(json.dumps(notebook), encoding="utf-8")
+        assert extract(tmp_path / "a.ipynb").text == ("# Größe\n雪松\n\n```python\nprint(rain)\n```\n\n```\n40 mm\n```")
+
+
+@pytest.mark.parametrize("suffix", sorted(MAKERS.keys() - {".html", ".xlsx"}))
+def test_text_of_any_script_and_sign_comes_back(suffix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for text in ("Die Zeder wächst. 雪松需要沙质土壤。 الأرز Кедр", "a b & c d # no heading | cell", "cedar " * 20_000):
+        given = escape(text) if suffix in (".odt", ".epub") else text
+        if suffix == ".rtf":
+            given = "".join(char if char.isascii() else f"\\u{ord(char)}?" for char in text)
+        monkeypatch.setattr(office_files, "WORDS", given)
+        MAKERS[suffix](tmp_path / f"a{suffix}")
+        assert letters(text) in letters(extract(tmp_path / f"a{suffix}").text)
+
+
+def letters(text: str) -> str:
+    return "".join(char for char in text if char.isalnum())
+
+
+@pytest.mark.parametrize("suffix", sorted(MAKERS.keys() - {*PACKED}))
+def test_another_program_s_file_is_refused(suffix: str, tmp_path: Path) -> None:
+    MAKERS[".docx"](tmp_path / "a.docx")
+    (tmp_path / f"a{suffix}").write_bytes((tmp_path / "a.docx").read_bytes())
+    with pytest.raises(ExtractionError, match="save it again"):
+        extract(tmp_path / f"a{suffix}")
 
 
 def test_limits_hold(tmp_path: Path) -> None:

@@ -192,7 +192,7 @@ def test_two_files_of_one_name_are_not_taken_for_one(page: Page, address: str, r
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "same.md").write_text(f"The text of folder {folder}.\n" * len(list(tmp_path.iterdir())))
     upload(page, tmp_path / "one" / "same.md", tmp_path / "two" / "same.md")
-    expect(page.get_by_text("'same.md' is on its way already")).to_be_visible()
+    expect(page.get_by_text("'same.md' is already being added")).to_be_visible()
     expect(page.get_by_text("1 added")).to_be_visible()
     with open_workspace(root) as workspace:
         [found] = workspace.search("text", collection="pair").documents

@@ -39,8 +39,8 @@ def site(workspace: Workspace, tmp_path: Path) -> Iterator[Site]:
     ("name", "said"),
     [
         ("", "no folder is named"),
-        ("a\0b", "is no path"),
-        ("~nobody-of-that-name/x", "is no path"),
+        ("a\0b", "is not a path"),
+        ("~nobody-of-that-name/x", "is not a path"),
         ("..", "is outside of"),
         ("papers/../..", "is outside of"),
         ("papers/link", "is outside of"),

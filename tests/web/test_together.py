@@ -41,7 +41,7 @@ def test_what_both_changed_is_asked_about_before_it_is_written_over(page: Page, 
     page.get_by_label("Description").fill("By this one")
     page.get_by_role("button", name="Save", exact=True).click()
     expect(
-        page.get_by_text("somebody else has changed 'Description' of 'disputed' to 'By another window'")
+        page.get_by_text("another window or program changed 'Description' of 'disputed' to 'By another window'")
     ).to_be_visible()
     assert description(root, "disputed")[0] == "By another window"
     expect(page.get_by_label("Description")).to_have_value("By this one")
@@ -64,7 +64,7 @@ def test_a_collection_that_is_being_filled_keeps_its_name(
         edit(other, "filling")
         other.get_by_label("Name", exact=True).fill("filled")
         other.get_by_role("button", name="Save", exact=True).click()
-        expect(other.get_by_text("'filling' is being filled just now; rename it when that is done")).to_be_visible()
+        expect(other.get_by_text("'filling' is receiving files; rename it when that is done")).to_be_visible()
         expect(page.get_by_text("1 added")).to_be_visible()
         other.get_by_role("button", name="Save", exact=True).click()
         expect(other.get_by_role("row", name="filled")).to_be_visible()

@@ -78,7 +78,7 @@ def test_a_file_without_text_replaces_nothing(site: Site, workspace: Workspace, 
     drop(site, ("a.md", b"The first."), ("b.md", b"Beside it."))
     job = drop(site, ("a.md", blank), ("b.md", b"Instead of it."), ("new.md", blank), replace=True)
     assert job.summary == "1 updated, 1 skipped, 1 failed"
-    assert job.stages["a.md"].startswith("failed: 'a.md' has no text, and the source of its name stays; delete that")
+    assert job.stages["a.md"].startswith("failed: 'a.md' has no text; the earlier source of this name stays, delete it")
     assert job.stages["b.md"] == "searchable"
     assert "nothing to search" in job.stages["new.md"]
     assert kept(tmp_path) == {"a.md": b"The first.", "b.md": b"Instead of it."}
