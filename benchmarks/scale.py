@@ -25,7 +25,7 @@ from benchmarks.local_store_data import CHUNKS, Truth, query_vectors
 from benchmarks.scale_library import FILTERS, QUERIES, STORES, Case, build
 
 ROOT = Path(__file__).resolve().parents[1]
-SIZES, QUICK_SIZES = (10_000, 100_000, 1_000_000), (4_000, 12_000)
+SIZES, QUICK_SIZES = (10_000, 100_000, 300_000, 1_000_000), (4_000, 12_000)
 COLLECTIONS, QUICK_COLLECTIONS = (10, 100, 1_000), (10, 100)
 EVEN, QUICK_EVEN = 100_000, 12_000
 """Chunks of the libraries that differ in the number of their collections only."""

@@ -142,6 +142,21 @@ def test_where_the_index_would_read_more_rows_all_that_meet_the_condition_are_co
     assert len(asked) == 1
 
 
+def test_each_search_is_planned_for_its_own_condition(
+    stored: PostgresStore, another: Callable[..., PostgresStore]
+) -> None:
+    spread(stored, 3_000)
+    indexed = another(exact_below=10, connections=1)
+    indexed.flush()
+    query = np.random.default_rng(5).normal(size=24).tolist()
+    for where in (None, {"rare": False}, {"rare": True}):
+        for _ in range(12):  # psycopg prepares a statement at its sixth time, and the server plans five
+            assert len(indexed.search(query, where=where)) == 10
+    with indexed._primary.snapshot() as connection:
+        prepared = [one for (one,) in connection.execute("SELECT statement FROM pg_prepared_statements")]
+    assert [one for one in prepared if "<#>" in one] == []
+
+
 def test_fewer_rows_from_hnsw_than_there_are_make_it_compare_everything(
     stored: PostgresStore, another: Callable[..., PostgresStore], postgres: PostgresServer
 ) -> None:

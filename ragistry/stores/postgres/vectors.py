@@ -81,6 +81,7 @@ def _by_index(connection: Connection, head: Head, query: Vectors, which: Sql, wa
     rows = connection.execute(
         f"SELECT key FROM {_chosen(head, which)} ORDER BY (vector::{half}) <#> %s::{half} LIMIT {wanted}",
         (*which.values, _text(query)),
+        prepare=False,  # the plan of a prepared statement suits the average collection, not this one
     )
     return [key for (key,) in rows]
 
@@ -89,6 +90,7 @@ def _by_scan(connection: Connection, head: Head, query: Vectors, which: Sql, wan
     rows = connection.execute(
         f"SELECT key FROM {_chosen(head, which)} ORDER BY vector <#> %s::vector FETCH FIRST {wanted} ROWS WITH TIES",
         (*which.values, _text(query)),
+        prepare=False,
     )
     return [key for (key,) in rows]
 
