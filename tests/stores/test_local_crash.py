@@ -94,6 +94,6 @@ def test_a_crash_leaves_the_old_state_or_the_new(scenario: str, base: Path, quic
                 assert (store.verify() == []) is (store.repair().kept == "")
             check(store, STATES[scenario][states[0]])
             assert store.verify() == []
-        shutil.rmtree(folder)
+        shutil.rmtree(folder, ignore_errors=True)  # a thread of tantivy may still put a lock file there
     assert seen == sorted(seen)
     assert set(seen) == set(range(len(STATES[scenario])))

@@ -313,7 +313,20 @@ class DerivedIndex(ABC, Generic[V]):
     # Maintenance
 
     def problem(self) -> str:
-        """What is wrong with the index after reading all its files; empty if it is valid, missing, or only lags."""
+        """What is wrong with the index after reading all its files; empty if it is valid, missing, or only lags.
+
+        A writer changes files before it stamps them, so a fault is looked at again while nobody writes.
+        """
+        found = self._problem()
+        if found:
+            try:
+                with self.database.lock.writing():
+                    found = self._problem()
+            except StoreError:  # another process goes on writing, or this one must not
+                found = self._problem()
+        return found
+
+    def _problem(self) -> str:
         self._view = None  # memory does not show damage of the files
         with self.database.read() as connection:
             head = self.head(connection)
