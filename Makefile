@@ -1,29 +1,29 @@
 # `make demo` and `make test` need Python 3.11+, git and make, and nothing else.
 PYTHON ?= python3
-BIN := .venv/bin
+VENV ?= .venv
+BIN := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: install dev demo test check wheel format docs bench constraints clean
+.PHONY: install dev demo test smoke check wheel format docs bench constraints clean
 
-install: .venv/installed  ## what using Ragistry needs
+install: $(VENV)/installed  ## what using Ragistry needs, with the page, MCP and the server
 
-.venv/installed: pyproject.toml constraints.txt
-	$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "Ragistry needs Python 3.11 or newer; run make PYTHON=python3.11")'
-	$(PYTHON) -m venv .venv
-	$(BIN)/pip install --quiet --constraint constraints.txt --editable .
-	@touch $@
+$(VENV)/installed: pyproject.toml constraints.txt scripts/install.py
+	@$(PYTHON) scripts/install.py $(VENV) installed
 
-dev: .venv/dev  ## that, and the tools of development
+dev: $(VENV)/dev  ## that, and the tools of development
 
-.venv/dev: .venv/installed
-	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[dev]'
-	@touch $@
+$(VENV)/dev: $(VENV)/installed
+	@$(PYTHON) scripts/install.py $(VENV) dev
 
 demo: install  ## search example documents and compare two techniques on them
 	$(BIN)/ragistry demo
 
 test: dev  ## every test
 	$(BIN)/python -m pytest -n auto
+
+smoke: dev  ## some quick tests of every part
+	$(BIN)/python -m pytest -n auto -m smoke
 
 check: dev wheel  ## all that decides whether a change lands
 	$(BIN)/ruff format --check .
@@ -35,7 +35,7 @@ check: dev wheel  ## all that decides whether a change lands
 wheel: dev  ## build dist/*.whl, install it in an empty environment, and run the demo there
 	rm -rf dist build/wheel
 	$(BIN)/pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist .
-	$(PYTHON) -m venv build/wheel
+	$(BIN)/python -m venv build/wheel
 	build/wheel/bin/pip install --quiet --no-compile --constraint constraints.txt dist/*.whl
 	cd build/wheel && bin/ragistry demo
 
@@ -50,8 +50,9 @@ bench: dev  ## slow comparisons with peers and on real data; BENCH=--quick for l
 	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[bench]'
 	$(BIN)/python -m benchmarks $(BENCH)
 
-constraints: dev  ## write down the versions that are installed now
+constraints: dev  ## write down the versions that are installed now, and check that the newest Python has wheels for them
 	$(BIN)/pip freeze --exclude-editable | grep -v '^ragistry' > constraints.txt
+	$(BIN)/python scripts/check_wheels.py
 
 clean:
-	rm -rf .venv demo-workspace build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) demo-workspace build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -2,8 +2,8 @@
 
 usage: RAGISTRY_WORKSPACE=demo-workspace uvicorn examples.fastapi_app:app
 
-FastAPI and uvicorn come with `pip install 'ragistry[server]'`. Anyone who can reach the port can search: protect it
-like the rest of your application.
+FastAPI and uvicorn come with the extra `server`. Anyone who can reach the port can search: protect it like the rest of
+your application.
 """
 
 from __future__ import annotations

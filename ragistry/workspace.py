@@ -300,7 +300,8 @@ class Workspace:
         collections = CollectionsFile(self.root, self.target_names.check_free("collection"))
         from ragistry.library.token_vectors import TokenVectorKeeper
 
-        keeper = TokenVectorKeeper(_token_file(self.path_of(self.settings.data_dir)))
+        folder = self.path_of(self.settings.data_dir)
+        keeper = TokenVectorKeeper(self._part("token_file", lambda: _token_file(folder)))  # `close` closes parts
         return DocumentService(
             collections, self.store, self.embedder, self.registry, self.reading, self.settings.n_results,
             after_write=partial(keeper.follow, self.store) if self.settings.keep_token_vectors else keeper.discard,

@@ -1,14 +1,32 @@
-"""What every test may use: the fixtures of the project, and real data where it lies beside the checkout."""
+"""Fixtures for all tests: a workspace behind every door, files to ingest, servers, and real data."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
 from pathlib import Path
+from typing import TYPE_CHECKING
+from uuid import uuid4
 
 import pytest
 
+if TYPE_CHECKING:
+    from ragistry import RemoteWorkspace, Workspace
+    from ragistry.library.service import DocumentService
+    from ragistry.testing.chroma_server import ChromaServer
+    from ragistry.testing.postgres_server import PostgresServer
+
+pytest_plugins = ["tests.leaks", "tests.messages", "tests.signals", "tests.skips", "tests.smoke"]
 ROOT = Path(__file__).resolve().parents[1]
 DATA = Path(os.environ.get("RAGISTRY_DATA", ROOT.parent / "shared" / "data"))
+Corpus = Callable[..., Path]
+_FULL = bool(os.environ.get("RAGISTRY_FULL"))
+
+
+def full_run() -> bool:
+    """Whether crash, damage and load tests run in full, as `make bench` asks with RAGISTRY_FULL=1, or a sample."""
+    return _FULL
 
 
 @pytest.fixture(scope="session")
@@ -20,8 +38,10 @@ def fixtures() -> Path:
 @pytest.fixture(scope="session")
 def data() -> Path:
     """Real corpora; a test that needs them is skipped where they are absent."""
+    from tests import skips
+
     if not DATA.is_dir():
-        pytest.skip(f"no real data at {DATA}; set RAGISTRY_DATA")
+        pytest.skip(skips.DATA)
     return DATA
 
 
@@ -31,3 +51,73 @@ def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in list(os.environ):
         if name.startswith(("RAGISTRY_", "CHROMA_", "OLLAMA_", "DOCPROC_", "RAG_")):
             monkeypatch.delenv(name)
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> Corpus:
+    """Write files into a folder and return the folder: ``corpus({"a.md": "..."}, folder="documents")``."""
+
+    def write(files: Mapping[str, str | bytes], folder: str | Path = "documents") -> Path:
+        for name, content in files.items():
+            path = tmp_path / folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return tmp_path / folder
+
+    return write
+
+
+@pytest.fixture(scope="session")
+def chroma(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ChromaServer]:
+    """One ChromaDB server for all tests of a process; each test uses a collection of its own."""
+    from ragistry.testing.chroma_server import chroma_server
+
+    with chroma_server(tmp_path_factory.mktemp("chroma")) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[PostgresServer]:
+    """One Postgres server for all tests of a process; each test uses a schema of its own."""
+    from ragistry.testing.postgres_server import postgres_server
+
+    with postgres_server() as running:
+        yield running
+
+
+everywhere = pytest.mark.parametrize("workspace", ["local", "client", "postgres", "chroma"], indirect=True)
+"""Run a test of a workspace on every store, and through a client to a server."""
+
+
+@pytest.fixture
+def workspace(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Workspace | RemoteWorkspace]:
+    """An empty workspace with the collection ``notes``: on the local store, or as `everywhere` says."""
+    from ragistry import connect, open_workspace
+
+    kind = getattr(request, "param", "local")
+    root = tmp_path / "workspace"
+    root.mkdir()
+    stores = {}
+    if kind == "postgres":
+        stores = {"use": "postgres", "url": request.getfixturevalue("postgres").url}
+    elif kind == "chroma":
+        server = request.getfixturevalue("chroma")
+        stores = {"use": "chroma", "host": server.host, "port": server.port}
+    if stores:
+        (root / "config").mkdir()
+        (root / "config" / "vector_stores.yaml").write_text(f"store: {stores}\n", encoding="utf-8")
+        (root / "config" / "documents.yaml").write_text(f"collection: c{uuid4().hex}\n", encoding="utf-8")
+    with ExitStack() as stack:
+        opened: Workspace | RemoteWorkspace = stack.enter_context(open_workspace(root))
+        if kind == "client":
+            from tests.serving import served
+
+            opened = stack.enter_context(connect(stack.enter_context(served(opened))))
+        opened.library.create_collection("notes", "Notes about everything")
+        yield opened
+
+
+@pytest.fixture
+def library(workspace: Workspace) -> DocumentService:
+    """The library of `workspace`."""
+    return workspace.library

@@ -2,56 +2,41 @@
 
 from __future__ import annotations
 
-import os
 import re
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from urllib.request import urlopen
 
 import pytest
 
-from tests.cli.conftest import Done, ragistry  # noqa: F401, the fixture
+from tests.cli.conftest import Run, ragistry  # noqa: F401, the fixture
+from tests.conftest import ROOT, Corpus
 
-ROOT = Path(__file__).resolve().parents[1]
-OURS = ("RAGISTRY_", "CHROMA_", "OLLAMA_", "DOCPROC_", "RAG_")
-
-
-def shown(printed: str) -> dict[str, str]:
-    """What each command of the demo printed, by the command."""
-    _, *commands = printed.split("\n$ ragistry ")
-    return dict(command.split("\n", 1) for command in commands)
+FOUND = {
+    "restore yesterday's backup": ("1. Back up and restore", "   handbook · operations/backups.md · "),
+    "descaling": ("1. Corvo EM-62 espresso machine", "   manuals · espresso-machine.pdf · p. "),
+    "LNT-1042": ("1. Troubleshooting and error codes", "   handbook · operations/troubleshooting.md · "),
+}
 
 
 @pytest.mark.timeout(300)
-def test_the_demo_shows_searches_a_comparison_and_the_page_and_goes_on_where_it_was(
-    ragistry: Callable[..., Done],  # noqa: F811
+def test_demo_shows_searches_and_a_comparison_and_goes_on_with_the_page(
+    ragistry: Run,  # noqa: F811
     tmp_path: Path,
 ) -> None:
     done = ragistry("demo", "shown")
     assert done.code == 0, done.err
-    commands = shown(done.out)
+    _, *printed = done.out.split("\n$ ragistry ")
+    commands = dict(command.split("\n", 1) for command in printed)
     ingested = [answer for command, answer in commands.items() if command.startswith("ingest")]
-    assert len(ingested) == 3
-    assert all(" 0 failed" in answer for answer in ingested)
-    found = {}
-    for command, answer in commands.items():
-        if command.startswith("search"):
-            title, place, *text = answer.splitlines()
-            assert len(" ".join(text).split()) > 10, "the lines that answer stand below their place"
-            found[command] = (title, place)
-    expected = {
-        "restore yesterday's backup": ("1. Back up and restore", "   handbook · operations/backups.md · "),
-        "descaling": ("1. Corvo EM-62 espresso machine", "   manuals · espresso-machine.pdf · p. "),
-        "LNT-1042": ("1. Troubleshooting and error codes", "   handbook · operations/troubleshooting.md · "),
-    }
-    assert len(found) == len(expected)
-    for words, (title, place) in expected.items():
-        answer = next(answer for query, answer in found.items() if words in query)
-        assert answer[0] == title, words
-        assert answer[1].startswith(place), words
+    assert (len(ingested), all(" 0 failed" in answer for answer in ingested)) == (3, True)
+    for words, (title, place) in FOUND.items():
+        [answer] = [answer for command, answer in commands.items() if words in command]
+        first, second, *text = answer.splitlines()
+        assert (first, second[: len(place)]) == (title, place)
+        assert len(" ".join(text).split()) > 10, "the lines that answer are below their place"
     [comparison] = [answer for command, answer in commands.items() if command.startswith("compare")]
     assert "22 queries" in comparison
     assert re.search(r"^ *hybrid +0\.\d", comparison, flags=re.MULTILINE)
@@ -59,39 +44,34 @@ def test_the_demo_shows_searches_a_comparison_and_the_page_and_goes_on_where_it_
 
     with (tmp_path / "shown" / "garden" / "watering.txt").open("a", encoding="utf-8") as file:
         file.write("\nWater tomatoes in the morning.\n")
-    environment = {name: value for name, value in os.environ.items() if not name.startswith(OURS)}
     command = [sys.executable, "-m", "ragistry", "demo", "shown", "--ui", "--no-browser", "--port", "0"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=tmp_path, env=environment) as page:
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=tmp_path) as page:
         assert page.stdout is not None
         lines: list[str] = []
         while not (lines and lines[-1].startswith("Ragistry is at ")):
             lines.append(page.stdout.readline())
             assert lines[-1], "the page did not start:\n" + "".join(lines)
         assert "garden: 0 added, 1 updated, 12 skipped" in "".join(lines)
-        with urlopen(lines[-1].split()[3], timeout=30) as answer:
+        with urlopen(lines[-1].split()[3], timeout=60) as answer:
             assert "Ragistry" in answer.read().decode()
         page.send_signal(signal.SIGTERM)
     assert page.returncode == 0
 
 
-def test_the_demo_leaves_a_folder_alone_that_it_did_not_make(
-    ragistry: Callable[..., Done],  # noqa: F811
-    tmp_path: Path,
+def test_demo_keeps_a_folder_that_it_did_not_make(
+    ragistry: Run,  # noqa: F811
+    corpus: Corpus,
 ) -> None:
-    (tmp_path / "mine").mkdir()
-    (tmp_path / "mine" / "letter.txt").write_text("keep me", encoding="utf-8")
-    done = ragistry("demo", "mine")
-    assert (done.code, done.out) == (1, "")
-    assert done.err.startswith("error: 'mine' exists and is not from an earlier demo")
-    assert [path.name for path in (tmp_path / "mine").iterdir()] == ["letter.txt"]
+    mine = corpus({"letter.txt": "keep me"}, folder="mine")
+    ragistry("demo", "mine").refused(1, "'mine'")
+    assert [path.name for path in mine.iterdir()] == ["letter.txt"]
 
 
 @pytest.mark.parametrize(
     ("target", "development"), [("install", False), ("demo", False), ("test", True), ("check", True)]
 )
 def test_using_needs_no_tools_of_development(target: str, development: bool) -> None:
-    planned = subprocess.run(
-        ["make", "--dry-run", "--always-make", target], cwd=ROOT, capture_output=True, text=True, check=True
-    ).stdout
-    assert "--editable .\n" in planned
-    assert ("[dev]" in planned) is development
+    command = ["make", "--dry-run", "--always-make", target]
+    planned = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    assert "scripts/install.py .venv installed\n" in planned
+    assert ("scripts/install.py .venv dev\n" in planned) is development

@@ -7,11 +7,8 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
-from threading import Thread
-from typing import Any, ClassVar
+from typing import Any
 from urllib.parse import urlsplit
 from zipfile import ZipFile
 
@@ -24,6 +21,7 @@ from ragistry.config.resolve import resolve
 from ragistry.config.store import store_entry
 from ragistry.stores.registry import choose_store
 from tests.conftest import ROOT
+from tests.page_server import site
 
 DEPLOY = ROOT / "deploy"
 DOCKERFILE = DEPLOY / "Dockerfile"
@@ -45,7 +43,7 @@ def run(*words: object, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_the_dockerfile_passes_its_linter() -> None:
+def test_dockerfile_passes_its_linter() -> None:
     linter = Path(sys.executable).with_name("hadolint")
     if not linter.exists():
         pytest.skip("hadolint is installed on Linux only")
@@ -53,14 +51,13 @@ def test_the_dockerfile_passes_its_linter() -> None:
     assert (done.returncode, done.stdout) == (0, "")
 
 
-def test_the_compose_file_fits_the_schema_of_compose() -> None:
-    done = run(
-        sys.executable, "-m", "check_jsonschema", "--builtin-schema", "vendor.compose-spec", DEPLOY / "compose.yaml"
-    )
+def test_compose_file_fits_the_schema_of_compose() -> None:
+    schema = ("--builtin-schema", "vendor.compose-spec")
+    done = run(sys.executable, "-m", "check_jsonschema", *schema, DEPLOY / "compose.yaml")
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_the_compose_file_names_only_volumes_services_and_variables_that_there_are() -> None:
+def test_compose_file_names_only_volumes_services_and_variables_that_there_are() -> None:
     found = compose()
     mounts = [mount.partition(":")[0] for service in found["services"].values() for mount in service["volumes"]]
     assert sorted(mounts) == sorted(found["volumes"])
@@ -74,33 +71,27 @@ def test_the_compose_file_names_only_volumes_services_and_variables_that_there_a
     assert (DEPLOY / build["context"] / build["dockerfile"]).resolve() == DOCKERFILE
 
 
-def test_the_configuration_of_the_store_is_valid_and_names_the_services(tmp_path: Path) -> None:
+def test_configuration_of_the_store_is_valid_and_names_the_services(tmp_path: Path) -> None:
     (tmp_path / "config").mkdir()
     shutil.copy(DEPLOY / "vector_stores.yaml", tmp_path / "config")
     choice = choose_store(store_entry(tmp_path, resolve(tmp_path, environ={})))
     database = urlsplit(choice.config["url"])
-    service = compose()["services"][database.hostname]
-    assert (choice.use, database.path[1:], database.username) == (
-        "postgres",
-        service["environment"]["POSTGRES_DB"],
-        service["environment"]["POSTGRES_USER"],
-    )
+    service = compose()["services"][database.hostname]["environment"]
+    assert (choice.use, database.path[1:]) == ("postgres", service["POSTGRES_DB"])
+    assert database.username == service["POSTGRES_USER"]
 
 
-def test_no_service_is_reachable_from_other_machines() -> None:
+def test_no_service_is_reachable_from_other_machines_and_no_file_has_a_password() -> None:
     ports = [port for service in compose()["services"].values() for port in service.get("ports", ())]
     assert ports
     assert all(port.startswith("127.0.0.1:") for port in ports)
-
-
-def test_no_password_stands_in_the_files() -> None:
     for path in DEPLOY.iterdir():
         text = path.read_text(encoding="utf-8")
         assert not re.search(r"^[ #]*\w*(PASSWORD|SECRET|TOKEN|KEY)\w* *[=:] *(?!\$\{)[^ \n]", text, re.MULTILINE), path
         assert not re.search(r"://[^/\s@]+:[^/\s@]+@", text), path
 
 
-def test_the_image_runs_a_command_that_there_is_and_not_as_root() -> None:
+def test_image_runs_a_command_that_there_is_and_not_as_root() -> None:
     [[entry]], [words] = map(json.loads, instructions("ENTRYPOINT")), map(json.loads, instructions("CMD"))
     command = subcommands(commands()[entry])[words[0]]
     assert command.make_context(words[0], words[1:], resilient_parsing=True).params["host"] == "0.0.0.0"
@@ -108,7 +99,7 @@ def test_the_image_runs_a_command_that_there_is_and_not_as_root() -> None:
     assert instructions("EXPOSE") == [words[words.index("--port") + 1]]
 
 
-def test_the_build_has_every_file_that_the_wheel_needs(tmp_path: Path) -> None:
+def test_build_has_every_file_that_the_wheel_needs(tmp_path: Path) -> None:
     context, allowed = tmp_path / "context", DEPLOY / "Dockerfile.dockerignore"
     sources = [word for line in instructions("COPY") if "--from" not in line for word in line.split()[:-1]]
     assert {f"!{name}" for name in sources} == {
@@ -132,36 +123,13 @@ def test_the_build_has_every_file_that_the_wheel_needs(tmp_path: Path) -> None:
     assert {f"ragistry/examples/{path.relative_to(fixtures).as_posix()}" for path in shown} <= packed
 
 
-class Health(BaseHTTPRequestHandler):
-    """Answers ``/healthz`` with a status, and nothing else."""
-
-    status: ClassVar[int] = 200
-
-    def do_GET(self) -> None:
-        self.send_response(self.status if self.path == "/healthz" else 404)
-        self.end_headers()
-
-    def log_message(self, *words: object) -> None:
-        """Says nothing."""
-
-
-@pytest.fixture
-def port() -> Iterator[int]:
-    with HTTPServer(("127.0.0.1", 0), Health) as server:
-        thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        yield server.server_address[1]
-        server.shutdown()
-        thread.join()
-
-
 @pytest.mark.parametrize(("status", "healthy"), [(200, True), (503, False)])
-def test_the_health_check_asks_the_server(
-    port: int, status: int, healthy: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(Health, "status", status)
+def test_health_check_asks_the_server(status: int, healthy: bool) -> None:
     [line] = instructions("HEALTHCHECK")
     python, *words = json.loads(line[line.index("CMD ") + 4 :])
     assert python == "python"
-    done = run(sys.executable, *(word.replace(":8000/", f":{port}/") for word in words))
-    assert (done.returncode == 0) == healthy
+    with site() as served:
+        served.put("/healthz", "", status=status)
+        port = served.url.rpartition(":")[2]
+        done = run(sys.executable, *(word.replace(":8000/", f":{port}/") for word in words))
+        assert ((done.returncode == 0), served.asked) == (healthy, ["/healthz"])

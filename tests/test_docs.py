@@ -9,7 +9,7 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -20,16 +20,19 @@ from docs.floors import floors
 from docs.generate import LLMS, generated, pages
 from docs.llms import llms_txt
 from docs.settings import without_variable
-from ragistry import TechniqueRegistry, evaluation, open_workspace, pipelines
+from ragistry import evaluation, open_workspace, pipelines
 from ragistry.config.settings import Settings
 from ragistry.techniques.classes import offers
-from tests.cli.conftest import ragistry  # noqa: F401, the fixture
-from tests.pages import PRINTS, ROOT, Reader, blocks
+from tests.cli.conftest import Run, ragistry  # noqa: F401, the fixture
+from tests.conftest import Corpus
+from tests.pages import PRINTS, ROOT, Block, Reader, blocks
 
 README = ROOT / "README.md"
 PAGES = pages()
 SITE = ROOT / "docs"
-SKILL = ROOT / "ragistry" / "cli" / "SKILL.md"
+SHOWING = [README, ROOT / "ragistry" / "cli" / "SKILL.md", *PAGES]
+COMMANDS = commands()
+BUILT_IN = [name for name, offer in offers().items() if offer.distribution == "ragistry" and name != "naive_rag"]
 
 
 def of(page: Path, language: str) -> list[str]:
@@ -37,19 +40,33 @@ def of(page: Path, language: str) -> list[str]:
 
 
 def name(page: Path) -> str:
-    return page.relative_to(SITE).as_posix()
+    return page.relative_to(ROOT).as_posix()
 
 
-def test_the_commands_and_the_code_of_readme_run(
-    ragistry: Callable,  # noqa: F811
+def missing(page: Path, patterns: Iterable[tuple[str, str]]) -> list[str]:
+    """Names whose pattern the page does not contain."""
+    text = page.read_text(encoding="utf-8")
+    return [found for found, pattern in patterns if not re.search(pattern, text, re.MULTILINE)]
+
+
+@pytest.fixture
+def reader(
+    ragistry: Run,  # noqa: F811
     tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    shutil.copytree(ROOT / "fixtures" / "handbook", tmp_path / "fixtures" / "handbook")
+) -> Iterator[Reader]:
     monkeypatch.setenv("OLLAMA_HOST", "127.0.0.1:9")
     monkeypatch.setenv("COLUMNS", "120")  # the width at which pages show what is printed
-    reader = Reader(tmp_path, ragistry)
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    monkeypatch.syspath_prepend(tmp_path)
+    yield Reader(tmp_path, ragistry)
+    for module in ("shout", "own_technique", "own_store", "own_embedder"):
+        sys.modules.pop(module, None)
+
+
+def test_commands_and_code_of_readme_run(reader: Reader, capsys: pytest.CaptureFixture[str]) -> None:
+    shutil.copytree(ROOT / "fixtures" / "handbook", reader.folder / "fixtures" / "handbook")
     make, *shown = [block for block in blocks(README) if block.language == "sh" or block.title == PRINTS]
     assert make.text.startswith("make demo")
     assert any(block.title == PRINTS for block in shown)
@@ -58,64 +75,41 @@ def test_the_commands_and_the_code_of_readme_run(
     first, *others = of(README, "python")
     exec(compile(first, "README.md", "exec"), {})
     assert re.search(r"^0\.\d{3} \S+\.md ", capsys.readouterr().out, flags=re.MULTILINE)
-    (tmp_path / "shout.py").write_text(others[0], encoding="utf-8")
-    (tmp_path / "config" / "techniques.yaml").write_text(of(README, "yaml")[0], encoding="utf-8")
-    monkeypatch.syspath_prepend(tmp_path)
-    for technique in TechniqueRegistry.load(tmp_path / "config" / "techniques.yaml").names():
-        done = ragistry("search", "restore a backup", "--technique", technique, "--json")
-        assert done.code == 0, done.err
-        assert done.json["total_results"] > 0
+    reader.follow(Block("python", "shout.py", others[0]))
+    reader.follow(Block("yaml", "config/techniques.yaml", of(README, "yaml")[0]))
+    with open_workspace(".") as workspace:
+        for technique in workspace.registry.names():
+            assert workspace.search("restore a backup", technique).documents, technique
 
 
-def test_the_technique_of_readme_is_short() -> None:
+def test_readme_names_every_command_technique_and_file_and_a_technique_is_short() -> None:
     assert len(of(README, "python")[1].splitlines()) < 15
-
-
-def test_every_command_is_in_readme() -> None:
-    text = README.read_text(encoding="utf-8")
-    missing = [name for name in commands() if name.count(" ") == 1 and name != "ragistry config" and name not in text]
-    assert missing == []
-
-
-def test_every_built_in_technique_is_in_readme() -> None:
-    text = README.read_text(encoding="utf-8")
-    built_in = {name for name, offer in offers().items() if offer.distribution == "ragistry"} - {"naive_rag"}
-    assert [name for name in built_in if f"| `{name}` |" not in text] == []
-
-
-def test_the_files_that_readme_leads_to_are_there() -> None:
-    links = re.findall(r"\]\(([^)#]+)", README.read_text(encoding="utf-8"))
+    names = [command for command in COMMANDS if command.count(" ") == 1 and command != "ragistry config"]
+    assert missing(README, [(command, command) for command in names]) == []
+    assert missing(README, [(technique, rf"\| `{technique}` \|") for technique in BUILT_IN]) == []
+    links = [link for link in re.findall(r"\]\(([^)#]+)", README.read_text(encoding="utf-8")) if "://" not in link]
     assert links
-    assert [link for link in links if "://" not in link and not (ROOT / link).exists()] == []
+    assert [link for link in links if not (ROOT / link).exists()] == []
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name)
-def test_what_a_page_says_of_the_code_is_what_the_code_says(page: Path) -> None:
+def test_generated_parts_of_a_page_are_up_to_date(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     assert generated(text) == text, "run `python -m docs.generate`"
 
 
-def test_llms_txt_lists_every_page_as_it_is() -> None:
+def test_llms_txt_lists_every_page() -> None:
     text = LLMS.read_text(encoding="utf-8")
     assert text == llms_txt(), "run `python -m docs.generate`"
-    assert sorted(re.findall(r"^- \[[^]]+\]\(([^)]+)\): .{10,}", text, re.MULTILINE)) == sorted(map(name, PAGES))
+    listed = re.findall(r"^- \[[^]]+\]\(([^)]+)\): .{10,}", text, re.MULTILINE)
+    assert sorted(listed) == sorted(page.relative_to(SITE).as_posix() for page in PAGES)
 
 
-def test_the_pages_read_without_a_site_that_is_built() -> None:
-    assert [name(page) for page in PAGES if "--8<--" in page.read_text(encoding="utf-8")] == []
-
-
-def test_the_python_interface_has_every_public_name() -> None:
-    text = (SITE / "reference" / "api.md").read_text(encoding="utf-8")
-    public = {name for module in (ragistry_package, evaluation, pipelines) for name in module.__all__} - {"END"}
-    assert [name for name in sorted(public) if f"\n### {name}\n" not in text] == []
-
-
-@pytest.mark.parametrize("page", [README, SKILL, *PAGES], ids=lambda page: page.stem)
-def test_every_command_line_that_is_shown_is_one_that_there_is(page: Path) -> None:
+@pytest.mark.parametrize("page", SHOWING, ids=name)
+def test_every_command_that_a_page_shows_exists(page: Path) -> None:
     for line in command_lines(page):
         _, *words = shlex.split(line.replace("…", ""), comments=True)
-        command = commands()["ragistry"]
+        command = COMMANDS["ragistry"]
         while words and words[0].startswith("--") and subcommands(command):
             words = words[2:]  # an option before the command, with its value
         while words and words[0] in subcommands(command):
@@ -126,15 +120,11 @@ def test_every_command_line_that_is_shown_is_one_that_there_is(page: Path) -> No
         assert is_run or not words, f"{line}: no such command"
         if is_run:
             command.make_context(line, words)
-
-
-@pytest.mark.parametrize("page", [README, SKILL, *PAGES], ids=lambda page: page.stem)
-def test_every_command_in_the_prose_is_one_that_there_is(page: Path) -> None:
     for span in re.findall(r"`(ragistry [^`\n]+)`", page.read_text(encoding="utf-8")):
-        command, *words = commands()["ragistry"], *span.split()[1:]
+        command, *words = COMMANDS["ragistry"], *span.split()[1:]
         while words and words[0] in subcommands(command):
             command = subcommands(command)[words.pop(0)]
-        assert command is not commands()["ragistry"], f"{span}: no such command"
+        assert command is not COMMANDS["ragistry"], f"{span}: no such command"
         known = {spelling for option in command.params for spelling in (*option.opts, *option.secondary_opts)}
         assert {word for word in words if word.startswith("--")} <= known, f"{span}: no such option"
 
@@ -147,26 +137,19 @@ def command_lines(page: Path) -> list[str]:
     return [line for line in lines if line.startswith("ragistry ") and not re.search(r"\[?[A-Z]{4}", line)]
 
 
-def test_every_setting_is_in_the_reference() -> None:
-    text = (SITE / "configuration.md").read_text(encoding="utf-8")
-    missing = [name for name in Settings.model_fields if not re.search(rf"^\| `{name}` \| .* \|$", text, re.MULTILINE)]
-    assert missing == []
+def test_reference_has_every_setting_command_technique_and_public_name() -> None:
+    settings = [(setting, rf"^\| `{setting}` \| .* \|$") for setting in Settings.model_fields]
+    assert missing(SITE / "configuration.md", settings) == []
     assert without_variable() == ["limits", "archives"], "the page says that every other setting has a variable"
+    assert missing(SITE / "commands.md", [(command, rf"^##+ {command}$") for command in COMMANDS]) == []
+    sections = [(technique, rf"\n## {technique}\n") for technique in BUILT_IN]
+    parameters = [(technique, f"<!-- generated: technique {technique} -->") for technique in BUILT_IN]
+    assert missing(SITE / "techniques.md", sections + parameters) == []
+    public = {found for module in (ragistry_package, evaluation, pipelines) for found in module.__all__} - {"END"}
+    assert missing(SITE / "reference" / "api.md", [(found, rf"\n### {found}\n") for found in sorted(public)]) == []
 
 
-def test_every_command_has_a_section() -> None:
-    text = (SITE / "commands.md").read_text(encoding="utf-8")
-    assert [name for name in commands() if not re.search(rf"^##+ {name}$", text, re.MULTILINE)] == []
-
-
-def test_every_built_in_technique_has_a_section_with_its_parameters() -> None:
-    text = (SITE / "techniques.md").read_text(encoding="utf-8")
-    built_in = [name for name, offer in offers().items() if offer.distribution == "ragistry" and name != "naive_rag"]
-    assert [name for name in built_in if f"\n## {name}\n" not in text] == []
-    assert [name for name in built_in if f"<!-- generated: technique {name} -->" not in text] == []
-
-
-def test_the_drawing_has_every_package_that_there_is() -> None:
+def test_drawing_has_every_package() -> None:
     there = [path for path in (ROOT / "ragistry").iterdir() if path.is_dir() or path.suffix == ".py"]
     packages = {path.stem for path in there if not path.name.startswith("_")} - {"testing"}
     drawn = re.findall(r">(\w+)</text>", (SITE / "architecture.md").read_text(encoding="utf-8"))
@@ -174,11 +157,12 @@ def test_the_drawing_has_every_package_that_there_is() -> None:
     assert drawn == [package for floor in floors() for package in floor]
 
 
-def test_every_yaml_block_of_the_site_stands_for_a_file() -> None:
-    """So that it is written where a later block reads it."""
+def test_blocks_of_yaml_are_files_and_pages_include_no_other() -> None:
+    """So a later block reads the file, and a page can be read without building the site."""
     untitled = [(name(page), block.text) for page in PAGES for block in blocks(page)
                 if block.language in ("yaml", "json") and not block.title]  # fmt: skip
     assert untitled == []
+    assert [name(page) for page in PAGES if "--8<--" in page.read_text(encoding="utf-8")] == []
 
 
 WHOLE = [path for folder in ("garden", "handbook") for path in sorted((ROOT / "fixtures" / folder).rglob("*.*"))]
@@ -191,23 +175,10 @@ RUN = [page for page in PAGES if any(block.language in ("sh", "python", "yaml") 
 
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("page", RUN, ids=name)
-def test_the_blocks_of_a_page_run_one_after_another(
-    page: Path,
-    ragistry: Callable,  # noqa: F811
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_blocks_of_a_page_run_one_after_another(page: Path, reader: Reader, corpus: Corpus) -> None:
     for path in DOCUMENTS if page.name != "tutorial.md" else WHOLE:
-        (tmp_path / path.relative_to(ROOT)).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(path, tmp_path / path.relative_to(ROOT))
-    (tmp_path / "notes").mkdir()
-    (tmp_path / "notes" / "monday.txt").write_text("The backup of Monday was restored.", encoding="utf-8")
-    monkeypatch.setenv("OLLAMA_HOST", "127.0.0.1:9")
-    monkeypatch.setenv("COLUMNS", "120")  # the width at which pages show what is printed
-    monkeypatch.setenv("PYTHONPATH", str(ROOT))
-    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
-    monkeypatch.syspath_prepend(tmp_path)
-    reader = Reader(tmp_path, ragistry)
+        corpus({name(path): path.read_bytes()}, folder=".")
+    corpus({"monday.txt": "The backup of Monday was restored."}, folder="notes")
     for block in blocks(page):
         reader.follow(block)
     if reader.outdated:
@@ -218,11 +189,9 @@ def test_the_blocks_of_a_page_run_one_after_another(
     with open_workspace(reader.folder) as workspace:  # reads every file that the page has written, and checks it
         names = [name for name in workspace.registry.names() if not workspace.registry.missing_model(name)]
         assert all(map(workspace.registry.get, names))
-    for module in ("shout", "own_technique", "own_store", "own_embedder"):
-        sys.modules.pop(module, None)
 
 
-def test_the_site_is_built_without_a_warning_and_loads_nothing_from_elsewhere(tmp_path: Path) -> None:
+def test_site_is_built_without_a_warning_and_loads_nothing_from_elsewhere(tmp_path: Path) -> None:
     if importlib.util.find_spec("mkdocs") is None:
         pytest.skip("mkdocs is not installed; it is in the extra [dev]")
     words = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path / "site")]

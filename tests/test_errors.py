@@ -8,21 +8,15 @@ import re
 import ragistry.errors as errors
 
 
-def documented() -> dict[str, tuple[str, set[str]]]:
-    """Name to parent and to the built-ins beside it, as the docstring draws them."""
-    tree: dict[str, tuple[str, set[str]]] = {}
+def test_tree_in_the_docstring_is_the_tree_in_the_code() -> None:
+    documented: dict[str, tuple[str, set[str]]] = {}
     above: dict[int, str] = {}
     for line in (errors.__doc__ or "").splitlines():
-        match = re.match(r"^( {4}[ │├└─]*)(\w+Error)(?: \((\w+)\))?$", line)
-        if match:
+        if match := re.match(r"^( {4}[ │├└─]*)(\w+Error)(?: \((\w+)\))?$", line):
             depth = len(match[1])
             above = {level: name for level, name in above.items() if level < depth}
-            tree[match[2]] = (above[max(above)] if above else "", {match[3]} if match[3] else set())
+            documented[match[2]] = (above[max(above)] if above else "", {match[3]} - {None})
             above[depth] = match[2]
-    return tree
-
-
-def test_the_tree_in_the_docstring_is_the_tree_in_the_code() -> None:
     real = {
         name: (
             next((base.__name__ for base in cls.__bases__ if issubclass(base, errors.RagistryError)), ""),
@@ -30,7 +24,7 @@ def test_the_tree_in_the_docstring_is_the_tree_in_the_code() -> None:
         )
         for name, cls in inspect.getmembers(errors, inspect.isclass)
     }
-    assert documented() == real
+    assert documented == real
 
 
 def test_every_error_prints_its_message_as_it_is() -> None:

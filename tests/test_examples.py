@@ -8,27 +8,31 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import threading
-from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
+from examples import agent_with_tools, compare_techniques
 from ragistry import open_workspace
+from ragistry.errors import SourceNotFoundError
+from ragistry.testing.openai_server import OpenAIServer
+from tests.conftest import ROOT
+from tests.messages import refused
 
-ROOT = Path(__file__).resolve().parents[1]
+FILES = {
+    "handbook": ("configuration.md", "security.md", "operations/backups.md", "operations/troubleshooting.md"),
+    "garden": ("powdery-mildew.txt", "soil-ph.txt", "watering.txt"),
+}
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A workspace with a part of what `ragistry demo` takes in."""
+    """A workspace with a part of what `ragistry demo` ingests."""
     root = tmp_path_factory.mktemp("demo")
     with open_workspace(root) as workspace:
-        for collection, files in {
-            "handbook": ("configuration.md", "security.md", "operations/backups.md", "operations/troubleshooting.md"),
-            "garden": ("powdery-mildew.txt", "soil-ph.txt", "watering.txt"),
-        }.items():
+        for collection, files in FILES.items():
             workspace.library.create_collection(collection, f"The {collection}")
             for name in files:
                 text = (ROOT / "fixtures" / collection / name).read_text(encoding="utf-8")
@@ -38,92 +42,59 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def run(script: str, *words: object) -> str:
     """What an example prints, in a process of its own."""
-    done = subprocess.run(
-        [sys.executable, str(ROOT / "examples" / script), *map(str, words)],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=100,
-    )
+    command = [sys.executable, str(ROOT / "examples" / script), *map(str, words)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=100)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
 
-def test_a_pipeline_sends_codes_to_words_and_questions_to_both(folder: Path) -> None:
+@pytest.fixture
+def main(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
+    """Run the main function of an example in this process, and return what it prints."""
+
+    def run_main(module: ModuleType, *words: object) -> str:
+        monkeypatch.setattr(sys, "argv", [f"{module.__name__}.py", *map(str, words)])
+        module.main()
+        return capsys.readouterr().out
+
+    return run_main
+
+
+def test_pipeline_sends_codes_to_words_and_questions_to_both(folder: Path) -> None:
     printed = run("compose_pipeline.py", folder)
     assert printed.startswith("flowchart TD\n")
-    assert "'LNT-1042' by bm25," in printed
-    assert '"how do I restore yesterday\'s backup?" by hybrid,' in printed
-    assert "'ZZ-9999' by bm25 > hybrid," in printed
-    assert "  bm25 " in printed
-    assert " operations/troubleshooting.md" in printed
+    for part in (
+        "'LNT-1042' by bm25,", '"how do I restore yesterday\'s backup?" by hybrid,', "'ZZ-9999' by bm25 > hybrid,",
+        "  bm25 ", " operations/troubleshooting.md",
+    ):  # fmt: skip
+        assert part in printed
 
 
-def test_techniques_are_compared_on_the_questions_that_the_library_can_answer(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    from examples import compare_techniques
-
-    known = {"operations/backups.md", "operations/troubleshooting.md", "configuration.md", "security.md",
-             "powdery-mildew.txt", "soil-ph.txt", "watering.txt"}  # fmt: skip
+def test_techniques_are_compared_on_questions_of_the_library(folder: Path, main: Callable[..., str]) -> None:
     lines = (ROOT / "fixtures" / "queries.jsonl").read_text(encoding="utf-8").splitlines()
-    answered = [query for query in map(json.loads, lines) if query["source_file"] in known]
-    questions = [{"text": query["text"], "sources": [query["source_file"]]} for query in answered]
-    (folder / "questions.jsonl").write_text("\n".join(map(json.dumps, questions)), encoding="utf-8")
-    monkeypatch.setattr(sys, "argv", ["compare_techniques.py", str(folder)])
-    compare_techniques.main()
-    printed = capsys.readouterr().out
-    assert f"7 documents, {len(answered)} judged queries" in printed
+    known = [query for query in map(json.loads, lines) if query["source_file"] in sum(FILES.values(), ())]
+    questions = [json.dumps({"text": query["text"], "sources": [query["source_file"]]}) for query in known]
+    (folder / "questions.jsonl").write_text("\n".join(questions), encoding="utf-8")
+    printed = main(compare_techniques, folder)
+    assert f"7 documents, {len(questions)} judged queries" in printed
     for technique in ("naive", "bm25", "hybrid", "routed"):
         assert f"| {technique} |" in printed
     assert "winner: " in printed
 
 
-def test_an_agent_calls_the_tool_and_answers_from_what_it_read(folder: Path) -> None:
-    printed = run("agent_with_tools.py", folder)
+def test_agent_calls_the_tool_and_answers_from_what_it_read(folder: Path, main: Callable[..., str]) -> None:
+    printed = main(agent_with_tools, folder)
     assert "assistant: calls search_library" in printed
     assert "tool: [Knowledge base results for" in printed
     assert "assistant: See operations/backups.md" in printed
+    with OpenAIServer("small", accent="vllm") as server:
+        server.answers.append("Read the manual.")
+        assert "assistant: Read the manual.\n" in main(agent_with_tools, folder, f"{server.url}/v1", "small")
+        [asked] = server.asked("/v1/chat/completions")
+    assert [tool["function"]["name"] for tool in asked["tools"]] == ["search_library"]
 
 
-class Model(BaseHTTPRequestHandler):
-    """An OpenAI-compatible server whose model calls the tool that it is offered, then repeats what it read."""
-
-    def do_POST(self) -> None:
-        asked = json.loads(self.rfile.read(int(self.headers["content-length"])))
-        last, [tool] = asked["messages"][-1], asked["tools"]
-        if last["role"] == "user":
-            call = {"name": tool["function"]["name"], "arguments": json.dumps({"query": last["content"]})}
-            said = {"role": "assistant", "content": None, "tool_calls": [{"id": "a", "function": call}]}
-        else:
-            said = {"role": "assistant", "content": f"{asked['model']} read {len(last['content'])} characters"}
-        body = json.dumps({"choices": [{"message": said}]}).encode()
-        self.send_response(200)
-        self.send_header("content-length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_: object) -> None:
-        """Nothing on standard error."""
-
-
-@pytest.fixture
-def model() -> Iterator[str]:
-    with ThreadingHTTPServer(("127.0.0.1", 0), Model) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        yield f"http://127.0.0.1:{server.server_port}/v1"
-        server.shutdown()
-        thread.join()
-
-
-def test_a_real_model_takes_the_place_of_the_script(folder: Path, model: str) -> None:
-    printed = run("agent_with_tools.py", folder, model, "small")
-    assert "assistant: calls search_library" in printed
-    assert "assistant: small read " in printed
-
-
-def test_a_web_application_searches_and_says_what_is_wrong(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_web_application_searches_and_reports_errors(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     testclient = pytest.importorskip("fastapi.testclient")
     from examples.fastapi_app import app
 
@@ -139,10 +110,7 @@ def test_a_web_application_searches_and_says_what_is_wrong(folder: Path, monkeyp
         assert client.get("/search", params={"q": "x", "top_k": 0}).status_code == 422
 
 
-def test_an_example_without_a_workspace_says_so(tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, str(ROOT / "examples" / "compose_pipeline.py")],
-        cwd=tmp_path, capture_output=True, text=True, check=False, timeout=100,
-    )  # fmt: skip
-    assert done.returncode != 0
-    assert "no such folder: 'demo-workspace'" in done.stderr
+def test_example_needs_a_workspace(main: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with refused(SourceNotFoundError, "'demo-workspace'"):
+        main(compare_techniques)

@@ -4,7 +4,6 @@ import json
 import re
 import subprocess
 import sys
-from itertools import combinations
 from pathlib import Path
 
 import pypdfium2
@@ -57,14 +56,10 @@ def paragraphs(source: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("collection", COLLECTIONS)
-def test_a_collection_has_a_dozen_documents_of_substance(collection):
+def test_collection_has_a_dozen_documents_of_substance(collection: str) -> None:
     words = {path.name: len(read(path).split()) for path in documents(collection)}
-    assert len(words) >= 12
-    assert min(words.values()) >= 400
+    assert (len(words) >= 12, min(words.values()) >= 400) == (True, True)
     assert all(set(read(path)).isdisjoint("\ufffd\ufffe\x02") for path in documents(collection))
-
-
-def test_the_folder_stays_small():
     assert sum(path.stat().st_size for path in FIXTURES.rglob("*") if path.is_file()) < 600_000
 
 
@@ -78,11 +73,8 @@ def test_a_handbook_page_has_front_matter_headings_and_live_links(path):
     assert text.count("\n## ") >= 3
     assert text.count("```") % 2 == 0
     assert all((path.parent / link).is_file() for link in re.findall(r"\]\(([^)#]+)\)", text))
-
-
-def test_the_handbook_has_code_tables_lists_and_three_levels_of_headings():
-    text = "\n".join(path.read_text("utf-8") for path in documents("handbook"))
-    assert min(text.count(mark) for mark in ("\n```", "\n|---", "\n- ", "\n1. ", "\n### ")) >= 5
+    whole = "\n".join(path.read_text("utf-8") for path in documents("handbook"))
+    assert min(whole.count(mark) for mark in ("\n```", "\n|---", "\n- ", "\n1. ", "\n### ")) >= 5
 
 
 def test_encodings_and_line_ends_are_as_promised():
@@ -99,28 +91,6 @@ def test_encodings_and_line_ends_are_as_promised():
 
 
 @pytest.mark.parametrize("pdf", PDFS, ids=lambda path: path.stem)
-def test_a_manual_is_a_real_document_of_several_pages(pdf):
-    texts = pages(pdf)
-    assert 3 <= len(texts) <= 8
-    assert min(map(len, texts)) > 300
-    assert len({text.splitlines()[0] for text in texts}) == 1, "every page has the same running header"
-    assert [text.splitlines()[-1] for text in texts] == [f"Page {n} of {len(texts)}" for n in range(1, len(texts) + 1)]
-    assert len(DIVIDED.findall("".join(texts))) >= 4
-
-
-@pytest.mark.parametrize("pdf", PDFS, ids=lambda path: path.stem)
-def test_no_line_is_printed_over_another(pdf):
-    with pypdfium2.PdfDocument(pdf) as opened:
-        for page in opened:
-            text = page.get_textpage()
-            boxes = [text.get_rect(n) for n in range(text.count_rects())]  # left, bottom, right, top in points
-            for one, other in combinations(boxes, 2):
-                wide = min(one[2], other[2]) - max(one[0], other[0])
-                high = min(one[3], other[3]) - max(one[1], other[1])
-                assert min(wide, high) < 2, text.get_text_bounded(*one)
-
-
-@pytest.mark.parametrize("pdf", PDFS, ids=lambda path: path.stem)
 def test_every_paragraph_and_part_number_of_the_source_can_be_recovered(pdf):
     source = FIXTURES / "manuals-src" / f"{pdf.stem}.md"
     text = read(pdf)
@@ -128,13 +98,6 @@ def test_every_paragraph_and_part_number_of_the_source_can_be_recovered(pdf):
     numbers = set(re.findall(r"\b[A-Z]+\d*-[A-Z\d-]*\d\b", source.read_text("utf-8").split("---\n", 2)[2]))
     assert len(numbers) >= 3
     assert {number for number in numbers if number not in text} == set()
-
-
-def test_one_manual_has_two_columns_and_is_read_one_after_the_other():
-    first = pages(FIXTURES / "manuals/telescope-mount.pdf")[0]
-    lines = DIVIDED.sub("\n", first).splitlines()
-    assert max(map(len, lines[2:])) < 50, "a line is half as long as the page is wide"
-    assert first.index("2.1 Tripod") < first.index("2.2 Latitude") < first.index("2.3 Balancing")
 
 
 def test_typesetting_the_sources_again_gives_the_same_pages(tmp_path):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import shutil
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 
@@ -16,6 +17,7 @@ from ragistry.cli.options import DebugOption
 from ragistry.cli.options import path as given_path
 from ragistry.cli.running import run_line
 from ragistry.errors import ConfigError
+from ragistry.utils.installation import install_command
 
 COLLECTIONS = {
     "handbook": "Operations handbook of the Lantern server",
@@ -59,11 +61,12 @@ def demo(
             typer.echo("\n$ ragistry ui")
             page = f"ragistry ui --port {port} {'' if browser else '--no-browser'}"
             raise typer.Exit(run_line(context, page, Path()))
+    install_page = "" if find_spec("nicegui") else f"\n  {install_command('ui')}"
     typer.echo(f"""
 next:
   cd {target}
-  ragistry search "when should I water tomatoes?"
-  ragistry ui                                         the same in a browser: pip install 'ragistry[ui]'
+  ragistry search "when should I water tomatoes?"{install_page}
+  ragistry ui                                         the same in a browser
   ragistry init ~/library                             a library of your own documents""")
 
 

@@ -20,6 +20,7 @@ from ragistry.cli.collections import orphans
 from ragistry.cli.options import DebugOption, JsonOption, WorkspaceOption
 from ragistry.cli.output import console, print_json
 from ragistry.errors import ModelError, RagistryError
+from ragistry.utils.installation import install_command
 from ragistry.utils.shown import one_line
 from ragistry.utils.suggest import listed
 from ragistry.utils.wording import agreeing, numbered
@@ -69,7 +70,7 @@ def _versions() -> Finding:
         try:
             found.append(f"{package} {version(package)}")
         except PackageNotFoundError:
-            return Finding("versions", "failed", f"{package} is not installed; run `pip install ragistry`")
+            return Finding("versions", "failed", f"{package} is not installed; run: {install_command()}")
     return Finding("versions", "ok", f"Python {platform.python_version()} on {sys.platform}, {', '.join(found)}")
 
 

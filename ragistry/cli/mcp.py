@@ -52,13 +52,14 @@ def mcp(
     For other machines, use --host and a token in RAGISTRY_MCP_TOKEN.
     """
     from ragistry.errors import ConfigError
+    from ragistry.utils.installation import install_command
     from ragistry.workspace import open_workspace
 
     refuse_without(context, "http", "host", "port", "name")
     try:
         import mcp as sdk  # noqa: F401, checked before anything is opened
     except ModuleNotFoundError as error:
-        raise ConfigError("`ragistry mcp` needs the package 'mcp'; pip install 'ragistry[mcp]'") from error
+        raise ConfigError(f"`ragistry mcp` needs 'mcp'; run: {install_command('mcp')}") from error
     from ragistry.tools.search_library import SearchLibraryTool
 
     names = name or []

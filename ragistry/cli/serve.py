@@ -66,7 +66,9 @@ def serve(
     except ModuleNotFoundError as error:
         if error.name is not None and error.name.startswith("ragistry"):
             raise
-        raise ConfigError(f"the server needs {error.name!r}; run pip install 'ragistry[server]'") from error
+        from ragistry.utils.installation import install_command
+
+        raise ConfigError(f"the server needs {error.name!r}; run: {install_command('server')}") from error
     from ragistry.server.access import Tokens
     from ragistry.server.gate import Limits
     from ragistry.workspace import open_workspace

@@ -50,7 +50,9 @@ def ui(
     except ModuleNotFoundError as error:
         if error.name is not None and error.name.startswith("ragistry"):
             raise
-        raise ConfigError(f"the page needs {error.name!r}; run pip install 'ragistry[ui]'") from error
+        from ragistry.utils.installation import install_command
+
+        raise ConfigError(f"the page needs {error.name!r}; run: {install_command('ui')}") from error
     from ragistry.workspace import open_workspace
 
     roots = tuple(root or (Path.home(), workspace))

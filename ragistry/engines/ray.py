@@ -29,6 +29,7 @@ from ragistry.errors import (
     WorkerLostError,
 )
 from ragistry.protocols import Item, Result
+from ragistry.utils.installation import install_command
 
 TRIES = 2
 """Number of attempts for an item whose process dies."""
@@ -52,7 +53,7 @@ class RayEngine:
         try:
             import ray
         except ImportError as error:
-            raise ConfigError(f"the engine 'ray' needs {error.name!r}; run pip install 'ragistry[ray]'") from error
+            raise ConfigError(f"the engine 'ray' needs {error.name!r}; run: {install_command('ray')}") from error
         self._ray: Any = ray
         self._owns = not ray.is_initialized()
         if self._owns:

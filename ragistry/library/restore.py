@@ -8,6 +8,7 @@ import stat
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from errno import EINVAL
 from hashlib import sha256
 from pathlib import Path, PurePosixPath
 from zipfile import BadZipFile, ZipFile, ZipInfo
@@ -49,14 +50,15 @@ def restore_backup(path: Path, folder: Path) -> Manifest:
 def _readable(path: Path) -> Iterator[None]:
     try:
         yield
-    except _UNREADABLE as error:
+    except (*_UNREADABLE, OSError) as error:
+        # A negative offset in a damaged file is EINVAL without a file name.
+        if isinstance(error, OSError) and (error.filename or error.errno != EINVAL):
+            place = error.filename or path
+            raise StoreError(
+                f"{str(place)!r} cannot be read or written: {error.strerror or error}; {remedy(error)}"
+            ) from error
         raise StoreCorruptError(
             f"{str(path)!r} is not a whole backup of Ragistry ({shown(str(error))}); {AGAIN}"
-        ) from error
-    except OSError as error:
-        place = error.filename or path
-        raise StoreError(
-            f"{str(place)!r} cannot be read or written: {error.strerror or error}; {remedy(error)}"
         ) from error
 
 

@@ -1,1 +1,1 @@
-"""The library for agents, over the Model Context Protocol: ``ragistry mcp``. Needs ``pip install 'ragistry[mcp]'``."""
+"""The library for agents, over the Model Context Protocol: ``ragistry mcp``. Needs the extra ``mcp``."""

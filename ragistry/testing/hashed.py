@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ragistry.testing.loopback import Failure
+from ragistry.types import EmbedderFingerprint, Role
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -18,6 +19,50 @@ if TYPE_CHECKING:
 _TOKEN = re.compile(r"\w+|[^\w\s]")
 SPECIAL_TOKENS = 2
 """Number of special tokens around every text."""
+
+
+class HashingEmbedder:
+    """An `Embedder` without a model: texts that share words have near vectors.
+
+    Args:
+        dimension: Length of a vector.
+        model: Name in the fingerprint. Embedders of different names are different models to a store.
+        max_tokens: Limit of a text in tokens; 0 for none.
+        check: Called with the texts of every call of `embed` before they are embedded. It may raise, wait, or count.
+
+    Attributes:
+        texts: All texts embedded so far, in order.
+        calls: Number of calls of `embed`, including those that raised.
+    """
+
+    def __init__(
+        self,
+        dimension: int = 32,
+        *,
+        model: str = "hashing",
+        max_tokens: int = 0,
+        check: Callable[[Sequence[str]], None] | None = None,
+    ) -> None:
+        self.fingerprint = EmbedderFingerprint(
+            provider="testing", model=model, digest="", dimension=dimension, max_tokens=max_tokens
+        )
+        self.check = check
+        self.texts: list[str] = []
+        self.calls = 0
+
+    def embed(self, texts: Sequence[str], *, role: Role = "document") -> NDArray[np.float32]:  # noqa: ARG002, both alike
+        """As `Embedder.embed`."""
+        self.calls += 1
+        if self.check is not None:
+            self.check(texts)
+        self.texts.extend(texts)
+        dimension = self.fingerprint.dimension
+        vectors = [hashed_embedding(text, dimension) for text in texts]
+        return np.array(vectors, dtype=np.float32).reshape(len(texts), dimension)
+
+    def count_tokens(self, texts: Sequence[str]) -> list[int]:
+        """As `Embedder.count_tokens`."""
+        return [count_tokens(text) for text in texts]
 
 
 def tokens_of(text: str) -> list[str]:

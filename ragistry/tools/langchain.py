@@ -1,4 +1,4 @@
-"""The library in LangChain's words: a retriever, and the search tool. Needs ``pip install 'ragistry[langchain]'``."""
+"""The library in LangChain's words: a retriever, and the search tool. Needs the extra ``langchain``."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import BaseModel, ConfigDict, PrivateAttr, ValidationError
 
 from ragistry.errors import CollectionNotFoundError, ConfigError
+from ragistry.utils.installation import install_command
 from ragistry.utils.limits import check_top_k
 from ragistry.utils.suggest import listed
 
@@ -17,7 +18,7 @@ try:
     from langchain_core.retrievers import BaseRetriever
     from langchain_core.tools import StructuredTool
 except ModuleNotFoundError as error:
-    raise ConfigError(f"{error.name!r} is not installed; run: pip install 'ragistry[langchain]'") from error
+    raise ConfigError(f"{error.name!r} is not installed; run: {install_command('langchain')}") from error
 
 if TYPE_CHECKING:
     from ragistry.library.service import DocumentService

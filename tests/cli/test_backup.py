@@ -3,80 +3,56 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import Done
-
-Run = Callable[..., Done]
+from tests.cli.conftest import Run
+from tests.messages import check_message
 
 
 @pytest.fixture
-def filled(ragistry: Run, tmp_path: Path) -> Run:
-    work = tmp_path / "work"
-    assert ragistry("init", "work").code == 0
-    (tmp_path / "tea.txt").write_text("Steep green tea in water of eighty degrees.", encoding="utf-8")
-    assert ragistry("ingest", "tea.txt", "--collection", "notes", "-w", work).code == 0
-    return ragistry
+def backed_up(filled: Run) -> Run:
+    done = filled("backup", "all.zip")
+    assert done.code == 0
+    check_message(done.out, "all.zip", "1 source with 1 chunk, 0 repositories")
+    return filled
 
 
-def test_a_restored_workspace_verifies_and_is_searched(filled: Run, tmp_path: Path) -> None:
-    size = filled("backup", "all.zip", "-w", "work", "--json").json["size"]
-    assert size == (tmp_path / "all.zip").stat().st_size
-    shutil.rmtree(tmp_path / "work")
-    done = filled("restore", "all.zip", "new")
-    assert done.code == 0, done.err
-    assert done.out.startswith("restored new: made by ragistry ")
-    assert done.err == ""
-    assert filled("verify", "-w", "new").out == "all is well\n"
-    for technique in ("naive", "bm25", "hybrid"):
-        found = filled("search", "green tea", "-t", technique, "-w", "new", "--json").json
+def test_restored_workspace_verifies_and_is_searched(backed_up: Run, tmp_path: Path) -> None:
+    shutil.rmtree(tmp_path / ".ragistry")
+    done = backed_up("restore", "all.zip", "new")
+    assert (done.code, done.err) == (0, "")
+    check_message(done.out, "new")
+    assert backed_up("verify", "-w", "new").code == 0
+    for technique in ("naive", "bm25"):
+        found = backed_up("search", "green tea", "-t", technique, "-w", "new", "--json").json
         assert found["documents"][0]["metadata"]["source_file"] == "tea.txt"
-    assert filled("ingest", "tea.txt", "--collection", "notes", "-w", "new", "--json").json["skipped"]
+    assert backed_up("ingest", "tea.txt", "--collection", "notes", "-w", "new", "--json").json["skipped"]
 
 
-def test_backup_says_what_is_in_it(filled: Run) -> None:
-    done = filled("backup", "all.zip", "-w", "work")
-    assert done.out.startswith("wrote all.zip (")
-    assert done.out.endswith(" bytes): 1 source with 1 chunk, 0 repositories\n")
-    refused = filled("backup", "all.zip", "-w", "work")
-    assert (refused.code, refused.err) == (
-        1,
-        "error: the file 'all.zip' already exists; give another name, or add --force to replace it\n",
-    )
-    assert filled("backup", "all.zip", "-w", "work", "--force").code == 0
+def test_backup_replaces_a_file_with_force_only(backed_up: Run, tmp_path: Path) -> None:
+    backed_up("backup", "all.zip").refused(1, "'all.zip'", "--force")
+    size = backed_up("backup", "all.zip", "--force", "--json").json["size"]
+    assert size == (tmp_path / "all.zip").stat().st_size
 
 
-def test_the_library_of_another_store_is_copied_back_to_it(filled: Run, tmp_path: Path) -> None:
-    assert filled("store", "copy", "local", "chroma", "-w", "work").code == 0
-    stores = tmp_path / "work" / "config" / "vector_stores.yaml"
-    stores.write_text("store: {use: chroma}\n", encoding="utf-8")
-    assert filled("backup", "all.zip", "-w", "work").code == 0
+def test_restore_warns_of_a_store_or_data_elsewhere(
+    filled: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert filled("store", "copy", "local", "chroma").code == 0
+    (tmp_path / "config" / "vector_stores.yaml").write_text("store: {use: chroma}\n", encoding="utf-8")
+    assert filled("backup", "all.zip").code == 0
     done = filled("restore", "all.zip", "new")
     assert done.code == 0
-    assert "`ragistry store copy local chroma -w new`" in done.err
+    check_message(done.err, "`ragistry store copy local chroma -w new`")
     assert filled("store", "copy", "local", "chroma", "-w", "new").code == 0
     assert filled("search", "tea", "-t", "naive", "-w", "new", "--json").json["total_results"] == 1
-
-
-def test_another_data_folder_is_told(filled: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    filled("backup", "all.zip", "-w", "work")
     monkeypatch.setenv("RAGISTRY_DATA_DIR", "elsewhere")
-    assert "environment RAGISTRY_DATA_DIR sets another data folder" in filled("restore", "all.zip", "new").err
+    check_message(filled("restore", "all.zip", "other").err, "RAGISTRY_DATA_DIR")
 
 
-def test_a_damaged_backup_gets_one_line(filled: Run, tmp_path: Path) -> None:
-    filled("backup", "all.zip", "-w", "work")
+def test_restore_of_a_damaged_file_makes_nothing(backed_up: Run, tmp_path: Path) -> None:
     (tmp_path / "all.zip").write_bytes((tmp_path / "all.zip").read_bytes()[:-100])
-    done = filled("restore", "all.zip", "new")
-    assert done.code == 1
-    assert done.err.startswith("error: 'all.zip' is not a whole backup of Ragistry")
-    assert len(done.err.strip().splitlines()) == 1
+    backed_up("restore", "all.zip", "new").refused(1, "'all.zip'")
     assert not (tmp_path / "new").exists()
-
-
-def test_a_folder_that_is_no_workspace_is_not_backed_up(ragistry: Run, tmp_path: Path) -> None:
-    assert ragistry("backup", "all.zip").code == 1
-    assert list(tmp_path.iterdir()) == []

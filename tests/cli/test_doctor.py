@@ -1,60 +1,106 @@
-"""`doctor` tries each configured model, and fails where one does not answer."""
+"""`doctor` examines each part, tries each configured model, and fails where one does not answer."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from ragistry.testing.ollama_server import OllamaServer
 from ragistry.testing.openai_server import OpenAIServer
-from tests.cli.conftest import Done
+from tests.cli.conftest import Run
+from tests.conftest import Corpus
+from tests.messages import check_message
+
+
+@pytest.fixture(autouse=True)
+def _no_ollama(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OLLAMA_HOST", "127.0.0.1:9")
+
+
+@pytest.mark.usefixtures("configured")
+def test_doctor_lists_what_works(ragistry: Run) -> None:
+    done = ragistry("doctor", "--json")
+    assert {name: state for name, (state, _) in done.findings.items()} == {
+        "versions": "ok",
+        "configuration": "ok",
+        "techniques": "ok",
+        "techniques with a generator": "off",
+        "reranker maxsim": "ok",
+        "model": "ok",
+        "store": "ok",
+        "ollama": "off",
+    }
+    assert done.code == 0
+    assert "ollama serve" in ragistry("doctor").out
+
+
+def test_doctor_without_workspace_makes_none(ragistry: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    done = ragistry("doctor", "--json")
+    assert (done.code, done.findings["store"][0], done.findings["model"][0]) == (0, "off", "ok")
+    check_message(done.findings["store"][1], "'.'")
+    monkeypatch.setenv("RAGISTRY_EMBED_MODEL", "nomic-embed-text")
+    done = ragistry("doctor", "--json")
+    failed = {name for name, (state, _) in done.findings.items() if state == "failed"}
+    assert (done.code, failed) == (1, {"model", "ollama"}), "what the store needs of the model is not repeated"
+    monkeypatch.setenv("RAGISTRY_N_RESULTS", "many")
+    assert "n_results" in ragistry("doctor").out
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_misspelt_variable_is_reported_by_config_and_doctor(ragistry: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RAGISTRY_EMBED_MODL", "tei")
+    config = ragistry("config", "--json")
+    assert config.json["settings"]["embed_model"] == {"value": "minilm", "from": "default"}
+    check_message(config.err, "RAGISTRY_EMBED_MODL", "'EMBED_MODEL'")
+    doctor = ragistry("doctor", "--json")
+    state, detail = doctor.findings["environment"]
+    assert (doctor.code, state, f"warning: {detail}\n") == (0, "warning", config.err)
+
+
+def test_doctor_names_sources_whose_files_were_moved_away(filled: Run, tmp_path: Path) -> None:
+    assert "files" not in filled("doctor", "--json").findings
+    (tmp_path / "tea.txt").rename(tmp_path / "moved.txt")
+    state, detail = filled("doctor", "--json").findings["files"]
+    assert state == "warning"
+    check_message(detail, "1 source", "'notes: tea.txt'")
 
 
 @pytest.fixture
-def servers(tmp_path: Path) -> Iterator[tuple[OllamaServer, OpenAIServer]]:
-    (tmp_path / "config").mkdir()
+def servers(corpus: Corpus) -> Iterator[tuple[OllamaServer, OpenAIServer]]:
     with OllamaServer() as ollama, OpenAIServer() as tei:
-        (tmp_path / "config" / "models.yaml").write_text(
+        models = (
             f"generators:\n  writer: {{use: ollama, model: llama3.2, url: '{ollama.url}', backoff: 0.001}}\n"
             f"rerankers:\n  judge: {{use: tei, url: '{tei.url}', backoff: 0.001}}\n"
         )
+        corpus({"models.yaml": models}, folder="config")
         yield ollama, tei
 
 
-def test_each_model_has_a_line_with_its_time(
-    ragistry: Callable[..., Done], servers: tuple[OllamaServer, OpenAIServer]
-) -> None:
+@pytest.mark.parametrize("silent", [None, 0, 1])
+def test_doctor_tries_models(ragistry: Run, servers: tuple[OllamaServer, OpenAIServer], silent: int | None) -> None:
+    if silent is not None:
+        servers[silent].fail_next(500, times=9, path=("/api/chat", "/rerank")[silent])
     done = ragistry("doctor")
-    assert done.code == 0, done.out
-    lines = {line.split(":")[0].split(maxsplit=1)[1]: line for line in done.out.splitlines() if " ms)" in line}
-    assert set(lines) == {"model", "generator writer", "reranker judge"}
-    assert all(line.startswith("ok ") for line in lines.values())
+    states = {line.split(":")[0].split(maxsplit=1)[1]: line.split()[0] for line in done.out.splitlines()}
+    models = {"model": "ok", "generator writer": "ok", "reranker judge": "ok"}
+    if silent is not None:
+        models[("generator writer", "reranker judge")[silent]] = "failed"
+    assert {name: states[name] for name in models} == models
+    assert done.out.count(" ms)") == list(models.values()).count("ok")
+    assert done.code == int(silent is not None)
 
 
-@pytest.mark.parametrize("silent", [0, 1])
-def test_a_model_that_does_not_answer_fails(
-    ragistry: Callable[..., Done], servers: tuple[OllamaServer, OpenAIServer], silent: int
-) -> None:
-    servers[silent].fail_next(500, times=9, path=("/api/chat", "/rerank")[silent])
-    done = ragistry("doctor")
-    assert done.code == 1
-    [failed] = [line for line in done.out.splitlines() if line.startswith("failed")]
-    assert failed.split(":")[0].split(maxsplit=1)[1] == ("generator writer", "reranker judge")[silent]
-
-
-def test_a_mistake_in_a_class_of_the_user_is_one_line(ragistry: Callable[..., Done], tmp_path: Path) -> None:
-    (tmp_path / "config").mkdir()
-    (tmp_path / "config" / "models.yaml").write_text("generators: {own: {use: 'mistaken_model:Mistaken'}}")
-    (tmp_path / "mistaken_model.py").write_text(
-        "class Mistaken:\n    def generate(self, prompt, *, schema=None):\n        return prompt['x']\n"
-    )
-    done = ragistry("doctor")
-    assert (done.code, "failed  generator own: raised TypeError: string indices" in done.out) == (1, True), done.out
-
-
-def test_an_empty_answer_fails(ragistry: Callable[..., Done], servers: tuple[OllamaServer, OpenAIServer]) -> None:
+def test_empty_answer_of_a_model_fails(ragistry: Run, servers: tuple[OllamaServer, OpenAIServer]) -> None:
     servers[0].answers.append(" ")
     done = ragistry("doctor")
     assert (done.code, "generator writer: the answer is empty" in done.out) == (1, True)
+
+
+def test_fault_in_a_class_of_the_user_is_one_line(ragistry: Run, corpus: Corpus) -> None:
+    corpus({"models.yaml": "generators: {own: {use: 'mistaken_model:Mistaken'}}"}, folder="config")
+    code = "class Mistaken:\n    def generate(self, prompt, *, schema=None):\n        return prompt['x']\n"
+    corpus({"mistaken_model.py": code}, folder=".")
+    done = ragistry("doctor")
+    assert (done.code, "failed  generator own: raised TypeError: string indices" in done.out) == (1, True), done.out

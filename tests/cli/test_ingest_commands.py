@@ -1,8 +1,7 @@
-"""``ragistry ingest``: which collection, and what stays of one that was made for nothing."""
+"""``ragistry ingest``: which collection, what a prune deletes, and what stays of a collection that was made in vain."""
 
 from __future__ import annotations
 
-import io
 import os
 import signal
 import socket
@@ -14,248 +13,161 @@ from typing import Any
 
 import pytest
 
-from tests.cli.conftest import Done
+from tests.cli.conftest import TEA, Run
+from tests.conftest import Corpus
+from tests.messages import check_message
 
-Run = Callable[..., Done]
+PRUNE = ("--prune", "--yes", "--json")
+TWO = {"one.txt": "Text of one.", "two.txt": "Text of two."}
 
 
 @pytest.fixture
-def tea(tmp_path: Path) -> Path:
-    path = tmp_path / "tea.txt"
-    path.write_text("Steep green tea in water of eighty degrees.", encoding="utf-8")
-    return path
+def tea(corpus: Corpus) -> Path:
+    return corpus({"tea.txt": TEA}, folder=".") / "tea.txt"
 
 
 def names(ragistry: Run) -> list[str]:
     return [row["name"] for row in ragistry("collections", "list", "--json").json["collections"]]
 
 
-@pytest.mark.parametrize("words", [[], ["--create", "Papers"]])
-def test_a_collection_made_for_a_file_that_cannot_be_read_does_not_stay(
-    ragistry: Run, tmp_path: Path, tea: Path, words: list[str]
-) -> None:
-    (tmp_path / "broken.pdf").write_bytes(b"%PDF-1.4 nothing")
-    done = ragistry("ingest", "broken.pdf", "--collection", "papers", *words, "--json")
-    assert (done.code, len(done.json["failed"])) == (1, 1)
-    assert names(ragistry) == []
-    done = ragistry("ingest", "broken.pdf", tea, "--collection", "papers", *words)
+def sources(ragistry: Run) -> list[str]:
+    return [source["source_file"] for source in ragistry("sources", "list", "--json").json["sources"]]
+
+
+def ingested(ragistry: Run, *words: object) -> Any:
+    """The report of an ingest into the collection ``notes``, which is made."""
+    done = ragistry("ingest", *words, "--collection", "notes", "--json")
+    assert done.code == 0, done
+    return done.json
+
+
+def test_collection_made_for_a_file_that_cannot_be_read_does_not_stay(ragistry: Run, tea: Path) -> None:
+    tea.with_name("broken.pdf").write_bytes(b"%PDF-1.4 nothing")
+    for words in ([], ["--create", "Papers"]):
+        ragistry("ingest", "missing.pdf", "--collection", "papers", *words).refused(1, "'missing.pdf'")
+        done = ragistry("ingest", "broken.pdf", "--collection", "papers", *words, "--json")
+        assert (done.code, len(done.json["failed"])) == (1, 1)
+        assert names(ragistry) == []
+    done = ragistry("ingest", "broken.pdf", tea, "--collection", "papers", "--create", "Papers")
     assert (done.code, names(ragistry)) == (1, ["papers"])
     assert ragistry("ingest", "broken.pdf", "--collection", "papers").code == 1
     assert names(ragistry) == ["papers"], "one that has something stays"
 
 
-def test_a_collection_made_while_the_model_is_down_does_not_stay(ragistry: Run, tmp_path: Path, tea: Path) -> None:
-    (tmp_path / "config").mkdir()
-    settings = "embed_model: tei\nembed_url: http://127.0.0.1:9\n"
-    (tmp_path / "config" / "documents.yaml").write_text(settings, encoding="utf-8")
-    done = ragistry("ingest", tea, "--collection", "papers")
-    assert (done.code, done.err.startswith("error: ")) == (1, True)
+def test_collection_made_while_the_model_is_down_does_not_stay(ragistry: Run, corpus: Corpus, tea: Path) -> None:
+    corpus({"documents.yaml": "embed_model: tei\nembed_url: http://127.0.0.1:9\n"}, folder="config")
+    ragistry("ingest", tea, "--collection", "papers").refused(1, "http://127.0.0.1:9")
     assert names(ragistry) == []
 
 
-def test_a_collection_made_for_an_ingest_that_is_terminated_does_not_stay(
-    ragistry: Run, tmp_path: Path, tea: Path
-) -> None:
-    (tmp_path / "config").mkdir()
-    documents = tmp_path / "config" / "documents.yaml"
+def test_terminated_ingest_leaves_no_collection(ragistry: Run, corpus: Corpus, tmp_path: Path, tea: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         silent.settimeout(60)
         url = f"http://127.0.0.1:{silent.getsockname()[1]}"
-        documents.write_text(f"embed_model: tei\nembed_url: {url}\n", encoding="utf-8")
+        documents = corpus({"documents.yaml": f"embed_model: tei\nembed_url: {url}\n"}, folder="config")
         words = ["ingest", str(tea), "--collection", "papers", "--create", "Papers"]
         with subprocess.Popen([sys.executable, "-m", "ragistry", *words], cwd=tmp_path) as process:
             waiting, _ = silent.accept()  # for the model's answer, which never comes
             with waiting:
-                assert "papers" in documents.read_text(encoding="utf-8")
+                assert "papers" in (documents / "documents.yaml").read_text(encoding="utf-8")
                 process.terminate()
                 assert process.wait(60) == 128 + signal.SIGTERM
     assert names(ragistry) == []
 
 
-def test_with_one_collection_nobody_needs_to_name_it(ragistry: Run, tea: Path) -> None:
-    done = ragistry("ingest", tea)
-    assert (done.code, "say which collection with --collection NAME; there are none yet" in done.err) == (1, True)
+def test_only_collection_is_the_default_and_several_must_be_named(ragistry: Run, tea: Path) -> None:
+    ragistry("ingest", tea).refused(1, "--collection NAME")
     ragistry("collections", "add", "notes")
     assert ragistry("ingest", tea, "--json").json["collection"] == "notes"
-    ragistry("collections", "add", "econ")
-    assert "say which collection with --collection NAME; there are notes, econ" in ragistry("ingest", tea).err
-
-
-@pytest.mark.parametrize("words", [[], ["tea.txt", "--list"], ["--list", "--delete", "tea.txt"]])
-def test_one_thing_at_a_time(ragistry: Run, tea: Path, words: list[str]) -> None:
-    done = ragistry("ingest", *words)
-    assert (done.code, done.err.startswith("error: say what to ingest, or --list, or --delete FILE")) == (2, True)
-
-
-def test_delete_needs_the_collection(ragistry: Run, tea: Path) -> None:
-    assert ragistry("ingest", tea, "--collection", "notes").code == 0
-    done = ragistry("ingest", "--delete", "tea.txt", "--yes")
-    assert "say which collection 'tea.txt' is in with --collection NAME; there are notes" in done.err
     deleted = ragistry("ingest", "--delete", "tea.txt", "--collection", "notes", "--yes", "--json").json
     assert deleted == {"source": "tea.txt", "collection": "notes", "chunks": 1}
 
 
-def test_what_vanished_is_named_and_goes_with_prune(ragistry: Run, tmp_path: Path, tea: Path) -> None:
-    folder = tmp_path / "in"
-    folder.mkdir()
-    for name in ("one", "two"):
-        (folder / f"{name}.txt").write_text(f"Text of {name}.", encoding="utf-8")
-    assert ragistry("ingest", folder, "--collection", "notes").code == 0
+def test_prune_asks_and_deletes_vanished_files(ragistry: Run, corpus: Corpus, answer: Callable[[str], None]) -> None:
+    folder = corpus(TWO)
+    ingested(ragistry, folder)
     (folder / "one.txt").unlink()
-    assert "1 no longer in the folder: one.txt; --prune removes it" in ragistry("ingest", folder).err
-    pruned = ragistry("ingest", folder, "--prune", "--yes", "--json").json
-    assert (pruned["deleted"], pruned["vanished"]) == (["one.txt"], ["one.txt"])
-    assert sources(ragistry) == ["two.txt"]
-    assert ragistry("ingest", folder, "--prune").code == 0, "nobody is asked where nothing is gone"
+    (folder / "bad.pdf").write_bytes(b"no PDF")
+    done = ragistry("ingest", folder, "--prune")
+    assert (done.code, sources(ragistry)) == (1, ["one.txt", "two.txt"])
+    check_message(done.err, "bad.pdf", "one.txt", "--yes")
+    (folder / "bad.pdf").unlink()
+    check_message(ragistry("ingest", folder).err, "one.txt", "--prune")
+    for typed, left in (("\n", ["one.txt", "two.txt"]), ("y\n", ["two.txt"])):
+        answer(typed)
+        done = ragistry("ingest", folder, "--prune")
+        check_message(done.err, "1 source", "'notes'", "(one.txt)", "[y/N]")
+        assert (done.code, sources(ragistry)) == (int(len(left) == 2), left)
+    assert ragistry("ingest", folder, "--prune").code == 0, "nothing is asked where nothing is gone"
+    (folder / "two.txt").unlink()
+    corpus({"three.txt": "Text of three."})
+    pruned = ragistry("ingest", folder, *PRUNE).json
+    assert (pruned["deleted"], pruned["vanished"]) == (["two.txt"], ["two.txt"])
 
 
-def test_a_folder_below_that_was_ingested_by_itself_goes_with_prune(ragistry: Run, tmp_path: Path) -> None:
-    (tmp_path / "in" / "sub").mkdir(parents=True)
-    for name in ("tea.txt", "sub/rain.txt"):
-        (tmp_path / "in" / name).write_text(f"Text of {name}.", encoding="utf-8")
-    ragistry("ingest", "in/sub", "--collection", "notes")
-    (tmp_path / "in" / "sub" / "rain.txt").unlink()
-    assert ragistry("ingest", "in", "--prune", "--yes", "--json").json["deleted"] == [], "as if not mounted"
-    (tmp_path / "in" / "sub").rmdir()
-    assert ragistry("ingest", "in", "--prune", "--yes", "--json").json["deleted"] == ["rain.txt"]
-    (tmp_path / "in" / "tea.txt").unlink()
-    (tmp_path / "in").rmdir()
-    assert "make the folder again, empty, and ingest it with `--prune`" in ragistry("ingest", "in").err
-    (tmp_path / "in").mkdir()
-    assert ragistry("ingest", "in", "--prune", "--yes", "--json").json["deleted"] == ["tea.txt"]
-    assert sources(ragistry) == []
-
-
-def test_files_that_are_not_read_are_counted(ragistry: Run, tmp_path: Path) -> None:
-    (tmp_path / "in").mkdir()
-    for name in ("tea.txt", "a.doc", "b.doc", "c.ppt", "d.png"):
-        (tmp_path / "in" / name).write_text("Green tea.", encoding="utf-8")
-    done = ragistry("ingest", "in", "--collection", "notes")
-    assert done.code == 3
-    assert "warning: 'in': 3 of its files have a format that is not read and were left out (2 .doc, 1 .ppt)" in done.err
-    [warning] = ragistry("ingest", "in", "--json").json["warnings"]
-    assert "(2 .doc, 1 .ppt)" in warning
-
-
-def sources(ragistry: Run) -> list[str]:
-    return [source["source_file"] for source in ragistry("sources", "list", "--json").json["sources"]]
-
-
-def test_nothing_is_pruned_unasked_where_a_folder_was_emptied(ragistry: Run, tmp_path: Path) -> None:
-    folder = tmp_path / "share"
+def test_emptied_folder_is_pruned_with_yes_only(ragistry: Run, corpus: Corpus, tea: Path) -> None:
+    folder = corpus({f"{number}.txt": f"Otter {number}." for number in range(7)}, folder="share")
+    ingested(ragistry, "share")
+    folder.rename(folder.with_name("unmounted"))
+    ragistry("ingest", "share").refused(1, "7 sources", "'0.txt', '1.txt', '2.txt', …")
     folder.mkdir()
-    for number in range(7):
-        (folder / f"{number}.txt").write_text(f"Otter {number}.", encoding="utf-8")
-    assert ragistry("ingest", "share", "--collection", "notes").code == 0
-    folder.rename(tmp_path / "unmounted")
-    assert "7 sources ('0.txt', '1.txt', '2.txt', …) came from it: to delete" in ragistry("ingest", "share").err
-    folder.mkdir()
-    (tmp_path / "tea.txt").write_text("Green tea.", encoding="utf-8")
-    refused = ragistry("ingest", "share", "tea.txt", "--prune", "--json")
-    assert (refused.code, refused.json["deleted"], refused.json["added"]) == (1, [], ["tea.txt"])
-    assert refused.err == (
-        "error: nothing was deleted: to delete 7 sources of collection 'notes' no longer in the folder "
-        "(0.txt, 1.txt, 2.txt, 3.txt, 4.txt, …) without being asked, add --yes\n"
-    )
+    done = ragistry("ingest", "share", tea, "--prune", "--json")
+    assert (done.code, done.json["deleted"], done.json["added"]) == (1, [], ["tea.txt"])
+    check_message(done.err, "7 sources", "'notes'", "0.txt, 1.txt, 2.txt, 3.txt, 4.txt, …", "--yes")
     assert len(sources(ragistry)) == 8
     assert "7 deleted" in ragistry("ingest", "share", "--prune", "--yes").out
     assert sources(ragistry) == ["tea.txt"]
 
 
-@pytest.mark.parametrize(("answer", "left"), [("y\n", ["two.txt"]), ("\n", ["one.txt", "two.txt"])])
-def test_whoever_prunes_is_asked(
-    ragistry: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer: str, left: list[str]
-) -> None:
-    (tmp_path / "in").mkdir()
-    for name in ("one", "two"):
-        (tmp_path / "in" / f"{name}.txt").write_text(f"Text of {name}.", encoding="utf-8")
-    ragistry("ingest", "in", "--collection", "notes")
-    (tmp_path / "in" / "one.txt").unlink()
-    terminal = io.StringIO(answer)
-    terminal.isatty = lambda: True  # type: ignore[method-assign]
-    monkeypatch.setattr(sys, "stdin", terminal)
-    done = ragistry("ingest", "in", "--prune")
-    assert "Delete 1 source of collection 'notes' no longer in the folder (one.txt)? [y/N] " in done.err
-    assert (done.code, sources(ragistry)) == (int(len(left) == 2), left)
-
-
-def test_a_file_that_failed_does_not_hide_that_nothing_was_pruned(ragistry: Run, tmp_path: Path) -> None:
-    (tmp_path / "in").mkdir()
-    for name in ("one", "two"):
-        (tmp_path / "in" / f"{name}.txt").write_text(f"Text of {name}.", encoding="utf-8")
-    ragistry("ingest", "in", "--collection", "notes")
-    (tmp_path / "in" / "one.txt").unlink()
-    (tmp_path / "in" / "bad.pdf").write_bytes(b"no PDF")
-    done = ragistry("ingest", "in", "--prune")
-    assert (done.code, sources(ragistry)) == (1, ["one.txt", "two.txt"])
-    assert "bad.pdf" in done.out + done.err
-    assert "--yes" in done.err
-
-
-def test_what_went_from_one_folder_to_another_is_not_pruned(ragistry: Run, tmp_path: Path) -> None:
-    for name in ("a", "b"):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / f"{name}.txt").write_text(f"Text of {name}.", encoding="utf-8")
-    (tmp_path / "a" / "tea.txt").write_text("Green tea.", encoding="utf-8")
-    assert ragistry("ingest", "a", "b", "--collection", "notes").code == 0
-    (tmp_path / "a" / "tea.txt").rename(tmp_path / "b" / "tea.txt")
-    moved = ragistry("ingest", "a", "b", "--prune", "--yes", "--json").json
-    assert (moved["updated"], moved["deleted"]) == (["tea.txt"], [])
-    assert sources(ragistry) == ["a.txt", "b.txt", "tea.txt"]
-
-
-def test_replace_lets_a_file_take_the_place_of_one_that_is_gone(ragistry: Callable[..., Done], tmp_path: Path) -> None:
-    for name in ("old", "new"):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "tea.txt").write_text(f"The {name} tea.", encoding="utf-8")
-    assert ragistry("ingest", "old/tea.txt", "--collection", "notes", "--create", "Notes").code == 0
+def test_replace_lets_a_file_take_the_place_of_one_that_is_gone(ragistry: Run, corpus: Corpus, tmp_path: Path) -> None:
+    corpus({"old/tea.txt": "The old tea.", "new/tea.txt": "The new tea."}, folder=".")
+    ingested(ragistry, "old/tea.txt")
     (tmp_path / "old").rename(tmp_path / "away")
-    refused = ragistry("ingest", "new/tea.txt")
-    assert (refused.code, "`--replace`" in refused.err) == (1, True)
+    done = ragistry("ingest", "new/tea.txt")
+    assert done.code == 1
+    check_message(done.err, "`--replace`", "new/tea.txt")
     assert ragistry("ingest", "new/tea.txt", "--replace", "--json").json["updated"] == ["tea.txt"]
 
 
-def test_what_links_lead_to_is_not_looked_through_where_they_are_not_followed(
-    ragistry: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "in").mkdir()
-    (tmp_path / "large").mkdir()
-    (tmp_path / "large" / "tea.txt").write_text("Green tea.", encoding="utf-8")
-    (tmp_path / "in" / "link").symlink_to(tmp_path / "large")
+def test_exit_code_says_whether_everything_was_ingested(ragistry: Run, corpus: Corpus) -> None:
+    folder = corpus(dict.fromkeys(("tea.txt", "a.doc", "b.doc", "c.ppt", "d.png"), TEA))
+    done = ragistry("ingest", folder, "--collection", "notes")
+    assert done.code == 3
+    check_message(done.err, "3 of its files", "(2 .doc, 1 .ppt)")
+    report = ragistry("ingest", folder, "--json").json
+    [warning] = report["warnings"]
+    assert ("(2 .doc, 1 .ppt)" in warning, report["unread"]) == (True, {".doc": 2, ".ppt": 1})
+    (folder / "bad.pdf").write_bytes(b"no PDF")
+    assert ragistry("ingest", folder).code == 1
+
+
+def test_links_out_of_a_folder_need_an_option(ragistry: Run, corpus: Corpus, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder, large = corpus({"rain.txt": "Rain."}, folder="in"), corpus({"tea.txt": TEA}, folder="large")
+    (folder / "link").symlink_to(large)
     listed: list[str] = []
+    original = os.scandir
 
     def scandir(path: str) -> Any:
         listed.append(os.path.realpath(path))
         return original(path)
 
-    original = os.scandir
     with monkeypatch.context() as patch:
         patch.setattr(os, "scandir", scandir)
         done = ragistry("ingest", "in", "--collection", "notes")
-    assert (done.code, "1 of its links leads out of it and was left out" in done.err.replace("\n", " ")) == (0, True)
-    assert str(tmp_path / "in") in listed
-    assert str(tmp_path / "large") not in listed
+    assert (done.code, "1 added" in done.out) == (0, True)
+    check_message(done.err, "'in'", "1 of its links", "`ragistry ingest --follow-links`")
+    assert (str(folder) in listed, str(large) in listed) == (True, False)
     assert ragistry("ingest", "in", "--follow-links", "--json").json["added"] == ["link/tea.txt"]
 
 
-def test_the_configuration_of_the_workspace_is_no_document_of_it(ragistry: Run, tmp_path: Path) -> None:
+def test_configuration_of_the_workspace_is_ingested_only_by_its_name(ragistry: Run, corpus: Corpus) -> None:
     assert ragistry("init").code == 0
-    refused = ragistry("ingest", ".", "--collection", "notes", "--create", "Notes")
-    assert refused.err.startswith("error: '.' holds nothing but the configuration of this workspace, ")
-    assert (refused.code, names(ragistry)) == (1, [])
-    (tmp_path / "config" / "tea.txt").write_text("Green tea.", encoding="utf-8")
-    done = ragistry("ingest", ".", "--collection", "notes", "--create", "Notes")
-    assert (done.code, done.err, sources(ragistry)) == (0, "", ["config/tea.txt"])
-    assert ragistry("ingest", "config/documents.yaml", "--json").json["added"] == ["documents.yaml"], "it was asked for"
-    again = ragistry("ingest", ".", "config/documents.yaml", "--prune", "--json").json
-    assert (sorted(again["skipped"]), again["deleted"]) == (["config/tea.txt", "documents.yaml"], [])
-
-
-def test_a_shell_that_names_every_folder_names_the_configuration_too(ragistry: Run, tmp_path: Path) -> None:
-    ragistry("init")
-    (tmp_path / "docs").mkdir()
-    (tmp_path / "docs" / "tea.txt").write_text("Green tea.", encoding="utf-8")
+    for words in ([".", "--collection", "notes", "--create", "Notes"], ["config", "--collection", "notes"]):
+        ragistry("ingest", *words).refused(1, f"'{words[0]}'")
+        assert names(ragistry) == []
+    corpus({"docs/rain.txt": "Rain.", "config/tea.txt": TEA}, folder=".")
     done = ragistry("ingest", "config", "docs", "--collection", "notes")
-    assert (done.code, done.err, sources(ragistry)) == (0, "", ["tea.txt"])
-    done = ragistry("ingest", "config")
-    assert (done.code, "name a file of it to take that in" in done.err) == (1, True)
+    assert (done.code, done.err, sources(ragistry)) == (0, "", ["rain.txt", "tea.txt"])
+    assert ragistry("ingest", "config/documents.yaml", "--json").json["added"] == ["documents.yaml"]
+    again = ragistry("ingest", "config", "docs", "config/documents.yaml", *PRUNE).json
+    assert (sorted(again["skipped"]), again["deleted"]) == (["documents.yaml", "rain.txt", "tea.txt"], [])

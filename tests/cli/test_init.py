@@ -1,44 +1,37 @@
-"""``ragistry init``: what it asks in a terminal, and when it asks nothing."""
+"""``ragistry init``: the files that it writes, and what it asks in a terminal."""
 
 from __future__ import annotations
 
-import os
-import pty
-import subprocess
-import sys
-from collections.abc import Callable
+import json
 from pathlib import Path
 
-from tests.cli.conftest import Done
-
-Run = Callable[..., Done]
-
-
-def typed(answers: str, *words: object, cwd: Path) -> tuple[int, str]:
-    """Exit code of a command in a terminal where the answers are typed, and all that the terminal shows."""
-    ours, theirs = pty.openpty()
-    command = [sys.executable, "-m", "ragistry", *map(str, words)]
-    with subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, cwd=cwd) as child:
-        os.close(theirs)
-        os.write(ours, answers.encode())
-        seen = bytearray()
-        while part := _read(ours):
-            seen += part
-        os.close(ours)
-    return child.returncode, seen.decode().replace("\r\n", "\n")
+from tests.cli.conftest import TEA, Run, on_terminal
+from tests.conftest import Corpus
 
 
-def _read(terminal: int) -> bytes:
-    try:
-        return os.read(terminal, 1 << 16)
-    except OSError:  # Linux says so when the other end is closed
-        return b""
+def test_init_writes_a_workspace_that_loads_and_keeps_what_is_there(ragistry: Run, tmp_path: Path) -> None:
+    first = ragistry("--workspace", "new", "init")
+    assert (first.code, first.out.count("wrote new/")) == (0, 4)
+    assert first.out.endswith("next: ragistry ingest FOLDER --collection NAME\n")
+    (tmp_path / "new" / "config" / "documents.yaml").write_text("n_results: 3\n", encoding="utf-8")
+    second = ragistry("init", "new", "--json")
+    names = ["techniques.yaml", "documents.yaml", "vector_stores.yaml", "models.yaml"]
+    assert [Path(name).name for name in second.json["kept"]] == names
+    settings = ragistry("config", "-w", "new", "--json").json["settings"]
+    assert settings["n_results"] == {"value": 3, "from": "new/config/documents.yaml:1"}
+    schemas = tmp_path / "new" / "config" / "schemas"
+    schema = json.loads((schemas / "techniques.schema.json").read_text(encoding="utf-8"))
+    assert "default" in schema["properties"]
 
 
-def test_init_asks_for_documents_and_a_name_and_takes_them_in(tmp_path: Path) -> None:
-    (tmp_path / "My Notes").mkdir()
-    (tmp_path / "My Notes" / "tea.md").write_text("Steep green tea in water of eighty degrees.", encoding="utf-8")
-    code, seen = typed("nowhere\nMy Notes\n\n", "init", "library", cwd=tmp_path)
+def test_init_where_it_cannot_write_is_refused(ragistry: Run, tmp_path: Path) -> None:
+    (tmp_path / "config").write_text("a file where the folder should be", encoding="utf-8")
+    ragistry("init").refused(1, "'config")
+
+
+def test_init_asks_for_documents_and_a_name_and_ingests_them(corpus: Corpus, tmp_path: Path) -> None:
+    corpus({"tea.md": TEA}, folder="My Notes")
+    code, seen = on_terminal("init", "library", cwd=tmp_path, typed="nowhere\nMy Notes\n\n")
     assert code == 0, seen
     assert "no such file or folder: 'nowhere'" in seen
     assert "Name of the collection [My Notes]: " in seen
@@ -47,18 +40,11 @@ def test_init_asks_for_documents_and_a_name_and_takes_them_in(tmp_path: Path) ->
     assert (tmp_path / "library" / ".ragistry").is_dir()
 
 
-def test_init_takes_nothing_in_where_the_answer_is_enter(tmp_path: Path) -> None:
-    code, seen = typed("\n", "init", cwd=tmp_path)
+def test_init_ingests_nothing_after_enter_and_asks_nothing_with_yes(tmp_path: Path) -> None:
+    code, seen = on_terminal("init", cwd=tmp_path, typed="\n")
     assert (code, seen.count("Folder of your documents")) == (0, 1)
     assert seen.endswith("next: ragistry ingest FOLDER --collection NAME\n")
     assert not (tmp_path / ".ragistry").exists()
-    code, seen = typed("", "init", cwd=tmp_path)
-    assert "Folder of your documents" not in seen, "the workspace is there already"
-
-
-def test_init_asks_nothing_with_yes_or_without_a_terminal(ragistry: Run, tmp_path: Path) -> None:
-    code, seen = typed("", "init", "--yes", "a", cwd=tmp_path)
-    assert (code, "Folder of your documents" in seen) == (0, False)
-    done = ragistry("init", "b")
-    assert done.out.endswith("next: ragistry ingest FOLDER --collection NAME\n")
-    assert "Folder of your documents" not in done.out
+    for words in ([], ["--yes", "other"]):
+        code, seen = on_terminal("init", *words, cwd=tmp_path)
+        assert (code, "Folder of your documents" in seen) == (0, False), "it is there, or asks nothing"

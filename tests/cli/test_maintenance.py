@@ -2,33 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from fpdf import FPDF
 
 from ragistry.testing.ollama_server import OllamaServer
-from tests.cli.conftest import Done
-
-Run = Callable[..., Done]
-
-
-@pytest.fixture
-def filled(ragistry: Run, tmp_path: Path) -> Run:
-    (tmp_path / "tea.txt").write_text("Steep green tea in water of eighty degrees.", encoding="utf-8")
-    assert ragistry("ingest", "tea.txt", "--collection", "notes").code == 0
-    return ragistry
+from tests.cli.conftest import Run
+from tests.conftest import Corpus
+from tests.messages import check_message
 
 
-def test_a_sound_store_is_said_to_be_so(filled: Run) -> None:
+def test_sound_store_verifies(filled: Run) -> None:
     done = filled("verify")
     assert (done.code, done.out) == (0, "all is well\n")
     assert filled("verify", "--json").json == {"problems": [], "incomplete": []}
     assert filled("repair").out == "nothing was broken\n"
 
 
-def test_a_source_that_is_not_whole_is_listed(ragistry: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_source_that_is_not_whole_is_listed(ragistry: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RAGISTRY_OCR", "never")
     pdf = FPDF()
     pdf.set_font("Helvetica")
@@ -40,28 +32,26 @@ def test_a_source_that_is_not_whole_is_listed(ragistry: Run, tmp_path: Path, mon
     assert ragistry("ingest", "tea.pdf", "--collection", "notes").code == 0
     done = ragistry("verify")
     assert (done.code, done.out) == (0, "all is well\n")
-    assert done.err.startswith("incomplete: 'tea.pdf' of collection 'notes': ")
+    check_message(done.err, "'tea.pdf'", "'notes'", "page 2")
     [row] = ragistry("verify", "--json").json["incomplete"]
-    assert row["lost"].startswith("page 2 has an image or a drawing and no text; ")
+    check_message(row["lost"], "page 2")
 
 
-def test_a_damaged_index_is_found_and_made_again(filled: Run, tmp_path: Path) -> None:
+def test_damaged_index_is_found_and_rebuilt(filled: Run, tmp_path: Path) -> None:
     segment = next(path for path in (tmp_path / ".ragistry" / "words").iterdir() if path.suffix == ".idx")
     segment.write_bytes(bytes(byte ^ 0x5A for byte in segment.read_bytes()))
     found = filled("verify")
-    assert found.code == 1
-    assert "words" in found.out
-    assert "`ragistry repair`" in found.err
+    assert (found.code, "words" in found.out) == (1, True)
+    check_message(found.err, "`ragistry repair`")
     repaired = filled("repair", "--json")
     assert (repaired.code, len(repaired.json["rebuilt"]), repaired.json["lost"]) == (0, 1, [])
     assert filled("verify").code == 0
     assert filled("search", "tea", "--technique", "bm25", "--json").json["total_results"] == 1
 
 
-def test_a_damaged_database_is_salvaged_and_what_was_lost_is_named(filled: Run, tmp_path: Path) -> None:
-    for name in range(40):
-        (tmp_path / f"{name}.txt").write_text(f"Oolong number {name} is steeped. " * 40, encoding="utf-8")
-    assert filled("ingest", *(f"{name}.txt" for name in range(40)), "--collection", "notes").code == 0
+def test_damaged_database_is_salvaged_and_lost_sources_are_named(filled: Run, corpus: Corpus, tmp_path: Path) -> None:
+    texts = {f"{name}.txt": f"Oolong number {name} is steeped. " * 12 for name in range(40)}
+    assert filled("ingest", corpus(texts)).code == 0
     database = tmp_path / ".ragistry" / "store.db"
     content = bytearray(database.read_bytes())
     page = content.index(b"Oolong number 20 is") // 8192 * 8192
@@ -74,51 +64,24 @@ def test_a_damaged_database_is_salvaged_and_what_was_lost_is_named(filled: Run, 
     assert "20.txt --collection notes`" in repaired.out
     [kept] = tmp_path.glob(".ragistry/store.db.damaged-*")
     assert f"kept: {kept}" in repaired.out
-    assert filled("ingest", "20.txt", "--collection", "notes").code == 0
+    assert filled("ingest", "documents").code == 0
     assert filled("verify").code == 0
     assert filled("repair", "--discard").out == f"removed: {kept.name}\n"
     assert not kept.exists()
     assert filled("repair", "--discard").out == "no damaged files to remove\n"
 
 
-def test_a_damaged_truth_is_said_plainly(filled: Run, tmp_path: Path) -> None:
+def test_file_that_is_no_database_is_refused(filled: Run, tmp_path: Path) -> None:
     (tmp_path / ".ragistry" / "store.db").write_bytes(b"not a database at all" * 1000)
-    done = filled("search", "tea")
-    assert done.code == 1
-    assert "store.db" in done.err
-    assert "backup" in done.err
-    assert len(done.err.strip().splitlines()) == 1
+    filled("search", "tea").refused(1, "store.db", "backup")
 
 
 def test_another_model_is_refused_until_reembed(filled: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     with OllamaServer() as server:
         monkeypatch.setenv("OLLAMA_HOST", server.url)
         monkeypatch.setenv("RAGISTRY_EMBED_MODEL", "nomic-embed-text")
-        refused = filled("search", "tea", "--technique", "naive")
-        assert refused.code == 1
-        assert "all-MiniLM-L6-v2" in refused.err
-        assert "`ragistry reembed`" in refused.err
+        filled("search", "tea", "-t", "naive").refused(1, "all-MiniLM-L6-v2", "nomic-embed-text", "`ragistry reembed`")
         assert filled("reembed", "--json").json == {"chunks": 1, "model": "nomic-embed-text"}
         assert filled("search", "tea", "--technique", "naive", "--json").json["total_results"] == 1
     monkeypatch.delenv("RAGISTRY_EMBED_MODEL")
-    assert "nomic-embed-text" in filled("search", "tea", "--technique", "naive").err
-
-
-def test_a_second_writer_is_told_who_is_writing(filled: Run, tmp_path: Path) -> None:
-    import subprocess
-    import sys
-
-    code = (
-        "import sys, time\nfrom ragistry.stores.local import LocalStore\n"
-        "store = LocalStore('.ragistry', exclusive=True)\nprint('ready', flush=True)\ntime.sleep(60)"
-    )
-    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, cwd=tmp_path) as other:
-        assert other.stdout is not None
-        assert other.stdout.readline() == "ready\n"
-        (tmp_path / "rain.txt").write_text("Rain in the afternoon.", encoding="utf-8")
-        done = filled("ingest", "rain.txt")
-        assert done.code == 1
-        assert f"process {other.pid}" in done.err
-        assert filled("search", "tea", "--json").json["total_results"] == 1, "reading goes on"
-        other.kill()
-    assert filled("ingest", "rain.txt").code == 0
+    filled("search", "tea", "--technique", "naive").refused(1, "nomic-embed-text")

@@ -1,17 +1,21 @@
-"""The command as a shell runs it: its own process, its own terminal."""
+"""The command as a shell runs it: its own process, its own terminal, and only the rights of its user."""
 
 from __future__ import annotations
 
 import json
 import os
-import pty
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import process
+from ragistry import open_workspace
+from ragistry.errors import ConfigError
+from tests.cli.conftest import TEA, Done, Run, on_terminal
+from tests.conftest import Corpus
+from tests.messages import check_message, refused
 
 SHOUT = '''\
 class Shout:
@@ -23,76 +27,89 @@ class Shout:
     def retrieve(self, query, **options):
         return self.base.retrieve(query.upper(), **options)
 '''
-TECHNIQUES = """\
-techniques:
-  naive: {use: naive}
-  shout: {use: "shout:Shout", base: naive}
-"""
+TECHNIQUES = 'techniques:\n  naive: {use: naive}\n  shout: {use: "shout:Shout", base: naive}\n'
+LONG = "a" * 300
 
 
-@pytest.fixture
-def tea(tmp_path: Path) -> Path:
-    path = tmp_path / "tea.txt"
-    path.write_text("Steep green tea in water of eighty degrees.", encoding="utf-8")
-    return path
-
-
-@pytest.mark.usefixtures("configured")
-def test_an_empty_store_is_said_to_be_empty_once(tmp_path: Path) -> None:
-    done = process("search", "tea", "--technique", "hybrid", cwd=tmp_path)
-    assert done.code == 0
-    assert done.err.count("the store is empty") == 1
-
-
-def on_a_terminal(*words: object, cwd: Path) -> tuple[int, str]:
-    """Exit code of a command, and what it writes on the terminal that is its standard error."""
-    ours, theirs = pty.openpty()
-    command = [sys.executable, "-m", "ragistry", *map(str, words)]
-    with subprocess.Popen(
-        command, stdout=subprocess.DEVNULL, stderr=theirs, cwd=cwd, env=os.environ | {"TERM": "xterm"}
-    ) as child:
-        os.close(theirs)
-        seen = bytearray()
-        while part := _read(ours):
-            seen += part
-        os.close(ours)
-    return child.returncode, seen.decode(errors="replace")
-
-
-def _read(terminal: int) -> bytes:
-    try:
-        return os.read(terminal, 1 << 16)
-    except OSError:  # Linux says so when the other end is closed
-        return b""
-
-
-def test_a_bar_is_drawn_on_a_terminal_and_nowhere_else(tmp_path: Path, tea: Path) -> None:
-    code, seen = on_a_terminal("ingest", tea, "--collection", "notes", cwd=tmp_path)
+def test_progress_bar_is_drawn_on_a_terminal_and_nowhere_else(corpus: Corpus, tmp_path: Path) -> None:
+    corpus({"tea.txt": TEA}, folder=".")
+    code, seen = on_terminal("ingest", "tea.txt", "--collection", "notes", cwd=tmp_path, stdout=subprocess.DEVNULL)
     assert code == 0
-    assert "━" in seen
-    assert "0/1" in seen
-    assert "tea.txt" in seen
-    assert seen.endswith("\x1b[2K"), "the bar is taken away at the end"
-    assert on_a_terminal("ingest", tea, "--json", cwd=tmp_path) == (0, ""), "nor for a program"
-    assert process("ingest", tea, cwd=tmp_path).err == ""
+    assert [part for part in ("━", "0/1", "tea.txt") if part not in seen] == []
+    assert seen.endswith("\x1b[2K"), "the bar is removed at the end"
+    silent = on_terminal("ingest", "tea.txt", "--json", cwd=tmp_path, stdout=subprocess.DEVNULL)
+    assert silent == (0, ""), "nor for a program"
 
 
-def test_a_technique_in_a_file_of_the_workspace_is_found(tmp_path: Path, tea: Path) -> None:
-    workspace, elsewhere = tmp_path / "workspace", tmp_path / "elsewhere"
-    (workspace / "config").mkdir(parents=True)
-    elsewhere.mkdir()
-    (workspace / "shout.py").write_text(SHOUT, encoding="utf-8")
-    (workspace / "config" / "techniques.yaml").write_text(TECHNIQUES, encoding="utf-8")
-    assert process("ingest", tea, "--collection", "notes", cwd=workspace).code == 0
+def test_technique_in_a_file_of_the_workspace_is_found(corpus: Corpus, tmp_path: Path) -> None:
+    elsewhere = corpus({"unrelated.txt": ""}, folder="elsewhere")
+    root = corpus({"shout.py": SHOUT, "config/techniques.yaml": TECHNIQUES}, folder="workspace")
+    with open_workspace(root) as workspace:
+        workspace.library.create_collection("notes")
+        workspace.library.ingest_text(TEA, "tea.txt", "notes")
     script = Path(sys.executable).with_name("ragistry")  # unlike `python -m`, it has no current folder on its path
-    search = ["search", "how hot", "-t", "shout", "--json"]
-    for command, cwd in (
-        ([script, *search], workspace),
-        ([script, "--workspace", workspace, *search], elsewhere),
-        ([script, *search, "--workspace", "../workspace"], elsewhere),
-    ):
+    for words, cwd in (([], root), (["--workspace", "../workspace"], elsewhere)):
+        command = [script, "search", "how hot", "-t", "shout", "--json", *words]
         done = subprocess.run(command, capture_output=True, text=True, cwd=cwd, check=False, timeout=100)
         assert done.returncode == 0, done.stderr
         answer = json.loads(done.stdout)
-        assert answer["total_results"] == 1
-        assert answer["trace"][0]["name"] == "shout"
+        assert (answer["total_results"], answer["trace"][0]["name"]) == (1, "shout")
+
+
+@pytest.mark.parametrize("line", [("-w", LONG, "sources", "list"), ("ingest", f"{LONG}.md", "-c", "c")])
+def test_name_that_is_too_long_is_refused(ragistry: Run, tmp_path: Path, line: tuple[str, ...]) -> None:
+    ragistry(*line).refused(1, LONG, "File name too long")
+    with refused(ConfigError, "File name too long"):
+        open_workspace(tmp_path / LONG)
+
+
+CAPABILITIES = "-dac_override,-dac_read_search"
+UNPRIVILEGED = ["setpriv", f"--bounding-set={CAPABILITIES}", f"--inh-caps={CAPABILITIES}"] if os.geteuid() == 0 else []
+COMMANDS = """
+import contextlib, io, json, sys
+from ragistry.cli import main
+results = []
+for words in json.loads(sys.argv[1]):
+    sys.argv = ["ragistry", *words]
+    code, out, err = 0, io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        try:
+            main()
+        except SystemExit as stop:
+            code = stop.code or 0
+    results.append((code, out.getvalue(), err.getvalue()))
+print(json.dumps(results))
+"""
+
+
+def without_privilege(*commands: list[str], cwd: Path) -> list[Done]:
+    """Commands in one process that has not root's right to read everything."""
+    script = [*UNPRIVILEGED, sys.executable, "-c", COMMANDS, json.dumps(commands)]
+    done = subprocess.run(script, capture_output=True, text=True, cwd=cwd, check=False, timeout=100)
+    assert done.returncode == 0, done.stderr
+    return [Done(*result) for result in json.loads(done.stdout)]
+
+
+@pytest.mark.skipif(bool(UNPRIVILEGED) and not shutil.which("setpriv"), reason="root may read everything")
+def test_folders_that_cannot_be_read_are_named(filled: Run, tmp_path: Path) -> None:
+    locked = ("documents", ".ragistry", "config")
+    (tmp_path / "documents").mkdir()
+    for folder in locked:
+        root = tmp_path / f"without {folder}"
+        for name in locked:
+            shutil.copytree(tmp_path / name, root / name)
+        (root / folder).chmod(0)
+    reading = {"documents": ["ingest", "without documents/documents/tea.txt", "-c", "notes"]}
+    try:
+        for folder in locked:
+            root = ["-w", f"without {folder}"]
+            words = reading.get(folder, ["search", "x"])
+            done, doctor = without_privilege([*root, *words], [*root, "doctor"], cwd=tmp_path)
+            assert (done.code, done.out) == (1, "")
+            check_message(done.err, folder, "Permission denied")
+            named = "Permission denied" in doctor.out
+            assert (named, doctor.code, doctor.err) == ((folder != "documents"), int(folder != "documents"), "")
+            assert doctor.out.startswith("ok      versions: ")
+    finally:
+        for folder in locked:
+            (tmp_path / f"without {folder}" / folder).chmod(0o755)

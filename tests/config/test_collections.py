@@ -20,6 +20,7 @@ from ragistry.errors import (
     InvalidConfigError,
     StoreLockedError,
 )
+from tests.messages import refused
 
 HAND_WRITTEN = """\
 # our library
@@ -64,22 +65,22 @@ def test_a_hand_edit_is_picked_up(file: CollectionsFile) -> None:
 
 def test_a_name_that_is_taken_or_malformed_is_refused(file: CollectionsFile) -> None:
     before = file.path.read_bytes()
-    with pytest.raises(CollectionAlreadyExistsError, match="'mba' exists"):
+    with refused(CollectionAlreadyExistsError):
         file.add("mba")
-    with pytest.raises(InvalidCollectionNameError, match=r"'\.\./etc' cannot name a collection; use 1 to 63"):
+    with refused(InvalidCollectionNameError):
         file.add("../etc")
     assert file.path.read_bytes() == before
 
 
 def test_a_broken_hand_edit_is_told_with_its_line(file: CollectionsFile) -> None:
     file.path.write_text("collections:\n  - {nam: mba}\n", encoding="utf-8")
-    with pytest.raises(InvalidConfigError, match="documents.yaml:2: .*did you mean 'name'"):
+    with refused(InvalidConfigError):
         file.entries()
 
 
 def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     (tmp_path / "config").write_text("a file where the folder should be", encoding="utf-8")
-    with pytest.raises(ConfigError, match="cannot write '.*documents.yaml': .*; make it writable"):
+    with refused(ConfigError):
         CollectionsFile(tmp_path).add("notes")
 
 
@@ -160,13 +161,13 @@ def test_a_link_to_the_file_stays_a_link_and_the_mode_stays(file: CollectionsFil
 
 def test_a_name_that_stands_there_twice_is_told(file: CollectionsFile) -> None:
     file.path.write_text("collections:\n  - name: one\n  - name: one\n", encoding="utf-8")
-    with pytest.raises(InvalidConfigError, match=r"documents.yaml:3: .*collection 'one' is listed twice"):
+    with refused(InvalidConfigError):
         file.entries()
 
 
 def test_a_former_name_is_not_free_while_it_is_needed(file: CollectionsFile) -> None:
     file.begin_rename("mba", "business")
-    with pytest.raises(CollectionAlreadyExistsError, match="'business' is being renamed from 'mba'"):
+    with refused(CollectionAlreadyExistsError):
         file.add("mba")
     file.end_rename("business")
     assert file.add("mba").name == "mba"
@@ -182,7 +183,7 @@ def test_what_a_killed_edit_left_is_replaced(file: CollectionsFile) -> None:
 
 def test_collections_that_are_no_list_are_told(file: CollectionsFile) -> None:
     file.path.write_text("n_results: 5\ncollections: 7\n", encoding="utf-8")
-    with pytest.raises(InvalidConfigError, match="documents.yaml:2: collections: must be a list, got 7"):
+    with refused(InvalidConfigError):
         file.entries()
 
 

@@ -11,6 +11,7 @@ from ruamel.yaml import YAML
 
 from ragistry.config.yaml_edits import scalar, with_entry, with_fields, without_entry
 from ragistry.errors import ConfigError
+from tests.messages import refused
 
 BLOCK = """\
 # our library
@@ -128,7 +129,7 @@ def test_styles_that_cannot_be_edited_are_refused() -> None:
         lambda: with_entry("collections: [  # none yet\n  # - {name: old}\n]\n", {"name": "tea"}),
         lambda: with_entry("collections: [{name: old},  # the first\n  {name: new}]\n", {"name": "tea"}),
     ]:
-        with pytest.raises(ConfigError, match="nothing was changed: edit it by hand"):
+        with refused(ConfigError):
             edit()
 
 

@@ -1,4 +1,4 @@
-"""Embedders without a model for tests of engines; workers import this file too."""
+"""Embedders and techniques for tests of engines; workers import this file too."""
 
 from __future__ import annotations
 
@@ -6,73 +6,32 @@ import os
 import signal
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-
-from ragistry.testing.hashed import count_tokens, hashed_embedding
-from ragistry.types import Document, EmbedderFingerprint
-
-DIMENSION = 16
+from ragistry.errors import ModelNotFoundError
+from ragistry.testing.hashed import HashingEmbedder
+from ragistry.types import Document
 
 
-@dataclass(frozen=True)
-class Hashing:
-    """Meets `Embedder`. ``seconds``: how long a call of `embed` takes."""
+class Deadly(HashingEmbedder):
+    """Kills the first process that counts the tokens of Note 4, and sets the clock of its process to 1970.
 
-    seconds: float = 0.0
-    fingerprint = EmbedderFingerprint(provider="test", model="hashing", digest="", dimension=DIMENSION)
-
-    def count_tokens(self, texts: Sequence[str]) -> list[int]:
-        return [count_tokens(text) for text in texts]
-
-    def embed(self, texts: Sequence[str], *, role: str = "document"):
-        time.sleep(self.seconds)
-        return np.array([hashed_embedding(text, DIMENSION) for text in texts], dtype=np.float32)
-
-
-@dataclass(frozen=True)
-class Deadly(Hashing):
-    """Kills the process that counts (``where``: embeds) a text with ``word``, as often as ``times``.
-
-    ``folder`` keeps a file for every death, and so how many there were.
+    The file ``death`` says that it has happened.
     """
 
-    folder: Path = Path()
-    word: str = "poison"
-    times: int = 1_000
-    where: str = "counts"
-
-    def count_tokens(self, texts: Sequence[str]) -> list[int]:
-        self._die("counts", texts)
-        return super().count_tokens(texts)
-
-    def embed(self, texts: Sequence[str], *, role: str = "document"):
-        self._die("embeds", texts)
-        return super().embed(texts)
-
-    def _die(self, where: str, texts: Sequence[str]) -> None:
-        if where == self.where and any(self.word in text for text in texts) and self.deaths() < self.times:
-            (self.folder / str(time.monotonic_ns())).touch()
-            os.kill(os.getpid(), signal.SIGKILL)
-
-    def deaths(self) -> int:
-        """How many processes it has killed."""
-        return len(list(self.folder.iterdir()))
-
-
-@dataclass(frozen=True)
-class Late(Hashing):
-    """Sets the clock of its process to 1970."""
+    def __init__(self, death: Path) -> None:
+        super().__init__()
+        self.death = death
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
         time.time = lambda: 0.0
+        if not self.death.exists() and any("Note 4" in text for text in texts):
+            self.death.touch()
+            kill_this_process(None)
         return super().count_tokens(texts)
 
 
-@dataclass(frozen=True)
-class Unpicklable(Hashing):
+class Unpicklable(HashingEmbedder):
     """Cannot leave its process."""
 
     def __reduce__(self):
@@ -90,15 +49,22 @@ class Capitals:
         return self.store.search(self.embedder.embed([query.upper()], role="query")[0], top_k or 10, where=where)
 
 
-class Fatal:
-    """A technique that takes its process along."""
-
-    def retrieve(self, query: str, *, top_k: int | None = None, where=None):
-        os._exit(1)
-
-
-class Always:
+class Constant:
     """A technique that finds one document, whatever is asked."""
 
     def retrieve(self, query: str, *, top_k: int | None = None, where=None):
         return [Document("", {}, 1.0, "d-tea")]
+
+
+def slow(number: int) -> int:
+    """The number, after a moment."""
+    time.sleep(0.3)
+    return number
+
+
+def fail_for_lack_of_a_model(_: object) -> None:
+    raise ModelNotFoundError("the weights are missing")
+
+
+def kill_this_process(_: object) -> None:
+    os.kill(os.getpid(), signal.SIGKILL)

@@ -1,47 +1,52 @@
-"""Engines without a cluster: what is said where Ray cannot be used, and what every engine relies on."""
+"""Engines without a cluster: what is refused, what every engine relies on, and stores that are busy."""
 
 from __future__ import annotations
 
 import pickle
 import sys
-from pathlib import Path
+from collections.abc import Callable
+from contextlib import nullcontext
+from dataclasses import replace
 
 import pytest
 import stamina
 
 from ragistry import Workspace
-from ragistry.cli import main
+from ragistry.engines.local import LocalEngine
 from ragistry.engines.ray import RayEngine
-from ragistry.errors import ChromaDBConnectionError, ConfigError, EngineError, EvaluationError
+from ragistry.errors import ChromaDBConnectionError, ConfigError, EngineError, EvaluationError, WorkerLostError
 from ragistry.evaluation import compare
+from ragistry.library.service import DocumentService
 from ragistry.models.registry import choose_embedder
-from ragistry.testing.chroma_server import free_port
-from tests.engines.conftest import ingest, ingested_here, stored, write_notes
+from ragistry.testing.hashed import HashingEmbedder
+from ragistry.testing.ports import refused_port
+from tests.cli.conftest import ragistry  # noqa: F401, a fixture
+from tests.conftest import Corpus
+from tests.engines.doubles import Constant
 from tests.evaluation.small_sets import topics
+from tests.messages import check_message, refused
+
+NOTES = {f"note-{number}.md": f"# Note {number}\n\nA text of its own, number {number}." for number in range(3)}
 
 
 def test_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(ConfigError, match=r"run pip install 'ragistry\[ray\]'"):
+    with refused(ConfigError, "'ray'"):
         RayEngine()
 
 
 def test_cluster_that_does_not_answer_is_refused_at_once() -> None:
     pytest.importorskip("ray", reason="ray has no wheel for this Python")
-    with pytest.raises(EngineError, match="cannot be used: .*refused; check the address"):
-        RayEngine(f"127.0.0.1:{free_port()}")
+    with refused(EngineError):
+        RayEngine(f"127.0.0.1:{refused_port()}")
 
 
-@pytest.mark.parametrize("command", [["ingest", "docs"], ["compare", "--dataset", "docs"]])
-def test_address_without_the_engine_is_refused(
-    command: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    write_notes(tmp_path / "docs", 1)
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "argv", ["ragistry", *command, "--ray-address", "auto"])
-    with pytest.raises(SystemExit):
-        main()
-    assert "--ray-address does nothing without --engine ray" in capsys.readouterr().err
+@pytest.mark.parametrize("command", [["ingest", "documents"], ["compare", "--dataset", "documents"]])
+def test_address_without_the_engine_is_refused(command: list[str], ragistry: Callable, corpus: Corpus) -> None:  # noqa: F811
+    corpus(NOTES)
+    done = ragistry(*command, "--ray-address", "auto")
+    assert done.code != 0
+    check_message(done.err, "--ray-address", "--engine ray")
 
 
 def test_embedder_is_loaded_once_however_often_it_is_sent() -> None:
@@ -49,38 +54,72 @@ def test_embedder_is_loaded_once_however_often_it_is_sent() -> None:
     assert pickle.loads(sent) is pickle.loads(sent)
 
 
-def test_store_that_throttles_is_asked_again(
-    workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("attempts", [5, 2])
+def test_busy_store_is_asked_again_a_few_times(
+    library: DocumentService, corpus: Corpus, monkeypatch: pytest.MonkeyPatch, attempts: int
 ) -> None:
-    folder, refused = write_notes(tmp_path / "docs", 3), []
-    write = workspace.store.replace_source
+    refusals: list[str] = []
+    write = library.store.replace_source
 
     def busy(collection: str, source_file: str, chunks: object) -> None:
-        if refused.count(source_file) < 2:
-            refused.append(source_file)
+        if refusals.count(source_file) < 2:
+            refusals.append(source_file)
             raise ChromaDBConnectionError("answered 429: 'too many requests'; try again later")
         write(collection, source_file, chunks)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(workspace.store, "replace_source", busy)
-    with stamina.set_testing(True, attempts=5):
-        report = ingest(workspace, folder, None)
-    assert (len(report.added), len(refused)) == (3, 6)
-    assert stored(workspace) == ingested_here(folder, tmp_path / "here")[1]
+    monkeypatch.setattr(library.store, "replace_source", busy)
+    library.embedder = HashingEmbedder()
+    given_up = nullcontext() if attempts == 5 else pytest.raises(ChromaDBConnectionError)
+    with stamina.set_testing(True, attempts=attempts), given_up:
+        assert len(library.ingest_folder(corpus(NOTES), "notes").added) == 3
+    assert (len(refusals), library.store.count()) == ((6, 3) if attempts == 5 else (2, 0))
 
 
-def test_store_that_stays_away_ends_the_ingest(
-    workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def away(*_: object) -> None:
-        raise ChromaDBConnectionError("answered 503; try again later")
+class Elsewhere:
+    """An engine whose workers find another file under each path."""
 
-    monkeypatch.setattr(workspace.store, "replace_source", away)
-    with stamina.set_testing(True, attempts=2), pytest.raises(ChromaDBConnectionError, match="503"):
-        ingest(workspace, write_notes(tmp_path / "docs", 3), None)
+    def map(self, work, items):
+        for item in items:
+            yield work(replace(item, seen=(0, 0, True)) if hasattr(item, "seen") else item)
 
 
-def test_name_in_place_of_an_engine_is_refused(workspace: Workspace, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="engine must be an engine, such as RayEngine\\(\\), got 'ray'"):
-        ingest(workspace, write_notes(tmp_path / "docs", 1), "ray")
-    with pytest.raises(EvaluationError, match="the engine is 'ray'; give one such as"):
+def test_file_that_a_worker_does_not_see_is_read_by_the_driver(library: DocumentService, corpus: Corpus) -> None:
+    library.embedder = HashingEmbedder()
+    report = library.ingest_folder(corpus(NOTES), "notes", engine=Elsewhere())
+    assert (report.added, report.failed) == (sorted(NOTES), [])
+    assert sorted(one.content for one in library.store.scan()) == sorted(NOTES.values())
+
+
+class Fragile:
+    """An engine whose workers die of items that name a word."""
+
+    def map(self, work, items):
+        for item in items:
+            dies = any(word in repr(item) for word in ("poison", "venom"))
+            yield WorkerLostError("the worker process died 2 times") if dies else work(item)
+
+
+def test_file_that_kills_its_worker_fails_alone(library: DocumentService, corpus: Corpus) -> None:
+    """While it is read, or while its text is embedded together with others."""
+    folder = corpus(NOTES | {"poison.md": "Read me.", "embedded.md": "A text with venom."})
+    library.embedder = HashingEmbedder()
+    report = library.ingest_folder(folder, "notes", engine=Fragile())
+    assert report.added == sorted(NOTES)
+    for failure, name in zip(report.failed, ("poison.md", "embedded.md"), strict=True):
+        check_message(failure.error, name, "died 2 times")
+
+
+def test_technique_that_kills_its_worker_is_left_out(workspace: Workspace) -> None:
+    techniques = {"bm25": None, "poison": Constant()}
+    compared = compare(techniques, topics(), workspace=workspace, engine=Fragile())
+    assert list(compared.runs) == ["bm25"]
+    check_message(compared.failures["poison"].error, "died 2 times")
+
+
+def test_engine_that_cannot_be_used_is_refused(workspace: Workspace, corpus: Corpus) -> None:
+    with refused(ConfigError, "'ray'"):
+        workspace.library.ingest_folder(corpus(NOTES), "notes", engine="ray")  # type: ignore[arg-type]
+    with refused(EvaluationError, "'ray'"):
         compare(["bm25"], topics(), workspace=workspace, engine="ray")  # type: ignore[arg-type]
+    with refused(EvaluationError):
+        compare(["bm25"], topics(), workspace=workspace, engine=LocalEngine(), record=workspace.root / "calls.jsonl")

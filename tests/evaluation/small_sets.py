@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
+import pytest
+
+from ragistry import Workspace, open_workspace
 from ragistry.evaluation import Dataset, Text
+from ragistry.testing.hashed import HashingEmbedder
 from ragistry.types import Document
 
 TOPICS = {
@@ -67,3 +72,12 @@ class Answers:
 def first(_: int) -> int:
     """For `Answers`: always right."""
     return 1
+
+
+def hashed_workspace(root: Path, **settings: Any) -> Workspace:
+    """A workspace whose embedder is a `HashingEmbedder`, for comparisons in which vectors do not matter."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("ragistry.workspace.choose_embedder", lambda *_, **__: HashingEmbedder(16))
+        opened = open_workspace(root, **settings)
+        assert opened.embedder.fingerprint.model == "hashing"
+    return opened

@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 
-from ragistry import open_workspace
 from ragistry.errors import DatasetError
 from ragistry.evaluation import Dataset, Text, compare
 from ragistry.evaluation.data.chunking import read_chunking_set
 from ragistry.types import Document
+from tests.evaluation.small_sets import hashed_workspace
+from tests.messages import refused
 
 CATS = "Cats sleep for most of the day.\r\n\r\nThey hunt mice at night."
 SHIPS = "A ship is steered by its rudder.\n\nThe anchor holds it in a storm."
@@ -32,13 +33,13 @@ def row(name: str, text: str, corpus: str, *references: list[int]) -> dict[str, 
     return {"_id": name, "text": text, "corpus": corpus, "references": references}
 
 
-def test_chunk_sizes_are_compared_by_their_passages(tmp_path: Path) -> None:
+def test_chunk_sizes_are_compared_by_their_passages(tmp_path):
     mice, anchor = CATS.index("They"), SHIPS.index("The anchor")
     cats = row("1", "What do they\u2028hunt?", "cats", [mice, len(CATS)])
     write(tmp_path, cats, row("2", "What does the anchor hold in a storm?", "ships", [anchor, len(SHIPS)]))
     assert read_chunking_set(tmp_path).queries["1"] == cats["text"]
     (tmp_path / "workspace").mkdir()
-    with open_workspace(tmp_path / "workspace") as workspace:
+    with hashed_workspace(tmp_path / "workspace") as workspace:
         options = {"workspace": workspace, "grid": {"chunk_size": ["40/0", "document"]}}
         result = compare(["bm25"], tmp_path, ["SR@1", "SP@1", "nDCG@10"], **options)
     small, whole = result.techniques.values()
@@ -48,7 +49,7 @@ def test_chunk_sizes_are_compared_by_their_passages(tmp_path: Path) -> None:
     assert result.controls == {}, "they rank whole documents"
 
 
-def test_passages_are_those_that_a_technique_returns() -> None:
+def test_passages_are_those_that_a_technique_returns():
     class Chunks:
         def retrieve(self, query: str, **_: object) -> list[Document]:
             ends = ((0, 4), (4, 12), (20, 30))
@@ -61,26 +62,23 @@ def test_passages_are_those_that_a_technique_returns() -> None:
 
 
 @pytest.mark.parametrize(
-    ("bad", "problem"),
+    ("bad", "value"),
     [
-        (row("1", "?", "dogs", [0, 3]), r"queries.jsonl:1: 'corpus' is 'dogs'; the texts are \['cats', 'ships'\]"),
-        (row("1", "?", "cats", [0, 999]), r"the span 0 to 999 of 'cats' is not valid"),
-        (row("1", "?", "cats", [5, 5]), "the span 5 to 5 of 'cats' is not valid"),
-        (row("1", "?", "cats"), "queries.jsonl:1: 'references'"),
-        (row("1", "?", "cats", [3]), "queries.jsonl:1: 'references'"),
-        ({"_id": "1"}, "queries.jsonl:1: 'text': Field required"),
+        (row("1", "?", "dogs", [0, 3]), "'dogs'"), (row("1", "?", "cats", [0, 999]), "0 to 999 of 'cats'"),
+        (row("1", "?", "cats", [5, 5]), "5 to 5 of 'cats'"), (row("1", "?", "cats"), "'references'"),
+        (row("1", "?", "cats", [3]), "'references'"), ({"_id": "1"}, "'text'"),
     ],
-)
-def test_bad_questions_are_refused(tmp_path: Path, bad: dict[str, Any], problem: str) -> None:
-    with pytest.raises(DatasetError, match=problem):
+)  # fmt: skip
+def test_bad_questions_are_refused(tmp_path, bad, value):
+    with refused(DatasetError, value):
         read_chunking_set(write(tmp_path, bad))
     packed = tmp_path / "cats.md.gz"
     packed.write_bytes(packed.read_bytes()[:-12])
-    with pytest.raises(DatasetError, match="cats.md.gz' cannot be read"):
+    with refused(DatasetError):
         read_chunking_set(tmp_path)
 
 
-def test_the_published_set_is_whole(data: Path) -> None:
+def test_the_published_set_is_whole(data):
     asked = read_chunking_set(data / "chunking-eval")
     assert len(asked.judged) == 472
     assert {document.id: len(document.text) for document in asked.corpus} == {

@@ -3,35 +3,21 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from ragistry.evaluation.systems.index import CARD, Chunking, Corpus, open_index
 from ragistry.evaluation.systems.vectors import KeptVectors, kept
-from ragistry.testing.hashed import count_tokens, hashed_embedding
-from ragistry.types import EmbedderFingerprint, Role
+from ragistry.testing.hashed import HashingEmbedder
 from tests.evaluation.small_sets import TOPICS, topics
-
-
-class Hashed:
-    """Embeds by hashing."""
-
-    fingerprint = EmbedderFingerprint("test", "hashed", "", 16)
-
-    def embed(self, texts: Sequence[str], *, role: Role = "document") -> np.ndarray:
-        return np.array([hashed_embedding(f"{role} {text}", 16) for text in texts], dtype=np.float32)
-
-    def count_tokens(self, texts: Sequence[str]) -> list[int]:
-        return list(map(count_tokens, texts))
 
 
 @pytest.fixture
 def vectors(tmp_path: Path) -> KeptVectors:
-    return kept(Hashed(), tmp_path / "vectors.db")
+    return kept(HashingEmbedder(16), tmp_path / "vectors.db")
 
 
 def steps(vectors: KeptVectors | None, folder: Path) -> list[str]:
@@ -43,7 +29,7 @@ def steps(vectors: KeptVectors | None, folder: Path) -> list[str]:
     return list(dict.fromkeys(done))
 
 
-def test_an_index_is_made_once_with_and_without_vectors(vectors: KeptVectors, tmp_path: Path) -> None:
+def test_index_is_made_once_with_and_without_vectors(vectors, tmp_path):
     assert steps(vectors, tmp_path) == ["embedding", "writing the index"]
     assert steps(None, tmp_path) == ["writing the index"]
     assert steps(vectors, tmp_path) == steps(None, tmp_path) == []
@@ -67,7 +53,7 @@ def with_sql(statement: str) -> Callable[[Path], None]:
         with_sql("PRAGMA user_version = 99"),
     ],
 )
-def test_a_damaged_index_is_made_anew(vectors: KeptVectors, tmp_path: Path, damage: Callable[[Path], object]) -> None:
+def test_damaged_index_is_made_anew(vectors, tmp_path, damage):
     steps(vectors, tmp_path)
     [card] = tmp_path.glob(f"*/{CARD}")
     damage(card.parent)

@@ -11,6 +11,7 @@ from ragistry.errors import EvaluationError
 from ragistry.evaluation.data.dataset import Run
 from ragistry.evaluation.data.trec import decreasing
 from ragistry.evaluation.measures import parse_measures, per_query, per_query_of_passages
+from tests.messages import refused
 
 NAMES = [
     "nDCG@10", "nDCG@3", "nDCG", "AP", "AP@5", "RR", "RR@5", "R@3", "R@100", "P@1", "P@10", "P(rel=2)@3", "AP(rel=2)",
@@ -32,14 +33,12 @@ def reference(names: list[str], qrels: dict[str, dict[str, int]], run: Run) -> d
     return found
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(
     st.dictionaries(queries, grades, min_size=1),
     st.dictionaries(queries, st.lists(documents, unique=True, min_size=1), min_size=1),
 )
-def test_rankings_measure_as_ir_measures_does_in_the_order_shown(
-    qrels: dict[str, dict[str, int]], orders: dict[str, list[str]]
-) -> None:
+def test_rankings_measure_as_ir_measures_does_in_the_order_shown(qrels, orders):
     shown = {query: [(document, 0.5) for document in order] for query, order in orders.items()}
     written = {query: decreasing(hits) for query, hits in shown.items()}
     theirs = reference(NAMES, qrels, written)
@@ -59,31 +58,20 @@ def test_rankings_measure_as_ir_measures_does_in_the_order_shown(
     ],
     ids=["graded", "cut", "a document that comes twice", "a grade below 0", "a query that the run lacks"],
 )
-def test_worked_examples(ranking: str, grades: dict[str, int], values: dict[str, float]) -> None:
+def test_worked_examples(ranking, grades, values):
     run = {"q": [(document, 9.0 - place) for place, document in enumerate(ranking)]} if ranking else {}
     found = per_query(parse_measures(values), {"q": grades, "not judged": {}}, run)
     assert {name: of["q"] for name, of in found.items()} == pytest.approx(values)
     assert all(of.keys() == {"q"} for of in found.values())
 
 
-def test_every_bad_name_is_listed_with_its_remedy() -> None:
+def test_every_bad_name_is_listed_with_its_remedy():
     assert [str(measure) for measure in parse_measures([*NAMES, "AP"])] == NAMES
     names = ["nDCG@10", "ndcg@10", "R", "Judged(rel=2)@5", "P@0", "nonsense!", "SR", "SP(rel=2)@5"]
-    with pytest.raises(EvaluationError) as caught:
+    with refused(EvaluationError, *map(repr, names[1:])) as caught:
         parse_measures(names)
-    message = str(caught.value)
-    for said in (
-        "'ndcg@10' is not a measure; did you mean 'nDCG@10'?",
-        "'R' is not a measure: it needs a cutoff, as in 'R@10'",
-        "'SR' is not a measure: it needs a cutoff",
-        "Judged takes no rel",
-        "SP takes no rel",
-        "'P@0'",
-        "'nonsense!'",
-    ):
-        assert said in message
-    assert "'nDCG@10' is not a measure" not in message
-    with pytest.raises(EvaluationError, match="no measure is named"):
+    assert "'nDCG@10' is not a measure" not in str(caught.value)
+    with refused(EvaluationError):
         parse_measures([])
 
 
@@ -96,7 +84,7 @@ def passages(names: list[str], found: list[tuple[str, int, int]], spans: dict = 
     return [values["q"] for values in per_query_of_passages(parse_measures(names), spans, {"q": found}).values()]
 
 
-def test_each_span_counts_once_and_where_it_is_first_found() -> None:
+def test_each_span_counts_once_and_where_it_is_first_found():
     split = [("d", 90, 150), ("d", 150, 210), ("x", 0, 9), ("e", 40, 90), ("d", 500, 510)]
     assert passages(["RR@10", "R@1", "R@5", "P@5", "Success@1"], split) == pytest.approx([1, 1 / 3, 1, 3 / 5, 1])
     whole = [("d", 0, 1_000), ("e", 0, 1_000)]
@@ -105,7 +93,7 @@ def test_each_span_counts_once_and_where_it_is_first_found() -> None:
     assert passages(["nDCG@10", "SR@5", "SP@5"], []) == [0, 0, 0]
 
 
-def test_characters_of_spans_and_of_passages_are_counted() -> None:
+def test_characters_of_spans_and_of_passages_are_counted():
     found = [("d", 150, 250), ("d", 150, 250), ("e", 0, 100)]
     assert passages(["SR@1", "SP@1"], found) == pytest.approx([50 / 250, 50 / 100])
     assert passages(["SR@3", "SP@3"], found) == pytest.approx([100 / 250, 100 / 300]), "returned twice, paid twice"
@@ -116,9 +104,9 @@ def test_characters_of_spans_and_of_passages_are_counted() -> None:
 span = st.tuples(st.sampled_from("de"), st.integers(0, 60), st.integers(1, 40)).map(lambda s: (s[0], s[1], s[1] + s[2]))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(st.lists(span, min_size=1, max_size=4), st.lists(span, max_size=8))
-def test_measures_of_passages_lie_between_0_and_1(answer: list, found: list) -> None:
+def test_measures_of_passages_lie_between_0_and_1(answer, found):
     spans: dict = {"q": {}}
     for document, start, end in answer:
         spans["q"].setdefault(document, []).append((start, end))

@@ -92,7 +92,7 @@ class WellFormed(HTMLParser):
         assert self.open.pop() == tag
 
 
-def test_page_is_well_formed_and_loads_nothing(comparison: Comparison) -> None:
+def test_page_is_well_formed_and_loads_nothing(comparison):
     text = page(comparison)
     found = WellFormed(text)
     assert {"svg", "table", "style", "details"} <= found.seen
@@ -103,7 +103,7 @@ def test_page_is_well_formed_and_loads_nothing(comparison: Comparison) -> None:
     assert "prefers-color-scheme: dark" in text
 
 
-def test_names_and_texts_are_never_markup() -> None:
+def test_names_and_texts_are_never_markup():
     corpus = [Text("d0", HOSTILE, HOSTILE), Text("d1", "", "x")]
     dataset = Dataset(HOSTILE, corpus, {"q0": f"{HOSTILE} 0", "q1": "query 1"}, {"q0": {"d0": 1}, "q1": {"d1": 1}})
     hostile = compare({HOSTILE: Answers(lambda _: 1), "other": Answers(lambda _: 3)}, dataset)
@@ -115,7 +115,7 @@ def test_names_and_texts_are_never_markup() -> None:
         assert len({len(re.findall(r"(?<!\\)\|", row)) for row in table.splitlines()}) == 1
 
 
-def test_every_report_has_verdict_warnings_table_and_notes_in_this_order(comparison: Comparison) -> None:
+def test_every_report_has_verdict_warnings_table_and_notes_in_this_order(comparison):
     synthetic = (
         "Partly synthetic test set: no person asked 2 of the 30 queries. A program made them from the documents: "
         "1 title, 1 question; model asker, seed 7."
@@ -133,8 +133,8 @@ def test_every_report_has_verdict_warnings_table_and_notes_in_this_order(compari
     assert any(busy in line for line in found["notes"])
 
 
-@pytest.mark.parametrize("width", [60, 80, 100, 140])
-def test_terminal_shows_whole_names_within_its_width(comparison: Comparison, width: int) -> None:
+@pytest.mark.parametrize("width", [60, 140])
+def test_terminal_shows_whole_names_within_its_width(comparison, width):
     names = {"first": "first", "second": LONG}
     techniques = {names[name]: result for name, result in comparison.techniques.items()}
     pairs = [replace(pair, a=names[pair.a], b=names[pair.b]) for pair in comparison.pairs]
@@ -150,7 +150,7 @@ def test_terminal_shows_whole_names_within_its_width(comparison: Comparison, wid
         assert heading in shown or heading in left_out, heading
 
 
-def test_pairs_without_the_best_technique_are_shown_in_the_terminal() -> None:
+def test_pairs_without_the_best_technique_are_shown_in_the_terminal():
     ranks = {"a": first, "b": lambda n: 1 + (n == 0), "c": lambda n: 1 + n % 2}
     three = compare({name: Answers(rank) for name, rank in ranks.items()}, numbered(9))
     text = terminal(three)
@@ -160,7 +160,7 @@ def test_pairs_without_the_best_technique_are_shown_in_the_terminal() -> None:
     assert (len(charts), len(scales)) == (3, 1), "one scale for all pairs"
 
 
-def test_page_draws_every_interval_and_every_query_that_differs(comparison: Comparison) -> None:
+def test_page_draws_every_interval_and_every_query_that_differs(comparison):
     text = page(comparison)
     assert text.count('class="interval"') == 1 + 4 + 2 + 1 + 1  # overview, quality, differences, selection, CPU
     assert text.count('class="plane"') == 1
@@ -168,8 +168,8 @@ def test_page_draws_every_interval_and_every_query_that_differs(comparison: Comp
     assert text.count("<rect") == pair.wins + pair.losses
 
 
-def test_many_techniques_do_not_make_long_sentences() -> None:
-    ranks = {f"technique{rank:02}": lambda n, rank=rank: 1 + (n + rank) % (1 + rank) for rank in range(20)}
+def test_many_techniques_do_not_make_long_sentences():
+    ranks = {f"technique{rank:02}": lambda n, rank=rank: 1 + (n + rank) % (1 + rank) for rank in range(9)}
     techniques = {name: Answers(rank) for name, rank in ranks.items()}
     found = compare(techniques, numbered(20), ["nDCG@10"])
     assert "more pairs are in the table of differences" in markdown(found)
@@ -186,16 +186,16 @@ def test_many_techniques_do_not_make_long_sentences() -> None:
         ({"a": Answers(first), "b": Answers(first)}, 8, "All techniques return the same rankings on every query."),
     ],
 )
-def test_small_comparison_has_every_report(techniques: dict, queries: int, said: str) -> None:
+def test_small_comparison_has_every_report(techniques, queries, said):
     found = compare(techniques, numbered(queries))
     for name, text in reports(found).items():
         assert said in text, name
     WellFormed(page(found))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=8))
-def test_scale_holds_its_values_and_marks_round_numbers(values: list[float]) -> None:
+def test_scale_holds_its_values_and_marks_round_numbers(values):
     linear = scale(values, 10, 50)
     assert all(10 <= float(linear(value)[:-1]) <= 50 for value in values)
     assert 2 <= len(linear.marks()) <= 7

@@ -17,6 +17,8 @@ from ragistry.evaluation.answers import Answer
 from ragistry.evaluation.measures import parse_measures
 from ragistry.evaluation.result import Failure
 from ragistry.evaluation.summary import summarise
+from tests.conftest import full_run
+from tests.messages import check_message, refused
 
 Rank = Callable[[int], int]
 
@@ -66,47 +68,45 @@ def rare(number: int) -> int:
     return 0 if number % 4 else 5
 
 
-def random_ranks(count: int, queries: int = 40, seed: int = 5, name: str = "t{}") -> dict[str, Rank]:
-    drawn = np.random.default_rng(seed).integers(1, 5, (count, queries)).tolist()
+def random_ranks(count: int, name: str = "t{}") -> dict[str, Rank]:
+    drawn = np.random.default_rng(5).integers(1, 5, (count, 40)).tolist()
     return {name.format(number): lambda n, at=at: at[n] for number, at in enumerate(drawn)}
 
 
-def test_significantly_better_technique_is_the_winner() -> None:
+def test_significantly_better_technique_is_the_winner():
     result = summarised(numbered(), {"good": good, "often": often})
     [pair] = result.pairs
     assert (result.winner, pair.wins, pair.ties, pair.losses) == ("good", 20, 20, 0)
     assert pair.difference == pytest.approx(0.25)
     assert 0 < pair.low < 0.25 < pair.high < 0.5
-    assert pair.verdict().startswith("good is better than often in RR@10 by 0.250 (")
-    assert result.conclusion() == "good is significantly better than the other technique in RR@10."
+    check_message(pair.verdict(), "0.250")
+    check_message(result.conclusion())
     assert summarised(numbered(), {"often": often, "good": good}).verdicts == result.verdicts
     told = json.loads(json.dumps(result.to_json(), allow_nan=False))
     assert (told["dataset"], told["conclusion"], told["winner"]) == ("numbered", result.conclusion(), "good")
 
 
-def test_verdict_without_winner_says_what_could_have_been_shown() -> None:
+def test_verdict_without_winner_says_what_could_have_been_shown():
     result = summarised(numbered(), {"one": often, "other": lambda number: 3 - often(number)})
     assert result.winner is None
-    assert result.verdicts[0].startswith("no difference shown between one and other in RR@10 (+0.000, p = 1.000)")
-    assert "40 queries; smallest difference that they show reliably: 0.2" in result.verdicts[0]
+    check_message(result.verdicts[0], "+0.000", "p = 1.000", "40 queries")
     nearly = summarised(numbered(), {"one": often, "other": lambda number: 1 if number in (1, 3, 5) else often(number)})
-    assert "queries would show this one" in nearly.verdicts[0]
+    check_message(nearly.verdicts[0])
 
 
 @pytest.mark.parametrize(("queries", "least"), [(1, "1.000"), (2, "0.500"), (5, "0.062")])
-def test_few_queries_cannot_be_significant_and_the_conclusion_says_so(queries: int, least: str) -> None:
+def test_few_queries_cannot_be_significant_and_the_conclusion_says_so(queries, least):
     result = summarised(numbered(queries), {"good": good, "bad": lambda _: 0})
     [pair] = result.pairs
     assert (result.winner, pair.detectable, pair.low, pair.high) == (None, None, -1, 1)
-    assert f"cannot be significant with {queries} quer" in pair.verdict()
-    assert result.conclusion().startswith("No difference can be significant with")
-    assert f"smallest possible p-value is {least} after Holm's correction over 1 pair" in result.conclusion()
+    check_message(pair.verdict(), f"{queries} quer")
+    check_message(result.conclusion(), least)
     json.dumps(result.to_json(), allow_nan=False)
 
 
-def test_intervals_and_verdicts_of_a_family_agree() -> None:
+def test_intervals_and_verdicts_of_a_family_agree():
     draw = np.random.default_rng(0)
-    for _ in range(20):
+    for _ in range(20 if full_run() else 4):
         ranks = {name: draw.integers(1, 4 + place, 12).tolist() for place, name in enumerate("abcd")}
         result = summarised(numbered(12), {name: lambda n, at=at: at[n] for name, at in ranks.items()})
         for pair in result.pairs:
@@ -116,7 +116,7 @@ def test_intervals_and_verdicts_of_a_family_agree() -> None:
             assert pair.smallest_p == 6 / 2**11
 
 
-def test_pairs_of_one_measure_are_one_family() -> None:
+def test_pairs_of_one_measure_are_one_family():
     ranks: dict[str, Rank] = {name: lambda n, at=at: at + n % 3 for at, name in enumerate("abcd", 1)}
     result = summarised(numbered(30), ranks, "RR@10 R@5")
     assert (len(result.main_pairs), len(result.pairs)) == (6, 12)
@@ -125,36 +125,31 @@ def test_pairs_of_one_measure_are_one_family() -> None:
     assert smallest.p_holm == pytest.approx(6 * smallest.p)
 
 
-def test_techniques_with_equal_rankings_are_named_and_not_tested() -> None:
+def test_techniques_with_equal_rankings_are_named_and_not_tested():
     result = summarised(numbered(), {"a": often, "good": good, "twin": good, "copy": good})
     same = {name: one.same_as for name, one in result.techniques.items()}
     assert same == {"a": None, "good": None, "twin": "good", "copy": "good"}
     assert [(pair.a, pair.b, pair.p_holm == pair.p) for pair in result.pairs] == [("a", "good", True)]
-    assert result.notes == [
-        "Same rankings as good on every query, so not tested: twin, copy.",
-        "The judgements name only relevant documents, so the share of judged results is left out; a result without a "
-        "judgement counts as not relevant.",
-    ]
-    assert result.conclusion() == (
-        "good is significantly better than the other technique in RR@10; twin, copy return the same rankings."
-    )
+    for note in result.notes:
+        check_message(note)
+    check_message(result.conclusion(), "twin, copy")
     against = summarised(numbered(), {"twin": good, "base": good}, baseline="base")
     assert against.techniques["twin"].same_as == "base"
 
 
-def test_queries_of_one_group_count_once() -> None:
+def test_queries_of_one_group_count_once():
     groups = {f"q{n:03}": f"page {n // 10}" for n in range(40)}
     result = summarised(numbered(40, groups=groups), {"good": good, "often": often})
     [pair] = result.pairs
     assert summarised(numbered(40), {"good": good, "often": often}).pairs[0].p < 0.001
     assert (pair.clusters, pair.smallest_p, pair.p) == (4, 0.125, 0.125)
-    assert "cannot be significant with 40 queries in 4 groups" in pair.verdict()
-    assert result.warnings[0].startswith("The 40 queries come from 4 groups (the largest has 10)")
+    check_message(pair.verdict(), "40 queries in 4 groups")
+    check_message(result.warnings[0], "4 groups", "10")
     one = summarised(numbered(40, groups=dict.fromkeys(groups, "all")), {"good": good, "often": often})
     assert (one.pairs[0].p, one.winner) == (1.0, None)
 
 
-def test_winner_that_does_not_beat_a_control_is_a_warning() -> None:
+def test_winner_that_does_not_beat_a_control_is_a_warning():
     dataset = numbered(kinds={f"q{n:03}": "title" if n % 2 else "heading" for n in range(40)})
     runs = {
         name: {query: answer.ranking for query, answer in ranked(dataset, rank).items()}
@@ -165,36 +160,33 @@ def test_winner_that_does_not_beat_a_control_is_a_warning() -> None:
     assert len(result.pairs) == 3, "controls are in no family"
     assert {(pair.a, pair.b) for pair in result.control_pairs} >= {("good", "filename (control)")}
     random, filename = result.warnings
-    assert filename.startswith(
-        "good is not significantly better than the words of file names alone (filename: RR@10 1.000"
-    )
-    assert random.startswith("Not significantly better than chance alone (0.")
-    assert random.endswith("): weak.")
+    check_message(filename, "good", "filename: RR@10 1.000")
+    check_message(random, "weak")
     kinds = result.techniques["often"].by_kind
     assert kinds == {"heading": {"RR@10": 1.0, "queries": 20}, "title": {"RR@10": 0.5, "queries": 20}}
 
 
-def test_best_variant_is_measured_where_it_was_not_chosen() -> None:
-    ranks = random_ranks(20, name="hybrid[k={}]")
+def test_best_variant_is_measured_where_it_was_not_chosen():
+    ranks = random_ranks(8, name="hybrid[k={}]")
     options: dict[str, Any] = {"baseline": "hybrid[k=0]", "variants": dict.fromkeys(ranks, "hybrid")}
     [warning] = summarised(numbered(), ranks, **options).warnings
-    assert warning.startswith("20 variants of hybrid were measured on the same queries and are not tested")
+    check_message(warning, "8 variants of hybrid")
     tuned = summarised(numbered(), ranks, **options, tune_on=0.5)
     assert tuned.selection is not None
     assert tuned.selection.gain_selected > tuned.selection.gain_held_out
-    assert len(tuned.selection.variants) == 20
+    assert len(tuned.selection.variants) == 8
     assert tuned.warnings == []
     assert tuned.to_json()["selection"]["chosen"] == tuned.selection.chosen
 
 
-def test_judged_is_a_share_only_where_some_judgements_are_negative() -> None:
+def test_judged_is_a_share_only_where_some_judgements_are_negative():
     assert summarised(numbered(), {"good": good}).techniques["good"].judged is None
     dataset = numbered()
     graded = replace(dataset, qrels={query: {**grades, "d45": 0} for query, grades in dataset.qrels.items()})
     assert summarised(graded, {"good": good}).techniques["good"].judged == pytest.approx(1 / 10)
 
 
-def test_passages_are_measured_where_answers_are_spans() -> None:
+def test_passages_are_measured_where_answers_are_spans():
     spans = {f"q{n:03}": {f"d{n}": [(10, 20)]} for n in range(20)}
     dataset = numbered(40, spans=spans)
     small, large, none = (ranked(dataset, good) for _ in range(3))
@@ -207,13 +199,13 @@ def test_passages_are_measured_where_answers_are_spans() -> None:
     assert means == {"small": [1, 1, 1, 1], "large": [0.2, 1, 1, 1], "none": [0, 0, 0, 0]}
     assert result.winner == "small", "the same documents, but less around the answer"
     assert result.techniques["small"].returned_tokens == pytest.approx(1.5)
-    assert "Results without `start` and `end`" in result.warnings[0]
-    assert "20 queries have judgements but no spans" in result.notes[0]
-    with pytest.raises(EvaluationError, match="the test set has no spans"):
+    check_message(result.warnings[0], "none")
+    check_message(result.notes[0], "20 queries")
+    with refused(EvaluationError, "SR@k"):
         summarised(numbered(), {"a": good}, "SR@5")
 
 
-def test_cpu_time_is_compared_query_by_query() -> None:
+def test_cpu_time_is_compared_query_by_query():
     dataset = numbered()
     fast, slow = ranked(dataset, good), ranked(dataset, often)
     slow = {query: replace(answer, cpu_ms=answer.cpu_ms + 0.5) for query, answer in slow.items()}
@@ -224,24 +216,23 @@ def test_cpu_time_is_compared_query_by_query() -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "note"),
+    "options",
     [
-        ({"machine": {"load": 3.5, "processors": 2}}, "The machine was busy (load 3.5 on 2 processors)"),
-        ({"asking": {"replayed": "models.jsonl"}}, "Replayed: the models' answers come from models.jsonl"),
-        ({"asking": {"resumed_answers": 7}}, "Resumed: 7 of 40 answers come from an earlier run"),
-        ({"asking": {"never_resumed": {"a": "it has no class"}}}, "a is never resumed: it has no class."),
+        {"machine": {"load": 3.5, "processors": 2}}, {"asking": {"replayed": "models.jsonl"}},
+        {"asking": {"resumed_answers": 7}}, {"asking": {"never_resumed": {"a": "it has no class"}}},
     ],
-)
-def test_what_only_helps_to_read_the_figures_is_a_note(options: dict[str, Any], note: str) -> None:
+)  # fmt: skip
+def test_what_only_helps_to_read_the_figures_is_a_note(options):
     dataset = numbered()
     answers = {"a": ranked(dataset, good, embedding_cached=True)}
     result = summarised(dataset, {}, answers=answers, provenance=options)
-    assert any(line.startswith(note) for line in result.notes)
+    for note in result.notes:
+        check_message(note)
     assert any("came from the cache" in line for line in result.notes)
-    assert result.warnings == []
+    assert (len(result.notes), result.warnings) == (3, [])
 
 
-def test_what_may_make_the_verdict_wrong_is_one_warning_each() -> None:
+def test_what_may_make_the_verdict_wrong_is_one_warning_each():
     dataset = numbered()
     answers = {
         name: {
@@ -252,23 +243,19 @@ def test_what_may_make_the_verdict_wrong_is_one_warning_each() -> None:
             )
             for number, (query, answer) in enumerate(ranked(dataset, lambda n, at=at: 1 + n % at).items())
         }
-        for at, name in enumerate("abcdefgh", 2)
+        for at, name in enumerate("abcdef", 2)
     }
     cost = SimpleNamespace(chunking="document", chunks=9, cut=2)
     result = summarised(dataset, {}, "R@30 R@40", answers=answers | {"sound": ranked(dataset, good)})
-    assert [line.split(":")[0] for line in result.warnings] == [
-        "R@30 looks at 30 of 50 documents, so it hardly tells techniques apart; use a smaller cutoff.",
-        "a, b, c, d, e and 3 more were degraded on up to 39 of 40 queries",
-        "a, b, c, d, e and 3 more returned up to 2 documents that are not in the corpus (40 of 440 results), such as "
-        "'x0'; they count as not relevant.",
-    ]
-    assert result.warnings[1].endswith("for example, the query has 201 tokens and was cut to 128.")
-    assert result.notes[-2].startswith("R@40 looks at 40 of 50")
+    assert len(result.warnings) == 3
+    for warning, value in zip(result.warnings, ("R@30", "39 of 40", "'x0'"), strict=True):
+        check_message(warning, value)
+    check_message(result.notes[-2], "R@40")
     [cut] = summarised(numbered(), {"a": good}, indexes={"document": cost}).warnings
-    assert cut.startswith("2 of 9 chunks (document) are longer than the embedder's limit of 256 tokens")
+    check_message(cut, "2 of 9", "256")
 
 
-def test_technique_that_returns_nothing_scores_nothing() -> None:
+def test_technique_that_returns_nothing_scores_nothing():
     dataset = numbered()
     nothing = {query: Answer(query, [], 1.0) for query in dataset.judged}
     result = summarised(dataset, {}, answers={"nothing": nothing, "good": ranked(dataset, good)})
@@ -279,41 +266,25 @@ def test_technique_that_returns_nothing_scores_nothing() -> None:
 
 
 @pytest.mark.parametrize(
-    ("ranks", "options", "conclusion"),
+    ("ranks", "options", "winner"),
     [
-        ({}, {}, "Every technique failed: nothing could be compared."),
-        (
-            {"a": good},
-            {"baseline": "b", "failures": {"b": Failure("q1", "no")}},
-            "The baseline b failed, so nothing can be tested against it.",
-        ),
-        ({"a": good}, {}, "Only one technique was given, so there is nothing to compare it with."),
-        ({"a": good, "b": good}, {}, "All techniques return the same rankings on every query."),
-        (
-            random_ranks(8),
-            {"baseline": "t0"},
-            "Against t0 in RR@10, no difference shown: t1, t2, t3, t4, t5 and 2 more.",
-        ),
-        (random_ranks(2), {}, "No difference is shown between t0 and t1 in RR@10, 40 queries."),
-        (
-            {"a": good, "b": often, "c": lambda n: 3 - often(n)},
-            {},
-            "a is significantly better than every other technique in RR@10.",
-        ),
-        (
-            {"a": rare, "b": often, "c": lambda n: 3 - often(n)},
-            {},
-            "No technique is shown to be better than all others in RR@10: 2 of 3 differences are significant.",
-        ),
+        ({}, {}, None),
+        ({"a": good}, {"baseline": "b", "failures": {"b": Failure("q1", "no")}}, None),
+        ({"a": good}, {}, None),
+        ({"a": good, "b": good}, {}, None),
+        (random_ranks(8), {"baseline": "t0"}, None),
+        (random_ranks(2), {}, None),
+        ({"a": good, "b": often, "c": lambda n: 3 - often(n)}, {}, "a"),
+        ({"a": rare, "b": often, "c": lambda n: 3 - often(n)}, {}, None),
     ],
 )
-def test_conclusion_is_one_sentence(ranks: dict[str, Rank], options: dict[str, Any], conclusion: str) -> None:
+def test_conclusion_is_one_sentence(ranks, options, winner):
     result = summarised(numbered(), ranks, **options)
-    assert result.conclusion() == conclusion
-    assert result.winner == ("a" if conclusion.startswith("a is") else None)
+    check_message(result.conclusion())
+    assert result.winner == winner
 
 
-def test_order_of_the_files_changes_no_figure() -> None:
+def test_order_of_the_files_changes_no_figure():
     straight, ranks = numbered(25), {"a": lambda n: 1 + n % 4, "b": lambda n: 1 + n % 3}
     one = summarised(straight, ranks)
     answers = {name: dict(reversed(ranked(straight, rank).items())) for name, rank in ranks.items()}

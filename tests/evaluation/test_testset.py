@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-import ragistry
 from ragistry.errors import DatasetError
 from ragistry.evaluation import Dataset, Text, read_beir, write_beir
 from ragistry.evaluation.data.questions import ask_questions, check_testset, remarks
@@ -25,6 +23,8 @@ from ragistry.evaluation.data.testsets import (
     stands_in,
 )
 from ragistry.utils.analysis import query_terms
+from tests.evaluation.small_sets import hashed_workspace
+from tests.messages import refused
 
 TEA = """\
 # Brewing green tea
@@ -52,7 +52,7 @@ def made(*sources: Source, limit: int | None = None) -> dict[str, str]:
     return {dataset.queries[query]: next(iter(found)) for query, found in dataset.qrels.items()}
 
 
-def test_titles_headings_and_descriptions_become_queries() -> None:
+def test_titles_headings_and_descriptions_become_queries():
     tea = source("tea.md", TEA, "Brewing green tea", "How to keep `sencha` from [turning sour](x.md) in water.")
     assert made(tea, source("rain.md", RAIN, "Rain")) == {
         "How to keep sencha from turning sour in water.": "tea.md",
@@ -61,7 +61,7 @@ def test_titles_headings_and_descriptions_become_queries() -> None:
     }
 
 
-def test_what_becomes_a_query_is_taken_out_of_the_text_that_it_must_find() -> None:
+def test_what_becomes_a_query_is_taken_out_of_the_text_that_it_must_find():
     tea = source("tea.md", TEA, "Brewing green tea", "Leaves turn bitter where they are brewed")
     testset = make_testset("mine", [tea], known_items([tea]))
     assert list(testset.dataset.queries.values()) == ["Brewing green tea", "Choosing a fitting kettle"]
@@ -73,7 +73,7 @@ def test_what_becomes_a_query_is_taken_out_of_the_text_that_it_must_find() -> No
     assert [known["kind"] for known in testset.dataset.synthetic.values()] == ["title", "heading"]
 
 
-def test_queries_that_fit_several_sources_are_left_out() -> None:
+def test_queries_that_fit_several_sources_are_left_out():
     one = source("one.md", "Clay and glaze.", "Potters of the valley", "Who shaped the clay of the valley?")
     other = source("two.md", "Shards and clay.", "The potters of a valley", "How shards are dated by their clay")
     assert list(made(one, other)) == ["Who shaped the clay of the valley?", "How shards are dated by their clay"]
@@ -83,7 +83,7 @@ def test_queries_that_fit_several_sources_are_left_out() -> None:
     assert made(*sources) == {"Tune the zither by override": "0.md"}, "any of them may have the other heading"
 
 
-def test_a_query_in_other_words_than_its_text_is_kept_and_remarked() -> None:
+def test_query_in_other_words_than_its_text_is_kept_and_remarked():
     dogs = source("dogs.md", "# Canine obedience\n\nTeach a puppy to sit with small treats.\n", "Canine obedience")
     testset = make_testset("mine", [dogs], known_items([dogs]))
     assert testset.dataset.queries == {"t1": "Canine obedience"}
@@ -92,7 +92,7 @@ def test_a_query_in_other_words_than_its_text_is_kept_and_remarked() -> None:
     assert remark.message == "'Canine obedience' shares no word with what it should find"
 
 
-def test_limits_draw_the_same_queries_every_time_and_few_of_each_source() -> None:
+def test_limits_draw_the_same_queries_every_time_and_few_of_each_source():
     colours = ("amber", "bronze", "copper", "denim", "ebony", "fuchsia")
     body = "\n\n".join(f"## Painting {colour} walls properly\n\nUse a brush." for colour in colours)
     busy = source("busy.md", f"# House painting guide\n\nIt.\n\n{body}\n", "House painting guide")
@@ -103,35 +103,31 @@ def test_limits_draw_the_same_queries_every_time_and_few_of_each_source() -> Non
     assert made(*sources, limit=2) == made(*sources, limit=2)
     testset = make_testset("mine", sources, known_items(sources), per_document=1)
     assert testset.left_out["over the 1 of one document"] == 7
-    with pytest.raises(DatasetError, match="0 queries per document; give 1 or more"):
+    with refused(DatasetError):
         make_testset("mine", sources, known_items(sources), per_document=0)
 
 
 @pytest.mark.parametrize(
-    ("text", "title", "reason"),
+    ("text", "title"),
     [
-        (
-            "# Green sencha brewing\n\n## Sencha kettle brewing advice\n",
-            "Green sencha brewing",
-            "2 of a source with no",
-        ),
-        (RAIN, "Rain", "from 1 source: 1 with too few telling words"),
-        ("No heading at all.", "", "none of them has any of the kinds asked for"),
+        ("# Green sencha brewing\n\n## Sencha kettle brewing advice\n", "Green sencha brewing"),
+        (RAIN, "Rain"),
+        ("No heading at all.", ""),
     ],
 )
-def test_if_no_query_can_be_made_the_reasons_are_listed(text: str, title: str, reason: str) -> None:
+def test_reasons_are_listed_if_no_query_can_be_made(text, title):
     sources = [source("a.md", text, title)]
-    with pytest.raises(DatasetError, match=reason):
+    with refused(DatasetError):
         make_testset("mine", sources, known_items(sources))
 
 
-def test_a_library_and_a_folder_give_the_same_queries(tmp_path: Path) -> None:
+def test_library_and_a_folder_give_the_same_queries(tmp_path):
     folder = tmp_path / "docs"
     folder.mkdir()
     front = "---\ntitle: Brewing green tea\ndescription: How to keep sencha from turning sour in water.\n---\n"
     (folder / "tea.md").write_text(front + TEA)
     (folder / "rain.md").write_text(RAIN)
-    with ragistry.open_workspace(tmp_path) as workspace:
+    with hashed_workspace(tmp_path) as workspace:
         workspace.library.create_collection("notes")
         workspace.library.ingest_folder(folder, "notes")
         ours = library_sources(workspace, "notes")
@@ -142,7 +138,7 @@ def test_a_library_and_a_folder_give_the_same_queries(tmp_path: Path) -> None:
     assert len(made(*ours)) == 3
 
 
-def test_queries_of_real_documentation_do_not_give_their_pages_away(data: Path, tmp_path: Path) -> None:
+def test_queries_of_real_documentation_do_not_give_their_pages_away(data, tmp_path):
     sources = folder_sources(data / "docs-hugo")
     testset = make_testset("hugo", sources, known_items(sources), limit=120)
     write_beir(testset.dataset, tmp_path)
@@ -171,7 +167,7 @@ class Scripted:
 ASKED = "How hot should the kettle be for sencha?"
 
 
-def test_a_question_is_kept_where_its_chunk_answers_it() -> None:
+def test_question_is_kept_where_its_chunk_answers_it():
     sources, left_out = [source("tea.md", TEA), source("rain.md", RAIN)], Counter[str]()
     asked = list(ask_questions(sources, Scripted(ASKED), 5, left_out))
     testset = make_testset("mine", sources, asked, model="scripted", seed=4, left_out=left_out)
@@ -184,20 +180,20 @@ def test_a_question_is_kept_where_its_chunk_answers_it() -> None:
 @pytest.mark.parametrize(
     ("generator", "reason"),
     [
-        (Scripted(ASKED, answered=False), "not answered by the chunk"),
-        (Scripted(ASKED, quote="Ninety degrees are needed"), "not answered by the chunk"),
-        (Scripted(ASKED, quote=""), "not answered by the chunk"),
+        *((Scripted(ASKED, said, quote), "not answered by the chunk") for said, quote in (
+            (False, "Eighty degrees are enough"), (True, "Ninety degrees are needed"), (True, ""),
+        )),
         (Scripted("Is it true that leaves turn bitter where they are brewed?"), "copying the chunk"),
         (Scripted(""), "on which the generator failed"),
     ],
-)
-def test_a_question_that_cannot_be_used_is_left_out_with_its_reason(generator: Scripted, reason: str) -> None:
+)  # fmt: skip
+def test_question_that_cannot_be_used_is_left_out_with_its_reason(generator, reason):
     left_out = Counter[str]()
     assert list(ask_questions([source("tea.md", TEA)], generator, 5, left_out)) == []
     assert left_out == {reason: 1}
 
 
-def test_check_finds_what_is_wrong_with_a_test_set() -> None:
+def test_check_finds_what_is_wrong_with_a_test_set():
     corpus = [Text("tea", "", "Steep the leaves in hot water for a minute."), Text("rain", "", "It falls at noon.")]
     queries = {
         "same1": "how long do leaves steep", "same2": "How long do leaves steep?",
@@ -224,9 +220,9 @@ VOCABULARY = ("tea", "rain", "kettle", "water", "steep", "leaf", "noon", "green"
 words = st.lists(st.sampled_from(VOCABULARY), min_size=1, max_size=8)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(st.lists(words.map(" ".join), max_size=12))
-def test_near_duplicates_are_those_that_comparing_all_pairs_finds(texts: list[str]) -> None:
+def test_near_duplicates_are_those_that_comparing_all_pairs_finds(texts):
     terms = [set(query_terms(text)) for text in texts]
     slow = {
         (first, second): len(terms[first] & terms[second]) / len(terms[first] | terms[second])

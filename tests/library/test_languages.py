@@ -7,6 +7,9 @@ from pathlib import Path
 import pytest
 
 from ragistry import open_workspace
+from ragistry.library.service import DocumentService
+from tests.conftest import Corpus
+from tests.messages import check_message
 
 GERMAN = (
     "Die Häuser am Fluss wurden im letzten Jahrhundert gebaut. Viele von ihnen stehen heute leer, weil das Wasser im "
@@ -42,21 +45,15 @@ def test_short_source_gets_the_language_of_its_collection(tmp_path: Path) -> Non
         assert found.metadata["language"] == "german"
 
 
-def test_ingest_warns_where_the_text_suits_neither_words_nor_model(tmp_path: Path) -> None:
-    (tmp_path / "in").mkdir()
-    (tmp_path / "in" / "fluss.txt").write_text(GERMAN, encoding="utf-8")
-    with open_workspace(tmp_path) as workspace:
-        workspace.library.create_collection("notes", "Notes")
-        words, model = workspace.library.ingest_folder(tmp_path / "in", "notes").warnings
-        assert "set language: german, or language: auto" in words
-        assert "embed_model: multilingual" in model
-        assert workspace.library.ingest_folder(tmp_path / "in", "notes").warnings == []
+def test_ingest_warns_where_the_text_suits_neither_words_nor_model(library: DocumentService, corpus: Corpus) -> None:
+    words, model = library.ingest_folder(folder := corpus({"fluss.txt": GERMAN}), "notes").warnings
+    check_message(words, "german", "auto")
+    check_message(model, "multilingual")
+    assert library.ingest_folder(folder, "notes").warnings == []
 
 
-@pytest.mark.parametrize(("text", "language"), [(ENGLISH, "english"), (ENGLISH, "auto")])
-def test_english_text_is_no_reason_to_warn(tmp_path: Path, text: str, language: str) -> None:
-    (tmp_path / "in").mkdir()
-    (tmp_path / "in" / "a.txt").write_text(text, encoding="utf-8")
+@pytest.mark.parametrize("language", ["english", "auto"])
+def test_english_text_is_no_reason_to_warn(tmp_path: Path, corpus: Corpus, language: str) -> None:
     with open_workspace(tmp_path, language=language) as workspace:
         workspace.library.create_collection("notes", "Notes")
-        assert workspace.library.ingest_folder(tmp_path / "in", "notes").warnings == []
+        assert workspace.library.ingest_folder(corpus({"a.txt": ENGLISH}), "notes").warnings == []

@@ -1,8 +1,9 @@
-"""Which files of a folder are taken in: links out of it are named and left out, unless they are to be followed."""
+"""Which files of a folder are ingested, which are left out and named, and which sources vanished with their files."""
 
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -10,108 +11,97 @@ import pytest
 from ragistry import Workspace, open_workspace
 from ragistry.errors import SourceError, SourceNotFoundError
 from ragistry.library.listing import list_folder
+from ragistry.library.service import DocumentService
+from ragistry.library.unread import UNREAD_FORMATS
+from ragistry.utils.extract import SUPPORTED_FORMATS
+from tests.conftest import Corpus
+from tests.library.conftest import deny, stored
+from tests.messages import check_message, refused
+
+pytestmark = pytest.mark.usefixtures("embedder")
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    """A folder with two files, and one beside it that is nobody's business."""
-    inside, outside = tmp_path / "in", tmp_path / "outside"
-    (inside / "sub").mkdir(parents=True)
-    outside.mkdir()
-    (inside / "tea.txt").write_text("Tea from the hills.", encoding="utf-8")
-    (inside / "sub" / "milk.txt").write_text("The price of milk.", encoding="utf-8")
-    (outside / "secret.txt").write_text("The password is xyzzy.", encoding="utf-8")
-    return inside
+def folder(corpus: Corpus) -> Path:
+    """A folder with two files, beside another folder with a file that is to stay private."""
+    corpus({"secret.txt": "The password is xyzzy."}, "outside")
+    return corpus({"tea.txt": "Tea from the hills.", "sub/milk.txt": "The price of milk."}, "in")
 
 
 def names(folder: Path, *, follow_links: bool = False) -> list[str]:
     return [file.source_file for file in list_folder(folder, follow_links=follow_links).files]
 
 
-def link(path: Path, target: Path | str) -> None:
-    path.symlink_to(target)
+# Links
 
 
-def test_a_file_behind_a_link_out_of_the_folder_is_not_taken_in(workspace: Workspace, folder: Path) -> None:
-    link(folder / "note.txt", folder.parent / "outside" / "secret.txt")
-    link(folder / "sub" / "more", folder.parent / "outside")
-    link(folder / "relative.txt", "../outside/secret.txt")
+def test_files_behind_links_out_of_the_folder_are_left_out_and_named(workspace: Workspace, folder: Path) -> None:
+    secret = folder.parent / "outside" / "secret.txt"
+    (folder / "note.txt").symlink_to(secret)
+    (folder / "sub" / "more").symlink_to(secret.parent)
+    (folder / "relative.txt").symlink_to("../outside/secret.txt")
     report = workspace.library.ingest_folder(folder, "notes")
     assert (report.added, report.failed) == (["sub/milk.txt", "tea.txt"], [])
     [warning] = report.warnings
-    assert warning.startswith(f"{str(folder)!r}: 3 of its links lead out of it and were left out ")
-    assert f"{str(folder / 'note.txt')!r} to {str(folder.parent / 'outside' / 'secret.txt')!r}" in warning
-    assert "xyzzy" not in "".join(document.content for document in workspace.store.scan())
+    check_message(warning, f"{str(folder / 'note.txt')!r} to {str(secret)!r}")
+    assert "xyzzy" not in "".join(stored(workspace))
+    (folder / "fourth.txt").symlink_to(secret)
+    [warning] = workspace.library.ingest_folder(folder, "notes").warnings
+    check_message(warning)
 
 
-def test_with_follow_links_they_are_taken_in_and_pruned(workspace: Workspace, folder: Path) -> None:
-    link(folder / "note.txt", folder.parent / "outside" / "secret.txt")
-    link(folder / "sub" / "more", folder.parent / "outside")
-    library = workspace.library
+def test_with_follow_links_they_are_ingested_and_pruned(library: DocumentService, folder: Path) -> None:
+    secret = folder.parent / "outside" / "secret.txt"
+    (folder / "note.txt").symlink_to(secret)
+    (folder / "sub" / "more").symlink_to(secret.parent)
     report = library.ingest_folder(folder, "notes", follow_links=True)
     assert (report.added, report.warnings) == (["note.txt", "sub/milk.txt", "sub/more/secret.txt", "tea.txt"], [])
-    assert library.ingest_folder(folder, "notes", prune=True).deleted == [], "nothing goes for want of the option"
-    (folder.parent / "outside" / "secret.txt").unlink()
+    assert library.ingest_folder(folder, "notes", prune=True).deleted == [], "the option may have been forgotten"
+    secret.unlink()
     (folder / "note.txt").unlink()
     gone = library.ingest_folder(folder, "notes", prune=True, follow_links=True)
     assert gone.deleted == ["sub/more/secret.txt"]
 
 
-def test_links_that_stay_inside_are_as_they_were(folder: Path) -> None:
-    link(folder / "again.txt", folder / "tea.txt")
-    link(folder / "a", folder / "sub")
+def test_links_that_stay_inside_add_files_but_no_folders(folder: Path) -> None:
+    (folder / "again.txt").symlink_to(folder / "tea.txt")
+    (folder / "a").symlink_to(folder / "sub")
     expected = ["again.txt", "sub/milk.txt", "tea.txt"]
     assert (names(folder), names(folder, follow_links=True)) == (expected, expected)
     assert list_folder(folder).links == []
+    (folder.parent / "door").symlink_to(folder)
+    assert names(folder.parent / "door") == expected, "a folder is listed through a link to it"
 
 
 @pytest.mark.parametrize("follow_links", [False, True])
 def test_loops_of_links_end(folder: Path, follow_links: bool) -> None:
-    link(folder / "self.txt", "self.txt")
-    link(folder / "here", ".")
-    link(folder / "sub" / "up", "..")
-    link(folder / "a", "b")
-    link(folder / "b", "a")
+    for link, target in {"self.txt": "self.txt", "here": ".", "sub/up": "..", "a": "b", "b": "a"}.items():
+        (folder / link).symlink_to(target)
     assert names(folder, follow_links=follow_links) == ["self.txt", "sub/milk.txt", "tea.txt"]
 
 
 def test_a_loop_through_another_folder_ends_and_keeps_the_names(folder: Path) -> None:
-    link(folder / "above", folder.parent)
-    link(folder.parent / "outside" / "back", folder / "sub")
-    link(folder.parent / "outside" / "round", folder.parent / "outside")
+    outside = folder.parent / "outside"
+    (folder / "above").symlink_to(folder.parent)
+    (outside / "back").symlink_to(folder / "sub")
+    (outside / "round").symlink_to(outside)
     assert names(folder, follow_links=True) == ["above/outside/secret.txt", "sub/milk.txt", "tea.txt"]
 
 
-def test_a_folder_is_listed_through_a_link_to_it(folder: Path) -> None:
-    link(folder.parent / "door", folder)
-    assert names(folder.parent / "door") == ["sub/milk.txt", "tea.txt"]
-
-
-def test_a_folder_of_links_alone_says_so(workspace: Workspace, tmp_path: Path) -> None:
-    (tmp_path / "links").mkdir()
-    (tmp_path / "secret.txt").write_text("xyzzy", encoding="utf-8")
-    link(tmp_path / "links" / "one.txt", tmp_path / "secret.txt")
-    report = workspace.library.ingest_folder(tmp_path / "links", "notes")
-    assert (report.added, len(report.warnings)) == ([], 1)
-
-
-def test_a_link_that_leads_nowhere_is_reported(workspace: Workspace, folder: Path) -> None:
-    link(folder / "gone.txt", folder / "nothing.txt")
-    [failure] = workspace.library.ingest_folder(folder, "notes").failed
-    assert isinstance(failure.cause, SourceNotFoundError)
-    assert "gone.txt" in failure.error
-
-
-def test_a_special_file_does_not_hold_the_ingest_up(workspace: Workspace, folder: Path) -> None:
-    os.mkfifo(folder / "pipe.txt")
-    [failure] = workspace.library.ingest_folder(folder, "notes").failed
-    assert isinstance(failure.cause, SourceError)
-
-
-def test_a_name_that_is_not_utf8_is_reported_and_keeps_nothing_from_being_pruned(
-    workspace: Workspace, folder: Path
+def test_folder_of_links_is_reported_and_broken_links_fail(
+    library: DocumentService, folder: Path, corpus: Corpus
 ) -> None:
-    library = workspace.library
+    (links := folder.parent / "links").mkdir()
+    (links / "one.txt").symlink_to(folder / "tea.txt")
+    report = library.ingest_folder(links, "notes")
+    assert (report.added, len(report.warnings)) == ([], 1)
+    (folder / "gone.txt").symlink_to(folder / "nothing.txt")
+    os.mkfifo(folder / "pipe.txt")
+    failed = {Path(one.source).name: type(one.cause) for one in library.ingest_folder(folder, "notes").failed}
+    assert failed == {"gone.txt": SourceNotFoundError, "pipe.txt": SourceError}
+
+
+def test_name_that_is_not_utf8_is_reported_and_does_not_stop_pruning(library: DocumentService, folder: Path) -> None:
     library.ingest_folder(folder, "notes")
     try:
         latin = Path(os.fsdecode(os.fsencode(folder) + b"/caf\xe9"))
@@ -122,43 +112,163 @@ def test_a_name_that_is_not_utf8_is_reported_and_keeps_nothing_from_being_pruned
     (folder / "tea.txt").unlink()
     report = library.ingest_folder(folder, "notes", prune=True)
     [failure] = report.failed
-    assert failure.error == f"'{folder}/caf\\xe9/a.txt': the name 'caf\\xe9' is not UTF-8; rename it"
+    check_message(failure.error, f"{folder}/caf\\xe9/a.txt", "caf\\xe9")
     assert (report.added, report.deleted) == ([], ["tea.txt"])
-    assert library.list_sources("notes") == ["sub/milk.txt"]
-    with pytest.raises(SourceError, match="is not UTF-8; rename it"):
+    with refused(SourceError, "caf\\xe9"):
         library.ingest_file(latin / "a.txt", "notes")
 
 
-def test_links_to_the_configuration_are_left_out_with_it(folder: Path) -> None:
-    config = folder / "config"
-    (config / "schemas").mkdir(parents=True)
-    for name in ("documents.yaml", "techniques.yaml", "vector_stores.yaml", "schemas/documents.schema.json"):
-        (config / name).write_text("{}", encoding="utf-8")
-    (config / "more.yaml").write_text("{}", encoding="utf-8")
-    link(folder / "shown.yaml", config / "documents.yaml")
+# Files of Ragistry, and formats that are not read
+
+
+def test_the_configuration_of_the_workspace_and_links_to_it_are_left_out(folder: Path, corpus: Corpus) -> None:
+    own = ("documents.yaml", "techniques.yaml", "vector_stores.yaml", "schemas/documents.schema.json")
+    config = corpus(dict.fromkeys((*own, "more.yaml"), "{}"), "in/config")
+    (folder / "shown.yaml").symlink_to(config / "documents.yaml")
     found = [file.source_file for file in list_folder(folder, config=config).files]
     assert found == ["config/more.yaml", "sub/milk.txt", "tea.txt"]
     assert "config/documents.yaml" in names(folder), "that of another workspace is a file like any other"
+    (config / "documents.yaml").unlink()
+    (config / "documents.yaml").symlink_to(folder.parent / "outside" / "secret.txt")
+    listing = list_folder(folder, config=config)
+    assert (len(listing.files), listing.warnings()) == (3, []), "it may be kept elsewhere"
 
 
-def test_a_configuration_that_is_kept_elsewhere_is_no_link_to_warn_of(folder: Path) -> None:
-    (folder / "config").mkdir()
-    link(folder / "config" / "documents.yaml", folder.parent / "outside" / "secret.txt")
-    listing = list_folder(folder, config=folder / "config")
-    assert (len(listing.files), listing.warnings()) == (2, [])
-
-
-def test_what_a_store_keeps_in_the_folder_is_left_out(folder: Path) -> None:
+def test_the_files_of_a_store_in_the_folder_are_left_out(folder: Path) -> None:
     data = folder / "data"
     with open_workspace(folder, data_dir="data") as opened:
         opened.library.create_collection("notes")
-        report = opened.library.ingest_folder(folder, "notes")
-        assert report.added == ["sub/milk.txt", "tea.txt"]
+        assert opened.library.ingest_folder(folder, "notes").added == ["sub/milk.txt", "tea.txt"]
         opened.library.search("price of milk", technique="bm25")
         assert (data / "words" / "meta.json").exists()
+        done = opened.library.ingest_paths([data, folder / "config", folder / "tea.txt"], "notes")
+        assert (done.skipped, done.failed) == (["tea.txt"], []), "as a shell names them for *"
         (data / "own.txt").write_text("The owner may keep documents beside it.", encoding="utf-8")
         assert opened.library.ingest_folder(folder, "notes").added == ["data/own.txt"]
         assert opened.library.ingest_paths([data], "notes").added == ["own.txt"]
         (data / "own.txt").unlink()
         done = opened.library.ingest_paths([data, folder / "tea.txt"], "notes")
         assert (done.skipped, done.failed) == (["tea.txt"], [])
+
+
+def test_a_file_with_the_name_of_our_database_hides_nothing(corpus: Corpus) -> None:
+    folder = corpus({"a.txt": "Tea", "evaluation/report.txt": "Rain", "store.db": "of another program"})
+    assert names(folder) == ["a.txt", "evaluation/report.txt"]
+
+
+def test_files_of_unread_formats_are_counted_in_one_warning(library: DocumentService, corpus: Corpus) -> None:
+    folder = corpus(dict.fromkeys(("tea.md", "a.ppt", "sub/b.PPT", "a.doc", "sub/b.doc", "c/c.doc", "s.xls"), "Tea"))
+    report = library.ingest_folder(folder, "notes")
+    assert (report.added, report.failed, report.unread) == (["tea.md"], [], {".doc": 3, ".ppt": 2, ".xls": 1})
+    [warning] = report.warnings
+    check_message(warning, folder, "3 .doc, 2 .ppt, 1 .xls")
+    [warning] = library.ingest_paths([corpus({"a.pages": "Tea", "rain.md": "Rain"}, "one")], "notes").warnings
+    check_message(warning, "1 .pages")
+    with refused(SourceError):
+        library.ingest_folder(corpus({"a.doc": "Tea"}, "none"), "notes")
+    assert UNREAD_FORMATS.isdisjoint(SUPPORTED_FORMATS)
+
+
+def test_pictures_hidden_files_and_a_store_cause_no_warning(library: DocumentService, corpus: Corpus) -> None:
+    quiet = (
+        "logo.png",
+        "style.css",
+        "song.mp3",
+        "LICENSE",
+        ".hidden.docx",
+        ".drafts/a.docx",
+        "~$tea.docx",
+        "~$tea.doc",
+    )
+    kept = ("store.db", "lock", "repositories/page.html")
+    report = library.ingest_folder(corpus(dict.fromkeys(("tea.md", *quiet, *kept), "Tea")), "notes")
+    assert (report.added, report.warnings) == (["tea.md"], [])
+
+
+# Which sources vanished with their files
+
+
+@pytest.fixture
+def above(library: DocumentService, corpus: Corpus) -> Path:
+    """A folder with a file, and one below it with another; the latter was ingested by itself, as ``rain.txt``."""
+    folder = corpus({"tea.txt": "Tea", "sub/rain.txt": "Rain"}, "in")
+    library.ingest_folder(folder / "sub", "notes")
+    return folder
+
+
+def test_what_was_ingested_with_a_folder_below_vanishes_with_it(library: DocumentService, above: Path) -> None:
+    shutil.rmtree(above / "sub")
+    report = library.ingest_folder(above, "notes")
+    assert (report.added, report.vanished, report.deleted) == (["tea.txt"], ["rain.txt"], [])
+    assert library.ingest_folder(above, "notes", prune=True).deleted == ["rain.txt"]
+    assert library.list_sources("notes") == ["tea.txt"]
+
+
+def test_existing_file_outside_the_listing_does_not_vanish(
+    library: DocumentService, above: Path, corpus: Corpus
+) -> None:
+    corpus({".drafts/hidden.txt": "Draft", "config/documents.yaml": "{}"}, "in")
+    library.ingest_paths([above / ".drafts" / "hidden.txt", above / "config" / "documents.yaml"], "notes")
+    (above / "config").rename(above.parent / "config-before")
+    (above / "config").symlink_to(above.parent / "config-before")  # now it leads out
+    report = library.ingest_folder(above, "notes", prune=True)
+    assert (report.vanished, report.deleted) == ([], ["rain.txt"]), "that one has a longer name now"
+    assert library.list_sources("notes") == ["documents.yaml", "hidden.txt", "sub/rain.txt", "tea.txt"]
+
+
+def test_configuration_that_was_ingested_by_name_stays(library: DocumentService, corpus: Corpus) -> None:
+    config = library.collections.path
+    corpus({"more.txt": "More"}, config.parent)
+    library.ingest_file(config, "notes")
+    report = library.ingest_folder(config.parent, "notes", prune=True)
+    assert (report.added, report.vanished, report.deleted) == (["more.txt"], [], [])
+
+
+def test_a_link_to_a_file_vanishes_with_both(library: DocumentService, above: Path) -> None:
+    (above / "also.txt").symlink_to(above / "tea.txt")
+    library.ingest_folder(above, "notes")
+    (above / "also.txt").unlink()
+    assert library.ingest_folder(above, "notes", prune=True).vanished == [], "what it led to is there"
+    (above / "tea.txt").unlink()
+    assert library.ingest_folder(above, "notes", prune=True).deleted == ["also.txt", "tea.txt"]
+
+
+def test_a_file_that_cannot_be_looked_at_has_not_vanished(
+    library: DocumentService, above: Path, corpus: Corpus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    corpus({"drafts/hidden.txt": "Hidden", "drafts/other.txt": "Other"}, "in")
+    hidden = above / "drafts" / "hidden.txt"
+    library.ingest_file(hidden, "notes")
+    hidden.unlink()
+    with monkeypatch.context() as patch:
+        deny(patch, "lstat", hidden)
+        assert library.ingest_folder(above, "notes", prune=True).vanished == []
+    assert library.ingest_folder(above, "notes", prune=True).vanished == ["hidden.txt"]
+
+
+def test_a_name_that_another_file_has_now_does_not_vanish(library: DocumentService, above: Path) -> None:
+    shutil.move(above / "sub" / "rain.txt", above / "rain.txt")
+    (above / "rain.txt").write_text("Another text.", encoding="utf-8")
+    report = library.ingest_folder(above, "notes", prune=True)
+    assert ([failure.source for failure in report.failed], report.vanished) == ([str(above / "rain.txt")], [])
+    assert "rain.txt" in library.list_sources("notes")
+
+
+def test_other_folders_lose_nothing(library: DocumentService, above: Path, corpus: Corpus) -> None:
+    between = corpus({"snow.txt": "Snow", "hail.txt": "Hail"}, "in-between")  # its name begins like that of the folder
+    library.ingest_folder(between, "notes")
+    (between / "snow.txt").unlink()
+    kept = corpus({"paper.txt": "Paper"}, "in/.kept/one")
+    library.ingest_file(kept / "paper.txt", "notes")
+    shutil.rmtree(kept)  # a hidden folder is not listed
+    (above / "sub" / "rain.txt").unlink()  # an empty folder may be a disk that is not mounted
+    report = library.ingest_folder(above, "notes", prune=True)
+    assert (report.vanished, report.deleted) == ([], [])
+    assert library.list_sources("notes") == ["hail.txt", "paper.txt", "rain.txt", "snow.txt", "tea.txt"]
+
+
+def test_vanished_file_of_two_folders_is_reported_once(library: DocumentService, above: Path, corpus: Corpus) -> None:
+    drafts = corpus({"one.txt": "One", "two.txt": "Two"}, "in/.drafts")
+    library.ingest_folder(drafts, "notes")
+    (drafts / "one.txt").unlink()
+    assert library.ingest_paths([above, drafts], "notes").vanished == ["one.txt"]

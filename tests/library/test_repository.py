@@ -1,15 +1,14 @@
-"""Documentation repositories: real Git clones, the real model, real stores."""
+"""Documentation repositories: real Git clones as collections, updated by commit."""
 
 from __future__ import annotations
 
+import os
 import shutil
-import subprocess
-import sys
+import signal
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from ragistry.errors import (
@@ -22,18 +21,21 @@ from ragistry.errors import (
     SourceNotFoundError,
     StoreLockedError,
 )
+from ragistry.library import repository_git, repository_page
 from ragistry.library.contract import get_collection, list_collections, search_chunks
 from ragistry.library.repository import Repositories
+from ragistry.library.repository_git import content, head, markdown_files
 from ragistry.library.repository_search import RepositoryTechnique
 from ragistry.library.source import Reading
-from ragistry.models.minilm import MiniLMEmbedder
-from ragistry.protocols import LibraryStore, Technique
 from ragistry.techniques.bm25 import BM25Technique
-from ragistry.testing.hashed import hashed_embedding
-from ragistry.types import Document, EmbedderFingerprint
+from ragistry.testing.hashed import HashingEmbedder
+from ragistry.types import Document
+from ragistry.utils.extracted import ExtractLimits
+from tests.conftest import full_run
 from tests.library.git_trees import commit, git, write
+from tests.messages import check_message, refused
+from tests.stores.scripts import start
 
-EMBEDDER = MiniLMEmbedder()
 READING = Reading(1000, 150, True)
 PAGES = {
     "_index.md": "---\ntitle: Widget\ndescription: How to run Widget.\n---\nWidget turns wheels.\n",
@@ -44,19 +46,28 @@ PAGES = {
     "operate/backup.md": "# Backups\n\nA backup is copied to another house every night.\n",
     "notes.txt": "This is no page.",
 }
+NAMES = ["_index.md", "install/linux.md", "operate/backup.md"]
 
 
 @pytest.fixture
 def clone(tmp_path: Path) -> Path:
-    folder = tmp_path / "Widget.Docs"
+    """A clone with three pages."""
+    return cloned(tmp_path / "Widget.Docs", PAGES)
+
+
+def cloned(folder: Path, files: dict[str, str]) -> Path:
     folder.mkdir()
-    commit(folder, PAGES)
+    commit(folder, files)
     return folder
 
 
 @pytest.fixture
 def repositories(tmp_path: Path) -> Repositories:
-    return Repositories(tmp_path / "repositories", EMBEDDER, READING)
+    return over(tmp_path / "repositories")
+
+
+def over(root: Path, reading: Reading = READING, **options: Any) -> Repositories:
+    return Repositories(root, HashingEmbedder(**options), reading)
 
 
 def chunks(repositories: Repositories, name: str = "widget-docs") -> dict[str, list[dict[str, Any]]]:
@@ -68,15 +79,10 @@ def chunks(repositories: Repositories, name: str = "widget-docs") -> dict[str, l
     return found
 
 
-def over_words(store: LibraryStore) -> Technique:
-    return BM25Technique({}, store=store)  # type: ignore[arg-type]
-
-
-def test_a_clone_becomes_a_collection_of_the_contract(repositories: Repositories, clone: Path) -> None:
-    git(clone, "remote", "add", "origin", "https://someone:secret@example.org/widget/docs.git")
+def test_clone_becomes_a_collection_of_the_contract(repositories: Repositories, clone: Path) -> None:
+    git(clone, "remote", "add", "origin", "https://someone:secret@example.org/widget/docs.git?token=hush#hush")
     report = repositories.add(clone)
-    assert report.files.added == ["_index.md", "install/linux.md", "operate/backup.md"]
-    assert report.files.failed == []
+    assert (report.files.added, report.files.failed) == (NAMES, [])
     info = report.info
     assert info.name == "widget-docs"
     assert info.metadata["repository_url"] == "https://example.org/widget/docs.git", "without the password"
@@ -86,46 +92,39 @@ def test_a_clone_becomes_a_collection_of_the_contract(repositories: Repositories
     assert info.metadata["total_chunks"] == info.chunk_count == repositories.collection("widget-docs").count()
     assert info.metadata["description"] == "Widget: How to run Widget."
     assert repositories.infos() == list_collections(path=repositories.root) == [info]
-    collection = get_collection("widget-docs", path=repositories.root)
-    best = search_chunks(collection, "copy of the data in another place", limit=1).matches[0]
+    collection = get_collection("widget-docs", path=repositories.root, embedder=HashingEmbedder())
+    best = search_chunks(collection, "a backup is copied to another house", limit=1).matches[0]
     assert (best.file_path, best.repository, best.heading_context) == ("operate/backup.md", "widget-docs", "Backups")
-
-
-def test_an_address_is_recorded_without_its_token_and_follows_the_clone(
-    repositories: Repositories, clone: Path
-) -> None:
-    git(clone, "remote", "add", "origin", "https://token:secret@example.org/docs.git?token=hush#hush")
-    assert repositories.add(clone).info.metadata["repository_url"] == "https://example.org/docs.git"
     git(clone, "remote", "set-url", "origin", "https://example.org/moved.git?token=hush")
     assert repositories.update("widget-docs").info.metadata["repository_url"] == "https://example.org/moved.git"
     assert "hush" not in (repositories.root / "widget-docs.json").read_text(encoding="utf-8")
 
 
-def test_chunks_say_where_they_stand(repositories: Repositories, clone: Path) -> None:
+def test_chunks_have_their_place_in_the_page(repositories: Repositories, clone: Path) -> None:
     repositories.add(clone)
     [intro, install] = sorted(chunks(repositories)["install/linux.md"], key=lambda chunk: chunk["chunk_index"])
     assert (intro["title"], intro["section"], intro["heading_context"]) == ("Linux", "Linux", "Linux")
     assert (install["section"], install["heading_context"]) == ("Requirements", "Install > Requirements")
     assert (intro["has_code"], install["has_code"]) == (False, True)
     for chunk in (intro, install):
-        assert chunk["tags"] == ["setup", "linux"]
-        assert (chunk["repository"], chunk["collection"]) == ("widget-docs", "widget-docs")
-        assert chunk["processed_at"].endswith("Z")
+        assert (chunk["tags"], chunk["repository"]) == (["setup", "linux"], "widget-docs")
+        assert (chunk["collection"], chunk["processed_at"][-1]) == ("widget-docs", "Z")
         assert chunk["token_count"] > 3
 
 
-def test_an_update_embeds_only_what_is_new(repositories: Repositories, clone: Path) -> None:
+# Updates
+
+
+def test_update_embeds_only_new_text(repositories: Repositories, clone: Path) -> None:
     repositories.add(clone)
     before = chunks(repositories)
-    new = commit(
-        clone,
-        {
-            "operate/backup.md": "# Backups\n\nA backup is written to tape on Sundays.\n",
-            "operate/restore.md": "# Restoring\n\nTake the tape out of the box.\n",
-            "install/linux.md": None,
-            "install/unix.md": PAGES["install/linux.md"],
-        },
-    )
+    changes = {
+        "operate/backup.md": "# Backups\n\nA backup is written to tape on Sundays.\n",
+        "operate/restore.md": "# Restoring\n\nTake the tape out of the box.\n",
+        "install/linux.md": None,
+        "install/unix.md": PAGES["install/linux.md"],
+    }
+    new = commit(clone, changes)
     report = repositories.update("widget-docs")
     assert report.files.added == ["install/unix.md", "operate/restore.md"]
     assert report.files.updated == ["operate/backup.md"]
@@ -133,173 +132,76 @@ def test_an_update_embeds_only_what_is_new(repositories: Repositories, clone: Pa
     assert report.files.deleted == ["install/linux.md"]
     assert report.renamed == {"install/linux.md": "install/unix.md"}
     assert report.files.embedded == 2, "the text of the renamed file has its vectors already"
-    assert report.info.metadata["commit_hash"] == new
-    assert report.info.metadata["total_documents"] == 4
+    assert (report.info.metadata["commit_hash"], report.info.metadata["total_documents"]) == (new, 4)
     after = chunks(repositories)
     assert sorted(after) == ["_index.md", "install/unix.md", "operate/backup.md", "operate/restore.md"]
     assert after["_index.md"] == before["_index.md"], "untouched, with the time at which it was made"
-    found = search_chunks(repositories.collection("widget-docs"), "tape", limit=2).matches
-    assert {match.file_path for match in found} == {"operate/backup.md", "operate/restore.md"}
+    [found] = search_chunks(repositories.collection("widget-docs"), "Take the tape out of the box", limit=1).matches
+    assert found.file_path == "operate/restore.md"
 
 
-def test_an_update_without_a_change_changes_nothing(repositories: Repositories, clone: Path) -> None:
+def test_update_without_a_changed_page_changes_only_the_recorded_commit(
+    repositories: Repositories, clone: Path
+) -> None:
     repositories.add(clone)
     [record] = repositories.root.glob("*.json")
     before, versions = record.read_bytes(), sorted(repositories.root.iterdir())
     report = repositories.update("widget-docs")
-    assert len(report.files.skipped) == 3
-    assert report.files.embedded == 0
+    assert (report.files.skipped, report.files.embedded) == (NAMES, 0)
     assert (record.read_bytes(), sorted(repositories.root.iterdir())) == (before, versions)
-
-
-def test_an_update_warns_of_changed_pages_alone(repositories: Repositories, clone: Path) -> None:
-    commit(clone, {"empty.md": "---\ndate: 2026-01-01\n---\n", "other.md": "<!-- later -->\n"})
-    told = {"empty.md: no text; nothing to search in it", "other.md: no text; nothing to search in it"}
-    assert set(repositories.add(clone).files.warnings) == told
-    again = repositories.update("widget-docs").files
-    assert (again.warnings, len(again.skipped)) == ([], 5)
-    commit(clone, {"other.md": "<!-- much later -->\n", "new.md": "\n", "operate/backup.md": "# Backups\n\nNone.\n"})
-    assert set(repositories.update("widget-docs").files.warnings) == {
-        "new.md: no text; nothing to search in it",
-        "other.md: no text; nothing to search in it",
-    }
-    commit(clone, {"empty.md": "---\ndate: 2026-01-02\n---\n\n", "operate/backup.md": "# Backups\n\nSome.\n"})
-    shutil.rmtree(clone / ".git")
-    git(clone, "init", "--quiet")
-    commit(clone)
-    assert len(repositories.update("widget-docs").files.warnings) == 3, "the commit on record is gone from the clone"
-
-
-def test_a_commit_that_changes_no_page_is_recorded(repositories: Repositories, clone: Path) -> None:
-    repositories.add(clone)
     new = commit(clone, {"notes.txt": "Still no page."})
     assert repositories.update("widget-docs").info.metadata["commit_hash"] == new
+    assert sorted(repositories.root.iterdir()) == versions
     assert repositories.infos()[0].chunk_count == repositories.collection("widget-docs").count() > 0
 
 
-def test_only_what_is_committed_is_indexed(repositories: Repositories, clone: Path) -> None:
-    write(clone, {"operate/backup.md": "half edited", "draft.md": "not yet added"})
-    repositories.add(clone)
-    assert sorted(chunks(repositories)) == ["_index.md", "install/linux.md", "operate/backup.md"]
-    assert "every night" in chunks(repositories)["operate/backup.md"][0]["text"]
+def test_update_warns_only_of_changed_pages(repositories: Repositories, clone: Path) -> None:
+    def warned(report: Any) -> set[str]:
+        return {warning.partition(": ")[0] for warning in report.files.warnings}
 
-
-def test_an_update_does_not_need_the_old_commit(repositories: Repositories, clone: Path) -> None:
-    repositories.add(clone)
+    commit(clone, {"empty.md": "---\ndate: 2026-01-01\n---\n", "other.md": "<!-- later -->\n"})
+    added = repositories.add(clone)
+    check_message("\n".join(added.files.warnings), "empty.md", "other.md")
+    again = repositories.update("widget-docs")
+    assert (again.files.warnings, len(again.files.skipped)) == ([], 5)
+    commit(clone, {"other.md": "<!-- much later -->\n", "new.md": "\n", "operate/backup.md": "# Backups\n\nNone.\n"})
+    assert warned(repositories.update("widget-docs")) == {"new.md", "other.md"}
+    commit(clone, {"empty.md": "---\ndate: 2026-01-02\n---\n\n", "operate/backup.md": "# Backups\n\nSome.\n"})
     shutil.rmtree(clone / ".git")
-    commit(clone, {"operate/backup.md": "# Backups\n\nThere are none any more.\n"}, "history was written anew")
-    report = repositories.update("widget-docs")
-    assert report.files.updated == ["operate/backup.md"]
-    assert report.files.embedded == 1
-
-
-def test_a_folder_in_a_clone_can_be_a_repository(repositories: Repositories, clone: Path) -> None:
-    report = repositories.add(clone / "install", name="installing", description="How it gets there")
-    assert report.files.added == ["install/linux.md"], "paths are those of the whole repository"
-    assert report.info.metadata["description"] == "How it gets there"
-
-
-class Unreachable:
-    """The model of an embedder whose server stops answering after some texts."""
-
-    fingerprint = EMBEDDER.fingerprint
-
-    def __init__(self, texts: int) -> None:
-        self.left = texts
-
-    def count_tokens(self, texts: Sequence[str]) -> list[int]:
-        return [len(text.split()) for text in texts]
-
-    def embed(self, texts: Sequence[str], *, role: Any = "document") -> Any:
-        self.left -= len(texts)
-        if self.left < 0:
-            raise ModelConnectionError("no server at 'http://127.0.0.1:9'; start it")
-        return EMBEDDER.embed(texts, role=role)
-
-
-def test_an_update_that_fails_leaves_the_old_version(repositories: Repositories, clone: Path) -> None:
-    repositories.add(clone)
-    before, record = chunks(repositories), repositories.infos()
-    commit(clone, {"operate/backup.md": None, "_index.md": "Something else altogether.\n"})
-    broken = Repositories(repositories.root, Unreachable(0), READING)
-    with pytest.raises(ModelConnectionError):
-        broken.update("widget-docs")
-    assert (chunks(repositories), repositories.infos()) == (before, record)
-    assert len(list(repositories.root.glob("widget-docs@*"))) == 1, "what was begun is gone"
-    assert repositories.update("widget-docs").files.deleted == ["operate/backup.md"]
-
-
-def test_an_add_that_fails_leaves_nothing(repositories: Repositories, clone: Path) -> None:
-    with pytest.raises(ModelConnectionError):
-        Repositories(repositories.root, Unreachable(1), READING).add(clone)
-    assert repositories.infos() == []
-    assert list(repositories.root.glob("widget-docs@*")) == []
-    assert repositories.add(clone).info.chunk_count > 0
-
-
-def test_a_file_that_is_no_text_is_reported_and_tried_again(repositories: Repositories, clone: Path) -> None:
-    (clone / "broken.md").write_bytes(b"\x00\x01\x02" * 50)
     commit(clone)
-    for report in (repositories.add(clone), repositories.update("widget-docs")):
-        assert [failure.source for failure in report.files.failed] == ["broken.md"]
-        assert "broken.md" in report.files.failed[0].error
-    assert report.info.metadata["total_documents"] == 3
+    rewritten = repositories.update("widget-docs")
+    assert len(warned(rewritten)) == 3, "the recorded commit is gone from the clone"
+    assert (rewritten.files.updated, rewritten.files.embedded) == (["operate/backup.md"], 1)
 
 
-def test_a_repository_that_lost_its_pages_keeps_the_old_ones(repositories: Repositories, clone: Path) -> None:
+def test_only_committed_files_of_the_folder_are_indexed(repositories: Repositories, clone: Path) -> None:
+    write(clone, {"operate/backup.md": "half edited", "operate/draft.md": "not yet added"})
+    report = repositories.add(clone / "operate", name="operating", description="How it runs")
+    assert report.files.added == ["operate/backup.md"], "paths are those of the whole repository"
+    assert report.info.metadata["description"] == "How it runs"
+    assert "every night" in chunks(repositories, "operating")["operate/backup.md"][0]["text"]
+
+
+def test_new_reader_or_embedder_reads_all_pages_again(
+    repositories: Repositories, clone: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     repositories.add(clone)
-    commit(clone, dict.fromkeys(("_index.md", "install/linux.md", "operate/backup.md")))
-    with pytest.raises(SourceError, match="no Markdown"):
-        repositories.update("widget-docs")
-    assert len(chunks(repositories)) == 3
+    monkeypatch.setattr(repository_page, "VERSION", repository_page.VERSION + 1)
+    report = repositories.update("widget-docs").files
+    assert (report.updated, report.embedded) == (NAMES, 0)
+    other = over(repositories.root, model="other")
+    with pytest.raises(EmbeddingMismatchError):
+        search_chunks(other.collection("widget-docs"), "backup")
+    assert other.update("widget-docs").files.added == NAMES
+    assert search_chunks(other.collection("widget-docs"), "backups").matches[0].file_path == "operate/backup.md"
 
 
-def test_names_are_unique_and_follow_the_rule(repositories: Repositories, clone: Path, tmp_path: Path) -> None:
+def test_technique_over_a_repository_follows_an_update(repositories: Repositories, clone: Path) -> None:
     repositories.add(clone)
-    with pytest.raises(CollectionAlreadyExistsError, match="repo update widget-docs"):
-        repositories.add(clone)
-    with pytest.raises(InvalidCollectionNameError):
-        repositories.add(clone, name="../elsewhere")
-    strange = tmp_path / "+++"
-    shutil.copytree(clone, strange)
-    with pytest.raises(InvalidCollectionNameError, match="--name"):
-        repositories.add(strange)
-    long = tmp_path / ("X" * 70 + ".git")
-    shutil.copytree(clone, long)
-    assert repositories.add(long).info.name == "x" * 63
-
-
-def test_what_is_no_clone_is_said_to_be_none(repositories: Repositories, tmp_path: Path) -> None:
-    with pytest.raises(SourceNotFoundError, match="nowhere"):
-        repositories.add(tmp_path / "nowhere")
-    (tmp_path / "plain").mkdir()
-    with pytest.raises(SourceError, match="Git clone"):
-        repositories.add(tmp_path / "plain")
-    git(tmp_path / "plain", "init", "--quiet")
-    with pytest.raises(SourceError, match="commit"):
-        repositories.add(tmp_path / "plain")
-    assert not repositories.root.exists() or repositories.infos() == []
-
-
-def test_a_removed_repository_is_gone(repositories: Repositories, clone: Path) -> None:
-    count = repositories.add(clone).info.chunk_count
-    assert repositories.remove("widget-docs") == count
-    assert repositories.infos() == []
-    assert (clone / "_index.md").exists()
-    for call in (repositories.remove, repositories.update, repositories.collection):
-        with pytest.raises(
-            CollectionNotFoundError, match="no repository 'widget-docs'; there are none; `ragistry repo"
-        ):
-            call("widget-docs")
-    repositories.add(clone)
-    for call in (repositories.remove, repositories.update, repositories.collection):
-        with pytest.raises(CollectionNotFoundError, match=r"no repository 'widget'; did you mean 'widget-docs'"):
-            call("widget")
-
-
-def test_a_technique_over_a_repository_follows_an_update(repositories: Repositories, clone: Path) -> None:
-    repositories.add(clone)
-    technique = RepositoryTechnique(repositories.collection("widget-docs"), over_words)
+    technique = RepositoryTechnique(
+        repositories.collection("widget-docs"),
+        lambda store: BM25Technique({}, store=store),  # type: ignore[arg-type]
+    )
     assert [found.metadata["file_path"] for found in technique.retrieve("backup house")] == ["operate/backup.md"]
     assert technique.retrieve("backup", where={"tags": {"$contains": "linux"}}) == []
     commit(clone, {"operate/vault.md": "# Vault\n\nThe house has a vault.\n"})
@@ -308,78 +210,217 @@ def test_a_technique_over_a_repository_follows_an_update(repositories: Repositor
     assert [document.metadata["file_path"] for document in found] == ["operate/vault.md"]
 
 
-def test_a_clone_that_is_gone_is_told_with_its_name(repositories: Repositories, clone: Path) -> None:
+# Failures
+
+
+def unreachable(texts: Sequence[str]) -> None:
+    raise ModelConnectionError("no server at 'http://127.0.0.1:9'; start it")
+
+
+def test_failed_update_leaves_the_old_version(repositories: Repositories, clone: Path) -> None:
+    with pytest.raises(ModelConnectionError):
+        over(repositories.root, check=unreachable).add(clone)
+    assert (repositories.infos(), list(repositories.root.glob("widget-docs@*"))) == ([], [])
     repositories.add(clone)
-    clone.rename(clone.with_name("elsewhere"))
-    with pytest.raises(SourceNotFoundError, match="the clone of 'widget-docs' is gone from .*; put it back there, or"):
+    before, record = chunks(repositories), repositories.infos()
+    commit(clone, {"operate/backup.md": None, "_index.md": "Something else altogether.\n"})
+    with pytest.raises(ModelConnectionError):
+        over(repositories.root, check=unreachable).update("widget-docs")
+    assert (chunks(repositories), repositories.infos()) == (before, record)
+    assert len(list(repositories.root.glob("widget-docs@*"))) == 1, "what was begun is gone"
+    assert repositories.update("widget-docs").files.deleted == ["operate/backup.md"]
+    commit(clone, dict.fromkeys(("_index.md", "install/linux.md")))
+    with refused(SourceError):
         repositories.update("widget-docs")
+    assert sorted(chunks(repositories)) == ["_index.md", "install/linux.md"]
 
 
-class Hashed:
-    """An embedder without a model, for more text than a model gets through in a test."""
-
-    fingerprint = EmbedderFingerprint("test", "hashed", "", 64)
-
-    def count_tokens(self, texts: Sequence[str]) -> list[int]:
-        return [len(text.split()) for text in texts]
-
-    def embed(self, texts: Sequence[str], *, role: Any = "document") -> Any:
-        return np.array([hashed_embedding(text, 64) for text in texts], dtype=np.float32)
-
-
-def test_an_update_with_another_embedder_embeds_everything(repositories: Repositories, clone: Path) -> None:
-    first = repositories.add(clone).info
-    other = Repositories(repositories.root, Hashed(), READING)
-    with pytest.raises(EmbeddingMismatchError):
-        search_chunks(other.collection("widget-docs"), "backup")
-    assert len(other.update("widget-docs").files.added) == first.metadata["total_documents"]
-    assert search_chunks(other.collection("widget-docs"), "backup").matches[0].file_path == "operate/backup.md"
+KILLED = """
+import os, signal, sys
+from ragistry.library import ingest
+from ragistry.library.repository import Repositories
+from ragistry.library.source import Reading
+from ragistry.testing.hashed import HashingEmbedder
+ingest.CHUNKS_AT_ONCE = 2
+embedder = HashingEmbedder(check=lambda texts: embedder.calls == 2 and os.kill(os.getpid(), signal.SIGKILL))
+Repositories(sys.argv[1], embedder, Reading(1000, 150, True)).update("clone")
+"""
 
 
-def test_a_second_update_at_the_same_time_is_refused(repositories: Repositories, clone: Path) -> None:
+def test_killed_update_leaves_the_old_version(repositories: Repositories, tmp_path: Path) -> None:
+    clone = cloned(tmp_path / "clone", {f"{number}.md": f"Old page number {number}." for number in range(6)})
+    before = repositories.add(clone).info
+    commit(clone, {f"{number}.md": f"New page number {number}." for number in range(6)})
+    with start(KILLED, repositories.root) as process:
+        output, _ = process.communicate(timeout=60)
+    assert process.returncode == -signal.SIGKILL, output
+    assert repositories.infos() == [before]
+    assert {page["text"][:3] for [page] in chunks(repositories, "clone").values()} == {"Old"}
+    assert len(list(repositories.root.glob("clone@*"))) == 2
+    assert len(repositories.update("clone").files.updated) == 6
+    assert {page["text"][:3] for [page] in chunks(repositories, "clone").values()} == {"New"}
+    assert len(list(repositories.root.glob("clone@*"))) == 1, "what the killed process made is removed"
+
+
+HOLDER = """
+import sys
+from pathlib import Path
+from ragistry.library.contract_entries import locked
+with locked(Path(sys.argv[1]), "widget-docs"):
+    print("ready", flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_second_update_at_the_same_time_is_refused(repositories: Repositories, clone: Path) -> None:
     repositories.add(clone)
-    code = (
-        "import sys, time\nfrom pathlib import Path\nfrom ragistry.library.contract_entries import locked\n"
-        "with locked(Path(sys.argv[1]), 'widget-docs'):\n    print('ready', flush=True)\n    time.sleep(60)"
-    )
-    words = [sys.executable, "-c", code, str(repositories.root)]
-    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as other:
+    with start(HOLDER, repositories.root) as other:
         assert other.stdout is not None
         assert other.stdout.readline() == "ready\n"
         with pytest.raises(StoreLockedError, match=f"process {other.pid}"):
             repositories.update("widget-docs")
         assert repositories.infos()[0].chunk_count > 0, "reading goes on"
-        other.kill()
+        other.communicate()
     assert repositories.update("widget-docs").files.embedded == 0
 
 
-@pytest.mark.parametrize(("name", "pages"), [("docs-hugo", 80), ("docs-etcd", 80)])
-def test_real_documentation_is_added_and_brought_up_to_date(name: str, pages: int, data: Path, tmp_path: Path) -> None:
-    clone = tmp_path / name
-    shutil.copytree(data / name, clone)
+def test_unreadable_file_is_reported_and_tried_again(tmp_path: Path) -> None:
+    clone = cloned(tmp_path / "clone", {"large.md": "x" * 2_000, "small.md": "A page."})
+    (clone / "broken.md").write_bytes(b"\x00\x01\x02" * 50)
     commit(clone)
-    repositories = Repositories(tmp_path / "repositories", Hashed(), READING)
+    repositories = over(tmp_path / "repositories", Reading(1000, 150, True, limits=ExtractLimits(bytes=1_000)))
+    for report in (repositories.add(clone), repositories.update("clone")):
+        assert [failure.source for failure in report.files.failed] == ["broken.md", "large.md"]
+        for failure in report.files.failed:
+            check_message(failure.error, failure.source)
+    assert report.info.metadata["total_documents"] == 1
+
+
+def test_names_are_unique_and_follow_the_rule(repositories: Repositories, clone: Path, tmp_path: Path) -> None:
+    repositories.add(clone)
+    with refused(CollectionAlreadyExistsError, "'widget-docs'"):
+        repositories.add(clone)
+    with pytest.raises(InvalidCollectionNameError):
+        repositories.add(clone, name="../elsewhere")
+    with refused(InvalidCollectionNameError, "'+++'"):
+        repositories.add(shutil.copytree(clone, tmp_path / "+++"))
+    long = shutil.copytree(clone, tmp_path / ("X" * 70 + ".git"))
+    assert repositories.add(long).info.name == "x" * 63
+
+
+def test_folder_that_is_not_a_clone_is_refused(repositories: Repositories, clone: Path, tmp_path: Path) -> None:
+    with refused(SourceNotFoundError):
+        repositories.add(tmp_path / "nowhere")
+    plain = tmp_path / "plain"
+    plain.mkdir()
+    with refused(SourceError, "plain"):
+        repositories.add(plain)
+    git(plain, "init", "--quiet")
+    with refused(SourceError, "plain"):
+        repositories.add(plain)
+    assert repositories.infos() == []
+    repositories.add(clone)
+    clone.rename(clone.with_name("elsewhere"))
+    with refused(SourceNotFoundError, "'widget-docs'"):
+        repositories.update("widget-docs")
+
+
+def test_removed_repository_is_gone(repositories: Repositories, clone: Path) -> None:
+    assert repositories.add(clone).info.chunk_count == repositories.remove("widget-docs") > 0
+    assert ((clone / "_index.md").exists(), repositories.infos()) == (True, [])
+    for call in (repositories.remove, repositories.update, repositories.collection):
+        with refused(CollectionNotFoundError, "'widget-docs'"):
+            call("widget-docs")
+    repositories.add(clone)
+    with refused(CollectionNotFoundError, "'widget'", "'widget-docs'"):
+        repositories.remove("widget")
+
+
+# Git
+
+
+def test_links_and_submodules_are_left_out(repositories: Repositories, tmp_path: Path) -> None:
+    secret = tmp_path / "secret.md"
+    secret.write_text("The password is swordfish.", encoding="utf-8")
+    other = cloned(tmp_path / "other", {"inner.md": "Inside the submodule."})
+    clone = cloned(tmp_path / "clone", {"page.md": "A page.", "other.md": "Another page.", ".github/hidden.md": "No."})
+    (clone / "link.md").symlink_to(secret)
+    (clone / "folder").symlink_to(tmp_path)
+    git(clone, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(other), "sub.md")
+    commit(clone)
+    assert repositories.add(clone).files.added == ["other.md", "page.md"]
+    (clone / "page.md").unlink()
+    (clone / "page.md").symlink_to(secret)
+    commit(clone)
+    assert repositories.update("clone").files.deleted == ["page.md"]
+    assert sorted(chunks(repositories, "clone")) == ["other.md"]
+
+
+def test_strange_file_names_are_kept(repositories: Repositories, tmp_path: Path) -> None:
+    names = ["line\nbreak.md", "tab\t.md", "-rf.md", "--help.md", "quote'\".md", "ä ö.MD", "sub/dir/…/x.markdown"]
+    clone = cloned(tmp_path / "clone", {name: f"Page number {number}." for number, name in enumerate(names)})
+    (clone / os.fsdecode(b"latin-\xe9.md")).write_text("Not UTF-8.", encoding="utf-8")
+    commit(clone)
     report = repositories.add(clone)
-    assert report.files.failed == []
-    assert len(report.files.added) >= pages
-    first = report.files.added[0]
-    git(clone, "mv", report.files.added[1], "moved.md")
-    commit(clone, {first: "# Changed\n\nNothing is as it was.\n", report.files.added[2]: None})
+    assert (sorted(report.files.added), report.files.failed) == (sorted([*names, "latin-\\xe9.md"]), [])
+
+
+def test_git_ignores_its_surroundings_and_executes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    clone = cloned(tmp_path / "clone", {"page.md": "A page.\n", ".gitattributes": "*.md filter=evil diff=evil\n"})
+    git(tmp_path, "clone", "--quiet", "--bare", str(clone), str(tmp_path / "bare.git"))
+    for setting in ("core.fsmonitor", "filter.evil.smudge", "filter.evil.clean", "diff.evil.textconv", "core.pager"):
+        git(clone, "config", setting, f"touch {tmp_path / 'executed'}")
+    monkeypatch.setenv("GIT_DIR", str(tmp_path / "nowhere"))
+    for folder in (clone, tmp_path / "bare.git"):
+        found = head(folder)
+        [blob] = markdown_files(found)
+        assert (blob.path, content(found, blob)) == ("page.md", b"A page.\n")
+        assert found.url == str(clone.resolve()), "without a remote, the clone itself"
+    assert not (tmp_path / "executed").exists()
+
+
+def test_git_that_hangs_or_is_not_installed_is_refused(
+    clone: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    monkeypatch.setenv("PATH", str(programs))
+    with refused(SourceError, "`git`"):
+        head(clone)
+    (programs / "git").write_text("#!/bin/sh\nexec /bin/sleep 60\n", encoding="utf-8")
+    (programs / "git").chmod(0o755)
+    monkeypatch.setattr(repository_git, "GIT_SECONDS", 0.2)
+    with refused(SourceError, "`git rev-parse`"):
+        head(clone)
+
+
+@pytest.mark.parametrize("what", ["blob:none", "tree:0"])
+def test_partial_clone_is_refused_until_it_has_its_files(repositories: Repositories, tmp_path: Path, what: str) -> None:
+    clone = cloned(tmp_path / "clone", {"docs/page.md": "A page.\n"})
+    git(clone, "config", "uploadpack.allowFilter", "true")
+    git(tmp_path, "clone", "--quiet", "--no-checkout", f"--filter={what}", clone.as_uri(), "partial")
+    clone.rename(tmp_path / "gone")  # versions of Git before 2.45 would fetch what they lack from there
+    with refused(SourceError):
+        repositories.add(tmp_path / "partial")
+    (tmp_path / "gone").rename(clone)
+    git(tmp_path / "partial", "fetch", "--quiet", "--refetch", "--no-filter")
+    assert repositories.add(tmp_path / "partial").files.added == ["docs/page.md"]
+
+
+@pytest.mark.parametrize("name", ["docs-hugo", "docs-etcd"] if full_run() else ["docs-etcd"])
+def test_real_documentation_is_added_and_updated(name: str, data: Path, tmp_path: Path) -> None:
+    clone = shutil.copytree(data / name, tmp_path / name)
+    commit(clone)
+    repositories = over(tmp_path / "repositories")
+    report = repositories.add(clone)
+    first, second, third, *_ = report.files.added
+    assert (len(report.files.added) >= 80, report.files.failed) == (True, [])
+    git(clone, "mv", second, "moved.md")
+    commit(clone, {first: "# Changed\n\nNothing is as it was.\n", third: None})
     updated = repositories.update(name)
-    assert updated.files.updated == [first]
-    assert updated.files.embedded == 1
-    assert sorted(updated.files.deleted) == sorted(report.files.added[1:3])
-    assert updated.renamed == {report.files.added[1]: "moved.md"}
+    assert (updated.files.updated, updated.files.embedded) == ([first], 1)
+    assert (sorted(updated.files.deleted), updated.renamed) == (sorted([second, third]), {second: "moved.md"})
     every = [chunk for file in chunks(repositories, name).values() for chunk in file]
     assert len(every) == updated.info.chunk_count == updated.info.metadata["total_chunks"]
     assert all(chunk["title"] and chunk["section"] and chunk["heading_context"] for chunk in every)
     assert any(chunk["has_code"] for chunk in every)
-
-
-def test_real_documentation_is_found_by_what_it_means(data: Path, repositories: Repositories, tmp_path: Path) -> None:
-    clone = tmp_path / "etcd"
-    shutil.copytree(data / "docs-etcd" / "tasks" / "operator", clone)
-    commit(clone)
-    repositories.add(clone)
-    found = search_chunks(repositories.collection("etcd"), "take a copy of the database to disk", limit=3)
-    assert "snapshot" in found.matches[0].content.lower()

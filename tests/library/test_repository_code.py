@@ -1,8 +1,7 @@
-"""Code of a Hugo page is known as code, however it is marked, and what stands in it is no heading."""
+"""Pages of a repository: code is recognized however it is marked, and marks of the generator are removed."""
 
 from __future__ import annotations
 
-import os
 import re
 from itertools import accumulate
 from pathlib import Path
@@ -11,13 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ragistry.errors import ExtractionError
 from ragistry.library.repository_code import fenced
-from ragistry.library.repository_page import read_page
+from ragistry.library.repository_page import cleaned, read_page
 from ragistry.utils.chunker import chunk_extracted
 from ragistry.utils.indented import indented_code
 from ragistry.utils.markdown import outline
-
-DATA = Path(os.environ.get("RAGISTRY_DATA", Path(__file__).resolve().parents[2] / "../shared/data"))
+from tests.messages import refused
 
 
 def page(text: str) -> str:
@@ -79,15 +78,15 @@ def test_code_is_in_a_fence(marked: str, shown: str) -> None:
         "<pre>\nis never closed",
     ],
 )
-def test_what_is_no_code_or_in_a_fence_already_stays(text: str) -> None:
+def test_text_without_code_and_code_in_fences_do_not_change(text: str) -> None:
     assert fenced(text) == text
 
 
-def test_a_piece_of_code_in_a_line_stays_in_it() -> None:
+def test_code_within_a_line_stays_in_the_line() -> None:
     assert page('Use {{< highlight go "hl_inline=true" >}}x := 1{{< /highlight >}} here.') == "Use `x := 1` here."
 
 
-def test_a_shortcode_without_an_end_takes_nothing_with_it() -> None:
+def test_shortcode_without_an_end_removes_only_its_mark() -> None:
     text = (
         "{{< code-toggle config=markup />}}\n\n## One\n\n{{< highlight sh >}}\n\n## Two\n\n{{< /code-toggle >}}\n\nEnd."
     )
@@ -95,7 +94,7 @@ def test_a_shortcode_without_an_end_takes_nothing_with_it() -> None:
     assert "{{" not in page(text)
 
 
-def test_a_comment_goes_with_the_code_in_it() -> None:
+def test_comment_is_removed_with_the_code_in_it() -> None:
     text = "One.\n\n<!--\n{{< highlight sh >}}\n# a\n{{< /highlight >}}\n\n```\n# b\n```\n-->\n\nTwo. <!-- no end"
     assert page(text).split() == ["One.", "Two.", "<!--", "no", "end"]
 
@@ -104,9 +103,9 @@ LINES = ["text", "- item", "1. item", "10. ten", "  - two", "    - four", "- ", 
 LINES += ["      six", "  two", "   three", "        eight", "\tcode", "  \tcode", "", "", ""]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.lists(st.sampled_from(LINES), min_size=1, max_size=9))
-def test_what_is_code_by_its_indentation_is_code_for_commonmark(lines: list[str]) -> None:
+def test_indented_code_is_code_in_commonmark(lines: list[str]) -> None:
     markdown_it = pytest.importorskip("markdown_it")
     tokens = markdown_it.MarkdownIt("commonmark").parse("\n".join(lines))
     code = {number for token in tokens if token.type == "code_block" for number in range(*token.map)}
@@ -116,18 +115,37 @@ def test_what_is_code_by_its_indentation_is_code_for_commonmark(lines: list[str]
     assert {number for number, _ in indented_code(lines, in_fence)} <= code
 
 
-def test_the_code_of_hugos_own_documentation_is_known() -> None:
-    folder = DATA / "docs-hugo"
-    if not folder.is_dir():
-        pytest.skip("the pages of Hugo's documentation are not here")
+def test_code_of_real_pages_is_recognized(data: Path) -> None:
     pattern = re.compile(r"\{\{<\s*code-toggle[^>]*(?<!/)>\}\}(.*?)\{\{<\s*/\s*code-toggle", re.DOTALL)
     blocks = 0
-    for path in folder.rglob("*.md"):
-        data = path.read_bytes()
-        text = read_page(data, path.name).text
+    for path in (data / "docs-hugo" / "configuration").rglob("*.md"):
+        content = path.read_bytes()
+        text = read_page(content, path.name).text
         sketch = outline(text)
-        for match in pattern.finditer(data.decode()):
+        for match in pattern.finditer(content.decode()):
             blocks += 1
             at = text.index(match[1].strip())
             assert sketch.has_code(at, at + len(match[1].strip())), (path, match[1])
-    assert blocks > 100
+    assert blocks > 30
+
+
+def test_marks_of_the_generator_are_removed() -> None:
+    text = (
+        'Use {{< ref "x.md" >}}this.\n<!-- not\nshown -->\n{{% note %}}Mind the gap.{{% /note %}}\n'
+        "Write `{{</* ref */>}}`.\n\n```html\n<!-- kept -->\n{{%/* note */%}}\n```\n"
+    )
+    assert cleaned(text) == (
+        "Use this.\n\nMind the gap.\nWrite `{{< ref >}}`.\n\n```html\n<!-- kept -->\n{{% note %}}\n```\n"
+    )
+    for mark in ("<!-- ", "{{< ", "{{</* "):  # a mark that is never closed costs little
+        assert cleaned(mark * 20_000).startswith(mark.strip()[:3])
+
+
+def test_title_is_that_of_the_front_matter_or_of_the_first_heading() -> None:
+    found = read_page(b"Before.\r\n\r\n# The title\r\n\r\nText.\r\n", "a.md")
+    assert found.metadata == {"title": "The title", "heading_context": "The title", "section": "The title"}
+    assert "\r" not in found.text
+    given = read_page(b"---\ntitle: Given\nsection: Guides\n---\n# Other\n", "a.md").metadata
+    assert (given["title"], given["section"], given["heading_context"]) == ("Given", "Guides", "Given")
+    with refused(ExtractionError, "a.md"):
+        read_page(b"\0\1\2", "a.md")

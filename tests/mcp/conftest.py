@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sys
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
@@ -19,6 +20,9 @@ pytest.importorskip("mcp")
 from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
 
+from ragistry.mcp.server import build_server
+from ragistry.tools.search_library import SearchLibraryTool
+
 Talk = Callable[[Client], Awaitable[Any]]
 SECONDS = 60
 MODES = ("auto", "legacy")
@@ -33,11 +37,18 @@ def fill(workspace: Workspace) -> None:
     library.ingest_text("A cold front brings rain and then clear skies.", "fronts.txt", "weather")
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    """The folder of a workspace that is filled and closed."""
-    with open_workspace(tmp_path) as opened:
+@pytest.fixture(scope="session")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("filled")
+    with open_workspace(folder) as opened:
         fill(opened)
+    return folder
+
+
+@pytest.fixture
+def folder(filled: Path, tmp_path: Path) -> Path:
+    """The folder of a workspace that is filled and closed."""
+    shutil.copytree(filled, tmp_path, dirs_exist_ok=True)
     return tmp_path
 
 
@@ -63,6 +74,17 @@ def over_stdio(folder: Path, talk: Talk, *options: str, mode: str = "auto", **cl
     return anyio.run(run)
 
 
+def in_memory(tool: SearchLibraryTool, talk: Talk, mode: str = "auto", **client: Any) -> Any:
+    """What ``talk`` returns for a client of the tool's server in this process."""
+
+    async def run() -> Any:
+        with anyio.fail_after(SECONDS):
+            async with Client(build_server(tool, interval=0.05), mode=mode, **client) as talking:
+                return await talk(talking)
+
+    return anyio.run(run)
+
+
 async def text_of(client: Client, tool: str, **arguments: Any) -> str:
     """The one text that a tool answers with."""
     [content] = (await client.call_tool(tool, arguments)).content
@@ -71,3 +93,36 @@ async def text_of(client: Client, tool: str, **arguments: Any) -> str:
 
 async def json_of(client: Client, tool: str, **arguments: Any) -> Any:
     return json.loads(await text_of(client, tool, **arguments))
+
+
+async def conversation(client: Client) -> None:
+    """Search, fetch and look through the collections, as a client does."""
+    listed = {tool.name: tool for tool in (await client.list_tools()).tools}
+    assert list(listed) == ["search_library", "search", "fetch"]
+    assert all(tool.annotations.read_only_hint for tool in listed.values())
+    assert listed["search_library"].input_schema["properties"]["collection"]["enum"] == ["tea", "weather"]
+
+    answer = await text_of(client, "search_library", query="how hot is green tea?", collection="tea")
+    assert answer.startswith(
+        '[Knowledge base results for "how hot is green tea?" in collection "tea"]\n\n'
+        "1. green leaf.txt (chunk 0)\n   Steep green tea in water of eighty degrees.\n"
+    )
+    results = (await json_of(client, "search", query="how hot is green tea?"))["results"]
+    assert [sorted(result) for result in results] == [["id", "text", "title", "url"]] * 2
+    assert results[0]["title"] == "green leaf.txt (chunk 0)"
+    assert results[0]["text"] == "Steep green tea in water of eighty degrees."
+    fetched = await json_of(client, "fetch", id=results[0]["id"])
+    assert sorted(fetched) == ["id", "metadata", "text", "title", "url"]
+    assert fetched["text"] == "Steep green tea in water of eighty degrees."
+    assert fetched["metadata"]["collection"] == "tea"
+
+    resources = (await client.list_resources()).resources
+    assert [(resource.uri, resource.title) for resource in resources] == [
+        ("ragistry://collections/tea", "Tea books"),
+        ("ragistry://collections/weather", "weather"),
+    ]
+    [content] = (await client.read_resource("ragistry://collections/tea")).contents
+    assert json.loads(content.text)["sources"] == ["green leaf.txt"]
+    assert results[0]["url"] == "ragistry://collections/tea/green%20leaf.txt#chunk=0"
+    [passage] = (await client.read_resource(results[0]["url"])).contents
+    assert json.loads(passage.text) == fetched

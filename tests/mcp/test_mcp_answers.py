@@ -11,17 +11,23 @@ from urllib.parse import quote
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from mcp import Client, MCPError
 from mcp.shared.uri_template import UriTemplate
 
 from ragistry import Workspace, open_workspace
 from ragistry.errors import QueryError
 from ragistry.mcp import collections, tools
 from ragistry.mcp.addresses import Address, read_address, url_of, write_address
+from ragistry.testing.hashed import HashingEmbedder
 from ragistry.tools.failures import BrokenCollectionsError
 from ragistry.tools.search_library import SearchLibraryTool
 from ragistry.tools.tokens import estimated_tokens
 from ragistry.types import Document
 from ragistry.utils.ids import chunk_id
+from tests.conftest import full_run
+from tests.library.conftest import embedder  # noqa: F401, the fixture
+from tests.mcp.conftest import MODES, conversation, in_memory, text_of
+from tests.messages import check_message, refused
 
 MARK = "Xylophage"
 
@@ -69,7 +75,7 @@ URIS = st.builds(
 )
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=300 if full_run() else 50, deadline=None)
 @given(st.data())
 def test_no_argument_reaches_a_collection_that_is_not_served(tool: SearchLibraryTool, data: st.DataObject) -> None:
     queries = st.sampled_from(["submarine", "dives at noon", "plans"]) | st.text(max_size=10)
@@ -88,53 +94,56 @@ def test_no_argument_reaches_a_collection_that_is_not_served(tool: SearchLibrary
 def test_ids_and_addresses_out_of_reach_are_answered_as_if_they_did_not_exist(tool: SearchLibraryTool) -> None:
     missing = chunk_id("vault8", "boats.txt", 0)
     for chunk in (CLOSED[0], missing):
-        assert asked(tool, "fetch", {"id": chunk}) == (
-            f"Error: no document '{chunk}'; take an id from the results of search"
-        )
+        check_message(asked(tool, "fetch", {"id": chunk}), repr(chunk))
+    check_message(read(tool, "ragistry://collections/open/boats.txt#chunk=999"), "boats.txt#chunk=999'")
     for uri in ("ragistry://collections/vault7", "ragistry://collections/vault7/boats.txt#chunk=0"):
-        assert read(tool, uri) == f"no resource '{uri}'; list the resources, or take the url of a result"
+        check_message(read(tool, uri), repr(uri))
         assert read(tool, uri.replace("vault7", "vault8")) == read(tool, uri).replace("vault7", "vault8")
     everything = SearchLibraryTool(tool.library)
     assert MARK in asked(everything, "fetch", {"id": CLOSED[0]}), "the collection holds it"
     assert MARK in read(everything, "ragistry://collections/vault%37/boats.txt#chunk=0")
 
 
-def test_a_collection_removed_by_hand_is_no_longer_fetched_from(tmp_path: Path) -> None:
-    with open_workspace(tmp_path) as workspace:
-        workspace.library.create_collection("tea", "Tea")
-        workspace.library.ingest_text("Steep green tea.", "green.txt", "tea")
-        tool, arguments = SearchLibraryTool(workspace.library), {"id": chunk_id("tea", "green.txt", 0)}
-        assert "Steep" in asked(tool, "fetch", arguments)
-        (tmp_path / "config" / "documents.yaml").write_text("collections: []\n", encoding="utf-8")
-        assert "no document" in asked(tool, "fetch", arguments)
+def test_a_collection_removed_by_hand_is_no_longer_fetched_from(workspace: Workspace) -> None:
+    workspace.library.ingest_text("Steep green tea.", "green.txt", "notes")
+    tool, arguments = SearchLibraryTool(workspace.library), {"id": chunk_id("notes", "green.txt", 0)}
+    assert "Steep" in asked(tool, "fetch", arguments)
+    workspace.library.collections.path.write_text("collections: []\n", encoding="utf-8")
+    check_message(asked(tool, "fetch", arguments), arguments["id"])
 
 
-def test_while_documents_yaml_is_broken_every_answer_says_so(tmp_path: Path) -> None:
-    with open_workspace(tmp_path) as opened:
-        opened.library.create_collection("tea", "How tea is brewed")
-        opened.library.ingest_text("Steep green tea in water of eighty degrees.", "leaf.txt", "tea")
-        tool = SearchLibraryTool(opened.library)
-        path = opened.library.collections.path
-        whole = path.read_text(encoding="utf-8")
-        path.write_text(whole + "\n  bad: [", encoding="utf-8")
-        calls = {"search_library": {"query": "tea"}, "search": {"query": "tea"}}
-        calls["fetch"] = {"id": chunk_id("tea", "leaf.txt", 0)}
+def test_while_documents_yaml_is_broken_every_answer_says_so(
+    workspace: Workspace, caplog: pytest.LogCaptureFixture
+) -> None:
+    workspace.library.ingest_text("Steep green tea in water of eighty degrees.", "leaf.txt", "notes")
+    tool = SearchLibraryTool(workspace.library)
+    path = workspace.library.collections.path
+    whole = path.read_text(encoding="utf-8")
+    calls = {"search_library": {"query": "tea"}, "search": {"query": "tea"}}
+    calls["fetch"] = {"id": chunk_id("notes", "leaf.txt", 0)}
+    for broken in (whole + "\n  bad: [", whole.replace("\ncollections:", "\ncolections:")):
+        path.write_text(broken, encoding="utf-8")
         for name, arguments in calls.items():
-            text = asked(tool, name, arguments)
-            assert text.startswith("Error: documents.yaml is broken at line "), name
-            assert "nothing can be searched until its owner corrects it" in text
-            assert "degrees" not in text
-        with pytest.raises(BrokenCollectionsError, match=r"documents\.yaml is broken at line"):
-            collections.read(tool.reach, write_address(Address("tea")))
-        assert [resource.name for resource in collections.listed(tool.reach)] == ["tea"], "listed as it was"
+            answer = tools.call(tool, name, arguments)
+            assert answer.is_error
+            check_message(answer.content[0].text, "documents.yaml is broken at line ")
+            assert "degrees" not in answer.content[0].text
+        with refused(BrokenCollectionsError):
+            collections.read(tool.reach, write_address(Address("notes")))
+        assert [resource.name for resource in collections.listed(tool.reach)] == ["notes"], "listed as it was"
         path.write_text(whole, encoding="utf-8")
         assert "degrees" in asked(tool, "search_library", {"query": "tea"})
+    assert "unknown setting 'colections'" in caplog.text
 
 
 def test_a_passage_is_fetched_with_its_neighbours(guarded: Workspace, tool: SearchLibraryTool) -> None:
     chunks = guarded.store.count({"collection": "open"})
     assert chunks > 2
     fetched = json.loads(asked(tool, "fetch", {"id": OPEN[1]}))
+    uri = UriTemplate.parse(collections.TEMPLATE.uri_template).expand(
+        {"collection": "open", "source_file": "boats.txt", "chunk": "1"}
+    )
+    assert json.loads(read(tool, uri)) == fetched
     assert fetched["text"] == ("A boat may dive. " * 200).strip()
     assert fetched["title"] == "boats.txt (chunk 1)"
     assert fetched["url"] == "ragistry://collections/open/boats.txt#chunk=1"
@@ -143,7 +152,12 @@ def test_a_passage_is_fetched_with_its_neighbours(guarded: Workspace, tool: Sear
 
 @pytest.mark.parametrize("size", [700, 200_000])
 @pytest.mark.parametrize("words", ["Plain words about tea. ", "茶の淹れ方。", '"\\\n{tea}\t'])
-def test_every_answer_is_below_ten_thousand_tokens(tmp_path: Path, size: int, words: str) -> None:
+def test_every_answer_is_below_ten_thousand_tokens(
+    embedder: HashingEmbedder,  # noqa: F811
+    tmp_path: Path,
+    size: int,
+    words: str,
+) -> None:
     with open_workspace(tmp_path, chunk_size=size, n_results=30) as workspace:
         workspace.library.create_collection("tea", "Tea " * 5_000)
         workspace.library.create_collection("more", "Tea " * 5_000)
@@ -159,44 +173,41 @@ def test_every_answer_is_below_ten_thousand_tokens(tmp_path: Path, size: int, wo
         assert estimated_tokens(str(tool.schema())) < 10_000
 
 
-def test_many_sources_of_a_collection_are_listed_in_part(tmp_path: Path) -> None:
-    with open_workspace(tmp_path) as workspace:
-        workspace.library.create_collection("tea", "Tea")
-        for number in range(40):
-            workspace.library.ingest_text("Tea.", f"{number:03}{'-a' * 95}.txt", "tea")
-        text = read(SearchLibraryTool(workspace.library), "ragistry://collections/tea")
-        content = json.loads(text)
+def test_many_sources_of_a_collection_are_listed_in_part(embedder: HashingEmbedder, workspace: Workspace) -> None:  # noqa: F811
+    for number in range(40):
+        workspace.library.ingest_text("Tea.", f"{number:03}{'-a' * 95}.txt", "notes")
+    content = json.loads(read(SearchLibraryTool(workspace.library), "ragistry://collections/notes"))
     assert content["source_count"] == 40
     assert 0 < len(content["sources"]) < 40
     assert len(content["sources"]) + content["sources_left_out"] == 40
 
 
-@pytest.mark.parametrize(
-    ("name", "arguments", "message"),
-    [
-        ("search", {}, "the query is empty"),
-        ("search", {"query": 1}, "query must be text"),
-        ("search", {"query": "x", "top_k": 3}, "unknown argument 'top_k'; there are query"),
-        ("fetch", {}, "id must be text of 1 to 200 characters, got None"),
-        ("fetch", {"id": "x" * 201}, "id must be text"),
-        ("fetch", {"id": "\ud800"}, r"no document '\\ud800'"),
-        ("fetch", {"id": "../../etc/passwd"}, "no document '../../etc/passwd'"),
-    ],
-)
-def test_wrong_arguments_are_answered(tool: SearchLibraryTool, name: str, arguments: Any, message: str) -> None:
-    answer = tools.call(tool, name, arguments)
-    assert answer.is_error
-    assert message in answer.content[0].text
+WRONG: list[tuple[str, dict[str, Any]]] = [
+    ("search", {}),
+    ("search", {"query": 1}),
+    ("search", {"query": "x", "top_k": 3}),
+    ("fetch", {}),
+    ("fetch", {"id": "x" * 201}),
+    ("fetch", {"id": "\ud800"}),
+    ("fetch", {"id": "../../etc/passwd"}),
+]
 
 
-@settings(max_examples=80, deadline=None)
+def test_wrong_arguments_are_answered(tool: SearchLibraryTool) -> None:
+    for name, arguments in WRONG:
+        answer = tools.call(tool, name, arguments)
+        assert answer.is_error
+        check_message(answer.content[0].text)
+
+
+@settings(max_examples=40, deadline=None)
 @given(st.text(min_size=1, max_size=20), st.text(min_size=1, max_size=30), st.integers(0, 999))
 def test_an_address_is_read_as_it_was_written(collection: str, source: str, index: int) -> None:
     address = Address(collection.encode(errors="replace").decode(), source.encode(errors="replace").decode(), index)
     assert read_address(write_address(address)) == address
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(
     st.text("ab %#?&/,.é", min_size=1, max_size=12), st.text("ab %#?&/,.é", min_size=1, max_size=20), st.integers(0, 99)
 )
@@ -209,36 +220,33 @@ def test_the_template_of_passages_gives_the_address_of_one(collection: str, sour
     assert template.match(uri) == said
 
 
-def test_an_expanded_template_is_read(tool: SearchLibraryTool) -> None:
-    template = UriTemplate.parse(collections.TEMPLATE.uri_template)
-    uri = template.expand({"collection": "open", "source_file": "boats.txt", "chunk": "1"})
-    assert json.loads(read(tool, uri))["id"] == OPEN[1]
-
-
-def test_a_passage_that_is_not_there_is_told_by_the_address_that_was_given(tool: SearchLibraryTool) -> None:
-    uri = "ragistry://collections/open/boats.txt#chunk=999"
-    assert read(tool, uri) == f"no resource '{uri}'; list the resources, or take the url of a result"
-
-
 def test_a_passage_of_the_web_is_cited_there() -> None:
     assert url_of(Document("x", {"url": "https://example.org/a"}, 1.0)) == "https://example.org/a"
     assert url_of(Document("x", {"url": "javascript:alert(1)", "collection": "c"}, 1.0)) == "ragistry://collections/c"
 
 
-def test_a_misspelt_key_of_a_live_edit_is_no_empty_library(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    with open_workspace(tmp_path) as opened:
-        opened.library.create_collection("garden", "Plants")
-        opened.library.ingest_text("Squash leaves turn white.", "squash.txt", "garden")
-        tool = SearchLibraryTool(opened.library)
-        path = opened.library.collections.path
-        text = path.read_text(encoding="utf-8")
-        path.write_text(text.replace("\ncollections:", "\ncolections:"), encoding="utf-8")
-        for name, arguments in (("search_library", {"query": "squash"}), ("search", {"query": "squash"})):
-            result = tools.call(tool, name, arguments)
-            assert result.is_error
-            assert "documents.yaml is broken" in result.content[0].text
-            assert "did you mean 'collections'" in result.content[0].text
-        assert "unknown setting 'colections'" in caplog.text
-        assert [resource.name for resource in collections.listed(tool.reach)] == ["garden"]
-        path.write_text(text, encoding="utf-8")
-        assert not tools.call(tool, "search", {"query": "squash"}).is_error
+@pytest.mark.parametrize("mode", MODES)
+def test_a_client_searches_fetches_and_looks_through_collections(served: Workspace, mode: str) -> None:
+    async def talk(client: Client) -> None:
+        await conversation(client)
+        wrong = await client.call_tool("search_library", {"query": ""})
+        assert wrong.is_error
+        check_message(wrong.content[0].text)
+        with refused(MCPError, "'serach'", "search_library, search, fetch"):
+            await client.call_tool("serach", {})
+        with refused(MCPError, "'ragistry://collections/nothing'"):
+            await client.read_resource("ragistry://collections/nothing")
+
+    in_memory(SearchLibraryTool(served.library), talk, mode)
+
+
+def test_only_the_given_collections_are_served(served: Workspace) -> None:
+    async def talk(client: Client) -> None:
+        [tool, *_] = (await client.list_tools()).tools
+        assert tool.description == "Search Tea books: How tea is brewed"
+        assert "collection" not in tool.input_schema["properties"]
+        assert [resource.name for resource in (await client.list_resources()).resources] == ["tea"]
+        assert "rain" not in await text_of(client, "search_library", query="cold front")
+        check_message(await text_of(client, "search_library", query="x", collection="weather"), "'weather'")
+
+    in_memory(SearchLibraryTool(served.library, allowed=["tea"]), talk)

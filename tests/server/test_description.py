@@ -1,11 +1,7 @@
-"""The API keeps to its own description: requests that schemathesis makes from it find no fault.
-
-``RAGISTRY_SCHEMATHESIS`` sets how many requests of each kind each operation gets (default: 3).
-"""
+"""The API keeps to its own description: requests that schemathesis makes from it find no fault."""
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections import Counter
 from collections.abc import Iterator
@@ -30,9 +26,10 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from ragistry import open_workspace
+from tests.conftest import full_run
 from tests.server.conftest import serving
 
-EXAMPLES = int(os.environ.get("RAGISTRY_SCHEMATHESIS", "3"))
+EXAMPLES = 50 if full_run() else 2
 CHECKS = [
     not_a_server_error, status_code_conformance, content_type_conformance, response_headers_conformance,
     response_schema_conformance, negative_data_rejection,

@@ -18,6 +18,7 @@ import pytest
 
 from ragistry import Workspace, open_workspace
 from ragistry.server.gate import Limits
+from tests.cli.conftest import Run, ragistry  # noqa: F401, the fixture
 from tests.server.conftest import ended, serving
 
 LONG = "\n\n".join(f"Paragraph {number} says something about tea, water and leaves." * 8 for number in range(40))
@@ -45,10 +46,11 @@ def send(url: str, files: dict[str, bytes], collection: str = "tea") -> dict[str
     return answer.json()
 
 
-def wait(url: str, job: dict[str, Any]) -> dict[str, Any]:
+def wait(url: str, job: dict[str, Any], *states: str) -> dict[str, Any]:
+    """The job when it has left these states."""
     until = time.monotonic() + 90
-    while job["state"] in ("waiting", "running") and time.monotonic() < until:
-        time.sleep(0.05)
+    while job["state"] in (states or ("waiting", "running")) and time.monotonic() < until:
+        time.sleep(0.02)
         job = httpx.get(f"{url}/v1/jobs/{job['id']}", timeout=60).json()
     return job
 
@@ -60,50 +62,35 @@ def root(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
-def test_jobs_go_on_after_a_restart(root: Path, how: signal.Signals) -> None:
+def test_jobs_go_on_after_a_restart(root: Path, ragistry: Run) -> None:  # noqa: F811
     with command(root) as (process, url):
         first = send(url, {"long.md": LONG.encode()})
         second = send(url, {"short.md": b"A short one.", "sub/other.md": b"Another."})
-        while httpx.get(f"{url}/v1/jobs/{first['id']}", timeout=60).json()["state"] == "waiting":
-            time.sleep(0.02)
-        process.send_signal(how)
-        process.wait(timeout=60)
-        assert process.returncode == (0 if how == signal.SIGTERM else -signal.SIGKILL)
-    with command(root) as (_, url):
+        wait(url, first, "waiting")
+        process.kill()
+        assert process.wait(timeout=60) == -signal.SIGKILL
+    with command(root) as (process, url):
+        wait(url, first, "waiting")
+        ragistry("-w", root, "serve", "--port", 0).refused(1, process.pid)
+        with open_workspace(root) as reader:
+            reader.search("tea")
+        process.terminate()
+        assert process.wait(timeout=60) == 0
+    with command(root) as (process, url):
         for job, names in ((first, ["long.md"]), (second, ["short.md", "sub/other.md"])):
             done = wait(url, job)
             assert done["state"] == "done", done
             assert sorted(done["report"]["added"] + done["report"]["skipped"]) == names
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=60)
+        assert (process.returncode, err) == (130, "")
     assert not list(root.glob(".ragistry/jobs/*/files/*"))
     with open_workspace(root) as workspace:
         assert workspace.library.list_sources("tea") == ["long.md", "short.md", "sub/other.md"]
 
 
-def test_an_interrupted_server_ends_without_a_traceback(root: Path) -> None:
-    with command(root) as (process, _):
-        process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=60)
-        assert (process.returncode, err) == (130, "")
-
-
-def test_a_second_server_on_the_workspace_is_refused_in_one_line(root: Path) -> None:
-    with command(root) as (process, _):
-        words = [sys.executable, "-m", "ragistry", "-w", str(root), "serve", "--port", "0"]
-        second = subprocess.run(words, capture_output=True, text=True, check=False, timeout=60)
-        assert second.returncode == 1
-        assert second.stderr.startswith("error: ")
-        assert len(second.stderr.splitlines()) == 1
-        assert str(process.pid) in second.stderr
-        with open_workspace(root) as reader:
-            assert reader.search("tea").documents == []
-
-
-def test_a_host_beyond_loopback_needs_a_token(root: Path) -> None:
-    words = [sys.executable, "-m", "ragistry", "-w", str(root), "serve", "--port", "0", "--host", "0.0.0.0"]
-    done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=60)
-    assert (done.returncode, len(done.stderr.splitlines())) == (1, 1)
-    assert "lets other machines in; make a token first with `ragistry serve token NAME`" in done.stderr
+def test_a_host_beyond_loopback_needs_a_token(root: Path, ragistry: Run) -> None:  # noqa: F811
+    ragistry("-w", root, "serve", "--port", 0, "--host", "0.0.0.0").refused(1, "0.0.0.0")
 
 
 def test_a_job_that_waits_or_runs_is_cancelled(workspace: Workspace) -> None:

@@ -1,65 +1,68 @@
-"""One server of each kind and one directory for all tests of a process; each test has a collection of its own."""
+"""A store of each kind for a test, in folders in memory or with a collection of its own on a shared server."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 from uuid import uuid4
 
 import pytest
 
 from ragistry.stores.chroma import ChromaStore
+from ragistry.stores.local import LocalStore
 from ragistry.stores.postgres import PostgresStore
-from ragistry.testing.chroma_server import ChromaServer, chroma_server
-from ragistry.testing.postgres_server import PostgresServer, postgres_server
+from ragistry.testing.chroma_server import ChromaServer
+from ragistry.testing.postgres_server import PostgresServer
 
 pytest.register_assert_rewrite("ragistry.testing.stores")
 
 
-@pytest.fixture(scope="session")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ChromaServer]:
-    with chroma_server(tmp_path_factory.mktemp("server")) as running:
-        yield running
+@pytest.fixture
+def local(quick_path: Path) -> Iterator[LocalStore]:
+    with closing(LocalStore(quick_path / "local", lock_timeout=30)) as store:
+        yield store
 
 
 @pytest.fixture
-def served(server: ChromaServer) -> Iterator[ChromaStore]:
-    store = ChromaStore(host=server.host, port=server.port, collection=f"c{uuid4().hex}")
-    yield store
-    store.close()
+def served(chroma: ChromaServer) -> Iterator[ChromaStore]:
+    with closing(ChromaStore(host=chroma.host, port=chroma.port, collection=f"c{uuid4().hex}")) as store:
+        yield store
 
 
 @pytest.fixture(scope="session")
 def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """An open Chroma directory, so that each test need not start an engine of its own."""
     directory = tmp_path_factory.mktemp("engine") / "chroma"
-    store = ChromaStore(directory)
-    yield directory
-    store.close()
+    with closing(ChromaStore(directory)):
+        yield directory
 
 
 @pytest.fixture
 def embedded(engine: Path) -> Iterator[ChromaStore]:
-    store = ChromaStore(engine, collection=f"c{uuid4().hex}")
-    yield store
-    store.close()
-
-
-@pytest.fixture(scope="session")
-def postgres() -> Iterator[PostgresServer]:
-    """One server for all tests of a process; each test has a schema of its own."""
-    with postgres_server() as running:
-        yield running
+    with closing(ChromaStore(engine, collection=f"c{uuid4().hex}")) as store:
+        yield store
 
 
 @pytest.fixture
 def stored(postgres: PostgresServer) -> Iterator[PostgresStore]:
-    store = PostgresStore(postgres.url, collection=uuid4().hex)
-    yield store
-    store.close()
+    with closing(PostgresStore(postgres.url, collection=uuid4().hex)) as store:
+        yield store
+
+
+@pytest.fixture
+def another(stored: PostgresStore, postgres: PostgresServer) -> Iterator[Callable[..., PostgresStore]]:
+    """Opens more stores on the schema of `stored`."""
+    with ExitStack() as stack:
+
+        def opened(url: str = postgres.url, **settings: Any) -> PostgresStore:
+            store = PostgresStore(url, collection=stored._primary.schema.removeprefix("ragistry_"), **settings)
+            return stack.enter_context(closing(store))
+
+        yield opened
 
 
 def _in_memory(otherwise: Path) -> AbstractContextManager[str]:

@@ -1,28 +1,28 @@
-"""Ends a process at each step of a write, as a kill would. A script for `test_local_crash`.
+"""Ends processes at steps of writes, as a kill would. A script for `test_local_crash`.
 
-    python -m tests.stores.crashes SCENARIO BASE TARGET
+    python -m tests.stores.crashes BASE TARGET SAMPLE [SCENARIO...]
 
-A child works on a copy of the folder BASE and exits without cleaning up before its first step; the next child exits
-before its second step, and so on until one completes. A step is an SQL statement that changes the database, a change
-of a file or folder, or a call that writes an index. Prints a line for each child: its folder, a tab, the step.
+A child works on a copy of the folder BASE and exits without cleaning up before one of its steps; the last child of a
+scenario completes. A step is an SQL statement that changes the database, a change of a file or folder, or a call that
+writes an index. SAMPLE: number of steps of each scenario, chosen by a seeded generator; 0: all. Prints a line for each
+child: scenario, its folder, the step.
 """
 
 from __future__ import annotations
 
 import os
+import random
 import shutil
 import sqlite3
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import wraps
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from ragistry.stores.local import LocalStore, vectors, words
-from ragistry.types import EmbedderFingerprint
-from tests.stores.local_stores import ALL, put, vector_of, version_of
+from ragistry.testing.hashed import HashingEmbedder
+from tests.stores.local_stores import ALL, DIMENSION, Truth, moved, put, truth_of, version_of
 
 CHANGES = ("BEGIN IMMEDIATE", "INSERT", "UPDATE", "DELETE", "COMMIT", "CREATE", "PRAGMA wal", "PRAGMA journal_mode")
 FILE_EVENTS = ("os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.link", "os.truncate", "shutil.rmtree")
@@ -87,82 +87,34 @@ class Steps:
         sys.addaudithook(self.event)
 
 
-class Other:
-    """Another embedder."""
-
-    fingerprint = EmbedderFingerprint("test", "other", "", 8)
-
-    def count_tokens(self, texts: Sequence[str]) -> list[int]:
-        return [len(text.split()) for text in texts]
-
-    def embed(self, texts: Sequence[str], *, role: str = "document") -> Any:
-        return np.array([vector_of(f"other {text}") for text in texts], dtype=np.float32)
-
-
-def create(store: LocalStore) -> Iterator[None]:
-    put(store, version_of("a.md", 1))
-    yield
-
-
-def replace(store: LocalStore) -> Iterator[None]:
-    yield
-    put(store, version_of("a.md", 2))
-
-
-def add(store: LocalStore) -> Iterator[None]:
-    yield
-    store.add_documents(version_of("c.md", 1))
-
-
-def delete(store: LocalStore) -> Iterator[None]:
-    yield
-    store.delete(where={"source_file": "b.md"})
-
-
-def move(store: LocalStore) -> Iterator[None]:
-    yield
-    store.move_source("a.md", "c", "d")
-
-
-def rename(store: LocalStore) -> Iterator[None]:
-    yield
-    store.move_collection("c", "d")
-
-
-def clear(store: LocalStore) -> Iterator[None]:
-    yield
-    store.clear_collection()
-
-
-def reembed(store: LocalStore) -> Iterator[None]:
-    yield
-    store.reembed(Other())
-
-
-def flush(store: LocalStore) -> Iterator[None]:
-    put(store, version_of("a.md", 2))
-    yield
-    store.flush()
-
-
-def rebuild(store: LocalStore) -> Iterator[None]:
-    for name in ("words", "vectors"):
-        (store.folder / name / "stamp.json").unlink()
-    yield
-    store.search_text("source")
-    store.search(ALL)
-
-
-def repair(store: LocalStore) -> Iterator[None]:
-    yield
-    store.repair()
-
-
-SCENARIOS: dict[str, Callable[[LocalStore], Iterator[None]]] = {
-    scenario.__name__: scenario
-    for scenario in (create, replace, add, delete, move, rename, clear, reembed, flush, rebuild, repair)
+A, A2, B, C = version_of("a.md", 1), version_of("a.md", 2), version_of("b.md", 1), version_of("c.md", 1)
+OTHER = HashingEmbedder(DIMENSION, model="other")
+WRITES: dict[str, tuple[Callable[[LocalStore], object], Truth]] = {
+    "replace": (lambda store: put(store, A2), truth_of(A2, B)),
+    "add": (lambda store: store.add_documents(C), truth_of(A, B, C)),
+    "delete": (lambda store: store.delete(where={"source_file": "b.md"}), truth_of(A)),
+    "move": (lambda store: store.move_source("a.md", "c", "d"), truth_of(moved(A, "d"), B)),
+    "rename": (lambda store: store.move_collection("c", "d"), truth_of(moved(A, "d"), moved(B, "d"))),
+    "clear": (lambda store: store.clear_collection(), {}),
+    "reembed": (
+        lambda store: store.reembed(OTHER),
+        truth_of(*([c._replace(embedding=OTHER.embed([c.text])[0]) for c in source] for source in (A, B))),
+    ),
 }
-"""What is done to a store; the steps after ``yield`` count, and all steps of `create`."""
+"""Every write, and what a store of A and B holds afterwards."""
+PREPARED: dict[str, Callable[[LocalStore], object]] = {
+    "flush": lambda store: put(store, A2),
+    "rebuild": lambda store: [(store.folder / name / "stamp.json").unlink() for name in ("words", "vectors")],
+}
+"""What is done before the steps count."""
+SCENARIOS: dict[str, Callable[[LocalStore], object]] = {
+    "create": lambda store: put(store, A),
+    **{name: write for name, (write, _) in WRITES.items()},
+    "flush": lambda store: store.flush(),
+    "rebuild": lambda store: (store.search_text("source"), store.search(ALL)),
+    "repair": lambda store: store.repair(),
+}
+"""What is done to a store."""
 
 
 def child(scenario: str, folder: Path, last: int, report: int) -> None:
@@ -170,31 +122,45 @@ def child(scenario: str, folder: Path, last: int, report: int) -> None:
     steps.install()
     steps.counts = scenario == "create"
     store = LocalStore(folder)
-    scene = SCENARIOS[scenario](store)
-    next(scene)
+    PREPARED.get(scenario, bool)(store)
     steps.counts = True
-    next(scene, None)
+    SCENARIOS[scenario](store)
     store.close()
+    os.write(report, str(steps.done).encode())
     os._exit(0)
 
 
-def main(scenario: str, base: Path, target: Path) -> None:
-    number, code = 0, CRASHED
-    while code == CRASHED:
-        number += 1
-        folder = target / f"{number:03}"
-        if scenario != "create":
-            shutil.copytree(base, folder)
-        reading, writing = os.pipe()
-        if os.fork() == 0:
-            child(scenario, folder, number, writing)
-        code = os.waitstatus_to_exitcode(os.wait()[1])
-        os.close(writing)
-        with os.fdopen(reading, encoding="utf-8") as pipe:
-            sys.stdout.write(f"{folder}\t{pipe.read()}\n")
-            sys.stdout.flush()
-    sys.exit(code)
+def run(scenario: str, base: Path, folder: Path, last: int) -> str:
+    """Run a child; return the step before which it ended, or the number of its steps if it completed."""
+    if scenario != "create":
+        shutil.copytree(base, folder)
+    reading, writing = os.pipe()
+    if os.fork() == 0:
+        child(scenario, folder, last, writing)
+    code = os.waitstatus_to_exitcode(os.wait()[1])
+    os.close(writing)
+    with os.fdopen(reading, encoding="utf-8") as pipe:
+        said = pipe.read()
+    if code != (CRASHED if last else 0):
+        sys.exit(f"{scenario}: a child ended with {code} before step {last}")
+    return said
+
+
+def main(base: Path, target: Path, sample: int, scenarios: Sequence[str]) -> None:
+    dice = random.Random(5)
+    for scenario in scenarios:
+        place = target / scenario
+        place.mkdir()
+        origin = base.with_name("damaged") if scenario == "repair" else base
+        count = int(run(scenario, origin, place / "whole", 0))
+        chosen = range(1, count + 1)
+        if 0 < sample < count:  # the first and the last, and some between
+            chosen = sorted({1, count, *dice.sample(chosen, sample)})
+        for number in chosen:
+            step = run(scenario, origin, place / f"{number:03}", number)
+            sys.stdout.write(f"{scenario}\t{place / f'{number:03}'}\t{step}\n")
+        sys.stdout.write(f"{scenario}\t{place / 'whole'}\t\n")
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3]))
+    main(Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3]), sys.argv[4:] or list(SCENARIOS))

@@ -20,6 +20,16 @@ Truth = dict[tuple[str, str], list[EmbeddedChunk]]
 """The chunks of each source by collection and name."""
 
 
+def store_at(place: str, **settings: Any) -> Any:
+    """The store in a folder, or in a collection on a Postgres server: ``URL COLLECTION``."""
+    if place.startswith("postgresql:"):
+        from ragistry.stores.postgres import PostgresStore
+
+        url, collection = place.split()
+        return PostgresStore(url, collection=collection, **settings)
+    return LocalStore(place, **{"lock_timeout": 60, **settings})
+
+
 def vector_of(text: str, dimension: int = DIMENSION) -> list[float]:
     """A direction that the text decides."""
     return np.random.default_rng(random.Random(text).randrange(2**32)).normal(size=dimension).tolist()

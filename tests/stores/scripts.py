@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -22,3 +24,22 @@ def run(code: str, *arguments: object) -> str:
         output, _ = process.communicate(timeout=60)
     assert process.returncode == 0, output
     return output
+
+
+@contextmanager
+def started(code: str, *arguments: object) -> Iterator[subprocess.Popen[str]]:
+    """A process that has printed ``ready``; it may wait for a line, see `tell`."""
+    with start(code, *arguments) as process:
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        assert line == "ready\n", line + process.stdout.read()
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def tell(process: subprocess.Popen[str], line: str = "go") -> None:
+    """Write a line to the process."""
+    assert process.stdin is not None
+    print(line, file=process.stdin, flush=True)

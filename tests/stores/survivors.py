@@ -1,6 +1,6 @@
 """Uses damaged stores, each in a process of its own, in case it dies by a signal. A script for tests of damage.
 
-    python -m tests.stores.survivors WORK FOLDER...
+    python -m tests.stores.survivors WORK=FOLDER...
 
 WORK is ``search`` (search, then verify), ``repair`` (verify, repair, then search) or ``write`` (write, then search).
 Every store must hold the sources `HELD`. Prints a line for each store on which this fails.
@@ -41,21 +41,22 @@ def use(work: str, folder: Path) -> None:
         check(store, truth, every=5)
 
 
-def main(work: str, folders: list[Path]) -> None:
+def main(uses: list[str]) -> None:
     logging.disable()  # a warning of each damaged index
-    for folder in folders:
+    for one in uses:
+        work, _, folder = one.partition("=")
         if os.fork() == 0:
             try:
-                use(work, folder)
+                use(work, Path(folder))
             except BaseException:  # noqa: BLE001
                 traceback.print_exc(limit=-4)
                 os._exit(1)
             os._exit(0)
         code = os.waitstatus_to_exitcode(os.wait()[1])
         if code:
-            sys.stdout.write(f"{folder.name}: ended with {code}\n")
+            sys.stdout.write(f"{work} {Path(folder).name}: ended with {code}\n")
             sys.stdout.flush()
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], [Path(name) for name in sys.argv[2:]])
+    main(sys.argv[1:])

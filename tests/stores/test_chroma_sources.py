@@ -14,6 +14,7 @@ from chromadb.api.models.Collection import Collection
 from ragistry.errors import DuplicateChunkIDError, StoreError
 from ragistry.stores.chroma import ChromaStore
 from ragistry.testing.stores.chunks import EAST, NORTH_EAST, chunk, source
+from tests.messages import refused
 
 
 class InterruptedWriteError(StoreError):
@@ -21,9 +22,9 @@ class InterruptedWriteError(StoreError):
 
 
 @pytest.fixture(params=["embedded", "served"])
-def small(request, engine, server):
+def small(request, engine, chroma):
     """A store that writes two chunks at a time: of a directory or of a server."""
-    place = {"path": engine} if request.param == "embedded" else {"host": server.host, "port": server.port}
+    place = {"path": engine} if request.param == "embedded" else {"host": chroma.host, "port": chroma.port}
     with closing(ChromaStore(**place, collection=f"c{uuid4().hex}", batch_size=2)) as store:
         yield store
 
@@ -62,8 +63,7 @@ def listed(store: ChromaStore) -> list[tuple[str, int, str]]:
     return [(info.collection, info.chunks, info.source_hash) for info in store.sources()]
 
 
-@pytest.mark.parametrize("old", [0, 3, 7])
-@pytest.mark.parametrize("after", [0, 1, 2])
+@pytest.mark.parametrize(("old", "after"), [(0, 0), (0, 1), (3, 1), (7, 0), (7, 2)])
 def test_a_source_interrupted_between_batches_has_no_hash_until_the_next_ingest(small, interrupted, old, after):
     put(small, "old", old)
     interrupted(lambda: put(small, "new", 5), "upsert", after)
@@ -94,18 +94,12 @@ def test_new_chunks_are_not_found_before_the_last_batch_is_written(small, interr
     assert found(small) == ["old 0", *(f"old {i}" for i in range(1 + 2 * after, 6))]
 
 
-@pytest.mark.parametrize("where", [None, {"collection": "c"}, {"source_file": {"$gt": "a"}}])
-def test_a_search_finds_other_chunks_in_place_of_outdated_ones(small, interrupted, where):
+def test_search_finds_other_chunks_in_place_of_outdated_ones(small, interrupted):
     put(small, "old", 9)
     interrupted(lambda: put(small, "new", 1), "delete", 0)
     small.add_documents([chunk(f"other {i}", NORTH_EAST, collection="c", source_file="g.md") for i in range(4)])
-    assert [text.split()[0] for text in found(small, 3, where=where)] == ["new", "other", "other"]
-
-
-def test_the_commit_record_is_not_shown(small):
-    chunks = source("c", "f.md", ["one", "two", "three"])
-    small.replace_source("c", "f.md", chunks)
-    assert {document.content: document.metadata for document in small.scan()} == {c.text: c.metadata for c in chunks}
+    for where in (None, {"collection": "c"}, {"source_file": {"$gt": "a"}}):
+        assert [text.split()[0] for text in found(small, 3, where=where)] == ["new", "other", "other"]
 
 
 def test_chunks_that_were_added_one_by_one_are_found_and_their_source_is_incomplete(small):
@@ -115,10 +109,10 @@ def test_chunks_that_were_added_one_by_one_are_found_and_their_source_is_incompl
     assert [source_hash for _, _, source_hash in listed(small)] == ["", ""]
 
 
-def test_a_vector_without_its_text_is_not_found(server):
+def test_a_vector_without_its_text_is_not_found(chroma):
     name = f"c{uuid4().hex}"
-    with closing(ChromaStore(host=server.host, port=server.port, collection=name)) as store:
-        client = chromadb.HttpClient(server.host, server.port)
+    with closing(ChromaStore(host=chroma.host, port=chroma.port, collection=name)) as store:
+        client = chromadb.HttpClient(chroma.host, chroma.port)
         client.get_collection(name, embedding_function=None).add(ids=["bare"], embeddings=[EAST])
         client._server._session.close()
         store.add_documents([chunk("text")])
@@ -139,19 +133,19 @@ def test_an_interrupted_move_does_not_overwrite_a_newer_source(small, interrupte
     put(small, "v", 3, "a")
     interrupted(lambda: small.move_source("f.md", "a", "b"), "upsert", 1)
     put(small, "newer", 2, "b")
-    with pytest.raises(DuplicateChunkIDError, match="collection 'b' has a source 'f.md'"):
+    with refused(DuplicateChunkIDError):
         small.move_source("f.md", "a", "b")
     assert listed(small) == [("a", 3, "v"), ("b", 2, "newer")]
 
 
-def test_readers_of_a_server_see_one_version_while_a_source_is_replaced(server):
+def test_readers_of_a_server_see_one_version_while_a_source_is_replaced(chroma):
     name = f"c{uuid4().hex}"
-    with closing(ChromaStore(host=server.host, port=server.port, collection=name)) as reader:
+    with closing(ChromaStore(host=chroma.host, port=chroma.port, collection=name)) as reader:
         put(reader, "a", 40)
 
         def write() -> None:
-            with closing(ChromaStore(host=server.host, port=server.port, collection=name)) as writer:
-                for turn in range(16):
+            with closing(ChromaStore(host=chroma.host, port=chroma.port, collection=name)) as writer:
+                for turn in range(8):
                     put(writer, *(("b", 30), ("a", 40))[turn % 2])
 
         writing, seen = Thread(target=write), Counter[frozenset[str]]()
@@ -160,4 +154,4 @@ def test_readers_of_a_server_see_one_version_while_a_source_is_replaced(server):
             seen[frozenset(document.content[:1] for document in reader.search(EAST, 100))] += 1
         writing.join()
     assert seen.keys() <= {frozenset("a"), frozenset("b")}
-    assert sum(seen.values()) > 10
+    assert sum(seen.values()) > 2

@@ -6,29 +6,20 @@ Traps that any store could fall into are in the conformance suite.
 from __future__ import annotations
 
 import os
-import random
 import shutil
-import signal
-import threading
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from statistics import median
 
 import chromadb
 import numpy as np
 import pytest
 
-from ragistry.errors import (
-    ConfigError,
-    EmbeddingMismatchError,
-    InvalidCollectionNameError,
-    StoreCorruptError,
-    StoreError,
-    StoreLockedError,
-)
+from ragistry.errors import ConfigError, InvalidCollectionNameError, StoreCorruptError, StoreError, StoreLockedError
 from ragistry.stores.chroma import ChromaStore
 from ragistry.testing.stores.chunks import EAST, chunk
 from ragistry.types import EmbeddedChunk, EmbedderFingerprint
-from tests.stores.scripts import run, start
+from tests.messages import check_message, refused
+from tests.stores.scripts import run, start, started
 
 
 def random_chunks(count: int, dimension: int = 16) -> list[EmbeddedChunk]:
@@ -45,36 +36,33 @@ def folder(tmp_path):
     return tmp_path / "chroma"
 
 
-@pytest.fixture
-def filled(folder):
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
     """A closed directory whose index has been written to disk, which ChromaDB does every 1,000 rows."""
+    folder = tmp_path_factory.mktemp("whole") / "chroma"
     with closing(ChromaStore(folder)) as store:
         store.add_documents(random_chunks(1_200), ids=numbers(1_200))
     return folder
 
 
+@pytest.fixture
+def filled(whole, folder):
+    """A copy of it."""
+    return shutil.copytree(whole, folder)
+
+
 # Opening
 
 
-def test_importing_the_store_does_not_import_chromadb():
-    assert run("import sys, ragistry.stores.chroma; print({'chromadb', 'httpx'} & set(sys.modules))") == "set()\n"
+def test_store_takes_a_path_or_a_host():
+    for place in ({}, {"path": "a", "host": "b"}):
+        with refused(ConfigError):
+            ChromaStore(**place)
 
 
-@pytest.mark.parametrize("place", [{}, {"path": "a", "host": "b"}])
-def test_a_store_takes_a_path_or_a_host(place):
-    with pytest.raises(ConfigError, match="a path or a host, one of the two"):
-        ChromaStore(**place)
-
-
-def test_a_collection_that_is_not_in_cosine_space_is_refused(folder):
+def test_cosine_collection_of_another_program_is_used_and_keeps_its_metadata(folder):
     with chromadb.PersistentClient(str(folder)) as client:
-        client.create_collection("documents", embedding_function=None)
-    with pytest.raises(StoreError, match="space 'l2', expected 'cosine'.*another collection name"):
-        ChromaStore(folder)
-
-
-def test_a_cosine_collection_of_another_program_is_used_and_keeps_its_metadata(folder):
-    with chromadb.PersistentClient(str(folder)) as client:
+        client.create_collection("euclidean", embedding_function=None)
         made = client.create_collection("documents", metadata={"hnsw:space": "cosine", "by": "them"})
         made.add(ids=["a"], embeddings=[EAST], documents=["text"], metadatas=[{"page": 1}])
     with closing(ChromaStore(folder)) as store:
@@ -82,12 +70,14 @@ def test_a_cosine_collection_of_another_program_is_used_and_keeps_its_metadata(f
         assert [(d.id, d.content, d.metadata) for d in store.search(EAST)] == [("a", "text", {"page": 1})]
     with chromadb.PersistentClient(str(folder)) as client:
         assert client.get_collection("documents", embedding_function=None).metadata["by"] == "them"
+    with refused(StoreError, "'l2'", "'cosine'"):
+        ChromaStore(folder, collection="euclidean")
 
 
-@pytest.mark.parametrize("name", ["", "ab", "a b", "-abc", "abc.", "a" * 513, "ünï"])
-def test_a_bad_name_of_a_collection_is_refused(engine, name):
-    with pytest.raises(InvalidCollectionNameError, match="choose another name"):
-        ChromaStore(engine, collection=name)
+def test_bad_name_of_a_collection_is_refused(engine):
+    for name in ("", "ab", "a b", "-abc", "abc.", "a" * 513, "ünï"):
+        with pytest.raises(InvalidCollectionNameError):
+            ChromaStore(engine, collection=name)
 
 
 def test_a_dot_env_file_of_another_program_is_not_read(tmp_path, monkeypatch):
@@ -100,38 +90,25 @@ def test_a_dot_env_file_of_another_program_is_not_read(tmp_path, monkeypatch):
 def test_a_directory_that_cannot_be_made_is_an_error_every_time(tmp_path):
     (tmp_path / "file").write_text("")
     for _ in range(2):
-        with pytest.raises(StoreError, match="file/chroma.*whose parent is a folder"):
+        with refused(StoreError):
             ChromaStore(tmp_path / "file" / "chroma")
 
 
 # Several processes and threads
 
 
-def test_every_spelling_of_a_path_gives_one_engine(tmp_path, monkeypatch):
-    (tmp_path / "real").mkdir()
-    (tmp_path / "link").symlink_to(tmp_path / "real")
-    monkeypatch.chdir(tmp_path)
-    spellings = [tmp_path / "real", tmp_path / "link", "real", "./x/../real/", str(tmp_path) + "//real"]
-    stores = [ChromaStore(spelling) for spelling in spellings]
-    for i, store in enumerate(stores):
-        store.add_documents([chunk(f"text {i}")], ids=[str(i)])
-    assert [store.count() for store in stores] == [5] * 5
-    for store in stores[:-1]:
-        store.close()
-    assert len(stores[-1].search(EAST)) == 5
-    stores[-1].close()
+HOLDER = """
+import sys
+from ragistry.stores.chroma import ChromaStore
+store = ChromaStore(sys.argv[1])
+print("ready", flush=True)
+sys.stdin.readline()
+"""
 
 
-def test_a_second_process_is_refused_and_told_who_has_the_directory(folder):
-    holding = (
-        "import sys; from ragistry.stores.chroma import ChromaStore; store = ChromaStore(sys.argv[1]); "
-        "print('open', flush=True); __import__('time').sleep(60)"
-    )
-    with start(holding, folder) as other:
-        assert other.stdout.readline() == "open\n"
-        with pytest.raises(StoreLockedError, match=rf"process {other.pid} on .*end that process"):
-            ChromaStore(folder, lock_timeout=0.1)
-        other.kill()
+def test_second_process_is_refused_and_told_who_has_the_directory(folder):
+    with started(HOLDER, folder) as other, refused(StoreLockedError, folder, f"process {other.pid} on "):
+        ChromaStore(folder, lock_timeout=0.1)
     with closing(ChromaStore(folder)) as store:
         assert store.count() == 0
 
@@ -143,16 +120,14 @@ from ragistry.errors import StoreError
 from ragistry.stores.chroma import ChromaStore
 store = ChromaStore(sys.argv[1])
 store.add_documents([("text", {}, [1.0, 0.0])])
-child = os.fork()
-if child == 0:
+if os.fork() == 0:
     for call in (store.count, lambda: store.search([1.0, 0.0]), lambda: ChromaStore(sys.argv[1], lock_timeout=0.1)):
         try:
             call()
         except StoreError as error:
             print("process" in str(error), flush=True)
-    store.close()
     os._exit(0)
-assert os.waitpid(child, 0)[1] == 0
+assert os.wait()[1] == 0
 print(store.count())
 """
 
@@ -162,19 +137,15 @@ def test_a_forked_child_gets_an_error_where_chromadb_would_hang(folder):
 
 
 def test_threads_may_share_a_store(embedded):
-    chunks = random_chunks(80)
+    chunks = random_chunks(40)
 
-    def work(part):
-        for i in part:
-            embedded.add_documents([chunks[i]], ids=[str(i)])
-            assert embedded.search(chunks[i].embedding, 1)[0].id == str(i)
+    def work(i):
+        embedded.add_documents([chunks[i]], ids=[str(i)])
+        assert embedded.search(chunks[i].embedding, 1)[0].id == str(i)
 
-    threads = [threading.Thread(target=work, args=(range(i, 80, 4),)) for i in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert sorted(int(document.id) for document in embedded.scan()) == list(range(80))
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(work, range(40)))
+    assert sorted(int(document.id) for document in embedded.scan()) == list(range(40))
 
 
 # Limits
@@ -187,8 +158,8 @@ def test_more_than_one_batch_of_chromadb_can_be_added_and_scanned(engine):
 
 
 def test_a_server_gets_no_more_in_one_request_than_it_takes(served):
-    served.add_documents([chunk("x" * 10_000_000) for _ in range(6)], ids=numbers(6))
-    assert len(served.get(["5"])[0].content) == 10_000_000
+    served.add_documents([chunk("x" * 10_000_000) for _ in range(5)], ids=numbers(5))
+    assert len(served.get(["4"])[0].content) == 10_000_000
 
 
 def test_the_largest_allowed_metadata_do_not_break_the_collection(embedded):
@@ -204,86 +175,63 @@ def test_the_last_of_seventeen_digits_may_change(embedded):
     assert [embedded.count({key: value}) for key, value in given.items()] == [1] * len(given)
 
 
-def test_lists_in_metadata_do_not_return_after_a_collection_is_cleared(folder):
-    with closing(ChromaStore(folder)) as store:
-        store.add_documents([chunk("old", tags=["a", "b"])], ids=["old"])
-        store.clear_collection()
-        store.add_documents([chunk("new", page=1)], ids=["new"])
-        assert store.get(["new"])[0].metadata == {"page": 1}
-
-
-def test_another_dimension_is_refused_when_no_embedder_is_recorded(embedded):
-    embedded.add_documents([chunk("text")])
-    with pytest.raises(EmbeddingMismatchError, match="dimension of 3, got 2.*another Chroma collection"):
-        embedded.add_documents([chunk("text", [1.0, 0.0])])
-
-
 # Recall and ties
 
 
 def test_recall_holds_for_many_results_and_under_a_condition(embedded):
-    chunks = random_chunks(3_000, 48)
-    embedded.add_documents(chunks, ids=numbers(3_000))
+    chunks = random_chunks(1_500, 48)
+    embedded.add_documents(chunks, ids=numbers(1_500))
     matrix = np.array([chunk.embedding for chunk in chunks])
     matrix /= np.linalg.norm(matrix, axis=1, keepdims=True)
     query = matrix[7] + matrix[8]
     for top_k in (10, 1_000):
         expected = {str(i) for i in np.argsort(-matrix @ query)[:top_k]}
         assert len(expected & {document.id for document in embedded.search(query, top_k)}) >= 0.98 * top_k
-        assert len(embedded.search(query, top_k, where={"number": {"$lt": 1_500}})) == top_k
+        assert len(embedded.search(query, top_k, where={"number": {"$lt": 1_100}})) == top_k
 
 
-def test_many_that_share_the_last_place_are_ranked_by_id(embedded):
-    ids = [f"{i:04}" for i in range(300)]
-    shuffled = random.Random(1).sample(ids, len(ids))
-    embedded.add_documents([chunk("nearest", EAST)], ids=["z"])
-    embedded.add_documents([chunk(f"copy {i}", [1.0, 0.2, 0.0]) for i in shuffled], ids=shuffled)
-    assert [document.id for document in embedded.search(EAST, 5)] == ["z", *ids[:4]]
-
-
-def test_many_equal_vectors_do_not_hide_the_others(tmp_path):
+def test_many_equal_vectors_do_not_hide_the_others(folder):
     chunks = random_chunks(500, 32)
     copies = [EmbeddedChunk(f"copy {i}", {}, np.ones(32)) for i in range(500)]
-    shares = []
-    for number in range(3):  # several threads make the graph, so that it differs from run to run
-        with closing(ChromaStore(tmp_path / str(number))) as store:
-            store.add_documents([*chunks, *copies], ids=numbers(1_000))
-            found = [store.search(chunk.embedding, 1)[0].content == chunk.text for chunk in chunks[::2]]
-        shares.append(sum(found) / len(found))
-    assert median(shares) >= 0.92
+    with closing(ChromaStore(folder)) as store:
+        store.add_documents([*chunks, *copies], ids=numbers(1_000))
+        found = [store.search(chunk.embedding, 1)[0].content == chunk.text for chunk in chunks[::2]]
+    assert sum(found) / len(found) >= 0.8  # several threads make the graph, so that it differs from run to run
 
 
 # Damage
 
 
-def test_a_directory_that_lost_its_database_is_not_opened_as_an_empty_one(filled):
-    (filled / "chroma.sqlite3").unlink()
-    with pytest.raises(StoreCorruptError, match="lost its chroma.sqlite3; restore"):
+def truncate(path, share):
+    os.truncate(path, int(path.stat().st_size * share))
+
+
+def index_of(folder):
+    """The folder of the index of vectors."""
+    [index] = [entry for entry in folder.iterdir() if entry.is_dir()]
+    return index
+
+
+DAMAGE = {
+    "no database": lambda folder: (folder / "chroma.sqlite3").unlink(),
+    "half a page of the database": lambda folder: os.truncate(folder / "chroma.sqlite3", 5_000),
+    "another file": lambda folder: (folder / "chroma.sqlite3").write_bytes(b"garbage" * 1_000),
+    "no vectors": lambda folder: truncate(index_of(folder) / "data_level0.bin", 0),
+    "part of the vectors": lambda folder: truncate(index_of(folder) / "data_level0.bin", 0.6),
+    "part of the header": lambda folder: truncate(index_of(folder) / "header.bin", 0.3),
+    "no index": lambda folder: shutil.rmtree(index_of(folder)),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_damaged_directory_is_reported_and_a_new_one_can_be_made_in_its_place(filled, damage):
+    DAMAGE[damage](filled)
+    with refused(StoreCorruptError, filled):
         ChromaStore(filled)
-
-
-@pytest.mark.parametrize("content", [b"", b"garbage" * 1000])
-def test_a_damaged_database_is_reported_and_a_new_one_can_be_made_in_its_place(filled, content):
-    path = filled / "chroma.sqlite3"
-    path.write_bytes(content or path.read_bytes()[:5000])
-    with pytest.raises(StoreCorruptError, match="restore the folder"):
-        ChromaStore(filled)
-    shutil.rmtree(filled)
-    with closing(ChromaStore(filled)) as store:
-        assert store.add_documents([chunk("text")]) == 1
-
-
-@pytest.mark.parametrize(
-    ("file", "share"), [("data_level0.bin", 0), ("data_level0.bin", 0.6), ("header.bin", 0.3), ("", 0)]
-)
-def test_an_index_that_lost_its_vectors_is_reported(filled, file, share):
-    [index] = [entry for entry in filled.iterdir() if entry.is_dir()]
-    if file:
-        os.truncate(index / file, int((index / file).stat().st_size * share))
-    else:
-        shutil.rmtree(index)
-    with pytest.raises(StoreCorruptError, match="restore the folder"):
-        ChromaStore(filled)
+    if damage in ("half a page of the database", "another file"):
+        shutil.rmtree(filled)
+        with closing(ChromaStore(filled)) as store:
+            assert store.add_documents([chunk("text")]) == 1
 
 
 WRITER = """
@@ -299,13 +247,12 @@ for start in range(0, 100_000, 300):
 
 def test_a_killed_writer_leaves_all_it_acknowledged_or_a_clear_error(folder):
     with start(WRITER, folder) as writer:
-        for _ in range(random.randint(4, 7)):
-            acknowledged = int(writer.stdout.readline())
-        writer.send_signal(signal.SIGKILL)
+        acknowledged = [int(writer.stdout.readline()) for _ in range(5)][-1]
+        writer.kill()
     try:
         store = ChromaStore(folder)
     except StoreCorruptError as error:
-        assert "restore" in str(error)  # noqa: PT017
+        check_message(str(error), folder)
         return
     with closing(store):
         assert store.count() >= acknowledged

@@ -1,17 +1,25 @@
-"""Every store that is not local does what every store must do."""
+"""Every store does what every store must do, also a local one with settings that make it behave as a large one."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
 
 import pytest
 
 from examples.own_store import DictStore
+from ragistry.stores.local import LocalStore
 from ragistry.testing.stores import (
     DocumentStoreConformance,
     LibraryStoreConformance,
     ReembedConformance,
+    RepairConformance,
     TextSearchConformance,
 )
 from ragistry.testing.stores.chunks import source
+from ragistry.testing.stores.conditions import ConditionConformance
+from ragistry.testing.stores.searching import SearchConformance
 
 
 class Conformance(DocumentStoreConformance, LibraryStoreConformance):
@@ -22,6 +30,19 @@ class TestDictStore(Conformance):
     @pytest.fixture
     def store(self):
         return DictStore()
+
+
+class TestLocalStore(Conformance, TextSearchConformance, RepairConformance, ReembedConformance):
+    @pytest.fixture
+    def store(self, local):
+        return local
+
+
+class TestLocalStoreWithSketches(SearchConformance, ConditionConformance):
+    @pytest.fixture
+    def store(self, quick_path: Path) -> Iterator[LocalStore]:
+        with closing(LocalStore(quick_path / "local", exact_below=0, exclusive=True)) as store:
+            yield store
 
 
 class TestChromaStoreEmbedded(Conformance):
@@ -42,8 +63,8 @@ class TestPostgresStore(Conformance, TextSearchConformance, ReembedConformance):
         return stored
 
 
-@pytest.mark.parametrize("name", ["embedded", "served", "stored"])
-def test_what_was_lost_of_a_source_is_listed_with_it(name: str, request: pytest.FixtureRequest) -> None:
+@pytest.mark.parametrize("name", ["local", "embedded", "served", "stored"])
+def test_source_that_lost_text_is_listed_with_the_loss(name: str, request: pytest.FixtureRequest) -> None:
     store = request.getfixturevalue(name)
     whole = source("c", "a.pdf", ["one", "two"])
     store.replace_source("c", "a.pdf", [one._replace(metadata=one.metadata | {"lost": "page 2"}) for one in whole])

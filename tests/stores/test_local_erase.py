@@ -44,8 +44,7 @@ WAYS: dict[str, Callable[[LocalStore], object]] = {
 }
 
 
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("reopened", [False, True])
+@pytest.mark.parametrize(("way", "reopened"), [(way, number % 2 == 1) for number, way in enumerate(WAYS)])
 def test_deleted_text_is_in_no_file(quick_path: Path, way: str, reopened: bool) -> None:
     folder = quick_path / "local"
     store = LocalStore(folder)

@@ -1,11 +1,10 @@
 """Random operations, played on a store and on the plainest store there is: both answer the same.
 
-Each game is decided by its number, which a failure shows; `RAGISTRY_PARITY_GAMES=100` plays more of them.
+Each game is decided by its number, which a failure shows; a full run plays more of them.
 """
 
 from __future__ import annotations
 
-import os
 import random
 from collections.abc import Callable
 from contextlib import closing
@@ -21,19 +20,17 @@ from ragistry.protocols import LibraryStore
 from ragistry.stores.chroma import ChromaStore
 from ragistry.stores.local import LocalStore
 from ragistry.stores.postgres import PostgresStore
-from ragistry.testing.postgres_server import PostgresServer
 from ragistry.types import EmbeddedChunk
 from ragistry.utils.analysis import analyse
 from ragistry.utils.where import COMPARISONS
+from tests.conftest import full_run
 
-GAMES = int(os.environ.get("RAGISTRY_PARITY_GAMES", "3"))
+GAMES = 12 if full_run() else 1
 MOVES = 50
 DIMENSION = 6
 SCALARS: tuple[Any, ...] = (0, 1, 2, 1.0, 0.5, -1.5, True, False, "", "a", "b")
 VALUES: tuple[Any, ...] = (*SCALARS, [1, 2], [1.0], ["a", "b"], [True], None, [])
 KEYS = ("k", "page", "has_code")
-POSTGRES_SETTINGS: tuple[dict[str, Any], ...] = ({}, {"exact_below": 0}, {"exact_below": 5})
-LOCAL_SETTINGS: tuple[dict[str, Any], ...] = ({}, {"exact_below": 0}, {"exact_below": 5}, {"exclusive": True})
 
 
 def vector(rng: random.Random) -> list[float]:
@@ -170,34 +167,33 @@ class Game:
         self.store.close()
 
 
-@pytest.mark.parametrize("number", range(GAMES))
-def test_an_embedded_chroma_answers_as_the_plain_store(number: int, engine: Path) -> None:
-    def opened(_: random.Random) -> ChromaStore:
-        return ChromaStore(engine, collection=f"game-{number}")
-
-    Game(number, opened(random.Random()), opened).play()
-
-
-@pytest.mark.parametrize("number", range(100, 100 + (GAMES + 2) // 3))
-def test_a_served_chroma_answers_as_the_plain_store(number: int, server: Any) -> None:
-    def opened(_: random.Random) -> ChromaStore:
-        return ChromaStore(host=server.host, port=server.port, collection=f"game-{number}")
-
-    Game(number, opened(random.Random()), opened).play()
+SETTINGS: dict[str, tuple[dict[str, Any], ...]] = {
+    "local": ({}, {"exact_below": 0}, {"exact_below": 5}, {"exclusive": True}),
+    "postgres": ({}, {"exact_below": 0}, {"exact_below": 5}),
+    "embedded": ({},),
+    "served": ({},),
+}
+"""The settings with which a store is opened anew."""
 
 
-@pytest.mark.parametrize("number", range(200, 200 + 2 * GAMES))
-def test_a_local_store_answers_as_the_plain_store(number: int, quick_path: Path) -> None:
-    def opened(rng: random.Random) -> LocalStore:
-        return LocalStore(quick_path / "local", **rng.choice(LOCAL_SETTINGS))
+@pytest.mark.parametrize(
+    ("kind", "number"),
+    [(kind, number) for kind, games in {"local": 4, "postgres": 2, "embedded": 1, "served": 1}.items()
+     for number in range(games * GAMES)],
+)  # fmt: skip
+def test_store_answers_as_the_plain_store(
+    kind: str, number: int, request: pytest.FixtureRequest, quick_path: Path
+) -> None:
+    name, fixture = f"game-{kind}-{number}", request.getfixturevalue
 
-    Game(number, opened(random.Random(number)), opened).play()
-
-
-@pytest.mark.parametrize("number", range(300, 300 + 2 * GAMES))
-def test_a_postgres_store_answers_as_the_plain_store(number: int, postgres: PostgresServer, quick_path: Path) -> None:
-    def opened(rng: random.Random) -> PostgresStore:
-        settings = rng.choice(POSTGRES_SETTINGS)
-        return PostgresStore(postgres.url, collection=f"game-{number}", folder=quick_path, **settings)
+    def opened(rng: random.Random) -> LibraryStore:
+        settings = rng.choice(SETTINGS[kind])
+        if kind == "local":
+            return LocalStore(quick_path / "local", **settings)
+        if kind == "postgres":
+            return PostgresStore(fixture("postgres").url, collection=name, folder=quick_path, **settings)
+        if kind == "embedded":
+            return ChromaStore(fixture("engine"), collection=name)
+        return ChromaStore(host=fixture("chroma").host, port=fixture("chroma").port, collection=name)
 
     Game(number, opened(random.Random(number)), opened).play()

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ragistry.stores.chroma import ChromaStore
+from ragistry.stores.local import LocalStore
 from ragistry.types import Document, EmbeddedChunk, StageScore
 from ragistry.utils.chunker import chunk_document
 from ragistry.utils.ids import chunk_id
+from tests.techniques.doubles import Ready
 
 GUIDE = """\
 # Guide
@@ -39,7 +41,7 @@ Then close the page. Nothing is lost when you leave early. It goes on by itself.
 """
 
 
-def ingest(store: ChromaStore, path: Path, size: int, overlap: int = 0, **metadata: Any) -> list[EmbeddedChunk]:
+def ingest(store: LocalStore, path: Path, size: int, overlap: int = 0, **metadata: Any) -> list[EmbeddedChunk]:
     """Put a file into the collection "notes" of the store and return its chunks, in order."""
     given = {"collection": "notes", "source_file": path.name, "source_hash": "1", **metadata}
     chunks = [
@@ -56,20 +58,18 @@ def guide(folder: Path) -> Path:
     return path
 
 
-class Finds:
-    """Finds these chunks of a source, the first one best, and keeps how many it was asked for."""
+class Finds(Ready):
+    """A base that finds these chunks of a source, the first one best."""
 
-    def __init__(self, store: ChromaStore, source_file: str, *indexes: int) -> None:
-        self.store = store
-        self.ids = [chunk_id("notes", source_file, index) for index in indexes]
-        self.asked = 0
+    def __init__(self, store: LocalStore, source_file: str, *indexes: int) -> None:
+        found = store.get([chunk_id("notes", source_file, index) for index in indexes])
+        fixed = (StageScore("fixed", "other", 1.0),)
+        super().__init__([replace(one, score=1 - rank / 100, scores=fixed) for rank, one in enumerate(found)])
 
-    def retrieve(self, query, *, top_k=None, where=None):
-        self.asked = top_k
-        return [
-            Document(found.content, found.metadata, 1 - rank / 100, found.id, (StageScore("fixed", "other", 1.0),))
-            for rank, found in enumerate(self.store.get(self.ids[:top_k]))
-        ]
+
+def parts(documents: list[Document]) -> list[list[int]]:
+    """The chunks of which each document was made."""
+    return [document.metadata["chunk_indexes"] for document in documents]
 
 
 def words(text: str) -> list[str]:

@@ -96,6 +96,16 @@ class NeedsTheMoon:
         return []
 
 
+class TakesTargets:
+    """Choose among targets, and build on no other technique."""
+
+    def __init__(self, config, *, targets):
+        self.targets = targets
+
+    def retrieve(self, query, **options):
+        return []
+
+
 class NoWhere:
     """Take no condition."""
 

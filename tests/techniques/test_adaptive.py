@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,127 +9,85 @@ import pytest
 from ragistry.errors import InvalidConfigError
 from ragistry.techniques.adaptive import AdaptiveTechnique, identifier_share, is_identifier
 from ragistry.techniques.registry import RegisteredTechnique, TechniqueRegistry
-from ragistry.trace import collect
 from ragistry.types import Document
+from tests.messages import refused
+from tests.techniques.doubles import Ready, scored, traced
+
+QUESTION = "how is tea made"
 
 
-class Ready:
-    """A base with its answer in hand, that keeps what it was asked."""
-
-    def __init__(self, scores: dict[str, float]) -> None:
-        self.documents = [Document(f"text of {name}", {}, score, name) for name, score in scores.items()]
-        self.asked: list[dict[str, Any]] = []
-
-    def retrieve(self, query, *, top_k=None, where=None):
-        self.asked.append({"query": query, "top_k": top_k, "where": where})
-        return self.documents[:top_k]
+def falling(best: float) -> dict[str, float]:
+    """A best document, and 19 others whose scores fall slowly from 5."""
+    return {"d0": best} | {f"d{number}": 5 - number / 100 for number in range(1, 20)}
 
 
-def falling(prefix: str, best: float, count: int = 20) -> dict[str, float]:
-    """A best document, and others whose scores fall slowly from 5."""
-    return {f"{prefix}0": best} | {f"{prefix}{number}": 5 - number / 100 for number in range(1, count)}
-
-
-ALIKE = falling("d", 5.0)
-
-
-def chosen(
-    query: str, words: dict[str, float], top_k: int = 5, **config: Any
-) -> tuple[str, Ready, Ready, list[Document]]:
-    """The name of the base that was chosen, both bases, and what was found."""
-    bases = Ready(words), Ready({"other": 1.0})
+def chosen(query: str, words: dict[str, float], top_k: int = 5, **config: Any) -> tuple[str, list[Document]]:
+    """The name of the base that was chosen, and what was found."""
+    bases = Ready(scored(**words)), Ready(scored(other=1.0))
     named = [RegisteredTechnique(name, base) for name, base in zip(("words", "everything"), bases, strict=True)]
-    with collect() as trace:
-        found = AdaptiveTechnique(config, bases=named).retrieve(query, top_k=top_k)
-    choose = next(stage for stage in trace.stages() if stage.name == "choose")
+    found, stages = traced(AdaptiveTechnique(config, bases=named), query, top_k=top_k)
+    choose = next(stage for stage in stages if stage.name == "choose")
+    name = choose.detail["base"]
     assert choose.detail["because"]
-    return choose.detail["base"], *bases, found
+    assert [len(base.asked) for base in bases] == [1, int(name == "everything")]
+    assert found == bases[name == "everything"].documents[:top_k]
+    return name, found
 
 
-def test_a_query_of_identifiers_asks_words_alone() -> None:
-    name, words, everything, found = chosen("what is LNT-1042?", ALIKE)
-    assert name == "words"
-    assert (len(words.asked), everything.asked) == (1, [])
-    assert found == words.documents[:5]
-    assert chosen("what is LNT-1042?", ALIKE, identifiers=0.5)[0] == "everything"
+@pytest.mark.parametrize(
+    ("query", "words", "options", "expected"),
+    [
+        ("what is LNT-1042?", falling(5.0), {}, "words"),
+        ("what is LNT-1042?", falling(5.0), {"identifiers": 0.5}, "everything"),
+        ("LNT-1042", {}, {}, "everything"),
+        (QUESTION, falling(10.0), {}, "words"),
+        (QUESTION, falling(10.0), {"clear": 0.4}, "everything"),
+        (QUESTION, falling(9.0), {}, "everything"),
+        (QUESTION, {"w": 9.0}, {"top_k": 1}, "words"),
+        (QUESTION, {"w": 9.0}, {"top_k": 2}, "everything"),
+        (QUESTION, {"w": 9.0, "v": 8.0}, {"top_k": 1}, "everything"),
+        (QUESTION, {"w": 9.0, "v": 1.0}, {"top_k": 1}, "words"),
+        ("tea", {}, {"top_k": 1}, "everything"),
+        ("tea", {"a": 0.0}, {"top_k": 1}, "everything"),
+        ("tea", {"a": -1.0, "b": -3.0}, {"top_k": 1}, "everything"),
+        ("tea", dict.fromkeys("abcdefghijkl", 2.0), {"top_k": 1}, "everything"),
+    ],
+)
+def test_words_are_enough_for_identifiers_and_for_a_clear_best(query, words, options, expected):
+    assert chosen(query, words, **options)[0] == expected
 
 
-def test_identifiers_that_words_do_not_find_ask_everything() -> None:
-    assert chosen("LNT-1042", {})[0] == "everything"
-
-
-def test_a_clear_best_by_words_asks_words_alone() -> None:
-    name, words, everything, found = chosen("how is tea made", falling("d", 10.0))
-    assert name == "words"
-    assert (len(words.asked), everything.asked) == (1, [])
-    assert found == words.documents[:5]
-    assert chosen("how is tea made", falling("d", 10.0), clear=0.4)[0] == "everything"
-
-
-def test_a_best_that_is_not_clear_asks_everything() -> None:
-    name, _, everything, found = chosen("how is tea made", falling("d", 9.0))
-    assert name == "everything"
-    assert found == everything.documents
-
-
-def test_fewer_documents_by_words_than_asked_for_are_not_enough() -> None:
-    assert chosen("how is tea made", {"w": 9.0}, top_k=1)[0] == "words"
-    assert chosen("how is tea made", {"w": 9.0}, top_k=2)[0] == "everything"
-
-
-def test_one_document_is_compared_with_the_second() -> None:
-    assert chosen("how is tea made", {"w": 9.0, "v": 8.0}, top_k=1)[0] == "everything"
-    assert len(chosen("how is tea made", {"w": 9.0, "v": 1.0}, top_k=1)[3]) == 1
-
-
-@pytest.mark.parametrize("scores", [{}, {"a": 0.0}, {"a": -1.0, "b": -3.0}, dict.fromkeys("abcdefghijkl", 2.0)])
-def test_scores_that_say_nothing_ask_everything(scores: dict[str, float]) -> None:
-    assert chosen("tea", scores, top_k=1)[0] == "everything"
-
-
-def test_both_bases_get_the_query_and_the_condition() -> None:
-    bases = [Ready(ALIKE), Ready(ALIKE)]
+def test_both_bases_get_the_query_and_the_condition():
+    bases = [Ready(scored(**falling(5.0))), Ready()]
     AdaptiveTechnique({}, bases=bases).retrieve("tea", top_k=200, where={"page": 3})
     assert [base.asked for base in bases] == [[{"query": "tea", "top_k": 200, "where": {"page": 3}}]] * 2
 
 
 @pytest.mark.parametrize(
-    "word",
+    ("words", "expected"),
     [
-        "E1042", "LNT-1042", "v2.1", "2.0.1", "snake_case", "std::vector", "config.toml", "os.path", "docs/index",
-        "./run", "/etc/hosts", "--force", "-v", "call()", "camelCase", "LocalStore",
+        ("E1042 LNT-1042 v2.1 2.0.1 snake_case std::vector config.toml os.path docs/index ./run /etc/hosts", True),
+        ("--force -v call() camelCase LocalStore", True),
+        ("tea well-known 1972 API e.g Zürich 18世紀 🙂 3 don't", False),
     ],
-)  # fmt: skip
-def test_identifiers(word: str) -> None:
-    assert is_identifier(word)
+)
+def test_identifiers_are_codes_paths_options_and_names_of_programs(words, expected):
+    assert {word: is_identifier(word) for word in words.split()} == dict.fromkeys(words.split(), expected)
 
 
-@pytest.mark.parametrize("word", ["tea", "well-known", "1972", "API", "e.g", "Zürich", "18世紀", "🙂", "3", "don't"])
-def test_words_that_are_not_identifiers(word: str) -> None:
-    assert not is_identifier(word)
-
-
-def test_the_share_of_identifiers_ignores_punctuation() -> None:
+def test_share_of_identifiers_ignores_punctuation():
     assert identifier_share("(see `config.toml`, please!)") == pytest.approx(1 / 3)
-    assert identifier_share("?!") == 0
+    assert (identifier_share("?!"), identifier_share("E1042")) == (0, 1)
 
 
-@pytest.mark.parametrize("bases", [[], [Ready({})], [Ready({})] * 3])
-def test_other_than_two_bases_are_refused(bases: list[Ready]) -> None:
-    with pytest.raises(
-        InvalidConfigError, match=rf"bases: got {len(bases)}; list one for words and one for everything"
-    ):
-        AdaptiveTechnique({}, bases=bases)
+@pytest.mark.parametrize("count", [0, 1, 3])
+def test_other_than_two_bases_are_refused(count):
+    with refused(InvalidConfigError, count):
+        AdaptiveTechnique({}, bases=[Ready()] * count)
 
 
-def test_a_file_with_other_than_two_bases_is_refused_with_its_line(tmp_path: Path) -> None:
+def test_file_with_other_than_two_bases_is_refused_with_its_line(tmp_path):
     path = tmp_path / "techniques.yaml"
     path.write_text("techniques:\n  bm25:\n  one: {use: adaptive, bases: [bm25]}\n", encoding="utf-8")
-    with pytest.raises(InvalidConfigError, match=r"techniques.yaml:3: techniques.one.bases: got 1; list one for words"):
+    with refused(InvalidConfigError, "techniques.yaml:3"):
         TechniqueRegistry.load(path)
-
-
-@pytest.mark.parametrize("config", [{"clear": 1}, {"clear": -0.1}, {"identifiers": 0}, {"rules": 3}])
-def test_bad_configuration_is_refused(config: dict[str, Any]) -> None:
-    with pytest.raises(InvalidConfigError):
-        AdaptiveTechnique(config, bases=[Ready({})] * 2)

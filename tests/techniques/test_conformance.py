@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import ClassVar
@@ -18,6 +19,9 @@ from ragistry.testing.techniques import TechniqueConformance
 MORE = """
   alias: {use: naive_rag, top_k: 7}
   sparse: {use: learned_sparse, encoder: "ragistry.testing.sparse:WordCounts"}
+  by_rank: {use: hybrid, bases: [naive, bm25], fusion: rrf}
+  by_score: {use: hybrid, bases: [naive, bm25], fusion: min_max, weights: [2, 1]}
+  parents: {use: parent_document, base: naive, max_characters: 600}
   flow:
     use: pipeline
     steps:
@@ -34,33 +38,31 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workspace]:
     (root / "config" / "techniques.yaml").write_text(TECHNIQUES, encoding="utf-8")
     with OllamaServer() as server:  # it answers with the simplest thing that a schema accepts
         entry = f"generators: {{simple: {{use: ollama, model: llama3.2, url: '{server.url}'}}}}"
-        models = (DEFAULTS / "models.yaml").read_text(encoding="utf-8").replace("generators: {}", entry)
+        models = (DEFAULTS / "models.yaml").read_text(encoding="utf-8").replace("generators:\n", f"{entry}\n")
         (root / "config" / "models.yaml").write_text(models, encoding="utf-8")
-        with open_workspace(root) as opened:
+        with open_workspace(root, chunk_size=150, chunk_overlap=30) as opened:
             fill(opened)
             yield opened
 
 
 def fill(workspace: Workspace) -> None:
+    """Three collections of four sources; the last source of each has several chunks."""
     for collection, topic in (("handbook", "backup"), ("garden", "soil"), ("manuals", "battery")):
         workspace.library.create_collection(collection)
         for number in range(4):
-            text = f"To restore a {topic} of kind {number}, wait {number + 2} days and look at the {topic} again."
+            text = " ".join(
+                f"To restore a {topic} of kind {number}, wait {days} days and look at the {topic} again."
+                for days in range(number + 2, 12 if number == 3 else number + 3)
+            )
             workspace.library.ingest_text(text, f"{topic}-{number}.txt", collection)
-
-
-def names(root: Path) -> list[str]:
-    path = root / "techniques.yaml"
-    path.write_text(TECHNIQUES, encoding="utf-8")
-    return TechniqueRegistry.load(path).names()
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "name" in metafunc.fixturenames:
-        import tempfile
-
         with tempfile.TemporaryDirectory() as folder:
-            metafunc.parametrize("name", names(Path(folder)))
+            path = Path(folder) / "techniques.yaml"
+            path.write_text(TECHNIQUES, encoding="utf-8")
+            metafunc.parametrize("name", TechniqueRegistry.load(path).names())
 
 
 class TestEveryEntry(TechniqueConformance):
@@ -71,7 +73,36 @@ class TestEveryEntry(TechniqueConformance):
     def technique(self, workspace: Workspace, name: str) -> RegisteredTechnique:
         return workspace.technique(name)
 
+    def test_returns_as_many_as_configured(self, technique, workspace):
+        found = technique.retrieve(self.query, top_k=1000)
+        configured = workspace.registry.entry(technique.name).config.get("top_k", 5)
+        assert technique.name == "flow" or len(technique.retrieve(self.query)) == min(len(found), configured)
 
-def test_every_built_in_technique_is_among_the_entries(workspace: Workspace) -> None:
+
+def test_every_built_in_technique_is_among_the_entries(workspace):
     built_in = {name for name, offer in offers().items() if offer.distribution == "ragistry"}
     assert {workspace.registry.entry(name).use for name in workspace.registry.names()} | {"naive_rag"} == built_in
+
+
+@pytest.mark.parametrize(
+    ("searched_with", "stages"),
+    [
+        ("by_score", ["by_score", "naive", "embed", "search", "bm25", "search", "fuse"]),
+        ("parents", ["parents", "naive", "embed", "search", "widen"]),
+        ("mmr", ["mmr", "naive", "embed", "search", "diversify"]),
+    ],
+)
+def test_trace_shows_bases_before_what_is_made_of_them(workspace, searched_with, stages):
+    result = workspace.search(f"restore a backup by {searched_with}", searched_with, top_k=2)
+    assert [stage.name for stage in result.trace] == stages
+    assert result.trace[-1].documents_out == len(result.documents) == 2
+    assert result.trace[-1].documents_in > 2
+    assert sum(stage.model_calls for stage in result.trace) == 1, "the query is embedded once"
+
+
+def test_parent_returns_more_of_the_source_than_its_base(workspace):
+    query = "backup of kind 3, 9 days"
+    [small], [wide] = (workspace.search(query, name, top_k=1).documents for name in ("naive", "parents"))
+    assert wide.id == small.id
+    assert small.content in wide.content
+    assert 450 < len(wide.content) <= 600

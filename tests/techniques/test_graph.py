@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import closing
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import pytest
 
-from ragistry import open_workspace
-from ragistry.errors import InvalidConfigError
 from ragistry.stores.local import LocalStore
 from ragistry.techniques.bm25 import BM25Technique
 from ragistry.techniques.derived import Table
 from ragistry.techniques.entities import ENTITY
 from ragistry.techniques.graph import Graph, GraphTechnique
-from ragistry.trace import collect
-from ragistry.types import Document, EmbeddedChunk, Stage
+from ragistry.types import EmbeddedChunk
+from tests.evaluation.small_sets import hashed_workspace
+from tests.messages import check_message
+from tests.techniques.doubles import Ready, degraded, ids, scored, traced
 
 STANFORD = {
     "thomas": "The neuroscience of Alzheimer's disease is what Thomas Südhof works on.",
@@ -29,12 +27,6 @@ STANFORD = {
 """After figure 1 of HippoRAG: which professor of Stanford works on the neuroscience of Alzheimer's?"""
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[LocalStore]:
-    with closing(LocalStore(tmp_path / "store")) as opened:
-        yield opened
-
-
 def fill(store: LocalStore, texts: Mapping[str, str], **metadata: Any) -> None:
     store.add_documents([EmbeddedChunk(text, metadata, [1.0, 0.0]) for text in texts.values()], ids=list(texts))
 
@@ -43,23 +35,13 @@ def graph(store: LocalStore, **config: Any) -> GraphTechnique:
     return GraphTechnique(config, base=BM25Technique({}, store=store), store=store)
 
 
-def ids(documents: list[Document]) -> list[str]:
-    return [one.id for one in documents]
-
-
-def traced(technique: GraphTechnique, query: str, **options: Any) -> Stage:
-    with collect() as trace:
-        technique.retrieve(query, **options)
-    return next(stage for stage in trace.stages() if stage.name == "graph")
-
-
 def table_of(chunks: Mapping[str, Mapping[int, float]]) -> Table:
     rows = np.array([pair for entities in chunks.values() for pair in sorted(entities.items())], dtype=ENTITY)
     return Table(list(chunks), np.cumsum([0, *map(len, chunks.values())]), rows)
 
 
 class TestWalk:
-    def test_one_hop_by_hand(self) -> None:
+    def test_one_hop_by_hand(self):
         # Both entities are in two chunks each, so they count alike: half of a's mass goes through each of them,
         # and half of that comes back.
         walked = Graph(table_of({"a": {1: 1, 2: 1}, "b": {1: 1}, "c": {2: 1, 9: 1}}), 10)
@@ -67,7 +49,7 @@ class TestWalk:
         assert dict(zip(rows.tolist(), mass.tolist(), strict=True)) == pytest.approx({0: 0.25, 1: 0.125, 2: 0.125})
 
     @pytest.mark.parametrize("hops", [1, 2, 4])
-    def test_equals_the_power_series_of_the_whole_matrix(self, hops: int) -> None:
+    def test_equals_the_power_series_of_the_whole_matrix(self, hops):
         random = np.random.default_rng(5)
         chunks = {
             f"{chunk:02}": {int(key): float(random.integers(1, 4)) for key in random.choice(25, 6, replace=False)}
@@ -86,7 +68,7 @@ class TestWalk:
         found[rows] = mass
         assert found == pytest.approx(expected)
 
-    def test_hubs_are_left_out_and_rare_entities_count_more(self) -> None:
+    def test_hubs_are_left_out_and_rare_entities_count_more(self):
         chunks = {name: {1: 1.0} for name in "abcdef"}
         chunks |= {"a": {1: 1.0, 2: 1.0, 3: 1.0}, "b": {1: 1.0, 2: 1.0}, "c": {1: 1.0, 3: 1.0}, "d": {1: 1.0, 3: 1.0}}
         rows, mass = Graph(table_of(chunks), 5).walk(np.array([0]), np.array([1.0]), 1, 0.5)
@@ -94,122 +76,95 @@ class TestWalk:
         assert set(reached) == {0, 1, 2, 3}
         assert reached[1] > reached[2] == reached[3]
 
-    def test_nothing_is_reached_from_a_chunk_without_shared_entities(self) -> None:
+    def test_nothing_is_reached_from_a_chunk_without_shared_entities(self):
         for chunks in ({"a": {1: 1.0}, "b": {2: 1.0}}, {"a": {}, "b": {}}):
             rows, _ = Graph(table_of(chunks), 10).walk(np.array([0]), np.array([1.0]), 2, 0.5)
             assert rows.tolist() == []
 
 
-class TestRetrieve:
-    def test_finds_the_second_half_of_the_answer(self, store: LocalStore) -> None:
-        fill(store, STANFORD)
-        assert ids(store.search_text("neuroscience of Alzheimer's")) == ["thomas"]
-        assert ids(graph(store).retrieve("neuroscience of Alzheimer's")) == ["thomas", "stanford", "campus"]
-        assert ids(graph(store, hops=1).retrieve("neuroscience of Alzheimer's")) == ["thomas", "stanford"]
+def test_finds_the_second_half_of_the_answer(store):
+    fill(store, STANFORD)
+    query = "neuroscience of Alzheimer's"
+    assert ids(store.search_text(query)) == ["thomas"]
+    found, stages = traced(graph(store), query)
+    assert ids(found) == ["thomas", "stanford", "campus"]
+    assert ids(graph(store, hops=1).retrieve(query)) == ["thomas", "stanford"]
+    assert ids(graph(store).retrieve("neuroscience", top_k=1)) == ["thomas"]
+    assert all(type(one.score) is float and 0 < one.score <= 1 for one in found)
+    assert [(one.scores[-1].kind, one.scores[-1].value) for one in found] == [("pagerank", one.score) for one in found]
+    assert [score.kind for score in found[0].scores] == ["bm25", "pagerank"]
+    [hop] = next(stage for stage in stages if stage.name == "graph").detail["hops"]
+    assert (hop["document"], hop["from"]) == ("stanford", "thomas")
+    assert hop["by"] in ("Thomas Südhof", "Thomas", "Südhof")
 
-    def test_the_trace_says_which_entity_led_where(self, store: LocalStore) -> None:
-        fill(store, STANFORD)
-        [hop] = traced(graph(store), "neuroscience of Alzheimer's").detail["hops"]
-        assert (hop["document"], hop["from"]) == ("stanford", "thomas")
-        assert hop["by"] in ("Thomas Südhof", "Thomas", "Südhof")
 
-    def test_scores_are_between_zero_and_one_and_of_their_own_kind(self, store: LocalStore) -> None:
-        fill(store, STANFORD)
-        found = graph(store).retrieve("neuroscience of Alzheimer's")
-        assert all(type(one.score) is float and 0 < one.score <= 1 for one in found)
-        assert [(one.scores[-1].kind, one.scores[-1].value) for one in found] == [
-            ("pagerank", one.score) for one in found
-        ]
-        assert [score.kind for score in found[0].scores] == ["bm25", "pagerank"]
+def test_without_weight_the_order_is_that_of_the_base(store):
+    fill(store, STANFORD)
+    query = "professor Thomas Stanford"
+    assert ids(graph(store, weight=0).retrieve(query)) == ids(store.search_text(query))
+    assert ids(graph(store, weight=0).retrieve("neuroscience")) == ["thomas"]
 
-    def test_without_weight_the_order_is_that_of_the_base(self, store: LocalStore) -> None:
-        fill(store, STANFORD)
-        query = "professor Thomas Stanford"
-        assert ids(graph(store, weight=0).retrieve(query)) == ids(store.search_text(query))
-        assert ids(graph(store, weight=0).retrieve("neuroscience")) == ["thomas"]
 
-    def test_writes_are_followed(self, store: LocalStore) -> None:
-        fill(store, STANFORD)
-        technique = graph(store)
-        technique.retrieve("neuroscience")
-        store.delete(ids=["stanford"])
-        assert ids(technique.retrieve("neuroscience")) == ["thomas"]
-        fill(store, {"new": "A prize went to Thomas Südhof in autumn."})
-        assert ids(technique.retrieve("neuroscience")) == ["thomas", "new"]
+def test_writes_are_followed(store):
+    fill(store, STANFORD)
+    technique = graph(store)
+    technique.retrieve("neuroscience")
+    store.delete(ids=["stanford"])
+    assert ids(technique.retrieve("neuroscience")) == ["thomas"]
+    fill(store, {"new": "A prize went to Thomas Südhof in autumn."})
+    assert ids(technique.retrieve("neuroscience")) == ["thomas", "new"]
 
-    def test_the_condition_limits_results_and_trace(self, store: LocalStore) -> None:
-        fill(store, STANFORD, shelf="low")
-        fill(
-            store,
-            {"secret": "The codename of Thomas Südhof is Blue Heron.", "heron": "A Blue Heron flies."},
-            shelf="no",
-        )
-        fill(store, {"bird": "She saw a Blue Heron at the lake."}, shelf="low")
-        with collect() as trace:
-            found = graph(store, top_k=20).retrieve("neuroscience", where={"shelf": "low"})
-        assert {one.metadata["shelf"] for one in found} == {"low"}
-        assert "bird" in ids(found)  # through the secret, which is not named
-        said = str(trace.stages())
-        assert "secret" not in said
-        assert "Heron" not in said
 
-    def test_chunks_under_the_condition_are_found_behind_many_others(self, store: LocalStore) -> None:
-        fill(store, {"seed": "neuroscience by Thomas Südhof"}, shelf="low")
-        fill(store, {f"x{number:02}": "with Thomas Südhof" for number in range(60)}, shelf="no")
-        fill(
-            store, {"last": "that one long text, which says more than all others do, is by Thomas Südhof"}, shelf="low"
-        )
-        technique = graph(store, max_chunks=100)
-        assert ids(technique.retrieve("neuroscience", where={"shelf": "low"})) == ["seed", "last"]
+def test_condition_limits_results_and_trace(store):
+    fill(store, STANFORD, shelf="low")
+    fill(store, {"secret": "The codename of Thomas Südhof is Blue Heron.", "heron": "A Blue Heron flies."}, shelf="no")
+    fill(store, {"bird": "She saw a Blue Heron at the lake."}, shelf="low")
+    found, stages = traced(graph(store, top_k=20), "neuroscience", where={"shelf": "low"})
+    assert {one.metadata["shelf"] for one in found} == {"low"}
+    assert "bird" in ids(found)  # through the secret, which is not named
+    assert "secret" not in str(stages)
+    assert "Heron" not in str(stages)
 
-    def test_what_the_base_finds_elsewhere_keeps_its_order_and_is_said(self, store: LocalStore) -> None:
-        class Elsewhere:
-            def retrieve(self, query: str, *, top_k: Any = None, where: Any = None) -> list[Document]:
-                return [Document(name, {}, score, name) for name, score in (("a", 3.0), ("b", 2.0), ("c", 1.0))][:top_k]
 
-        technique = GraphTechnique({}, base=Elsewhere(), store=store)
-        with collect() as trace:
-            assert ids(technique.retrieve("q", top_k=2)) == ["a", "b"]
-        assert "not in the store" in trace.stages()[-1].degraded
+def test_chunks_under_the_condition_are_found_behind_many_others(store):
+    fill(store, {"seed": "neuroscience by Thomas Südhof"}, shelf="low")
+    fill(store, {f"x{number:02}": "with Thomas Südhof" for number in range(60)}, shelf="no")
+    fill(store, {"last": "that one long text, which says more than all others do, is by Thomas Südhof"}, shelf="low")
+    technique = graph(store, max_chunks=100)
+    assert ids(technique.retrieve("neuroscience", where={"shelf": "low"})) == ["seed", "last"]
 
-    def test_nothing_found_by_the_base_is_nothing_found(self, store: LocalStore) -> None:
-        fill(store, STANFORD)
-        assert graph(store).retrieve("submarine") == []
 
-    def test_one_result_and_equal_scores(self, store: LocalStore) -> None:
-        fill(store, {"b": "a same text", "a": "a same text"})
-        assert ids(graph(store).retrieve("same text")) == ["a", "b"]
-        assert ids(graph(store).retrieve("same text", top_k=1)) == ["a"]
+def test_documents_of_another_store_keep_their_order_and_this_is_reported(store):
+    technique = GraphTechnique({}, base=Ready(scored(a=3.0, b=2.0, c=1.0)), store=store)
+    found, stages = traced(technique, "q", top_k=2)
+    assert ids(found) == ["a", "b"]
+    check_message(degraded(stages))
 
-    def test_a_second_process_reads_the_graph_from_its_file(self, store: LocalStore, tmp_path: Path) -> None:
-        fill(store, STANFORD)
-        base = BM25Technique({}, store=store)
-        first = GraphTechnique({}, base=base, store=store, folder=tmp_path / "derived").retrieve("neuroscience")
-        content = (tmp_path / "derived" / "graph.rows").read_bytes()
-        assert not any(word.encode() in content for word in ("Thomas", "Stanford", "neuroscience", "stanford univ"))
-        second = GraphTechnique({}, base=base, store=store, folder=tmp_path / "derived")
-        assert second.retrieve("neuroscience") == first
 
-    def test_a_workspace_keeps_the_graph_in_its_data_directory(self, tmp_path: Path) -> None:
-        with open_workspace(tmp_path) as workspace:
-            workspace.library.create_collection("notes")
-            for name, text in STANFORD.items():
-                workspace.library.ingest_text(text, f"{name}.txt", "notes")
-            found = workspace.search("neuroscience of Alzheimer's", "graph", top_k=4)
-            assert {one.metadata["source_file"] for one in found.documents[:2]} == {"thomas.txt", "stanford.txt"}
-            assert (workspace.folder / "graph.rows").is_file()
-            elsewhere = workspace.technique_over(workspace.store, "graph")  # as over the store of a repository
-            assert elsewhere.rows.path is None
+def test_nothing_found_by_the_base_is_nothing_found_and_equal_scores_are_ordered_by_id(store):
+    fill(store, {"b": "a same text", "a": "a same text"})
+    assert graph(store).retrieve("submarine") == []
+    assert ids(graph(store).retrieve("same text")) == ["a", "b"]
+    assert ids(graph(store).retrieve("same text", top_k=1)) == ["a"]
 
-    @pytest.mark.parametrize(
-        ("config", "message"),
-        [
-            ({"hops": 0}, "hops: .*got 0"),
-            ({"restart": 1}, "restart"),
-            ({"seed": 3}, "seed"),
-            ({"weight": -1}, "weight"),
-        ],
-    )
-    def test_bad_configuration_is_refused(self, store: LocalStore, config: dict[str, Any], message: str) -> None:
-        with pytest.raises(InvalidConfigError, match=message):
-            graph(store, **config)
+
+def test_second_process_reads_the_graph_from_its_file(store, tmp_path):
+    fill(store, STANFORD)
+    base = BM25Technique({}, store=store)
+    first = GraphTechnique({}, base=base, store=store, folder=tmp_path / "derived").retrieve("neuroscience")
+    content = (tmp_path / "derived" / "graph.rows").read_bytes()
+    assert not any(word.encode() in content for word in ("Thomas", "Stanford", "neuroscience", "stanford univ"))
+    second = GraphTechnique({}, base=base, store=store, folder=tmp_path / "derived")
+    assert second.retrieve("neuroscience") == first
+
+
+def test_workspace_keeps_the_graph_in_its_data_directory(tmp_path):
+    with hashed_workspace(tmp_path) as workspace:
+        workspace.library.create_collection("notes")
+        for name in ("thomas", "stanford"):
+            workspace.library.ingest_text(STANFORD[name], f"{name}.txt", "notes")
+        found = workspace.search("neuroscience of Alzheimer's", "graph")
+        assert {one.metadata["source_file"] for one in found.documents[:2]} == {"thomas.txt", "stanford.txt"}
+        assert (workspace.folder / "graph.rows").is_file()
+        elsewhere = workspace.technique_over(workspace.store, "graph")  # as over the store of a repository
+        assert elsewhere.rows.path is None

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import closing
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
 
-from ragistry.errors import ConfigError, InvalidConfigError, ModelError
+from ragistry.errors import ConfigError, ModelError
 from ragistry.stores.local import LocalStore
 from ragistry.techniques.learned_sparse import LearnedSparseTechnique
 from ragistry.testing.sparse import WordCounts
-from ragistry.trace import collect
 from ragistry.types import EmbeddedChunk, Role
+from tests.messages import refused
+from tests.techniques.doubles import traced
 
 TEXTS = {"a": "car car motor", "b": "car tea", "c": "automobile", "d": "tea"}
 
@@ -37,12 +37,10 @@ class Fixed:
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[LocalStore]:
-    with closing(LocalStore(tmp_path / "store")) as opened:
-        opened.add_documents(
-            [EmbeddedChunk(text, {"name": id}, [1.0, 0.0]) for id, text in TEXTS.items()], ids=list(TEXTS)
-        )
-        yield opened
+def notes(store: LocalStore) -> LocalStore:
+    chunks = [EmbeddedChunk(text, {"name": id}, [1.0, 0.0]) for id, text in TEXTS.items()]
+    store.add_documents(chunks, ids=list(TEXTS))
+    return store
 
 
 def sparse(store: LocalStore, encoder: type[Any] = WordCounts, folder: Path | None = None) -> LearnedSparseTechnique:
@@ -54,80 +52,54 @@ def scores(technique: LearnedSparseTechnique, query: str, **options: Any) -> lis
     return [(one.id, one.score) for one in technique.retrieve(query, **options)]
 
 
-def test_scores_are_dot_products(store: LocalStore) -> None:
-    assert scores(sparse(store), "car car tea") == [("a", 4.0), ("b", 3.0), ("d", 1.0)]
-    assert sparse(store).retrieve("car")[0].scores[-1].kind == "dot"
+def test_scores_are_dot_products(notes):
+    assert scores(sparse(notes), "car car tea") == [("a", 4.0), ("b", 3.0), ("d", 1.0)]
+    [best, *_], stages = traced(sparse(notes), "car")
+    assert best.scores[-1].kind == "dot"
+    assert [(stage.name, stage.model_calls) for stage in stages] == [("encode", 2), ("search", 0)]
 
 
-def test_terms_that_the_model_adds_are_found(store: LocalStore) -> None:
-    assert scores(sparse(store), "car") == [("a", 2.0), ("b", 1.0)]
-    assert scores(sparse(store, Expanding), "car") == [("a", 2.0), ("b", 1.0), ("c", 0.5)]
+def test_terms_that_the_model_adds_are_found(notes):
+    assert scores(sparse(notes), "car") == [("a", 2.0), ("b", 1.0)]
+    assert scores(sparse(notes, Expanding), "car") == [("a", 2.0), ("b", 1.0), ("c", 0.5)]
+    assert scores(sparse(notes, Fixed), "car") == [], "an encoder may give no terms"
 
 
-def test_limits_and_conditions_are_kept(store: LocalStore) -> None:
-    assert scores(sparse(store), "car tea", top_k=1) == [("a", 2.0)]
-    assert scores(sparse(store), "car tea", where={"name": {"$in": ["d", "c"]}}) == [("d", 1.0)]
-    assert scores(sparse(store), "submarine") == []
+def test_limits_and_conditions_are_kept(notes):
+    assert scores(sparse(notes), "car tea", top_k=1) == [("a", 2.0)]
+    assert scores(sparse(notes), "car tea", where={"name": {"$in": ["d", "c"]}}) == [("d", 1.0)]
+    assert scores(sparse(notes), "submarine") == []
 
 
-def test_titles_and_headings_are_encoded_with_the_text(store: LocalStore) -> None:
-    store.add_documents([EmbeddedChunk("wheels", {"breadcrumb": "Guide > Car"}, [1.0, 0.0])], ids=["e"])
-    assert ("e", 1.0) in scores(sparse(store), "car")
+def test_titles_and_headings_are_encoded_with_the_text(notes):
+    notes.add_documents([EmbeddedChunk("wheels", {"breadcrumb": "Guide > Car"}, [1.0, 0.0])], ids=["e"])
+    assert ("e", 1.0) in scores(sparse(notes), "car")
 
 
-def test_each_chunk_is_encoded_once(store: LocalStore, tmp_path: Path) -> None:
-    technique = sparse(store, folder=tmp_path / "derived")
+def test_each_chunk_is_encoded_once(notes, tmp_path):
+    technique = sparse(notes, folder=tmp_path / "derived")
     technique.retrieve("car")
-    store.add_documents([EmbeddedChunk("new car", {}, [1.0, 0.0])], ids=["e"])
+    notes.add_documents([EmbeddedChunk("new car", {}, [1.0, 0.0])], ids=["e"])
     technique.retrieve("car")
-    calls = technique.encoder.calls
-    assert [(role, len(texts)) for role, texts in calls] == [
-        ("document", 4),
-        ("query", 1),
-        ("document", 1),
-        ("query", 1),
-    ]
-    again = sparse(store, folder=tmp_path / "derived")
+    calls = [(role, len(texts)) for role, texts in technique.encoder.calls]
+    assert calls == [("document", 4), ("query", 1), ("document", 1), ("query", 1)]
+    again = sparse(notes, folder=tmp_path / "derived")
     assert scores(again, "car") == scores(technique, "car")
     assert [role for role, _ in again.encoder.calls] == ["query"]
 
 
-def test_model_calls_are_in_the_trace(store: LocalStore) -> None:
-    with collect() as trace:
-        sparse(store).retrieve("car")
-    assert [(stage.name, stage.model_calls) for stage in trace.stages()] == [("encode", 2), ("search", 0)]
-
-
-@pytest.mark.parametrize("weight", [float("nan"), float("inf"), -1.0])
-def test_a_weight_that_is_not_one_is_refused(store: LocalStore, monkeypatch: pytest.MonkeyPatch, weight: float) -> None:
-    monkeypatch.setattr(Fixed, "terms", {"car": weight})
-    with pytest.raises(ModelError, match=f"gave 'car' the weight {weight!r}"):
-        sparse(store, Fixed).retrieve("car")
-
-
-def test_too_many_answers_are_refused(store: LocalStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Fixed, "answers", 2)
-    with pytest.raises(ModelError, match="8 answers for 4 texts"):
-        sparse(store, Fixed).retrieve("car")
-
-
-def test_texts_without_terms_are_not_found(store: LocalStore) -> None:
-    assert scores(sparse(store, Fixed), "car") == []
-
-
 @pytest.mark.parametrize(
-    ("encoder", "message"),
-    [
-        ("no_such_module:Encoder", "no module 'no_such_module'"),
-        ("ragistry.types:Document", "cannot be made without arguments"),
-        ("ragistry.trace:Trace", "has no encode"),
-    ],
+    ("terms", "answers", "said"),
+    [({"car": float("nan")}, 1, "'car'"), ({"car": float("inf")}, 1, "inf"), ({"car": -1.0}, 1, "-1.0"), ({}, 2, "8")],
 )
-def test_an_encoder_that_does_not_fit_is_refused(store: LocalStore, encoder: str, message: str) -> None:
-    with pytest.raises(ConfigError, match=message):
+def test_weights_that_are_not_finite_and_too_many_answers_are_refused(notes, monkeypatch, terms, answers, said):
+    monkeypatch.setattr(Fixed, "terms", terms)
+    monkeypatch.setattr(Fixed, "answers", answers)
+    with refused(ModelError, said):
+        sparse(notes, Fixed).retrieve("car")
+
+
+@pytest.mark.parametrize("encoder", ["no_such_module:Encoder", "ragistry.types:Document", "ragistry.trace:Trace"])
+def test_encoder_that_does_not_fit_is_refused(store, encoder):
+    with refused(ConfigError, encoder.split(":")[0]):
         LearnedSparseTechnique({"encoder": encoder}, store=store)
-
-
-def test_an_encoder_is_required(store: LocalStore) -> None:
-    with pytest.raises(InvalidConfigError, match="encoder"):
-        LearnedSparseTechnique({}, store=store)

@@ -8,17 +8,16 @@ from typing import Any
 
 import pytest
 
-from ragistry.errors import InvalidConfigError
 from ragistry.techniques.llm_rerank import LLMRerankTechnique, by_mean_rank, reordered, starting_orders, windows
-from ragistry.trace import collect
-from tests.techniques.talking import Fixed, Says, names
+from tests.messages import check_message
+from tests.techniques.doubles import Facts, Says, degraded, names, traced
 
 LETTERS = {f"d{number:02}": f"passage of relevance {number}" for number in range(1, 31)}
 
 
-def base(count: int) -> Fixed:
+def base(count: int) -> Facts:
     """The least relevant passage first."""
-    return Fixed(*list(LETTERS)[:count], texts=LETTERS)
+    return Facts(*list(LETTERS)[:count], texts=LETTERS)
 
 
 def relevances(prompt: str) -> list[int]:
@@ -35,7 +34,7 @@ def as_shown(prompt: str) -> Any:
     return {"ranking": list(range(1, len(relevances(prompt)) + 1))}
 
 
-def test_the_windows_are_those_of_the_papers_figure() -> None:
+def test_windows_are_those_of_the_papers_figure():
     assert windows(8, 4, 2) == [(4, 8), (2, 6), (0, 4)]
     assert windows(100, 20, 10)[0] == (80, 100)
     assert len(windows(100, 20, 10)) == 9
@@ -44,7 +43,7 @@ def test_the_windows_are_those_of_the_papers_figure() -> None:
 
 
 @pytest.mark.parametrize("orders", [1, 2, 3])
-def test_windows_carry_the_best_to_the_top(orders: int) -> None:
+def test_windows_carry_the_best_to_the_top(orders):
     generator = Says(perfect)
     config = {"fetch": 12, "window": 6, "step": 3, "orders": orders}
     documents = LLMRerankTechnique(config, base=base(12), generator=generator).retrieve("q", top_k=3)
@@ -54,12 +53,12 @@ def test_windows_carry_the_best_to_the_top(orders: int) -> None:
     assert len(set(generator.prompts)) <= orders * len(windows(12, 6, 3))
 
 
-def test_a_model_that_prefers_the_first_place_changes_nothing() -> None:
+def test_model_that_prefers_the_first_place_changes_nothing():
     documents = LLMRerankTechnique({}, base=base(9), generator=Says(as_shown)).retrieve("q", top_k=9)
     assert names(documents) == list(LETTERS)[:9]
 
 
-def test_a_second_order_evens_out_a_preference_for_the_first_place() -> None:
+def test_second_order_evens_out_a_preference_for_the_first_place():
     def biased(prompt: str) -> Any:
         return {"ranking": [1, *(number for number in perfect(prompt)["ranking"] if number != 1)]}
 
@@ -71,55 +70,46 @@ def test_a_second_order_evens_out_a_preference_for_the_first_place() -> None:
     assert names(two)[:3] == ["d09", "d08", "d07"]
 
 
-def test_numbers_that_are_repeated_invented_or_forgotten_lose_no_passage() -> None:
+def test_numbers_that_are_repeated_invented_or_forgotten_lose_no_passage():
     assert reordered([10, 11, 12, 13], [3, 3, 0, -1, 99, 1]) == [12, 10, 11, 13]
     assert reordered([10, 11], []) == [10, 11]
 
 
-def test_equal_mean_ranks_keep_the_order_of_the_base() -> None:
+def test_equal_mean_ranks_keep_the_order_of_the_base():
     assert by_mean_rank([[0, 1, 2], [2, 1, 0]]) == [0, 1, 2]
     assert by_mean_rank([[1, 0, 2], [1, 2, 0], [0, 1, 2]]) == [1, 0, 2]
 
 
-def test_orders_are_that_of_the_base_its_reverse_and_then_random_but_always_the_same() -> None:
+def test_orders_are_that_of_the_base_its_reverse_and_then_random_but_always_the_same():
     orders = starting_orders(6, 4, seed="q")
     assert orders[:2] == [[0, 1, 2, 3, 4, 5], [5, 4, 3, 2, 1, 0]]
     assert all(sorted(order) == list(range(6)) for order in orders)
     assert orders == starting_orders(6, 4, seed="q") != starting_orders(6, 4, seed="other")
 
 
-def test_candidates_after_fetch_keep_their_places_below() -> None:
+def test_candidates_after_fetch_keep_their_places_below():
     documents = LLMRerankTechnique({"fetch": 3}, base=base(6), generator=Says(perfect)).retrieve("q", top_k=5)
     assert names(documents) == ["d03", "d02", "d01", "d04", "d05"]
     assert all(one.score > other.score for one, other in pairwise(documents))
 
 
-def test_an_order_without_an_answer_does_not_count() -> None:
+def test_order_without_an_answer_does_not_count():
     def reply(prompt: str) -> Any:
         return perfect(prompt) if relevances(prompt)[0] == 1 else "?"
 
-    with collect() as trace:
-        documents = LLMRerankTechnique({}, base=base(4), generator=Says(reply)).retrieve("q")
+    documents, stages = traced(LLMRerankTechnique({}, base=base(4), generator=Says(reply)), "q")
     assert names(documents) == ["d04", "d03", "d02", "d01"]
-    assert any("no answer to 1 of 2" in stage.degraded for stage in trace.stages())
+    check_message(degraded(stages), "1 of 2")
 
 
-def test_a_generator_that_is_down_is_not_asked_about_each_window() -> None:
-    generator = Says(lambda _: TimeoutError("late"))
-    config = {"fetch": 30, "window": 4, "step": 2}
-    assert names(LLMRerankTechnique(config, base=base(30), generator=generator).retrieve("q", top_k=2)) == [
-        "d01",
-        "d02",
-    ]
+def test_generator_that_is_down_is_not_asked_about_each_window():
+    generator = Says(TimeoutError("late"))
+    technique = LLMRerankTechnique({"fetch": 30, "window": 4, "step": 2}, base=base(30), generator=generator)
+    assert names(technique.retrieve("q", top_k=2)) == ["d01", "d02"]
     assert len(generator.prompts) <= 2
 
 
-def test_one_candidate_costs_no_call() -> None:
+def test_one_candidate_costs_no_call():
     generator = Says(perfect)
     assert names(LLMRerankTechnique({}, base=base(1), generator=generator).retrieve("q")) == ["d01"]
     assert generator.prompts == []
-
-
-def test_windows_that_do_not_overlap_are_refused() -> None:
-    with pytest.raises(InvalidConfigError, match="step 20 must be below window 20"):
-        LLMRerankTechnique({"step": 20}, base=base(1), generator=Says(perfect))

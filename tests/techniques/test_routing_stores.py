@@ -1,56 +1,58 @@
-"""Repositories and archives are known by what they hold; where that cannot be read, by what is said of them."""
+"""What a query may be routed to: targets, what samples of them are read, and how their stores are searched together."""
 
 from __future__ import annotations
 
 import gc
 import threading
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from ragistry import Workspace
-from ragistry.errors import StoreError
+from ragistry.errors import ConfigError, StoreError
 from ragistry.library.archive_technique import archive_target
+from ragistry.techniques.naive import NaiveRAGTechnique
+from ragistry.techniques.registry import RegisteredTechnique
 from ragistry.techniques.routing.route import Route
 from ragistry.techniques.routing.samples import Samples
-from ragistry.techniques.routing.target import Reachable, Target, library_targets
+from ragistry.techniques.routing.searching import within
+from ragistry.techniques.routing.target import Reachable, Target, library_targets, reachable, residual
 from ragistry.techniques.routing.technique import CollectionRoutedTechnique
-from ragistry.testing.chroma_server import chroma_server, free_port
+from ragistry.testing.ports import refused_port
 from ragistry.trace import collect
-from ragistry.types import Document
+from ragistry.types import Document, EmbeddedChunk, StageScore
+from ragistry.utils.where import matches, normalise
 from tests.library.git_trees import commit
-from tests.techniques.topics import library, routed
-from tests.tools.archive_servers import HEATING, ROOF, ArchiveServers, full_client
+from tests.messages import check_message, refused
+from tests.techniques.doubles import Ready
+from tests.techniques.topics import QUESTIONS, STRANGE, TEXTS
+from tests.tools.archive_servers import HEATING, ROOF
 
 pytest_plugins = ["tests.tools.archive_fixture"]
 
-PAGES = {
-    "chess.md": "# Openings\n\nThe Sicilian defence answers the king's pawn with the pawn of the queen's bishop.\n",
-    "clock.md": "# Clocks\n\nA player whose clock has run out has lost the game of chess.\n",
-}
 SICILIAN = "which opening is the Sicilian defence?"
 
 
-@pytest.fixture(scope="module")
-def opened(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workspace]:
-    """Three collections, and a repository whose description says nothing."""
-    clone = tmp_path_factory.mktemp("clones") / "notes"
-    clone.mkdir()
-    commit(clone, PAGES)
-    with library(tmp_path_factory.mktemp("stores")) as workspace:
-        workspace.repositories.add(clone, description="various")
-        yield workspace
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is stored is looked at again with every query."""
+    monkeypatch.setattr("ragistry.techniques.routing.samples.PATIENCE", 0)
 
 
-def over(opened: Workspace, *more: Target, base: str = "naive", **config: Any) -> CollectionRoutedTechnique:
-    return CollectionRoutedTechnique(
-        config, base=opened.technique(base), store=opened.store, embedder=opened.embedder,
-        targets=lambda: [*opened.targets(), *more],
-    )  # fmt: skip
+def over(opened: Workspace, *more: Target, repository: bool = False, **config: Any) -> CollectionRoutedTechnique:
+    """A routed technique over the collections, the repository if asked for, and more targets."""
+
+    def targets() -> list[Target]:
+        return [*(opened.targets() if repository else library_targets(opened.library)), *more]
+
+    parts = {"base": opened.technique("naive"), "store": opened.store, "embedder": opened.embedder}
+    return CollectionRoutedTechnique(config, **parts, targets=targets)
 
 
 def traced(technique: CollectionRoutedTechnique, query: str) -> tuple[Route, list[str]]:
@@ -59,103 +61,250 @@ def traced(technique: CollectionRoutedTechnique, query: str) -> tuple[Route, lis
     return route, [stage.degraded for stage in trace.stages() if stage.degraded]
 
 
+# Targets
+
+
+VALUES = st.sampled_from(["a", "b", "c"])
+LEAVES = st.one_of(
+    st.builds(lambda key, value: {key: value}, st.sampled_from(["collection", "page", "tag"]), VALUES),
+    st.builds(lambda key, value: {key: {"$ne": value}}, st.sampled_from(["collection", "page"]), VALUES),
+    st.builds(lambda values: {"collection": {"$in": values}}, st.lists(VALUES, min_size=1)),
+)
+CONDITIONS = st.recursive(
+    LEAVES,
+    lambda inner: st.builds(
+        lambda join, parts: {join: parts}, st.sampled_from(["$and", "$or"]), st.lists(inner, min_size=1, max_size=3)
+    ),
+    max_leaves=6,
+)
+
+
+@settings(max_examples=100, deadline=None)
+@given(CONDITIONS, VALUES, VALUES, VALUES)
+def test_what_is_left_of_a_condition_means_the_same(where, collection, page, tag):
+    condition, facts = normalise(where), {"collection": collection}
+    rest = residual(condition, facts)
+    metadata = {"page": page, "tag": tag}
+    expected = matches(condition, metadata | facts)
+    assert (rest if isinstance(rest, bool) else matches(rest, metadata)) == expected
+
+
+@pytest.mark.parametrize(
+    ("where", "left"),
+    [
+        (None, ["a", "b", "c"]),
+        ({"collection": "b"}, ["b"]),
+        ({"collection": {"$in": ["a", "c", "x"]}}, ["a", "c"]),
+        ({"collection": {"$nin": ["a"]}}, ["b", "c"]),
+        ({"archive": "b"}, ["a", "b"]),  # what a chunk of another target says is for its search to decide
+        ({"$and": [{"page": 3}, {"collection": "a"}]}, ["a"]),
+        ({"$or": [{"page": 3}, {"collection": "a"}]}, ["a", "b", "c"]),
+        ({"collection": "x"}, []),
+    ],
+)
+def test_condition_limits_the_targets(where, left):
+    targets = [Target("a"), Target("b", kind="repository"), Target("c", kind="archive")]
+    items = reachable(targets, None if where is None else normalise(where))
+    assert [item.target.name for item in items] == left
+
+
+def test_two_targets_of_one_name_are_refused():
+    with refused(ConfigError, "'a'"):
+        reachable([Target("a"), Target("a", kind="archive")], None)
+
+
+def test_target_that_shares_a_store_is_never_more_than_its_collection():
+    shared = [Target("a"), Target("b", where={"page": 3})]
+    items = reachable(shared, None)
+    assert within(items[:1], None) == normalise({"collection": "a"})
+    assert within(reachable([Target("a"), Target("c")], None), None) == normalise({"collection": {"$in": ["a", "c"]}})
+    both = within(items, normalise({"tag": "x"}))
+    assert matches(both, {"tag": "x", "collection": "b", "page": 3})
+    for outside in ({"collection": "a"}, {"tag": "x", "collection": "b", "page": 4}, {"tag": "x", "collection": "c"}):
+        assert not matches(both, outside)
+
+
+# Repositories and archives
+
+
+class Archive(Ready):
+    """A technique that has one document."""
+
+    def __init__(self, text: str, error: Exception | None = None) -> None:
+        super().__init__([Document(text, {"layer": "paragraph"}, 0.5, "1", (StageScore("archive", "cosine", 0.5),))])
+        self.error = error
+
+    def retrieve(self, query: str, *, top_k: int | None = None, where: Any = None) -> list[Document]:
+        if self.error:
+            raise self.error
+        return super().retrieve(query, top_k=top_k, where=where)
+
+
+def test_archive_is_chosen_by_its_description_and_named_on_its_hits(opened):
+    archive = Archive("Fischer won the championship.")
+    technique = over(opened, Target("champions", "History of chess championships.", "archive", None, archive))
+    assert technique.route(STRANGE).chosen == ("champions",)
+    [hit] = technique.retrieve(STRANGE)
+    assert hit.metadata == {"layer": "paragraph", "collection": "champions", "archive": "champions"}
+    assert [asked["where"] for asked in archive.asked] == [None]
+
+
+def test_several_stores_are_fused_by_rank_and_equal_ids_stay_apart(opened):
+    targets = [Target(name, name, "archive", None, Archive(name)) for name in ("one", "two")]
+    hits = over(opened, *targets, router="all").retrieve("bread", top_k=20)
+    assert [hit.content for hit in hits if hit.id == "1"] == ["one", "two"]
+    assert len(hits) == 2 + sum(map(len, TEXTS.values()))
+    assert all(hit.scores[-1].kind == "rrf" for hit in hits)
+
+
+def test_archive_that_is_down_is_named_and_the_others_are_searched(opened):
+    down = Target("down", "nowhere", "archive", None, Archive("", error=StoreError("no answer")))
+    technique = RegisteredTechnique("routed", over(opened, down, router="all"))
+    with collect() as trace:
+        assert technique.retrieve("bread")
+    [said] = [stage.degraded for stage in trace.stages() if stage.degraded]
+    check_message(said, "down")
+    with refused(StoreError):
+        technique.retrieve("bread", where={"collection": "down"})
+
+
+def test_condition_reaches_an_archive_without_what_it_cannot_know(opened):
+    archive = Archive("Fischer")
+    technique = over(opened, Target("chess", "Chess.", "archive", {"layer": "paragraph"}, archive))
+    assert technique.retrieve("chess", where={"collection": "chess"})
+    assert [asked["where"] for asked in archive.asked] == [{"layer": {"$eq": "paragraph"}}]
+    assert technique.retrieve("chess", where={"collection": "kitchen"})[0].metadata["collection"] == "kitchen"
+    assert technique.retrieve("chess", where={"collection": "chess", "layer": "document"}) == [], "checked on return"
+
+
+def test_words_divide_only_what_vectors_give_to_their_store(opened):
+    archive = Target("chess", "History of chess championships.", "archive", None, Archive("Fischer"))
+    route = over(opened, archive).route("tomato sauce, tomato seeds, chess")
+    assert route.note == "by vectors and words"
+    alone = over(opened, archive, evidence=["vectors"]).route("tomato sauce, tomato seeds, chess")
+    assert alone.note == "by vectors"
+    assert route.scores["chess"] == pytest.approx(alone.scores["chess"], rel=0.05), "only others may contend less"
+    assert route.scores["chess"] >= alone.scores["chess"]
+    assert sum(route.scores.values()) == pytest.approx(1)
+
+
 @pytest.mark.parametrize("config", [{"router": "evidence"}, {"router": "embedding"}, {"evidence": ["words"]}])
-def test_a_repository_is_chosen_by_what_it_holds(opened: Workspace, config: dict[str, Any]) -> None:
-    technique = over(opened, **config)
+def test_repository_is_chosen_by_what_it_holds(opened, config):
+    technique = over(opened, repository=True, **config)
     assert technique.route(SICILIAN).chosen == ("notes",)
     assert technique.retrieve(SICILIAN)[0].metadata["repository"] == "notes"
-    assert technique.route("how long must bread dough rise?").chosen == ("kitchen",)
+    assert technique.route(QUESTIONS["kitchen"]).chosen == ("kitchen",)
 
 
-def test_an_update_of_a_repository_is_known_to_routers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ragistry.techniques.routing.samples.PATIENCE", 0)
-    clone = tmp_path / "notes"
-    clone.mkdir()
-    commit(clone, PAGES)
-    (tmp_path / "workspace").mkdir()
-    with library(tmp_path / "workspace") as opened:
-        opened.repositories.add(clone, description="various")
-        technique = over(opened)
-        technique.router.samples.seconds = 0  # type: ignore[attr-defined]
-        violin = "how is the bow of a violin rosined?"
-        assert technique.route(violin).chosen != ("notes",)
-        commit(clone, {"violin.md": "# Violin\n\nRosin the bow of the violin before you play.\n"})
-        opened.repositories.update("notes")
-        assert technique.route(violin).chosen == ("notes",)
-        assert "violin" in technique.retrieve(violin)[0].content
+def test_update_of_a_repository_is_known_to_routers(opened, clone, impatient):
+    technique = over(opened, repository=True)
+    technique.router.samples.seconds = 0  # type: ignore[attr-defined]
+    violin = "how is the bow of a violin rosined?"
+    assert technique.route(violin).chosen != ("notes",)
+    commit(clone, {"violin.md": "# Violin\n\nRosin the bow of the violin before you play.\n"})
+    opened.repositories.update("notes")
+    assert technique.route(violin).chosen == ("notes",)
+    assert "violin" in technique.retrieve(violin)[0].content
 
 
-def test_a_chroma_archive_is_chosen_by_what_it_holds(opened: Workspace, servers: ArchiveServers) -> None:
+def test_open_repository_is_not_read_again_from_its_record(opened, monkeypatch):
+    opened.targets()
+    read: list[str] = []
+    monkeypatch.setattr("ragistry.library.contract_collection.read_entry", lambda root, name: read.append(name))
+    [notes] = [target for target in opened.targets() if target.name == "notes"]
+    assert notes.store is not None
+    assert read == []
+
+
+def test_chroma_archive_is_chosen_by_what_it_holds(opened, servers):
+    gone = servers.archive("Gone", description="History of chess championships.")
+    gone = gone.model_copy(update={"chromadb_url": f"http://127.0.0.1:{refused_port()}"})
     archives = [
-        archive_target(servers.archive(name, texts, description="documents"), servers.settings())
-        for name, texts in (("Cellar", HEATING), ("Attic", ROOF))
+        archive_target(config, servers.settings())
+        for config in (
+            servers.archive("Cellar", HEATING, description="documents"),
+            servers.archive("Attic", ROOF, description="documents"),
+            gone,
+        )
     ]
     technique = over(opened, *archives)
     route, said = traced(technique, "what is the boiler pressure of the heating?")
-    assert (route.chosen, said) == (("Cellar",), [])
+    assert route.chosen == ("Cellar",)
+    check_message("; ".join(said), "Gone")
     assert technique.retrieve("what is the boiler pressure of the heating?")[0].metadata["archive"] == "Cellar"
     assert technique.route("the gutter leaks when it rains").chosen == ("Attic",)
     assert over(opened, *archives, evidence=["words"]).route("the gutter leaks").chosen == ("Attic",)
     assert over(opened, *archives, router="embedding").route("the gutter leaks when it rains").chosen == ("Attic",)
+    route, said = traced(technique, STRANGE)
+    assert (route.chosen, len(said)) == (("Gone",), 1), "known by its description only"
     for archive in archives:
         archive.technique.close()  # type: ignore[union-attr]
 
 
-def test_only_the_layer_of_an_archive_is_sampled(servers: ArchiveServers) -> None:
-    config = servers.archive("Cellar", HEATING)
-    servers.fill(config.collection_name, ROOF, layer="summary")
-    technique = archive_target(config, servers.settings()).technique
-    assert {hit.content for hit in technique.sample(10)} == set(HEATING)  # type: ignore[union-attr]
-    assert len(technique.sample(2)) == 2  # type: ignore[union-attr]
-    assert technique.count() == len(HEATING) + len(ROOF)  # type: ignore[union-attr]
-    technique.close()  # type: ignore[union-attr]
-
-
-def test_an_archive_that_is_down_is_known_by_its_description_and_that_is_said(
-    opened: Workspace, servers: ArchiveServers
-) -> None:
-    config = servers.archive("Gone", description="History of chess championships.")
-    config = config.model_copy(update={"chromadb_url": f"http://127.0.0.1:{free_port()}"})
+def test_only_the_layer_of_an_archive_is_sampled_once_there_is_one(opened, servers, impatient):
+    config = servers.archive("Cellar").model_copy(update={"collection_name": f"c{uuid4().hex}"})
     target = archive_target(config, servers.settings())
-    technique = CollectionRoutedTechnique(
-        {}, base=opened.technique("naive"), store=opened.store, embedder=opened.embedder,
-        targets=lambda: [*library_targets(opened.library), target],
-    )  # fmt: skip
-    route, said = traced(technique, "who won the chess championship of 1972?")
-    assert route.chosen == ("Gone",)
-    assert len(said) == 1
-    assert said[0].startswith("Gone is known by its description only: ")
-    route, said = traced(technique, "how long must bread dough rise?")
-    assert route.chosen == ("kitchen",)
-    assert len(said) == 1
-    target.technique.close()  # type: ignore[union-attr]
+    technique: Any = target.technique
+    samples = Samples(opened.store, 8, words=True, seconds=0)
+    with collect() as trace:
+        assert samples.of([Reachable(target, None)]) == [None], "the collection does not exist yet"
+    assert not trace.stages(), "no stage, so nobody is told"
+    servers.fill(config.collection_name, HEATING)
+    servers.fill(config.collection_name, ROOF, layer="summary")
+    [sample] = samples.of([Reachable(target, None)])
+    assert sample is not None
+    assert len(sample.metadatas) == len(HEATING)
+    assert {hit.content for hit in technique.sample(10)} == set(HEATING)
+    assert len(technique.sample(2)) == 2
+    assert technique.count() == len(HEATING) + len(ROOF)
+    technique.close()
 
 
-def test_an_archive_that_comes_up_is_read_then(
-    tmp_path: Path, opened: Workspace, servers: ArchiveServers, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("ragistry.techniques.routing.samples.PATIENCE", 0)
-    with chroma_server(tmp_path) as chroma:
-        url = f"http://{chroma.host}:{chroma.port}"
-        config = servers.archive("Late").model_copy(update={"chromadb_url": url, "collection_name": "late"})
-        target = archive_target(config, servers.settings())
-        samples = Samples(opened.store, 8, words=True, seconds=0)
-        with collect() as trace:
-            assert samples.of([Reachable(target, None)]) == [None]
-        assert not trace.stages(), "no stage, nobody to tell"
-        with full_client(url) as client:
-            servers.fill("late", ROOF, client=client)
-        [sample] = samples.of([Reachable(target, None)])
-        assert sample is not None
-        assert len(sample.metadatas) == len(ROOF)
-        target.technique.close()  # type: ignore[union-attr]
+# Samples
+
+
+def test_store_of_its_own_is_sampled_whoever_chose_the_ids(opened, store):
+    [vector] = opened.embedder.embed(["The Sicilian defence answers the king's pawn."])
+    store.add_documents([EmbeddedChunk("Sicilian defence", {"collection": "mine"}, vector)], ids=["chosen"])
+    [found] = Samples(store, 5, opened.embedder, words=True).of([Reachable(Target("mine"), None)])
+    assert found is not None
+    assert (found.vectors.shape, len(found.words.terms)) == ((1, 384), 2)  # type: ignore[union-attr]
+    own = NaiveRAGTechnique({}, store=store, embedder=opened.embedder)
+    target = Target("openings", "", "repository", None, own, store)
+    for router in ("evidence", "embedding"):
+        technique = over(opened, target, router=router)
+        assert technique.route(SICILIAN).chosen == ("openings",)
+        assert {hit.metadata["repository"] for hit in technique.retrieve(SICILIAN)} == {"openings"}
+
+
+def test_samples_are_read_again_only_after_a_change(opened, impatient):
+    items = [Reachable(target, None) for target in library_targets(opened.library)]
+    samples = Samples(opened.store, 3, opened.embedder, words=True, seconds=0)
+    first = samples.of(items)
+    assert [sample.vectors.shape for sample in first] == [(3, 384)] * 3  # type: ignore[union-attr]
+    assert samples.of(items) is first
+    opened.library.ingest_text("Slugs eat lettuce at night.", "garden-9.txt", "garden")
+    again = samples.of(items)
+    assert [one is other for one, other in zip(again, first, strict=True)] == [True, True, False], "only where it is"
+    opened.library.delete_source("garden-9.txt", "garden")
+
+
+def test_samples_of_many_targets_are_smaller_so_that_all_fit(opened, monkeypatch):
+    monkeypatch.setattr("ragistry.techniques.routing.samples.KEPT_IN_ALL", 8)
+    items = [Reachable(target, None) for target in library_targets(opened.library)]
+    samples = Samples(opened.store, 4, opened.embedder)
+    for least, within_reach, sizes in ((1, items, [2] * 3), (1, items[:2], [4] * 2), (3, [*items, *items], [3] * 6)):
+        monkeypatch.setattr("ragistry.techniques.routing.samples.LEAST", least)
+        assert [len(sample.metadatas) for sample in samples.of(within_reach)] == sizes  # type: ignore[union-attr]
 
 
 class Counted:
-    """A place that counts how often it is asked."""
+    """A place that counts how often it is asked; ``answers`` is called before a sample is read."""
 
-    def __init__(self, texts: list[str], error: StoreError | None = None) -> None:
-        self.texts, self.error, self.counts, self.samples = texts, error, 0, 0
+    def __init__(
+        self, texts: list[str], error: StoreError | None = None, answers: Callable[[], object] = lambda: None
+    ) -> None:
+        self.texts, self.error, self.answers, self.counts, self.samples = texts, error, answers, 0, 0
 
     def count(self) -> int:
         self.counts += 1
@@ -165,15 +314,18 @@ class Counted:
 
     def sample(self, size: int) -> list[Document]:
         self.samples += 1
+        self.answers()
         return [Document(text, {"n": n}, 0.0, str(n)) for n, text in enumerate(self.texts[:size])]
 
 
-def test_a_place_is_read_once_and_what_fails_is_not_asked_again_at_once(opened: Workspace) -> None:
+def placed(place: Any, name: str = "notes") -> Reachable:
+    """A target with this place, which no test searches."""
+    return Reachable(Target(name, "", "archive", technique=Ready(), store=place), None)
+
+
+def test_place_is_read_once_and_what_fails_is_not_asked_again_at_once(opened):
     whole, broken = Counted(["rosin the bow"] * 50), Counted([], StoreError("no answer"))
-    targets = [
-        Reachable(Target(name, "", "archive", technique=opened.technique("bm25"), store=place), None)
-        for name, place in (("whole", whole), ("broken", broken))
-    ]
+    targets = [placed(whole, "whole"), placed(broken, "broken")]
     samples = Samples(opened.store, 8, opened.embedder, words=True, seconds=60)
     for _ in range(3):
         [one, other] = samples.of(targets)
@@ -183,101 +335,60 @@ def test_a_place_is_read_once_and_what_fails_is_not_asked_again_at_once(opened: 
     assert (whole.counts, whole.samples, broken.counts) == (1, 1, 1)
 
 
-def test_words_alone_route_over_a_store_that_cannot_be_searched_by_words(opened: Workspace) -> None:
-    technique = routed(opened, evidence=["words"])
-    held = {"kitchen": ["bread dough rises"], "garage": ["brake pads"], "garden": ["roses"]}
+def test_target_that_is_a_part_of_a_collection_gives_no_more_than_that_part(opened):
     base = opened.technique("bm25")
-    own = [Target(name, "", "archive", technique=base, store=Counted(texts)) for name, texts in held.items()]
-    technique.targets = lambda: own
-    assert technique.route("how long must bread dough rise?").chosen == ("kitchen",)
-
-
-def test_a_target_that_is_a_part_of_a_collection_gives_no_more_than_that_part(opened: Workspace) -> None:
-    base, other = opened.technique("bm25"), [target for target in opened.targets() if target.technique is None]
-    query = next(hit.content for hit in base.retrieve("tomatoes", top_k=1))
-    hit = base.retrieve(query, top_k=1)[0]
+    [hit] = base.retrieve("tomatoes", top_k=1)
     part = Target(str(hit.metadata["collection"]), where={"source_file": {"$ne": hit.metadata["source_file"]}})
-    rest = [target for target in other if target.name != part.name]
+    rest = [target for target in library_targets(opened.library) if target.name != part.name]
     technique = CollectionRoutedTechnique(
         {"evidence": ["words"], "margin": 1.0}, base=base, store=opened.store, targets=lambda: [part, *rest]
     )
-    found = technique.retrieve(query, top_k=2)
+    found = technique.retrieve(hit.content, top_k=2)
     assert found
     assert hit.id not in [document.id for document in found]
 
 
-class Slow(Counted):
-    """One whose sample takes as long as the test likes, from the second on."""
-
-    def __init__(self, texts: list[str]) -> None:
-        super().__init__(texts)
-        self.asked, self.answered = threading.Event(), threading.Event()
-
-    def sample(self, size: int) -> list[Document]:
-        if self.samples:
-            self.asked.set()
-            assert self.answered.wait(20)
-        return super().sample(size)
-
-
-def test_nobody_waits_for_what_another_thread_reads_anew(opened: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ragistry.techniques.routing.samples.PATIENCE", 0)
-    place = Slow(["rosin the bow"])
-    target = [Reachable(Target("slow", "", "archive", technique=opened.technique("bm25"), store=place), None)]
+def test_no_query_waits_for_what_another_thread_reads_again(opened, impatient):
+    asked, answered = threading.Event(), threading.Event()
+    place = Counted(["rosin the bow"])
+    target = [placed(place)]
     samples = Samples(opened.store, 8, words=True, seconds=0)
     [first] = samples.of(target)
-    place.texts = ["rosin the bow", "tune the string"]
+    place.texts, place.answers = ["rosin the bow", "tune the string"], lambda: asked.set() or answered.wait(60)
     with ThreadPoolExecutor(2) as workers:
         try:
-            anew = workers.submit(samples.of, target)
-            assert place.asked.wait(20)
-            assert workers.submit(samples.of, target).result(20) == [first]
+            again = workers.submit(samples.of, target)
+            assert asked.wait(60)
+            assert workers.submit(samples.of, target).result(60) == [first]
         finally:
-            place.answered.set()
-        [second] = anew.result(20)
+            answered.set()
+        [second] = again.result(60)
     assert second is not None
     assert len(second.metadatas) == 2
 
 
-def test_a_sample_that_fails_slowly_is_not_asked_for_again_soon_nor_never(
-    opened: Workspace, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_sample_that_fails_slowly_is_asked_for_again_after_a_minute(opened, monkeypatch):
     now = [1_000.0]
     monkeypatch.setattr("ragistry.techniques.routing.samples.monotonic", lambda: now[0])
 
-    class Failing(Counted):
-        def sample(self, size: int) -> list[Document]:
-            self.samples += 1
-            now[0] += 10
-            raise StoreError(f"no answer, not even {size}")
+    def fail() -> None:
+        now[0] += 10
+        raise StoreError("no answer")
 
-    place = Failing(["rosin the bow"])
-    target = [Reachable(Target("failing", "", "archive", technique=opened.technique("bm25"), store=place), None)]
-    samples = Samples(opened.store, 8, words=True)
+    place = Counted(["rosin the bow"], answers=fail)
+    target, samples = [placed(place)], Samples(opened.store, 8, words=True)
     for later, asked in ((0, 1), (59, 1), (2, 2)):
         now[0] += later
         assert samples.of(target) == [None]
         assert place.samples == asked
 
 
-def test_a_place_that_another_took_the_place_of_is_let_go(opened: Workspace) -> None:
+def test_place_that_was_replaced_is_released(opened):
     samples = Samples(opened.store, 8, words=True)
-    technique = opened.technique("bm25")
     places = [Counted(["rosin the bow"]), Counted(["tune the string"])]
     for place in places:
-        samples.of([Reachable(Target("notes", "", "repository", technique=technique, store=place), None)])
+        samples.of([placed(place)])
     gone = weakref.ref(places.pop(0))
     del place
     gc.collect()
     assert gone() is None
-
-
-def test_a_repository_that_is_open_is_not_read_again_from_its_record(
-    opened: Workspace, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    opened.targets()
-    read: list[str] = []
-    monkeypatch.setattr("ragistry.library.contract_collection.read_entry", lambda root, name: read.append(name))
-    [notes] = [target for target in opened.targets() if target.name == "notes"]
-    assert notes.store is not None
-    assert read == []

@@ -37,6 +37,10 @@ QUESTIONS = {
     "garage": "my brakes squeal, which pads do I replace?",
     "garden": "what helps against aphids on leaves?",
 }
+PAGES = {
+    "chess.md": "# Openings\n\nThe Sicilian defence answers the king's pawn with the pawn of the queen's bishop.\n",
+    "clock.md": "# Clocks\n\nA player whose clock has run out has lost the game of chess.\n",
+}
 STRANGE = "who won the chess championship of 1972?"
 
 

@@ -1,4 +1,4 @@
-"""The servers that all tests of archives share: a plugin of pytest's, so that they are started once."""
+"""The servers that all tests of archives share: a plugin of pytest's, for tests in several folders."""
 
 from __future__ import annotations
 
@@ -6,11 +6,14 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.tools.archive_servers import ArchiveServers, archive_servers
+from ragistry.testing.chroma_server import ChromaServer
+from ragistry.testing.openai_server import OpenAIServer
+from tests.tools.archive_servers import MODEL, ArchiveServers, full_client
 
 
 @pytest.fixture(scope="session")
-def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ArchiveServers]:
-    """A Chroma server and a server of embeddings; each test has collections of its own."""
-    with archive_servers(tmp_path_factory.mktemp("archives")) as running:
-        yield running
+def servers(chroma: ChromaServer) -> Iterator[ArchiveServers]:
+    """The Chroma server of this process and a server of embeddings; each test has collections of its own."""
+    url = f"http://{chroma.host}:{chroma.port}"
+    with OpenAIServer(MODEL) as tei, full_client(url) as client:
+        yield ArchiveServers(url, tei, client)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -13,12 +12,13 @@ import chromadb
 from chromadb.config import Settings
 
 from ragistry.config.archive_settings import ArchiveSettings
-from ragistry.testing.chroma_server import chroma_server
 from ragistry.testing.hashed import hashed_embedding
 from ragistry.testing.openai_server import OpenAIServer
-from ragistry.tools.archives import RagArchiveConfig
+from ragistry.tools.archive_search import ArchiveAnswer, ArchiveSearch
+from ragistry.tools.archives import ChromaRagConfig, RagArchiveConfig, create_archive_search_tool
 
 MODEL = "sentence-transformers/all-MiniLM-L6-v2"
+QUERY = "expansion vessel of the heating"
 HEATING = (
     "The expansion vessel of the heating was replaced in January 2025.",
     "The boiler pressure is 1.8 bar after the service.",
@@ -31,10 +31,6 @@ ROOF = (
 )
 
 
-def settings(tei: str, **others: Any) -> ArchiveSettings:
-    return ArchiveSettings.model_validate({"tei_url": tei, **others})
-
-
 @dataclass(frozen=True)
 class ArchiveServers:
     """A Chroma server and a server of embeddings."""
@@ -44,12 +40,12 @@ class ArchiveServers:
     client: Any
 
     def settings(self, **others: Any) -> ArchiveSettings:
-        return settings(self.tei.url, chromadb_url=self.chroma, **others)
+        return ArchiveSettings.model_validate({"tei_url": self.tei.url, "chromadb_url": self.chroma, **others})
 
-    def archive(self, name: str, texts: Sequence[str] = (), **others: Any) -> RagArchiveConfig:
-        """The configuration of a new archive that holds the texts as chunks."""
-        collection = others.pop("collection_name", None) or f"c{uuid4().hex}"
-        self.fill(collection, texts, space=others.pop("space", "cosine"), layer=others.pop("stored_layer", "chunk"))
+    def archive(self, name: str, texts: Sequence[str] = (), *, space: str = "cosine", **others: Any) -> Any:
+        """The configuration of a new archive that has the texts as chunks."""
+        collection = f"c{uuid4().hex}"
+        self.fill(collection, texts, space=space)
         known = {"embedding_model": self.tei.model, "chromadb_url": self.chroma, "tei_url": self.tei.url}
         return RagArchiveConfig.model_validate({"name": name, "collection_name": collection, **known, **others})
 
@@ -60,23 +56,24 @@ class ArchiveServers:
             collection, configuration={"hnsw": {"space": space}}, embedding_function=None
         )
         if texts:
+            numbers = range(len(texts))
             rows.add(
-                ids=[f"{layer}-{index}" for index in range(len(texts))],
+                ids=[f"{layer}-{number}" for number in numbers],
                 embeddings=[hashed_embedding(text, self.tei.dimension) for text in texts],
                 documents=list(texts),
-                metadatas=[
-                    {"layer": layer, "source": f"{layer}s.pdf", "page": index + 1} for index in range(len(texts))
-                ],
+                metadatas=[{"layer": layer, "source": f"{layer}s.pdf", "page": number + 1} for number in numbers],
             )
 
+    def search(
+        self, *archives: RagArchiveConfig, query: str = QUERY, top_k: int = 20, **settings: Any
+    ) -> ArchiveAnswer:
+        """The answer of the archives to one query."""
+        with closing(ArchiveSearch(ChromaRagConfig(archives=list(archives)), self.settings(**settings))) as search:
+            return search.search(query, top_k)
 
-@contextmanager
-def archive_servers(path: Path) -> Iterator[ArchiveServers]:
-    """Run both until the block ends."""
-    with chroma_server(path) as chroma, OpenAIServer(MODEL) as tei:
-        url = f"http://{chroma.host}:{chroma.port}"
-        with full_client(url) as client:
-            yield ArchiveServers(url, tei, client)
+    def tool(self, *archives: RagArchiveConfig, language: Any = None, **settings: Any) -> Any:
+        config = ChromaRagConfig(archives=list(archives), language=language)
+        return create_archive_search_tool(config, self.settings(**settings))
 
 
 @contextmanager

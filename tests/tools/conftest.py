@@ -1,4 +1,4 @@
-"""A small library on disk, with the real model: two collections whose words do not meet."""
+"""Libraries on disk: one to be written to, and one with the real model and two collections whose words do not meet."""
 
 from __future__ import annotations
 
@@ -8,14 +8,16 @@ from pathlib import Path
 import pytest
 
 from ragistry import Workspace, open_workspace
+from ragistry.testing.hashed import HashingEmbedder
+from tests.library.conftest import embedder  # noqa: F401, the fixture
 
 TEA = "Steep green tea in water of eighty degrees for two minutes."
 RAIN = "A cold front brings rain, and behind it the skies are clear."
 
 
 @pytest.fixture
-def workspace(tmp_path: Path) -> Iterator[Workspace]:
-    """An empty library, to be written to."""
+def workspace(embedder: HashingEmbedder, tmp_path: Path) -> Iterator[Workspace]:  # noqa: F811
+    """An empty library, to be written to, without a model."""
     with open_workspace(tmp_path) as opened:
         yield opened
 

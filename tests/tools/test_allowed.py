@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -12,6 +11,8 @@ from hypothesis import strategies as st
 
 from ragistry import Workspace, open_workspace
 from ragistry.tools.search_library import SearchLibraryTool
+from tests.conftest import full_run
+from tests.messages import check_message
 from tests.tools.conftest import documents_yaml
 from tests.tools.telltale import ERRORS
 
@@ -57,7 +58,7 @@ ANY = st.none() | st.text(max_size=8) | st.integers() | st.lists(NAMES, max_size
 CONDITIONS = ANY | st.dictionaries(st.sampled_from(["$ne", "$in", "$or"]), NAMES, max_size=2)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=300 if full_run() else 50, deadline=None)
 @given(st.data())
 def test_no_argument_reaches_a_collection_that_is_not_allowed(
     guarded: Workspace, cursors: list[str], data: st.DataObject
@@ -128,7 +129,7 @@ def discreet(text: str) -> bool:
     return closed(text) and SERVER not in text
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=120 if full_run() else 25, deadline=None)
 @given(st.data())
 def test_nothing_that_a_limited_tool_says_names_what_is_out_of_its_reach(leaky: Workspace, data: st.DataObject) -> None:
     technique = data.draw(st.sampled_from([*(f"to_{name}" for name in ROUTERS), *(f"by_{way}" for way in WAYS)]))
@@ -153,7 +154,7 @@ def test_a_limited_tool_still_says_what_a_model_can_use(
     elif technique == "by_note":
         assert "[Note: not everything could be searched as it should be" in answer.text
     else:
-        assert answer.text.startswith("Error: search_library does not work at the moment (")
+        check_message(answer.text)
     assert (MARK in caplog.text) is technique.startswith("by_"), "the log says it all"
 
 
@@ -181,9 +182,7 @@ def test_its_very_name_is_refused_like_one_that_nobody_knows(guarded: Workspace)
     tool = SearchLibraryTool(guarded.library, allowed=["open", "also"])
     for name in ("vault7", "vault9"):
         answer = tool.answer({"query": "submarine", "collection": name})
-        assert answer.text == (
-            f"Error: no collection {name!r}; there are 'also', 'open'; choose one, or leave it out to search all"
-        )
+        check_message(answer.text, repr(name), "'also', 'open'")
 
 
 def test_a_search_of_everything_is_limited_before_it_ranks(guarded: Workspace) -> None:
@@ -203,9 +202,7 @@ def test_a_technique_that_ignores_its_limits_gets_nothing_out(
     monkeypatch.setattr(naive, "retrieve", lambda query, **_: retrieve(query))
     answer = SearchLibraryTool(guarded.library, allowed=["open"], technique="naive").answer({"query": "submarine"})
     assert answer.error
-    assert answer.text == (
-        "Error: search_library does not work at the moment (TechniqueError); the owner's log says why"
-    )
+    check_message(answer.text, "TechniqueError")
     assert "ignored where" in caplog.text
 
 
@@ -215,7 +212,7 @@ def test_the_schema_tells_only_of_what_is_allowed(guarded: Workspace) -> None:
     assert not closed(json.dumps(SearchLibraryTool(guarded.library).schema()))
 
 
-def test_a_collection_that_is_being_renamed_is_reached_by_its_new_name_alone(workspace: Workspace) -> None:
+def test_a_collection_is_reached_by_its_new_name_alone_and_not_once_it_is_taken_away(workspace: Workspace) -> None:
     workspace.library.create_collection("a", "a")
     workspace.library.ingest_text("A boat.", "boat.txt", "a")
     before = SearchLibraryTool(workspace.library, allowed=["a"], technique="bm25")
@@ -227,16 +224,7 @@ def test_a_collection_that_is_being_renamed_is_reached_by_its_new_name_alone(wor
     assert (
         SearchLibraryTool(workspace.library, allowed=["c"], technique="bm25").answer({"query": "boat"}).documents == ()
     )
-
-
-def test_an_allowed_collection_that_is_taken_away_is_no_longer_reached(workspace: Workspace) -> None:
-    for name in ("a", "b"):
-        workspace.library.create_collection(name, name)
-        workspace.library.ingest_text(f"A boat called {name}.", f"{name}.txt", name)
-    tool = SearchLibraryTool(workspace.library, allowed=["a"], technique="bm25")
-    assert len(tool.answer({"query": "boat"}).documents) == 1
-    documents_yaml(workspace).write_text("collections: [{name: b}]\n", encoding="utf-8")
-    answer: Any = tool.answer({"query": "boat"})
+    documents_yaml(workspace).write_text("collections: [{name: c}]\n", encoding="utf-8")
+    answer = after.answer({"query": "boat"})
     assert answer.documents == ()
-    assert "No collection can be searched here" in answer.text
-    assert "empty" not in answer.text
+    check_message(answer.text)

@@ -13,6 +13,8 @@ from ragistry import Workspace
 from ragistry.errors import QueryError
 from ragistry.tools.arguments import SearchArguments, parse_arguments
 from ragistry.tools.search_library import SearchLibraryTool
+from tests.conftest import full_run
+from tests.messages import refused
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
@@ -22,45 +24,39 @@ JSON = st.recursive(
 CALLS = JSON | st.fixed_dictionaries({}, optional={"query": JSON, "collection": JSON, "cursor": JSON, "top_k": JSON})
 
 
-@pytest.mark.parametrize(
-    "given",
-    [
-        {"query": "tea", "collection": None, "cursor": None},
-        {"query": "tea", "collection": "", "cursor": ""},
-        '{"query": "tea"}',
-        b'{"query": "tea"}',
-    ],
-)
-def test_a_mapping_or_its_json_is_understood(given: Any) -> None:
-    assert parse_arguments(given, []) == SearchArguments("tea")
+def test_a_mapping_or_its_json_is_understood() -> None:
+    for more in ({}, {"collection": None, "cursor": None}, {"collection": "", "cursor": ""}):
+        call = {"query": "tea"} | more
+        for form in (call, json.dumps(call), json.dumps(call).encode()):
+            assert parse_arguments(form, []) == SearchArguments("tea")
 
 
 @pytest.mark.parametrize(
-    ("given", "message"),
+    ("given", "value"),
     [
-        ("{", "the arguments are not JSON: '{'"),
-        ("[" * 100_000, "the arguments are not JSON"),
-        ("[]", r"the arguments must be an object, got \[\]"),
-        (None, "the arguments must be an object, got None"),
-        ({}, "the query is empty: ''; give at least one word"),
-        ({"query": " \n"}, "the query is empty"),
-        ({"query": 3}, "query must be text, got 3"),
-        ({"query": ["tea"]}, r"query must be text, got \['tea'\]"),
-        ({"query": "x" * 10_001}, "the query has 10,001 characters"),
-        ({"query": "\ud800"}, "query has half of a character"),
-        ({"qeury": "x"}, "unknown argument 'qeury'; did you mean 'query'"),
-        ({"query": "x", "collection": 1}, "collection must be text, got 1"),
-        ({"query": "x", "collection": "te"}, "no collection 'te'; did you mean 'tea'"),
-        ({"query": "x", "cursor": "next"}, "'next' is not a cursor"),
-        ({"query": "x", "cursor": "1.0.0123456789abcdeg"}, "is not a cursor"),
+        ("{", "'{'"),
+        ("[" * 100_000, ""),
+        ("[]", "[]"),
+        (None, "None"),
+        ({}, "''"),
+        ({"query": " \n"}, ""),
+        ({"query": 3}, "3"),
+        ({"query": ["tea"]}, "['tea']"),
+        ({"query": "x" * 10_001}, "10,001"),
+        ({"query": "\ud800"}, ""),
+        ({"qeury": "x"}, "'query'"),
+        ({"query": "x", "collection": 1}, "1"),
+        ({"query": "x", "collection": "te"}, "'tea'"),
+        ({"query": "x", "cursor": "next"}, "'next'"),
+        ({"query": "x", "cursor": "1.0.0123456789abcdeg"}, ""),
     ],
 )
-def test_anything_else_is_refused(given: Any, message: str) -> None:
-    with pytest.raises(QueryError, match=message):
+def test_anything_else_is_refused(given: Any, value: str) -> None:
+    with refused(QueryError, value):
         parse_arguments(given, ["tea"])
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=200 if full_run() else 40, deadline=None)
 @given(CALLS, st.booleans())
 def test_no_call_raises_and_every_complaint_is_one_line(shelves: Workspace, call: Any, as_json: bool) -> None:
     tool = SearchLibraryTool(shelves.library, technique="bm25")

@@ -10,6 +10,7 @@ from ragistry import Workspace, open_workspace
 from ragistry.errors import CollectionNotFoundError, ConfigError, InvalidLimitError, UnknownTechniqueError
 from ragistry.tools.langchain import LibraryRetriever, library_retriever
 from ragistry.tools.search_library import SearchLibraryTool
+from tests.messages import refused
 
 SECRET = "The password is swordfish."
 
@@ -27,90 +28,69 @@ def reached(retriever: LibraryRetriever) -> set[str]:
     return {document.metadata["collection"] for document in retriever.invoke("password swordfish", None, k=50)}
 
 
-def test_a_retriever_of_a_limited_tool_has_its_limit(house):
+def test_a_retriever_of_a_tool_has_its_limit_technique_and_number(house):
     assert reached(library_retriever(SearchLibraryTool(house.library, allowed=["mba"]))) == {"mba"}
     assert reached(library_retriever(SearchLibraryTool(house.library))) == {"mba", "notes", "private"}
-
-
-def test_a_retriever_of_a_tool_has_its_technique_and_number(house):
     retriever = library_retriever(SearchLibraryTool(house.library, technique="bm25", n=1))
     assert (retriever.technique, retriever.k) == ("bm25", 1)
     retriever = library_retriever(SearchLibraryTool(house.library, technique="bm25", n=1), "naive", top_k=2)
     assert (retriever.technique, retriever.k) == ("naive", 2)
 
 
-def test_allowed_limits_a_workspace_and_its_library(house):
+def test_allowed_limits_what_is_searched_and_never_widens_it(house):
     for searched in (house, house.library):
         assert reached(library_retriever(searched, allowed=["mba", "notes"])) == {"mba", "notes"}
         assert reached(library_retriever(searched, collection="notes", allowed=["mba", "notes"])) == {"notes"}
         assert reached(library_retriever(searched, allowed=[])) == set()
-
-
-def test_allowed_makes_the_limit_of_a_tool_narrower_and_never_wider(house):
     tool = SearchLibraryTool(house.library, allowed=["mba", "notes"])
     assert reached(library_retriever(tool, allowed=["mba"])) == {"mba"}
-    with pytest.raises(CollectionNotFoundError, match="no collection 'private'; there are 'mba', 'notes'$"):
+    with refused(CollectionNotFoundError):
         library_retriever(tool, allowed=["mba", "private"])
 
 
-def test_a_copy_that_is_allowed_less_reaches_less(house):
+def test_a_copy_reaches_what_it_is_changed_to(house, workspace):
     retriever = library_retriever(house, allowed=["mba", "notes"])
-    assert reached(retriever) == {"mba", "notes"}
     assert reached(retriever.model_copy(update={"allowed": frozenset({"mba"})})) == {"mba"}
     assert reached(retriever) == {"mba", "notes"}
+    workspace.library.create_collection("theirs")
+    workspace.library.ingest_text("Another password.", "a.txt", "theirs")
+    assert reached(library_retriever(house).model_copy(update={"library": workspace.library})) == {"theirs"}
+    with refused(CollectionNotFoundError, "private"):
+        retriever.model_copy(update={"collection": "private"}).invoke("password")
 
 
-def test_a_copy_of_another_library_reaches_that_one(house, tmp_path):
-    retriever = library_retriever(house)
-    assert reached(retriever) == {"mba", "notes", "private"}
-    with open_workspace(tmp_path) as other:
-        other.library.create_collection("theirs")
-        other.library.ingest_text("Another password.", "a.txt", "theirs")
-        assert reached(retriever.model_copy(update={"library": other.library})) == {"theirs"}
-
-
-def test_a_collection_that_is_not_allowed_is_not_found(house):
-    retriever = library_retriever(house, allowed=["mba"]).model_copy(update={"collection": "private"})
-    with pytest.raises(CollectionNotFoundError, match="no collection 'private'; there are 'mba'$"):
-        retriever.invoke("password")
-
-
-def test_a_collection_that_is_not_in_reach_is_told_at_once(house):
+def test_a_collection_out_of_reach_is_refused_at_once(house):
     for searched, options in (
         (house, {"allowed": ["mba"]}),
         (SearchLibraryTool(house.library, allowed=["mba"]), {}),
         (SearchLibraryTool(house.library, allowed=["mba", "private"]), {"allowed": ["mba"]}),
     ):
-        with pytest.raises(CollectionNotFoundError, match="no collection 'private'; there are 'mba'$"):
+        with refused(CollectionNotFoundError):
             library_retriever(searched, collection="private", **options)
 
 
 @pytest.mark.parametrize(
-    ("options", "error", "said"),
+    ("options", "error"),
     [
-        ({"collection": "nope"}, CollectionNotFoundError, "no collection 'nope'; there are 'mba', 'notes', 'private'"),
-        ({"collection": 5}, CollectionNotFoundError, "collection must be text, got 5"),
-        ({"technique": "naiv"}, UnknownTechniqueError, "did you mean 'naive'"),
-        ({"technique": ["naive"]}, UnknownTechniqueError, "technique must be text"),
-        ({"top_k": 0}, InvalidLimitError, "top_k must be a whole number from 1 to 1,000, got 0"),
-        ({"top_k": 1_001}, InvalidLimitError, "got 1001"),
-        ({"top_k": "5"}, InvalidLimitError, "got '5'"),
+        ({"collection": "nope"}, CollectionNotFoundError),
+        ({"collection": 5}, CollectionNotFoundError),
+        ({"technique": "naiv"}, UnknownTechniqueError),
+        ({"technique": ["naive"]}, UnknownTechniqueError),
+        ({"top_k": 0}, InvalidLimitError),
+        ({"top_k": 1_001}, InvalidLimitError),
+        ({"top_k": "5"}, InvalidLimitError),
+        ({"allowed": ["mbaa"]}, CollectionNotFoundError),
+        ({"allowed": "mba"}, ConfigError),
     ],
 )
-def test_what_no_search_could_use_is_told_at_once(house, options, error, said):
+def test_wrong_options_are_refused_at_once(house, options, error):
+    [value] = options.values()
     for searched in (house, house.library, SearchLibraryTool(house.library)):
-        with pytest.raises(error, match=said):
+        with refused(error, value if not isinstance(value, list) else value[0]):
             library_retriever(searched, **options)
 
 
-def test_an_allowed_name_that_is_not_there_is_told_at_once(house):
-    with pytest.raises(CollectionNotFoundError, match="no collection 'mbaa'; did you mean 'mba'"):
-        library_retriever(house, allowed=["mbaa"])
-    with pytest.raises(ConfigError, match=r"write \['mba'\]"):
-        library_retriever(house, allowed="mba")
-
-
-@pytest.mark.parametrize("searched", [None, "mba", object()])
-def test_what_cannot_be_searched_is_refused(searched):
-    with pytest.raises(ConfigError, match="cannot be searched; give a Workspace, its library, or a SearchLibraryTool"):
-        library_retriever(searched)
+def test_what_cannot_be_searched_is_refused():
+    for searched in (None, "mba", []):
+        with refused(ConfigError, repr(searched)):
+            library_retriever(searched)

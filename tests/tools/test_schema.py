@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 
 from ragistry.config.files import CollectionEntry
 from ragistry.tools.schema import described, search_schema
+from tests.conftest import full_run
+from tests.messages import refused
 
 NAMES = st.from_regex(r"[a-zA-Z0-9][a-zA-Z0-9._-]{0,62}", fullmatch=True)
 ENTRIES = st.lists(
@@ -28,7 +30,7 @@ def parameters(collections: list[CollectionEntry], strict: bool = True) -> Any:
     return search_schema(collections, strict=strict)["function"]["parameters"]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=200 if full_run() else 40, deadline=None)
 @given(ENTRIES)
 def test_strict_schemas_follow_the_rules_of_strict_mode(collections: list[CollectionEntry]) -> None:
     schema = search_schema(collections, strict=True)["function"]
@@ -70,7 +72,7 @@ def test_without_an_enum_a_call_is_still_checked() -> None:
 
     names = [entry.name for entry in entries(2_000)]
     assert parse_arguments({"query": "x", "collection": names[7]}, names).collection == names[7]
-    with pytest.raises(QueryError, match="did you mean 'c0000007'.* and 1980 more"):
+    with refused(QueryError):
         parse_arguments({"query": "x", "collection": "C0000007"}, names)
 
 

@@ -17,6 +17,7 @@ from ragistry.errors import (
 )
 from ragistry.tools.bus import InProcessBus
 from ragistry.tools.search_library import SearchLibraryTool
+from tests.messages import check_message, refused
 from tests.tools.conftest import TEA, documents_yaml
 
 GENERIC = (
@@ -34,38 +35,24 @@ def properties(tool: SearchLibraryTool) -> Any:
     return function(tool)["parameters"]["properties"]
 
 
-def test_without_collections_the_description_is_general_and_there_is_no_enum(workspace: Workspace) -> None:
-    tool = SearchLibraryTool(workspace.library)
+def test_the_schema_describes_no_collection_one_and_several(workspace: Workspace) -> None:
+    tool, library = SearchLibraryTool(workspace.library), workspace.library
     assert function(tool)["description"] == GENERIC
     assert "collection" not in properties(tool)
     assert properties(tool)["query"] == {"type": "string", "description": "What to look for in the knowledge base."}
     assert function(tool)["parameters"]["required"] == ["query"]
-
-
-def test_one_collection_describes_the_tool_and_needs_no_enum(workspace: Workspace) -> None:
-    workspace.library.create_collection("mba", "MBA textbooks covering strategy", "MBA Textbooks")
-    tool = SearchLibraryTool(workspace.library)
-    assert function(tool)["description"] == "Search MBA Textbooks: MBA textbooks covering strategy"
+    library.create_collection("mba")
+    assert function(tool)["description"] == GENERIC
+    library.update_description("mba", "MBA textbooks (strategy, finance, ops)", display_name="MBA Textbooks")
+    assert function(tool)["description"] == "Search MBA Textbooks: MBA textbooks (strategy, finance, ops)"
     assert "collection" not in properties(tool)
-
-
-def test_one_collection_without_a_description_is_described_in_general(workspace: Workspace) -> None:
-    workspace.library.create_collection("mba")
-    assert function(SearchLibraryTool(workspace.library))["description"] == GENERIC
-
-
-def test_a_long_description_of_one_collection_is_cut_where_servers_refuse_more(workspace: Workspace) -> None:
-    workspace.library.create_collection("mba", "All of it. " * 1_000)
-    description = function(SearchLibraryTool(workspace.library))["description"]
-    assert len(description) == 1_000
-    assert description.startswith("Search mba: All of it. All")
+    library.update_description("mba", "All of it. " * 1_000)
+    description = function(tool)["description"]
+    assert len(description) == 1_000, "servers refuse more"
+    assert description.startswith("Search MBA Textbooks: All of it. All")
     assert description.endswith("…")
-
-
-def test_two_collections_are_an_enum_with_their_descriptions(workspace: Workspace) -> None:
-    workspace.library.create_collection("mba", "MBA textbooks (strategy, finance, ops)")
-    workspace.library.create_collection("econ", "macro/micro research papers")
-    tool = SearchLibraryTool(workspace.library)
+    library.update_description("mba", "MBA textbooks (strategy, finance, ops)")
+    library.create_collection("econ", "macro/micro research papers")
     assert function(tool)["description"] == (
         "Search the document library. Choose the collection that best matches your query."
     )
@@ -130,14 +117,11 @@ def test_while_documents_yaml_is_broken_a_search_says_where_and_the_log_says_it_
     for arguments in ({"query": "tea"}, {"query": "tea", "collection": "tea"}, {"query": "rain", "collection": "x"}):
         answer = tool.answer(arguments)
         assert (answer.error, answer.documents) == (True, ())
-        assert answer.text.startswith(f"Error: documents.yaml is broken at line {line}: ")
-        assert "weather" in answer.text
-        assert answer.text.endswith("; nothing can be searched until its owner corrects it, tell the user")
+        check_message(answer.text, f"documents.yaml is broken at line {line}: ", "weather")
         assert str(shelves.root) not in answer.text
-        assert guarded.handle(arguments) == (
-            f"Error: documents.yaml is broken at line {line}; nothing can be searched until its owner corrects it, "
-            "tell the user"
-        ), "what is out of its reach is not named"
+        limited = guarded.handle(arguments)
+        check_message(limited, f"documents.yaml is broken at line {line};")
+        assert "weather" not in limited, "what is out of its reach is not named"
     assert [record.levelname for record in caplog.records] == ["WARNING"] * 2, "once for each tool"
     assert f"{path}:{line}: " in caplog.text
     path.write_text(whole, encoding="utf-8")
@@ -179,7 +163,7 @@ def test_results_of_a_search_of_everything_say_their_collection(shelves: Workspa
 def test_an_unknown_collection_is_answered_with_the_nearest(shelves: Workspace) -> None:
     answer = SearchLibraryTool(shelves.library).answer({"query": "tea", "collection": "Tee"})
     assert answer.error
-    assert "no collection 'Tee'; did you mean 'tea'?; there are 'tea', 'weather'" in answer.text
+    check_message(answer.text, "'Tee'", "'tea'?", "'tea', 'weather'")
 
 
 def test_the_technique_and_the_number_of_results_are_taken(shelves: Workspace) -> None:
@@ -187,23 +171,17 @@ def test_the_technique_and_the_number_of_results_are_taken(shelves: Workspace) -
     assert [document.scores[-1].kind for document in tool.answer({"query": "rain"}).documents] == ["bm25"]
 
 
-@pytest.mark.parametrize(
-    ("options", "error", "message"),
-    [
-        ({"technique": "bm52"}, UnknownTechniqueError, "did you mean 'bm25'"),
-        ({"allowed": "tea"}, ConfigError, "must be a list of names of collections, got 'tea'"),
-        ({"allowed": ["te"]}, CollectionNotFoundError, "no collection 'te'; did you mean 'tea'"),
-        ({"n": 0}, InvalidLimitError, "got 0"),
-        ({"max_tokens": 10}, ConfigError, "max_tokens must be a whole number, 1500 or more, got 10; give 8000, say"),
-        ({"max_tokens": float("nan")}, ConfigError, "whole number, 1500 or more, got nan; give"),
-        ({"max_tokens": float("inf")}, ConfigError, "whole number, 1500 or more, got inf; give"),
-        ({"max_tokens": "2000"}, ConfigError, "whole number, 1500 or more, got '2000'; give"),
-        ({"max_tokens": None}, ConfigError, "whole number, 1500 or more, got None; give"),
-    ],
-)
-def test_wrong_options_are_refused(shelves: Workspace, options: Any, error: type[Exception], message: str) -> None:
-    with pytest.raises(error, match=message):
-        SearchLibraryTool(shelves.library, **options)
+def test_wrong_options_are_refused(shelves: Workspace) -> None:
+    for error, option, value in (
+        (UnknownTechniqueError, "technique", "bm52"),
+        (ConfigError, "allowed", "tea"),
+        (CollectionNotFoundError, "allowed", ["te"]),
+        (InvalidLimitError, "n", 0),
+        *((ConfigError, "max_tokens", wrong) for wrong in (10, float("nan"), float("inf"), "2000", None)),
+    ):
+        options: dict[str, Any] = {option: value}
+        with refused(error, *(value if isinstance(value, list) else [repr(value)])):
+            SearchLibraryTool(shelves.library, **options)
 
 
 def test_what_fails_inside_is_told_without_its_details(
@@ -224,7 +202,7 @@ def test_what_fails_inside_is_told_without_its_details(
     for name in ("CollectionNotFoundError", "ZeroDivisionError"):
         answer = tool.answer({"query": "tea"})
         assert answer.error
-        assert answer.text == f"Error: search_library does not work at the moment ({name}); the owner's log says why"
+        check_message(answer.text, name)
     assert "/home/x" in caplog.text
     assert "ZeroDivisionError: no" in caplog.text
 

@@ -12,6 +12,7 @@ from ragistry.testing.stores.chunks import BAD_CHUNKS, BAD_METADATA, BAD_VECTORS
 from ragistry.utils.chunk_checks import check_chunks, check_source, id_problem
 from ragistry.utils.metadata import MAX_KEYS, MAX_LIST, stored_metadata
 from ragistry.utils.vectors import query_vector, unit_vector
+from tests.messages import refused
 
 scalars = st.text(max_size=5) | st.integers(-(2**63), 2**63 - 1) | st.floats(allow_nan=False, allow_infinity=False)
 keys = st.text(st.characters(categories=["L", "N"]), min_size=1, max_size=5)
@@ -19,7 +20,7 @@ keys = st.text(st.characters(categories=["L", "N"]), min_size=1, max_size=5)
 
 @pytest.mark.parametrize("name", BAD_CHUNKS)
 def test_what_is_wrong_is_said_on_one_line(name):
-    with pytest.raises(InvalidChunkError, match="^nothing was written: (chunk|the vectors)") as caught:
+    with refused(InvalidChunkError) as caught:
         check_chunks([chunk("good"), BAD_CHUNKS[name]])
     assert "\n" not in str(caught.value)
     assert len(str(caught.value)) < 500
@@ -40,12 +41,12 @@ def test_no_chunks_are_nothing_to_write():
 
 def test_the_dimension_of_the_store_counts():
     assert len(check_chunks([chunk("text")], dimension=3).ids) == 1
-    with pytest.raises(EmbeddingMismatchError, match="have 3 numbers, those in the store have 4"):
+    with refused(EmbeddingMismatchError):
         check_chunks([chunk("text")], dimension=4)
 
 
 def test_equal_texts_without_a_place_have_one_id():
-    with pytest.raises(DuplicateChunkIDError, match="1 ids come more than once"):
+    with refused(DuplicateChunkIDError):
         check_chunks([chunk("text"), chunk("text")])
 
 
@@ -82,7 +83,7 @@ def test_every_vector_with_a_direction_has_length_one(numbers):
 
 def test_a_query_has_the_dimension_of_the_store():
     assert query_vector(EAST, None).tolist() == query_vector(EAST, 3).tolist() == EAST
-    with pytest.raises(EmbeddingMismatchError, match="has 3 numbers"):
+    with refused(EmbeddingMismatchError):
         query_vector(EAST, 4)
 
 
@@ -90,9 +91,9 @@ def test_a_source_is_all_its_chunks_in_order():
     chunks = source("c", "f.md", ["one", "two", "three"])
     check_source("c", "f.md", chunks)
     for wrong in (chunks[1:], chunks[::-1], [chunks[0], chunks[0]]):
-        with pytest.raises(InvalidChunkError, match="chunk_index"):
+        with refused(InvalidChunkError):
             check_source("c", "f.md", wrong)
-    with pytest.raises(InvalidChunkError, match="two names"):
+    with refused(InvalidChunkError):
         check_source("", "f.md", [])
 
 

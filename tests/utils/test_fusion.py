@@ -16,6 +16,7 @@ from ragistry.errors import TechniqueError
 from ragistry.types import Document, StageScore, ranked
 from ragistry.utils.fusion import dbsf, min_max_fusion, prominences, reciprocal_rank_fusion, scaled
 from ragistry.utils.ids import content_id
+from tests.messages import refused
 
 IDS = "abcdefghij"
 
@@ -243,7 +244,7 @@ def test_scores_that_are_no_numbers_are_fused_by_rank_alone(score: float) -> Non
     assert [document.id for document in reciprocal_rank_fusion([strange])] == ["a", "b"]
     with pytest.raises(TechniqueError, match=f"a score to be fused is {score}, not a finite number"):
         min_max_fusion([strange])
-    with pytest.raises(TechniqueError, match="fusion: rrf, gate: false"):
+    with refused(TechniqueError):
         dbsf([strange])
-    with pytest.raises(TechniqueError, match="a score to be fused is"):
+    with refused(TechniqueError):
         prominences([strange])

@@ -8,11 +8,12 @@ import pytest
 
 from ragistry.errors import ConfigError, InvalidLimitError, QueryError
 from ragistry.utils.limits import check_batch, check_ids, check_query, check_seconds, check_sizes, check_top_k
+from tests.messages import refused
 
 
 def test_half_a_character_in_a_query_is_refused_with_the_query_and_its_place():
     assert check_query("tea 🙂") == "tea 🙂"
-    with pytest.raises(QueryError, match=r"the query has half a character at 4: 'tea \\ud83d'; send whole characters"):
+    with refused(QueryError):
         check_query("tea \ud83d")
 
 
@@ -25,28 +26,28 @@ def test_any_list_of_ids_will_do(ids):
 
 @pytest.mark.parametrize("ids", [None, 3, [["a"]], [{}], "ab", b"ab", {"a": 1}], ids=repr)
 def test_what_is_no_list_of_ids_is_refused(ids):
-    with pytest.raises(QueryError, match=r"ids must be a list of text, got .*; give ids"):
+    with refused(QueryError):
         check_ids(ids)
 
 
 @pytest.mark.parametrize("value", [0, -1, 1.5, "x", None, True, 10**5_000], ids=lambda value: f"{type(value)}")
 def test_what_is_no_number_of_chunks_is_refused(value):
     if value != 10**5_000:
-        with pytest.raises(InvalidLimitError, match="at least 1 chunk"):
+        with refused(InvalidLimitError):
             check_batch(value)
-    with pytest.raises(InvalidLimitError, match="a whole number from 1"):
+    with refused(InvalidLimitError):
         check_top_k(value)
 
 
 @pytest.mark.parametrize("value", [-1, 1.5, "x", None, True], ids=repr)
 def test_what_is_no_size_is_refused(value):
     check_sizes(memory=0, exact_below=10**9)
-    with pytest.raises(ConfigError, match="memory must be a whole number, 0 or more, got"):
+    with refused(ConfigError):
         check_sizes(memory=value)
 
 
 @pytest.mark.parametrize("value", [-0.1, math.nan, "x", None, True], ids=repr)
 def test_what_is_no_time_is_refused(value):
     check_seconds(lock_timeout=0.5)
-    with pytest.raises(ConfigError, match="lock_timeout must be a number of seconds, 0 or more, got"):
+    with refused(ConfigError):
         check_seconds(lock_timeout=value)

@@ -14,6 +14,7 @@ from ragistry.utils.chunker import chunk_document, chunk_extracted
 from ragistry.utils.extract import SUPPORTED_FORMATS, extract
 from ragistry.utils.extracted import ExtractLimits
 from ragistry.utils.office import OFFICE_EXTS
+from tests.messages import refused
 from tests.utils import office_files
 from tests.utils.office_files import HEADING, MAKERS, TITLE, WORDS
 
@@ -74,10 +75,10 @@ def test_a_broken_document_is_called_that(suffix: str, tmp_path: Path) -> None:
     MAKERS[suffix](path)
     for damaged in (path.read_bytes()[: path.stat().st_size // 2], b"PK\x03\x04garbage", b"\x00" * 100):
         path.write_bytes(damaged)
-        with pytest.raises(ExtractionError, match="save it again"):
+        with refused(ExtractionError):
             extract(path)
     path.write_bytes(b"")
-    with pytest.raises(ExtractionError, match="0 bytes"):
+    with refused(ExtractionError):
         extract(path)
 
 
@@ -135,15 +136,15 @@ def letters(text: str) -> str:
 def test_another_program_s_file_is_refused(suffix: str, tmp_path: Path) -> None:
     MAKERS[".docx"](tmp_path / "a.docx")
     (tmp_path / f"a{suffix}").write_bytes((tmp_path / "a.docx").read_bytes())
-    with pytest.raises(ExtractionError, match="save it again"):
+    with refused(ExtractionError):
         extract(tmp_path / f"a{suffix}")
 
 
 def test_limits_hold(tmp_path: Path) -> None:
     MAKERS[".docx"](tmp_path / "a.docx")
-    with pytest.raises(ExtractionError, match=r"limits\.characters"):
+    with refused(ExtractionError):
         extract(tmp_path / "a.docx", limits=ExtractLimits(characters=10))
-    with pytest.raises(ExtractionError, match=r"limits\.megabytes"):
+    with refused(ExtractionError):
         extract(tmp_path / "a.docx", limits=ExtractLimits(bytes=10))
 
 

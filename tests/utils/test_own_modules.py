@@ -11,6 +11,7 @@ import pytest
 from ragistry.errors import ConfigError
 from ragistry.utils.own_modules import modules_of
 from ragistry.utils.resolve import resolve_object
+from tests.messages import refused
 
 
 @pytest.fixture(autouse=True)
@@ -58,7 +59,7 @@ def test_a_package_of_a_folder_is_told_from_that_of_another(folders: tuple[Path,
         write(folder, "shelf_package/search.py", "from .parts import at\nclass Mine:\n    at = at\n")
         write(folder, "shelf_package/parts.py", f"at = {folder.name!r}\n")
     assert [loaded(folder, "shelf_package.search:Mine").at for folder in folders] == [one.name for one in folders]
-    with pytest.raises(ConfigError, match="package 'shelf_package' has no module 'serch'; did you mean 'search'"):
+    with refused(ConfigError):
         loaded(folders[1], "shelf_package.serch:Mine")
 
 
@@ -76,7 +77,7 @@ def test_what_lies_beside_it_is_never_taken_from_another_workspace(folders: tupl
         write(folder, "shelf_words.py", f"def at(): return {folder.name!r}\n")
         write(folder, "shelf_search.py", "from shelf_words import at\nclass Mine:\n    at = staticmethod(at)\n")
     assert loaded(folders[0], "shelf_search:Mine").at() == folders[0].name
-    with pytest.raises(ConfigError, match=r"imports 'shelf_words', and gets '.*' of another workspace; rename") as told:
+    with refused(ConfigError) as told:
         loaded(folders[1], "shelf_search:Mine")
     assert all(str(folder / "shelf_words.py") in str(told.value) for folder in folders)
 
@@ -114,7 +115,7 @@ def test_no_constant_is_taken_from_another_workspace(folders: tuple[Path, Path],
             write(folder, name.replace("HERE", folder.name), text.replace("HERE", folder.name))
     names = [f"{ASKED.get(beside, 'shelf_search')}:AT".replace("HERE", folder.name) for folder in folders]
     assert loaded(folders[0], names[0]) == folders[0].name
-    with pytest.raises(ConfigError, match="of another workspace; rename"):
+    with refused(ConfigError):
         loaded(folders[1], names[1])
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from ragistry.errors import ExtractionError
 from ragistry.utils.extract import extract
+from tests import skips
 
 ENGINES = ["pypdfium2", "pypdf"]
 READABLE = {  # pages, and words that only stand in the text if it was read in order, with its blanks, hyphens mended
@@ -48,7 +49,7 @@ READABLE_BY = [("pypdfium2", name) for name in READABLE | ONLY_PYPDFIUM2] + [("p
 @pytest.fixture
 def pdfs(data: Path) -> Path:
     if not (data / "pdfs").is_dir():
-        pytest.skip(f"no PDFs in {data}")
+        pytest.skip(skips.DATA)
     return data / "pdfs"
 
 

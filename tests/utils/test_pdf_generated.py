@@ -14,6 +14,7 @@ from ragistry.utils.extract import extract
 from ragistry.utils.extracted import ExtractLimits
 from ragistry.utils.pdf import describe
 from ragistry.utils.reader_worker import clean
+from tests.messages import refused
 from tests.utils.raw_pdf import CATALOG, FONT, ONE_PAGE, content, one_page, page, raw_pdf, stream
 
 ENGINES = ["pypdfium2", "pypdf"]
@@ -55,9 +56,9 @@ def test_words_broken_at_line_ends_are_mended(tmp_path: Path, engine: str) -> No
 def test_a_page_of_images_has_no_text(tmp_path: Path, engine: str) -> None:
     pdf = fpdf("", "")
     pdf.image(Image.new("RGB", (40, 40), "grey"), w=100)
-    with pytest.raises(ExtractionError, match=r"no text layer \(1 scanned or drawn page\); to have it read, install"):
+    with refused(ExtractionError):
         extract(saved(pdf, tmp_path / "scan.pdf"), pdf_engine=engine)
-    with pytest.raises(ExtractionError, match=r"is empty: there is nothing on its 2 pages; get the file again"):
+    with refused(ExtractionError):
         extract(saved(fpdf("", ""), tmp_path / "empty.pdf"), pdf_engine=engine)
 
 
@@ -65,7 +66,7 @@ def test_a_page_of_images_has_no_text(tmp_path: Path, engine: str) -> None:
 def test_an_encrypted_pdf_says_what_to_do(tmp_path: Path, engine: str) -> None:
     pdf = fpdf("Secret")
     pdf.set_encryption(owner_password="owner", user_password="user", encryption_method=EncryptionMethod.RC4)
-    with pytest.raises(ExtractionError, match=r"secret\.pdf' is encrypted; remove the password first: qpdf"):
+    with refused(ExtractionError):
         extract(saved(pdf, tmp_path / "secret.pdf"), pdf_engine=engine)
 
 
@@ -81,7 +82,7 @@ def test_a_pdf_that_anybody_may_open_is_read(tmp_path: Path, engine: str) -> Non
 @pytest.mark.parametrize("engine", ENGINES)
 def test_an_empty_file_is_refused(tmp_path: Path, engine: str) -> None:
     (tmp_path / "a.pdf").touch()
-    with pytest.raises(ExtractionError, match=r"a\.pdf' is empty, 0 bytes"):
+    with refused(ExtractionError):
         extract(tmp_path / "a.pdf", pdf_engine=engine)
 
 
@@ -89,7 +90,7 @@ def test_an_empty_file_is_refused(tmp_path: Path, engine: str) -> None:
 def test_the_limit_of_pages(tmp_path: Path, engine: str) -> None:
     path = saved(fpdf("1", "2", "3"), tmp_path / "a.pdf")
     assert len(extract(path, pdf_engine=engine, limits=ExtractLimits(pages=3)).page_starts) == 3
-    with pytest.raises(ExtractionError, match=r"a\.pdf' has 3 pages, more than the limit of 2; .*limits\.pages"):
+    with refused(ExtractionError):
         extract(path, pdf_engine=engine, limits=ExtractLimits(pages=2))
 
 
@@ -97,7 +98,7 @@ def test_the_limit_of_pages(tmp_path: Path, engine: str) -> None:
 def test_the_limit_of_characters(tmp_path: Path, engine: str) -> None:
     path = saved(fpdf("Twenty characters..."), tmp_path / "a.pdf")
     assert extract(path, pdf_engine=engine, limits=ExtractLimits(characters=30)).text
-    with pytest.raises(ExtractionError, match=r"more than 10 characters, the limit; .*limits\.characters"):
+    with refused(ExtractionError):
         extract(path, pdf_engine=engine, limits=ExtractLimits(characters=10))
 
 

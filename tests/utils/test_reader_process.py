@@ -19,6 +19,7 @@ from ragistry.errors import ExtractionError
 from ragistry.utils import reader_process
 from ragistry.utils.extract import extract
 from ragistry.utils.extracted import ExtractLimits
+from tests.messages import refused
 from tests.utils.raw_pdf import one_page, slow_for_pypdf
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="watches processes through /proc")
@@ -86,7 +87,7 @@ def test_a_slow_file_holds_up_no_other_thread(good: Path, slow: Path) -> None:
     refusals: list[str] = []
 
     def read_slow() -> None:
-        with pytest.raises(ExtractionError, match="not read within 2 s"):
+        with refused(ExtractionError):
             extract(slow, pdf_engine="pypdf", limits=ExtractLimits(seconds=2))
         refusals.append("slow")
 
@@ -206,7 +207,7 @@ def test_a_module_in_the_current_folder_is_not_run(good: Path, tmp_path: Path, m
 
 def test_a_worker_that_cannot_start_is_an_extraction_error(good: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "executable", "/no/such/python")
-    with pytest.raises(ExtractionError, match=r"good\.pdf' .*cannot start"):
+    with refused(ExtractionError):
         extract(good)
 
 

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from ragistry.errors import ConfigError
 from ragistry.utils.urls import Login, public_url, split_login
+from tests.messages import refused
 
 
 @pytest.mark.parametrize(
@@ -41,8 +42,6 @@ def test_a_login_is_what_the_server_wants() -> None:
     assert split_login("http://us%40er:p%2Fw@host") == ("http://host", Login("us@er", "p/w"))
     assert split_login("http://token@host") == ("http://host", Login("token", ""))
     assert split_login("http://host/x") == ("http://host/x", None)
-    with pytest.raises(
-        ConfigError, match="the address 'http://…@host' has a '/', '.' or '#' before its '@'; write %2F"
-    ):
+    with refused(ConfigError):
         split_login("http://user:p/w@host")
     assert Login("Aladdin", "open sesame").header == "Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ==", "as in RFC 7617"

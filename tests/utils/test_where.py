@@ -7,6 +7,7 @@ import pytest
 from ragistry.errors import InvalidFilterError, QueryError
 from ragistry.testing.stores.conditions import CONDITIONS, NO_CONDITIONS, STORED
 from ragistry.utils.where import MAX_DEPTH, matches, normalise
+from tests.messages import refused
 
 
 @pytest.mark.parametrize(
@@ -76,7 +77,7 @@ def nested(levels: int) -> dict:
 def test_depth_has_a_limit():
     assert matches(normalise(nested(MAX_DEPTH)), {"page": 1})
     for levels in (MAX_DEPTH + 1, 5_000):
-        with pytest.raises(InvalidFilterError, match="levels"):
+        with refused(InvalidFilterError):
             normalise(nested(levels))
 
 

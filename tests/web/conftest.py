@@ -1,6 +1,7 @@
-"""A real server over a real workspace, and a real browser in front of it.
+"""A server over a workspace, and a browser in front of it: one of each for all tests of a process.
 
-Screenshots go to the folder that ``RAGISTRY_SCREENSHOTS`` names, by default one in the temporary folder.
+Tests that change something make a collection of their own. With ``RAGISTRY_SCREENSHOTS`` set to a folder, pictures of
+the pages are saved there.
 """
 
 from __future__ import annotations
@@ -10,35 +11,50 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
+import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, BrowserContext, Locator, Page, expect, sync_playwright
 
-from ragistry import open_workspace
+from ragistry import Workspace, open_workspace
+from ragistry.testing.hashed import HashingEmbedder
+from ragistry.testing.openai_server import OpenAIServer
+from ragistry.web.jobs import Job
+from ragistry.web.site import Site
+from tests import skips
+from tests.library.conftest import embedder  # noqa: F401, the fixture
+from tests.library.git_trees import commit
+from tests.messages import check_message
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+REQUIRED = os.environ.get("RAGISTRY_REQUIRE") == "browser"
 QUIET = (
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
     "--disable-component-update", "--disable-sync",
 )  # fmt: skip
-PATIENCE = 20_000
+PATIENCE = 60_000
 """Milliseconds for what must come: a machine that runs tests is busy."""
 expect.set_options(timeout=PATIENCE)
-SHOTS = Path(os.environ.get("RAGISTRY_SCREENSHOTS", Path(tempfile.gettempdir()) / "ragistry-screenshots"))
+SHOTS = Path(os.environ["RAGISTRY_SCREENSHOTS"]) if os.environ.get("RAGISTRY_SCREENSHOTS") else None
+COLLECTIONS = ("handbook", "garden", "desk")
+HOSTILE_TEXT = (
+    "# <img src=x onerror=alert(1)>\n\nThe rotor <script>alert(2)</script> spins. [click](javascript:alert(3))\n"
+)
 
 
 @pytest.fixture(scope="package")
 def browser() -> Iterator[Browser]:
-    """Chromium; where there is none the test is skipped, in CI it fails."""
+    """Chromium. Without it the test is skipped, or fails if the variable RAGISTRY_REQUIRE is ``browser``."""
     found = next(filter(None, map(shutil.which, BROWSERS)), None)
     if found is None:
-        if os.environ.get("CI"):
-            pytest.fail("CI needs Chromium: .ci/run installs it")
-        pytest.skip(f"no browser here (tried {', '.join(BROWSERS)})")
+        if REQUIRED:
+            pytest.fail(f"RAGISTRY_REQUIRE asks for a browser, but the PATH has none of {', '.join(BROWSERS)}")
+        pytest.skip(skips.CHROMIUM)
     with sync_playwright() as playwright:
         opened = playwright.chromium.launch(executable_path=found, args=list(QUIET))
         yield opened
@@ -46,8 +62,8 @@ def browser() -> Iterator[Browser]:
 
 
 @contextmanager
-def served(root: Path, *words: str) -> Iterator[str]:
-    """``ragistry ui`` over a workspace, on a free port; gives the address that it prints."""
+def page_process(root: Path, *words: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """``ragistry ui`` over a workspace, on a free port, and the address that it prints. Errors go to ``ui.log``."""
     command = [sys.executable, "-m", "ragistry", "-w", str(root), "ui", "--port", "0", "--no-browser", *words]
     with (
         (root / "ui.log").open("w") as log,
@@ -56,52 +72,142 @@ def served(root: Path, *words: str) -> Iterator[str]:
         try:
             line = server.stdout.readline() if server.stdout else ""
             assert "http://" in line, (root / "ui.log").read_text()
-            yield line.split()[3]
+            yield server, line.split()[3]
         finally:
-            server.send_signal(signal.SIGINT)
-            try:
-                server.wait(20)
-            except subprocess.TimeoutExpired:
-                server.kill()
-    assert "Traceback" not in (root / "ui.log").read_text(), (root / "ui.log").read_text()
+            server.kill()
+
+
+@contextmanager
+def served(root: Path, *words: str) -> Iterator[str]:
+    """The address of a page, which logs no error until it is interrupted."""
+    with page_process(root, *words) as (server, address):
+        yield address
+        server.send_signal(signal.SIGINT)
+        with suppress(subprocess.TimeoutExpired):
+            server.wait(60)
+    errors = [part for part in (root / "ui.log").read_text().split("ERROR:") if "Traceback" in part]
+    # Starlette logs this one when a visitor leaves before the answer is there.
+    assert [error for error in errors if "RuntimeError: No response returned." not in error] == []
 
 
 @pytest.fixture(scope="session")
-def library(tmp_path_factory: pytest.TempPathFactory, fixtures: Path) -> Path:
-    """A workspace with two collections, taken in once; tests that change something copy it."""
-    root = tmp_path_factory.mktemp("library")
+def writer() -> Iterator[OpenAIServer]:
+    """The server of the generator that the page asks."""
+    with OpenAIServer("small", accent="vllm") as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def root(tmp_path_factory: pytest.TempPathFactory, fixtures: Path, writer: OpenAIServer) -> Path:
+    """The workspace that is served: three collections, which no test changes, a repository, and a generator."""
+    root = tmp_path_factory.mktemp("served") / "workspace"
+    files, repository = root / "files", root.parent / "widget"
+    for folder in (files / "handbook", files / "garden", files / "desk", repository, root / "config"):
+        folder.mkdir(parents=True)
+    (root / "config" / "models.yaml").write_text(
+        f'generators: {{writer: {{use: openai, url: "{writer.url}", model: small}}}}\n'
+    )
+    operations = fixtures / "handbook" / "operations"
+    shutil.copytree(operations, files / "handbook" / "operations")
+    for name in ("frost-protection", "slugs-and-snails", "tomato-blight", "watering"):
+        shutil.copy(fixtures / "garden" / f"{name}.txt", files / "garden")
+    for source in (fixtures / "manuals" / "dishwasher.pdf", operations / "upgrades.md"):
+        shutil.copy(source, files / "desk")
+    (files / "desk" / "hostile.html.md").write_text(HOSTILE_TEXT)
+    parts = [f"## Part {number}\n\n{f'The widget of kind {number} turns a wheel. ' * 30}\n" for number in range(4)]
+    commit(repository, {"install.md": "# Install\n\n" + "\n".join(parts)})
     with open_workspace(root) as workspace:
-        for name, about in (("handbook", "Operations handbook"), ("garden", "Gardening: soil, pests, watering")):
-            workspace.library.create_collection(name, about, name.capitalize())
-            workspace.library.ingest_folder(fixtures / name, name)
+        workspace.repositories.add(repository)
+        for name, description in (
+            ("handbook", "Operations handbook"),
+            ("garden", "Gardening: soil, pests, watering"),
+            ("desk", "Papers"),
+        ):
+            workspace.library.create_collection(name, description, name.capitalize())
+            workspace.library.ingest_folder(files / name, name)
+        workspace.library.ingest_text("A note about quokkas without a file.", "note", "desk")
     return root
 
 
-@pytest.fixture(scope="module")
-def root(library: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of the library that the tests of a module may change."""
-    return Path(shutil.copytree(library, tmp_path_factory.mktemp("served") / "workspace"))
-
-
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def address(root: Path) -> Iterator[str]:
-    """Where the copy is served."""
+    """Where the workspace is served, to every test of this process."""
     with served(root, "--root", str(root.parent)) as found:
         yield found.rstrip("/")
 
 
+@pytest.fixture(scope="session")
+def broken(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A page behind a token whose embedding model is down and whose default technique is misconfigured."""
+    root = tmp_path_factory.mktemp("broken")
+    (root / "config").mkdir()
+    (root / "config" / "documents.yaml").write_text("embed_model: nomic-embed-text\ncollections: [{name: a}]\n")
+    (root / "config" / "techniques.yaml").write_text(
+        "default: wrong\ntechniques:\n  naive: {use: naive}\n  wrong: {use: bm25, top_kk: 3}\n"
+    )
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv("OLLAMA_HOST", "127.0.0.1:9")
+        with served(root, "--host", "127.0.0.2") as found:
+            yield found
+
+
+@pytest.fixture(scope="session")
+def other(root: Path, address: str) -> Iterator[Workspace]:
+    """The served workspace, as another program has it open."""
+    with open_workspace(root) as opened:
+        yield opened
+
+
 @pytest.fixture
-def page(browser: Browser) -> Iterator[Page]:
-    """A window in which nothing may go wrong unseen: no error of a script, no dialog of one, no foreign request."""
-    context = browser.new_context(viewport={"width": 1200, "height": 800})
-    made = context.new_page()
-    wrong: list[str] = []
-    made.on("pageerror", lambda error: wrong.append(str(error)))
-    made.on("dialog", lambda dialog: wrong.append(dialog.message))
-    made.on("request", lambda request: None if _local(request.url) else wrong.append(request.url))
-    made.set_default_timeout(PATIENCE)
-    yield made
+def collection(other: Workspace) -> Iterator[Callable[..., str]]:
+    """Make a collection in the served workspace; whatever collections a test leaves are deleted after it."""
+    library = other.library
+
+    def make(name: str, description: str = "") -> str:
+        library.create_collection(name, description)
+        return name
+
+    yield make
+    for left in library.list_collections():
+        if left["name"] not in COLLECTIONS:
+            library.delete_collection(left["name"])
+
+
+@pytest.fixture(scope="package")
+def windows(browser: Browser, address: str) -> Iterator[BrowserContext]:
+    """What all windows share, above all the cache: the scripts of the page are compiled once."""
+    context = browser.new_context(base_url=address, viewport={"width": 1200, "height": 800})
+    context.set_default_timeout(PATIENCE)
+    yield context
     context.close()
+
+
+@pytest.fixture
+def page(windows: BrowserContext) -> Iterator[Page]:
+    """A window, in which ``page.goto("/collections")`` opens a page of the served workspace.
+
+    Nothing may go wrong in it unseen: no error of a script, no dialog of one, no foreign request.
+
+    The same holds for further windows, which a test makes with ``page.context.new_page()``.
+    """
+    wrong: list[str] = []
+
+    def on_dialog(dialog: Any) -> None:
+        wrong.append(dialog.message)
+        dialog.dismiss()
+
+    handlers: dict[Any, Callable[[Any], None]] = {
+        "weberror": lambda error: wrong.append(str(error.error)),
+        "dialog": on_dialog,
+        "request": lambda request: None if _local(request.url) else wrong.append(request.url),
+    }
+    for event, handler in handlers.items():
+        windows.on(event, handler)
+    yield windows.new_page()
+    for window in windows.pages:
+        window.close()
+    for event, handler in handlers.items():
+        windows.remove_listener(event, handler)
     assert wrong == []
 
 
@@ -109,22 +215,66 @@ def _local(url: str) -> bool:
     return url.startswith(("http://127.0.0.", "ws://127.0.0.", "data:", "blob:"))
 
 
+def upload(page: Page, *files: Path, button: str = "Choose files") -> None:
+    """Choose files, as a visitor does."""
+    with page.expect_file_chooser() as chooser:
+        page.get_by_role("button", name=button).click()
+    chooser.value.set_files(list(files))
+
+
+def complaint(page: Page, *values: str) -> Locator:
+    """The error on the page that names these values; its wording is checked."""
+    found = page.locator(".q-notification__message, .rg-failure").filter(visible=True)
+    for value in values:
+        found = found.filter(has_text=value)
+    expect(found.first).to_be_visible()
+    check_message(found.first.inner_text(), *values)
+    return found
+
+
+def check_accessibility(page: Page, without: str = "iframe") -> None:
+    """No serious violation of WCAG in the light scheme, nor in the dark one, which differs in colours only."""
+    for scheme, options in (("light", {}), ("dark", {"runOnly": ["color-contrast"]})):
+        page.emulate_media(color_scheme=scheme)
+        # What fades in has another contrast.
+        page.wait_for_function("document.getAnimations().every((one) => one.playState !== 'running')")
+        asked = {"resultTypes": ["violations"], **options}
+        violations = Axe().run(page, {"exclude": [[without]]}, asked).response["violations"]
+        found = [(one["id"], one["nodes"][0]["html"]) for one in violations if one["impact"] in ("serious", "critical")]
+        assert found == [], scheme
+
+
+def shoot(page: Page, name: str) -> None:
+    """Save the page in light and dark, wide and narrow, if RAGISTRY_SCREENSHOTS names a folder."""
+    if SHOTS is None:
+        return
+    for kind, width in (("wide", 1200), ("narrow", 390)):
+        page.set_viewport_size({"width": width, "height": 800})
+        for scheme in ("light", "dark"):
+            page.emulate_media(color_scheme=scheme)
+            page.wait_for_timeout(500)
+            page.screenshot(path=SHOTS / f"{name}-{scheme}-{kind}.png")
+    page.set_viewport_size({"width": 1200, "height": 800})
+
+
 @pytest.fixture
-def shoot(browser: Browser) -> Callable[[str, str], None]:
-    """Save a page in light and dark, wide and narrow."""
+def site(embedder: HashingEmbedder, workspace: Workspace, tmp_path: Path) -> Iterator[Site]:  # noqa: F811
+    """What the pages stand on, without a page: over an empty workspace, with a root ``papers``."""
+    (tmp_path / "papers").mkdir()
+    made = Site(workspace, (tmp_path / "papers",))
+    yield made
+    made.jobs.close()
 
-    def save(address: str, name: str) -> None:
-        SHOTS.mkdir(parents=True, exist_ok=True)
-        window = browser.new_page()
-        window.goto(address)
-        window.wait_for_selector(".rg-main")
-        window.wait_for_timeout(500)
-        for kind, width in (("wide", 1200), ("narrow", 390)):
-            window.set_viewport_size({"width": width, "height": 800})
-            for scheme in ("light", "dark"):
-                window.emulate_media(color_scheme=scheme)
-                window.wait_for_timeout(200)
-                window.screenshot(path=SHOTS / f"{name}-{scheme}-{kind}.png")
-        window.close()
 
-    return save
+def ended(job: Job) -> Job:
+    """The job when it has ended."""
+    wait_until(lambda: job.ended)
+    return job
+
+
+def wait_until(condition: Callable[[], object]) -> None:
+    """Look again until the condition holds."""
+    until = time.monotonic() + PATIENCE / 1000
+    while not condition():
+        assert time.monotonic() < until
+        time.sleep(0.01)

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, Locator, Page, expect
+from playwright.sync_api import Locator, Page, expect
 
 from ragistry.testing.openai_server import OpenAIServer
-from tests.web.conftest import served
+from tests.web.conftest import check_accessibility, complaint, shoot
 
 QUESTION = "how do I restore yesterday's backup?"
 GOOD = (
@@ -21,14 +18,7 @@ GOOD = (
     "Then start the services and rebuild the index [2]."
 )
 MADE_UP = "The moon is made of cheese [2]."
-LONG = " ".join(f"Word{number}" for number in range(600))
-
-
-@pytest.fixture(scope="module")
-def writer() -> Iterator[OpenAIServer]:
-    """The server of the generator."""
-    with OpenAIServer("small", accent="vllm") as server:
-        yield server
+LONG = " ".join(f"Word{number}" for number in range(1200))
 
 
 @pytest.fixture(autouse=True)
@@ -37,35 +27,25 @@ def fresh(writer: OpenAIServer) -> None:
     writer.pace = 0.0
 
 
-@pytest.fixture(scope="module")
-def address(root: Path, writer: OpenAIServer) -> Iterator[str]:
-    """The library, served with a generator."""
-    (root / "config").mkdir(exist_ok=True)
-    entry = f'generators: {{writer: {{use: openai, url: "{writer.url}", model: small}}}}\n'
-    (root / "config" / "models.yaml").write_text(entry)
-    with served(root) as found:
-        yield found.rstrip("/")
-
-
-def ask(page: Page, address: str, question: str = QUESTION) -> Locator:
+def ask(page: Page, question: str = QUESTION) -> Locator:
     """Ask with the button, and give the part of the page that has the answer."""
-    page.goto(f"{address}/")
+    page.goto("/")
     page.get_by_label("What to look for").fill(question)
     page.get_by_role("button", name="Ask", exact=True).click()
     return page.get_by_role("region", name="Answer")
 
 
-def test_an_answer_is_written_above_the_results_and_its_citations_open_their_passages(
-    page: Page, address: str, writer: OpenAIServer
-) -> None:
+def test_an_answer_cites_passages_that_open(page: Page, writer: OpenAIServer) -> None:
     writer.answers.extend([f"{GOOD} {MADE_UP}"] * 2)
-    answer = ask(page, address)
+    answer = ask(page)
     expect(answer).to_contain_text("Restore with lanternctl backup restore --at yesterday, which")
     expect(answer.locator("code", has_text="lanternctl backup restore")).to_be_visible()
     expect(answer.locator(".rg-doubted")).to_have_text(["The moon is made of", "cheese."])
     expect(answer).to_contain_text("1 sentence is not supported by the passages cited")
     expect(page.get_by_role("article").first).to_be_visible()
     expect(page).to_have_url(re.compile("ask=1"))
+    shoot(page, "ask")
+    check_accessibility(page)
     second = answer.locator(".rg-cite", has_text="2").first
     second.click()
     expect(page.get_by_role("region", name="The passage that was found")).to_be_visible()
@@ -78,42 +58,34 @@ def test_an_answer_is_written_above_the_results_and_its_citations_open_their_pas
     expect(page.get_by_role("region", name="Answer")).to_contain_text("Stop the services")
 
 
-def test_what_a_generator_says_is_text(page: Page, address: str, writer: OpenAIServer) -> None:
+def test_hostile_answers_are_text_and_failures_are_shown(page: Page, writer: OpenAIServer) -> None:
     hostile = '<img src=x onerror=alert(1)> <b>loud</b> "><script>alert(2)</script> [go](javascript:alert(3)) [1].'
-    writer.answers.append(hostile)
-    answer = ask(page, address)
+    writer.answers.extend([hostile, "NOT FOUND"])
+    answer = ask(page)
     expect(answer).to_contain_text("<img src=x onerror=alert(1)> <b>loud</b>")
     expect(answer.locator(".rg-written-sources")).to_be_visible()
     for tag in ("img", "script", "a"):
         expect(answer.locator(f".rg-written-text {tag}")).to_have_count(0)
-
-
-def test_what_the_documents_do_not_say_and_what_goes_wrong_are_told_above_the_results(
-    page: Page, address: str, writer: OpenAIServer
-) -> None:
-    writer.answers.append("NOT FOUND")
-    answer = ask(page, address)
+    page.get_by_role("button", name="Ask", exact=True).click()
     expect(answer).to_contain_text("Not in the documents.")
     expect(page.get_by_role("article").first).to_be_visible()
     writer.fail_next(500)
     page.get_by_role("button", name="Ask", exact=True).click()
-    expect(answer.locator(".rg-failure")).to_contain_text("the server refuses")
+    complaint(page, "the server refuses")
     expect(page.get_by_role("article").first).to_be_visible()
     page.get_by_role("button", name="Search").click()
     expect(answer).not_to_be_visible()
     expect(page).not_to_have_url(re.compile("ask=1"))
 
 
-def test_an_answer_appears_as_it_is_written_and_another_question_or_a_closed_window_ends_it(
-    page: Page, browser: Browser, address: str, writer: OpenAIServer
-) -> None:
+def test_an_answer_is_streamed_until_something_stops_it(page: Page, writer: OpenAIServer) -> None:
     writer.pace = 0.05
-    writer.answers.extend([LONG, GOOD, LONG])
-    answer = ask(page, address)
+    writer.answers.extend([LONG, GOOD, LONG, LONG])
+    answer = ask(page)
     expect(answer).to_contain_text("Word3")
     expect(answer.get_by_role("status")).to_have_text("Writing…")
-    other = browser.new_page()
-    other.goto(f"{address}/?q=frost")  # the server answers meanwhile
+    other = page.context.new_page()
+    other.goto("/?q=frost")  # the server answers meanwhile
     expect(other.get_by_role("article").first).to_be_visible()
     expect(answer.get_by_role("status")).to_have_text("Writing…")
     page.get_by_label("What to look for").fill("how do I put a backup back?")
@@ -125,7 +97,6 @@ def test_an_answer_appears_as_it_is_written_and_another_question_or_a_closed_win
     other.get_by_role("button", name="Stop").click()
     expect(other.get_by_text("Stopped. The sentences were not checked.")).to_be_visible()
     assert_still(writer)
-    writer.answers.append(LONG)
     other.get_by_role("button", name="Ask", exact=True).click()
     expect(other.get_by_role("region", name="Answer")).to_contain_text("Word3")
     other.close()
@@ -134,25 +105,8 @@ def test_an_answer_appears_as_it_is_written_and_another_question_or_a_closed_win
 
 def assert_still(writer: OpenAIServer) -> None:
     """Soon nothing more comes from the generator, long before its answer is whole."""
-    until, sent = time.monotonic() + 10, -1
+    until, sent = time.monotonic() + 40, -1
     while writer.streamed != sent and time.monotonic() < until:
         sent = writer.streamed
         time.sleep(0.5)
     assert writer.streamed == sent
-
-
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_axe_finds_no_serious_violation_in_an_answer(
-    page: Page, address: str, writer: OpenAIServer, scheme: str
-) -> None:
-    page.emulate_media(color_scheme=scheme)
-    writer.answers.append(f"{GOOD} {MADE_UP}")
-    expect(ask(page, address).locator(".rg-written-sources")).to_be_visible()
-    page.wait_for_timeout(300)
-    violations = Axe().run(page).response["violations"]
-    assert [(v["id"], v["nodes"][0]["html"]) for v in violations if v["impact"] in ("serious", "critical")] == []
-
-
-def test_screenshots(page: Page, address: str, writer: OpenAIServer, shoot: Callable[[str, str], None]) -> None:
-    writer.answers.append(f"{GOOD} {MADE_UP}")
-    shoot(f"{address}/?q={QUESTION}&ask=1", "ask")

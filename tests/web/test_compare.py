@@ -3,117 +3,102 @@
 from __future__ import annotations
 
 import json
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
-from ragistry import open_workspace
+from ragistry import Workspace
 from ragistry.errors import EvaluationError
 from ragistry.evaluation import compare, read_library
 from ragistry.web.charts import by_query, quality
 from ragistry.web.comparisons import Comparisons, Queries, Running
 from ragistry.web.reports import read_report, reports
+from tests.messages import check_message, refused
+from tests.web.conftest import check_accessibility, shoot, upload, wait_until
+
+
+def write_queries(path: Path, *queries: tuple[str, str]) -> Path:
+    """Write a file of judged queries, each with its source."""
+    path.write_text("\n".join(json.dumps({"text": text, "sources": [source]}) for text, source in queries))
+    return path
 
 
 @pytest.fixture(scope="module")
-def report(root: Path) -> Path:
+def report(other: Workspace, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Three techniques compared on the library's own sources, kept as the command keeps it."""
-    lines = [
-        {"_id": "one", "text": "put yesterday's copy back after a disk failure", "sources": ["operations/backups.md"]},
-        {"_id": "two", "text": "LNT-1042", "sources": ["operations/troubleshooting.md"]},
-        {"_id": "three", "text": "plants droop although their pot is soaked", "sources": ["watering.txt"]},
-    ]
-    queries = root / "queries.jsonl"
-    queries.write_text("\n".join(map(json.dumps, lines)))
-    folder = root / ".ragistry" / "evaluation" / "reports"
-    folder.mkdir(parents=True, exist_ok=True)
-    with open_workspace(root) as workspace:
-        comparison = compare(
-            ["naive", "bm25", "hybrid"], read_library(workspace, queries), baseline="bm25", workspace=workspace
-        )
-    path = folder / "first.json"
+    asked = write_queries(
+        tmp_path_factory.mktemp("asked") / "queries.jsonl",
+        ("put yesterday's copy back after a disk failure", "operations/backups.md"),
+        ("LNT-1042", "operations/troubleshooting.md"),
+        ("plants droop although their pot is soaked", "watering.txt"),
+    )
+    comparison = compare(["naive", "bm25", "hybrid"], read_library(other, asked), baseline="bm25", workspace=other)
+    path = other.root / ".ragistry" / "evaluation" / "reports" / "first.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(comparison.to_json()))
     return path
 
 
-def test_without_a_report_the_page_says_how_to_make_one(page: Page, address: str) -> None:
-    page.goto(f"{address}/compare")
-    expect(page.get_by_text("No comparison yet.")).to_be_visible()
-    expect(page.get_by_role("button", name="New comparison")).to_be_visible()
-
-
-def test_a_comparison_is_started_on_the_page_with_a_file_of_queries(page: Page, address: str, tmp_path: Path) -> None:
-    lines = [
-        {"text": "put yesterday's copy back", "sources": ["operations/backups.md"]},
-        {"text": "plants droop although their pot is soaked", "sources": ["watering.txt"]},
-    ]
-    (tmp_path / "asked.jsonl").write_text("\n".join(map(json.dumps, lines)))
-    page.goto(f"{address}/compare")
+def test_a_comparison_is_started_with_a_file_of_queries(page: Page, tmp_path: Path) -> None:
+    write_queries(
+        tmp_path / "asked.jsonl",
+        ("put yesterday's copy back", "operations/backups.md"),
+        ("plants droop although their pot is soaked", "watering.txt"),
+    )
+    page.goto("/compare")
     page.get_by_role("button", name="New comparison").click()
     page.get_by_role("radio", name="From a file").click()
-    with page.expect_file_chooser() as chooser:
-        page.get_by_role("button", name="Choose queries").click()
-    chooser.value.set_files(tmp_path / "asked.jsonl")
+    upload(page, tmp_path / "asked.jsonl", button="Choose queries")
     expect(page.get_by_role("dialog").get_by_text("asked.jsonl").last).to_be_visible()
     page.get_by_role("button", name="Start").click()
     expect(page.get_by_role("status", name="Comparison")).to_contain_text("Comparing naive, bm25, hybrid")
-    page.get_by_role("link", name="Show the report").click(timeout=60_000)
+    page.get_by_role("link", name="Show the report").click()
     expect(page.get_by_role("heading", name="naive, bm25, hybrid")).to_be_visible()
     expect(page.get_by_text("2 judged queries")).to_be_visible()
 
 
 @pytest.fixture
-def comparisons(fixtures: Path, tmp_path: Path) -> Iterator[Comparisons]:
-    """Over a library of six sources, in which titles and headings make a few questions."""
-    with open_workspace(tmp_path) as workspace:
-        workspace.library.create_collection("operations")
-        workspace.library.ingest_folder(fixtures / "handbook" / "operations", "operations")
-        made = Comparisons(workspace, tmp_path / "reports")
-        yield made
-        made.close()
+def comparisons(fixtures: Path, workspace: Workspace, tmp_path: Path) -> Iterator[Comparisons]:
+    """Over a library of two sources, in which titles and headings make a few questions."""
+    for name in ("backups.md", "upgrades.md"):
+        workspace.library.ingest_file(fixtures / "handbook" / "operations" / name, "notes")
+    made = Comparisons(workspace, tmp_path / "reports")
+    yield made
+    made.close()
 
 
 def ended(comparisons: Comparisons) -> Running:
-    until = time.monotonic() + 120
-    while comparisons.last is None or comparisons.last.state == "running":
-        assert time.monotonic() < until
-        time.sleep(0.02)
+    wait_until(lambda: comparisons.last is not None and comparisons.last.state != "running")
+    assert comparisons.last is not None
     return comparisons.last
 
 
 def test_questions_are_made_from_the_library(comparisons: Comparisons, tmp_path: Path) -> None:
     comparisons.start(["naive", "bm25"], Queries(number=5))
-    assert (ended(comparisons).error, comparisons.last and comparisons.last.state) == ("", "done")
+    assert (ended(comparisons).error, ended(comparisons).state) == ("", "done")
     [listed] = reports(tmp_path / "reports")
     assert listed.techniques == ("naive", "bm25")
     assert any("Synthetic test set" in warning for warning in listed.warnings)
 
 
-def test_a_comparison_is_stopped_before_its_next_question(comparisons: Comparisons, tmp_path: Path) -> None:
+def test_a_comparison_is_stopped_or_fails_with_its_reason(comparisons: Comparisons, tmp_path: Path) -> None:
+    with refused(EvaluationError):
+        comparisons.start(["naive"], Queries())
     comparisons.start(["naive", "bm25"], Queries())
-    with pytest.raises(EvaluationError, match="another comparison is running"):
+    with refused(EvaluationError):
         comparisons.start(["naive", "bm25"], Queries())
     comparisons.stop()
     assert ended(comparisons).error == "the comparison was stopped; start it again"
+    comparisons.start(["naive", "bm25"], Queries(b'{"text": "frost", "sources": ["absent.md"]}', "mine.jsonl"))
+    assert ended(comparisons).state == "failed"
+    check_message(ended(comparisons).error, "mine.jsonl", "'absent.md'")
     assert reports(tmp_path / "reports") == []
 
 
-def test_bad_queries_end_in_one_line(comparisons: Comparisons) -> None:
-    with pytest.raises(EvaluationError, match="needs two techniques"):
-        comparisons.start(["naive"], Queries())
-    comparisons.start(["naive", "bm25"], Queries(b'{"text": "frost", "sources": ["absent.md"]}', "mine.jsonl"))
-    failed = ended(comparisons)
-    assert failed.state == "failed"
-    assert "mine.jsonl" in failed.error
-    assert "no source 'absent.md'" in failed.error
-
-
-def test_a_report_is_listed_and_opens(page: Page, address: str, report: Path) -> None:
-    page.goto(f"{address}/compare")
+def test_a_report_is_listed_and_opens(page: Page, report: Path) -> None:
+    page.goto("/compare")
     row = page.get_by_role("row").filter(has=page.locator(f"a[href$='{report.stem}']"))
     expect(row).to_contain_text("naive, bm25, hybrid")
     expect(row).to_contain_text("longer than the embedder's limit of 256 tokens")
@@ -122,31 +107,21 @@ def test_a_report_is_listed_and_opens(page: Page, address: str, report: Path) ->
     told = json.loads(report.read_text())
     for said in (told["conclusion"], *told["warnings"]):
         expect(page.get_by_text(said, exact=True)).to_be_visible()
-    assert any("longer than the embedder's limit of 256 tokens" in warning for warning in told["warnings"])
     expect(page.get_by_role("row", name="control: random")).to_be_visible()
     expect(page.get_by_role("img")).to_have_count(3)
     assert report.stem in page.url
-
-
-def test_a_query_that_differs_shows_both_rankings(page: Page, address: str, report: Path) -> None:
-    page.goto(f"{address}/compare/{report.stem}")
-    page.get_by_role("button", name="LNT-1042").click()
+    shoot(page, "compare")
+    check_accessibility(page)
+    shown = told["diagnosis"][0]
+    different = next(query for query in shown["queries"] if query["difference"])
+    page.get_by_role("button", name=different["text"]).click()
     dialog = page.get_by_role("dialog")
-    expect(dialog).to_contain_text("naive: nDCG@10")
-    expect(dialog).to_contain_text("bm25: nDCG@10 0.631")
+    for technique in (shown["a"], shown["b"]):
+        value = told["techniques"][technique]["per_query"]["nDCG@10"][different["query"]]
+        expect(dialog).to_contain_text(f"{technique}: nDCG@10 {value:.3f}")
     expect(dialog).to_contain_text("(grade 1)")
-
-
-def test_a_report_that_is_not_there_is_said_plainly(page: Page, address: str) -> None:
-    page.goto(f"{address}/compare/nothing")
+    page.goto("/compare/nothing")
     expect(page.get_by_text("there is no report 'nothing'")).to_be_visible()
-
-
-def test_axe_finds_no_serious_violation(page: Page, address: str, report: Path) -> None:
-    page.goto(f"{address}/compare/{report.stem}")
-    page.wait_for_timeout(800)
-    violations = Axe().run(page).response["violations"]
-    assert [(v["id"], v["nodes"][0]["html"]) for v in violations if v["impact"] in ("serious", "critical")] == []
 
 
 def test_a_damaged_report_is_left_out_of_the_list(report: Path, tmp_path: Path) -> None:
@@ -178,7 +153,3 @@ def test_the_plots_show_what_the_report_says(report: Path) -> None:
     values = [bar["value"] for bar in bars["series"][0]["data"]]
     assert values == sorted(values, reverse=True)
     assert len(values) == len(queries) == pair["wins"] + pair["losses"]
-
-
-def test_screenshots(address: str, report: Path, shoot: Callable[[str, str], None]) -> None:
-    shoot(f"{address}/compare/{report.stem}", "compare")

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from pathlib import Path
 
 import pytest
 
-from ragistry import open_workspace
 from ragistry.errors import StoreError
-from ragistry.web.holdings import holdings
 from ragistry.web.shared import SHARE, Shared
 from tests.web.loops import run
 
@@ -32,10 +29,17 @@ class Source:
         return list(self.content)
 
 
-def test_however_many_windows_look_it_is_read_once() -> None:
-    source = Source()
-    shared = Shared(source.read)
+@pytest.fixture
+def source() -> Source:
+    return Source()
 
+
+@pytest.fixture
+def shared(source: Source) -> Shared[list[str]]:
+    return Shared(source.read)
+
+
+def test_however_many_windows_look_it_is_read_once(source: Source, shared: Shared[list[str]]) -> None:
     async def windows() -> None:
         await asyncio.gather(*(shared.look() for _ in range(20)))
 
@@ -43,10 +47,7 @@ def test_however_many_windows_look_it_is_read_once() -> None:
     assert (source.readings, shared.value) == (1, ["first"])
 
 
-def test_a_window_that_wrote_sees_what_it_wrote() -> None:
-    source = Source()
-    shared = Shared(source.read)
-
+def test_a_window_that_wrote_sees_what_it_wrote(source: Source, shared: Shared[list[str]]) -> None:
     async def window() -> None:
         source.go_on.clear()
         reading = asyncio.create_task(shared.look())
@@ -62,9 +63,7 @@ def test_a_window_that_wrote_sees_what_it_wrote() -> None:
     assert (source.readings, shared.value) == (2, ["written meanwhile"])
 
 
-def test_what_reads_the_same_stays_the_same_object_and_is_not_drawn_again() -> None:
-    source = Source()
-    shared = Shared(source.read)
+def test_an_equal_reading_stays_the_same_object(source: Source, shared: Shared[list[str]]) -> None:
     run(shared.look())
     before = shared.value
     run(shared.look(fresh=True))
@@ -72,9 +71,7 @@ def test_what_reads_the_same_stays_the_same_object_and_is_not_drawn_again() -> N
     assert shared.value is before
 
 
-def test_what_cannot_be_read_is_said_until_it_can_and_the_last_reading_stays() -> None:
-    source = Source()
-    shared = Shared(source.read)
+def test_the_last_reading_stays_while_the_store_cannot_be_read(source: Source, shared: Shared[list[str]]) -> None:
     run(shared.look())
     source.content = StoreError("the store is away; start it")
     run(shared.look(fresh=True))
@@ -106,10 +103,7 @@ def test_a_slow_reading_is_followed_by_a_longer_pause(monkeypatch: pytest.Monkey
     assert len(readings) == 2
 
 
-def test_a_window_that_leaves_while_it_reads_leaves_the_reading_to_the_next() -> None:
-    source = Source()
-    shared = Shared(source.read)
-
+def test_the_next_window_reads_when_one_leaves_meanwhile(source: Source, shared: Shared[list[str]]) -> None:
     async def windows() -> None:
         source.go_on.clear()
         leaving = asyncio.create_task(shared.look())
@@ -123,17 +117,3 @@ def test_a_window_that_leaves_while_it_reads_leaves_the_reading_to_the_next() ->
 
     run(windows())
     assert (source.readings, shared.value) == (2, ["first"])
-
-
-def test_what_is_held_is_every_collection_with_its_own_sources(tmp_path: Path) -> None:
-    with open_workspace(tmp_path) as workspace:
-        library = workspace.library
-        library.create_collection("full", "What is full", "Full")
-        library.create_collection("empty")
-        library.ingest_text("One.", "one", "full")
-        library.ingest_text("Two.", "two", "full")
-        full, empty = holdings(library)
-        assert (full.display_name, full.description, full.chunks) == ("Full", "What is full", 2)
-        assert [info.source_file for info in full.sources] == ["one", "two"]
-        assert (empty.display_name, empty.sources, empty.chunks) == ("empty", (), 0)
-        assert holdings(library) == (full, empty)

@@ -21,6 +21,7 @@ from urllib.parse import quote, unquote
 from ragistry.errors import DatasetError, EvaluationError
 from ragistry.evaluation.data.dataset import Dataset, Qrels, Run, Text, raise_together
 from ragistry.evaluation.data.lines import fields_of, judge, lines_of, write_lines
+from ragistry.utils.installation import install_command
 
 _TOPIC = re.compile(r"<top>(.*?)</top>", re.DOTALL)
 _NUMBER = re.compile(r"<num>\s*(?:Number:)?\s*([^\s<]+)")
@@ -165,7 +166,7 @@ def read_ir_datasets(name: str) -> Dataset:
     try:
         ir_datasets = import_module("ir_datasets")
     except ImportError as error:
-        raise EvaluationError("ir_datasets is not installed; run pip install 'ragistry[datasets]'") from error
+        raise EvaluationError(f"'ir_datasets' is not installed; run: {install_command('datasets')}") from error
     try:
         source: Any = ir_datasets.load(name)
     except KeyError as error:

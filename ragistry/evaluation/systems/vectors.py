@@ -89,8 +89,13 @@ class AnswerStore:
                 "file"
             )
 
-    def answers(self, model: Any, asked: Sequence[Asked], ask: Ask) -> list[bytes]:
-        """The answer to each question, asking the model for missing ones; the trace counts the cost of all."""
+    def answers(
+        self, model: Any, asked: Sequence[Asked], ask: Ask, *, warm_up: Callable[[], None] = lambda: None
+    ) -> list[bytes]:
+        """The answer to each question, asking the model for missing ones; the trace counts the cost of all.
+
+        ``warm_up`` is called before the model is asked, and its time is not charged.
+        """
         start, cpu = perf_counter(), process_time()
         keys = [_key(model, one) for one in asked]
         with trace.stage("kept answers") as this:
@@ -99,6 +104,8 @@ class AnswerStore:
             missing = [(key, one) for key, one in dict(zip(keys, asked, strict=True)).items() if key not in known]
             if missing and self.replay:
                 raise _absent(self.path, model, [one for _, one in missing])
+            if missing:
+                warm_up()
             for first in range(0, len(missing), TEXTS_AT_ONCE):
                 known |= self._ask(missing[first : first + TEXTS_AT_ONCE], ask)
             new = [known[key] for key in dict.fromkeys(keys) if key not in self.charged]
@@ -195,16 +202,18 @@ class KeptVectors(KeptModel):
         return self.live.fingerprint if self.live is not None else EmbedderFingerprint(**self.model)
 
     def embed(self, texts: Sequence[str], *, role: Role = "document") -> Vectors:
-        def ask(missing: list[Asked]) -> list[bytes]:
+        def warm_up() -> None:
             if not self._warm:  # so that loading the model is not part of the first text's time
                 self._warm = True
                 with trace.collect():
                     self.live.embed(["warm up"], role=role)
+
+        def ask(missing: list[Asked]) -> list[bytes]:
             vectors = self.live.embed([asked["text"] for asked in missing], role=role)
             return [np.asarray(vector, "<f4").tobytes() for vector in vectors]
 
         asked = [{"role": role, "text": text} for text in texts]
-        rows = b"".join(self.file.answers(self.model, asked, ask))
+        rows = b"".join(self.file.answers(self.model, asked, ask, warm_up=warm_up))
         self.file.charged |= {_key(self.model, one) for one in asked}
         return np.frombuffer(rows, "<f4").astype(np.float32).reshape(-1, self.fingerprint.dimension)
 

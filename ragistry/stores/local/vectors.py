@@ -105,6 +105,8 @@ class VectorIndex(DerivedIndex[VectorView]):
         if not head.dimension or (selection is not None and not len(selection.keys)):
             return np.empty(0, np.int64), np.empty(0, np.float32)
         if view.vectors.shape[1] != head.dimension:
+            if head.next_key == view.stamp.next_key:  # an embedder is recorded, but there is no vector yet
+                return np.empty(0, np.int64), np.empty(0, np.float32)
             raise Stale("made before the first vector")
         if selection is not None and len(selection.keys) <= max(EXACT_SELECTION, self.exact_below):
             if selection.matrix is None:

@@ -6,6 +6,8 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from ragistry.types import EmbeddedChunk
 
 EAST, NORTH, UP = [1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]
@@ -42,6 +44,14 @@ BAD_VECTORS: dict[str, Any] = {
     "none": None,
     "nested": [[1.0], [2.0], [3.0]],
     "ragged": [[1.0], [2.0, 3.0]],
+    "matrix": np.ones((1, 3)),
+    "booleans": [True, False, True],
+    "complex": np.array([1 + 2j, 0, 0]),
+    "float16 with NaN": np.array([1, 2, np.nan], dtype=np.float16),
+    "too large a number": [10**400, 0, 0],
+    "a text": "abc",
+    "bytes": b"abc",
+    "a number": 3,
 }
 BAD_METADATA: dict[str, Any] = {
     "none": None,

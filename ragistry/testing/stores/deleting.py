@@ -34,7 +34,8 @@ class DeletingConformance:
         assert store.count() == 1
 
     def test_clear_removes_everything_and_the_dimension(self, store: DocumentStore) -> None:
-        store.add_documents([chunk("text", page=1)], ids=["a"])
+        store.add_documents([chunk("text", page=1, tags=["x", "y"])], ids=["a"])
+        assert len(store.search(EAST, where={"page": 1})) == 1
         store.clear_collection()
         assert (store.count(), store.get(["a"]), list(store.scan())) == (0, [], [])
         store.add_documents([chunk("text", [1.0, 0.0])], ids=["a"])

@@ -108,6 +108,18 @@ class LibraryStoreConformance:
         found = {document.content: document.metadata for document in store.search(EAST)}
         assert found == {chunk.text: chunk.metadata for chunk in chunks}
 
+    @pytest.mark.parametrize("name", [
+        "a\x00b", "ünï 日本 🙂", "../../etc/passwd", "'; DROP TABLE chunks; --", " ", "x" * 2_000,
+    ], ids=range(6))  # fmt: skip
+    def test_a_source_may_have_any_name(self, store: LibraryStore, name: str) -> None:
+        store.replace_source(name, name, source(name, name, ["one", "two"]))
+        assert store.move_source(name, name, name + "2") == 2
+        [info] = store.sources(name + "2")
+        assert (info.source_file, info.chunks) == (name, 2)
+        assert len(store.search(EAST, where={"source_file": name})) == 2
+        store.replace_source(name + "2", name, [])
+        assert store.count() == 0
+
     def test_move_keeps_vectors_and_gives_new_ids(self, store: LibraryStore) -> None:
         chunks = source("a", "f.md", ["one", "two"])
         store.replace_source("a", "f.md", [chunks[0], chunks[1]._replace(embedding=NORTH)])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
 import pytest
 
 from ragistry.errors import (
@@ -14,6 +15,7 @@ from ragistry.errors import (
 )
 from ragistry.protocols import DocumentStore
 from ragistry.testing.stores.chunks import BAD_VECTORS, EAST, NORTH_EAST, WEST, chunk
+from ragistry.types import EmbeddedChunk
 
 BAD_LIMITS: tuple[Any, ...] = (0, -1, 1001, True, 2.0, "3", None)
 
@@ -41,12 +43,20 @@ class SearchConformance:
         assert all(document.scores[0].kind == "cosine" for document in documents)
 
     def test_equal_scores_are_ordered_by_id(self, store: DocumentStore) -> None:
-        store.add_documents([chunk(f"text {i}") for i in range(50)], ids=[f"{(i * 37) % 50:02}" for i in range(50)])
-        assert [document.id for document in store.search(EAST, 7)] == [f"{i:02}" for i in range(7)]
+        store.add_documents([chunk("nearest")], ids=["z"])
+        ids = [f"{(i * 37) % 300:03}" for i in range(300)]
+        store.add_documents([chunk(f"text {id}", [1.0, 0.2, 0.0]) for id in ids], ids=ids)
+        assert [document.id for document in store.search(EAST, 7)] == ["z", *(f"{i:03}" for i in range(6))]
 
     def test_vectors_of_any_length_count_by_their_direction(self, store: DocumentStore) -> None:
         store.add_documents([chunk("huge", [1e30, 1e30, 0.0]), chunk("tiny", [1e-30, 0.0, 0.0])], ids=["huge", "tiny"])
         assert [(d.id, round(d.score, 3)) for d in store.search([1e-20, 0, 0])] == [("tiny", 1.0), ("huge", 0.707)]
+
+    def test_vectors_of_any_type_of_number_are_accepted(self, store: DocumentStore) -> None:
+        for kind in ("float16", "float64", "int8", "uint64", ">f4"):
+            vector: Any = np.array([3, 4, 0], dtype=kind)
+            store.add_documents([EmbeddedChunk("text", {}, vector)], ids=["a"])
+            assert store.search(vector)[0].score == pytest.approx(1, abs=1e-4)
 
     def test_top_k_limits_and_may_exceed_what_is_stored(self, store: DocumentStore) -> None:
         store.add_documents([chunk(f"text {i}", [1.0, float(i), 0.0]) for i in range(20)])

@@ -113,6 +113,9 @@ class WritingConformance:
             assert store.delete(ids=[bad]) == 0
         with pytest.raises(InvalidChunkError, match="1 chunks and 0 ids"):
             store.add_documents([GOOD], ids=[])
+        store.add_documents([GOOD], ids=["3"])
+        assert store.get([3, 3.0, True, b"3", ("3",)]) == []  # type: ignore[list-item]
+        assert store.count() == 1
 
     def test_all_faults_are_told_at_once(self, store: DocumentStore) -> None:
         with pytest.raises(InvalidChunkError) as caught:

@@ -1,0 +1,34 @@
+"""Say in one line at the end of a run which tests were skipped, and how to include them."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from _pytest.terminal import TerminalReporter
+
+CHROMIUM = "without Chromium (apt-get install chromium)"
+TESSERACT = "without tesseract (apt-get install tesseract-ocr)"
+DATA = "without the corpora (set RAGISTRY_DATA to their folder)"
+OTHERS = "that do not apply to this system (pytest -rs lists them)"
+"""Reasons of skipped tests. The line counts reasons that begin with "without" one by one, and the others together."""
+
+
+def summary(reasons: list[str]) -> str:
+    """Count the skipped tests by reason."""
+    found = (re.search(r"without .+ \(.+\)$", reason) for reason in reasons)
+    counts = Counter(match.group() if match else OTHERS for match in found)
+    return "skipped: " + ", ".join(f"{count} {reason}" for reason, count in counts.most_common())
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_terminal_summary(terminalreporter: TerminalReporter) -> None:
+    """Print the line."""
+    skipped = terminalreporter.stats.get("skipped", [])
+    reasons = [str(report.longrepr[2]) for report in skipped if isinstance(report.longrepr, tuple | list)]
+    if reasons:
+        terminalreporter.write_line(summary(reasons))
