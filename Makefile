@@ -46,8 +46,9 @@ format: dev
 docs: dev  ## the site, into build/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 
-bench: dev  ## slow comparisons with peers and on real data; BENCH=--quick for less
+bench: dev  ## the tests in full, and slow comparisons with peers and on real data; BENCH=--quick for less
 	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[bench]'
+	RAGISTRY_FULL=1 $(BIN)/python -m pytest -n auto
 	$(BIN)/python -m benchmarks $(BENCH)
 
 constraints: dev  ## write down the versions that are installed now, and check that the newest Python has wheels for them

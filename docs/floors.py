@@ -28,6 +28,7 @@ WHAT = {
     "engines": "where sources are read and texts embedded: in this process, or on Ray",
     "stores": "the local store, ChromaDB, Postgres",
     "fetch": "web pages, fetched within limits",
+    "transport": "HTTP clients whose exchanges end in bounded time and memory",
     "config": "settings, files, their checks",
     "utils": "pure functions: extraction, chunker, conditions, ids",
     "protocols": "Technique, Embedder, Generator, Reranker, DocumentStore",

@@ -5,10 +5,8 @@ from __future__ import annotations
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cache
 from ipaddress import IPv6Address, ip_address
 from pathlib import PurePosixPath
-from ssl import SSLContext
 from time import monotonic
 from typing import NamedTuple
 from urllib.robotparser import RobotFileParser
@@ -17,6 +15,7 @@ import httpx
 
 from ragistry import __version__
 from ragistry.errors import SourceError, SourceNotFoundError, UnsupportedFormatError
+from ragistry.transport import limited_client, limits, read_body
 from ragistry.utils.extract import SUPPORTED_FORMATS
 from ragistry.utils.extracted import ExtractLimits
 from ragistry.utils.urls import public_url
@@ -26,7 +25,6 @@ AGENT = "ragistry"
 REDIRECTS = 5
 ROBOTS_LIMIT = 500_000
 """Bytes of a robots.txt, as RFC 9309 asks for at least."""
-CONNECT_TIMEOUT = 10.0
 
 _OFFICE = "application/vnd.openxmlformats-officedocument"
 SUFFIXES = {
@@ -74,11 +72,8 @@ class Fetcher:
         self.limits = limits
         self.allow_private = allow_private
         self._robots: dict[str, RobotFileParser] = {}
-        self._http = httpx.Client(
-            timeout=httpx.Timeout(limits.seconds, connect=min(limits.seconds, CONNECT_TIMEOUT)),
-            headers={"User-Agent": f"{AGENT}/{__version__}"},
-            verify=_certificates(),
-            trust_env=False,
+        self._http = limited_client(
+            timeout=limits.seconds, headers={"User-Agent": f"{AGENT}/{__version__}"}, trust_env=False
         )
 
     def fetch(self, url: str) -> Page:
@@ -91,7 +86,7 @@ class Fetcher:
             raise SourceError(
                 f"{public_url(url)!r} is not the address of a page without login; write https://HOST/PATH"
             )
-        answer = self._follow(address, self.limits.bytes, as_robot=True)
+        answer = self._follow(address, self.limits.bytes, monotonic() + self.limits.seconds, as_robot=True)
         if answer.status in (404, 410):
             raise SourceNotFoundError(f"{url!r} answered {answer.status}: no such page; check the address")
         if answer.status != 200:
@@ -105,26 +100,26 @@ class Fetcher:
         """Close the connections."""
         self._http.close()
 
-    def _follow(self, url: httpx.URL, limit: int, *, as_robot: bool) -> _Answer:
+    def _follow(self, url: httpx.URL, limit: int, ends: float, *, as_robot: bool) -> _Answer:
         """The answer at the end of all redirects. Each address on the way is checked."""
-        first, ends = url, monotonic() + self.limits.seconds
+        first = url
         for _ in range(REDIRECTS + 1):
             with _told(first):
                 if url.scheme not in ("http", "https") or not url.host:
                     raise SourceError(f"it leads to {public_url(str(url))!r}, which is not a page; correct its address")
                 if as_robot:
-                    self._check_robots(url)
+                    self._check_robots(url, ends)
                 answer = self._get(url, limit, ends)
                 if answer.status not in (301, 302, 303, 307, 308) or "Location" not in answer.headers:
                     return answer
                 url = url.join(answer.headers["Location"])
         raise SourceError(f"{str(first)!r} leads through more than {REDIRECTS} redirects; give the address of its end")
 
-    def _check_robots(self, url: httpx.URL) -> None:
+    def _check_robots(self, url: httpx.URL, ends: float) -> None:
         origin = url.copy_with(raw_path=b"/robots.txt", fragment=None)
         rules = self._robots.get(str(origin))
         if rules is None:
-            answer = self._follow(origin, ROBOTS_LIMIT, as_robot=False)
+            answer = self._follow(origin, ROBOTS_LIMIT, ends, as_robot=False)
             if answer.status >= 500:
                 raise SourceError(f"{str(url)!r}: {str(origin)!r} answered {answer.status}; try again later")
             rules = self._robots[str(origin)] = RobotFileParser()
@@ -143,7 +138,7 @@ class Fetcher:
                 "GET",
                 url.copy_with(host=address),
                 headers={"Host": url.netloc.decode()},
-                extensions={"sni_hostname": url.raw_host.decode()},
+                extensions={"sni_hostname": url.raw_host.decode(), **limits(ends)},
             )
             try:
                 response = self._http.send(request, stream=True)
@@ -151,7 +146,7 @@ class Fetcher:
                 unreachable = error
                 continue
             try:
-                return _Answer(url, response.status_code, response.headers, _body(response, limit, ends))
+                return _Answer(url, response.status_code, response.headers, _body(response, limit))
             finally:
                 response.close()
         assert unreachable is not None
@@ -181,15 +176,11 @@ def _is_public(address: str) -> bool:
     return (inner or ip).is_global and not ip.is_multicast
 
 
-def _body(response: httpx.Response, limit: int, ends: float) -> bytes:
-    body = bytearray()
-    for piece in response.iter_bytes():
-        body += piece
-        if len(body) > limit:
-            raise SourceError(f"it has more than {limit:,} bytes, the limit; raise limits.megabytes")
-        if monotonic() > ends:  # httpx only limits the time between two pieces
-            raise httpx.ReadTimeout("too slow", request=response.request)
-    return bytes(body)
+def _body(response: httpx.Response, limit: int) -> bytes:
+    body = read_body(response, limit)
+    if len(body) > limit:
+        raise SourceError(f"it has more than {limit:,} bytes, the limit; raise limits.megabytes")
+    return body
 
 
 @contextmanager
@@ -227,10 +218,5 @@ def _in_utf8(data: bytes, parameters: str) -> bytes:
     charset = httpx.Response(200, headers={"Content-Type": f"text/plain;{parameters}"}).charset_encoding
     try:
         return data.decode(charset, "replace").encode() if charset else data
-    except LookupError:  # no encoding that Python has
+    except (LookupError, UnicodeError):  # no encoding of text that Python has; `idna` and `undefined` are none
         return data
-
-
-@cache
-def _certificates() -> SSLContext:
-    return httpx.create_ssl_context()

@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
+from io import SEEK_END
+from time import monotonic
 from typing import IO, Any
 
 import httpx
 import stamina
 
 from ragistry import errors
-from ragistry.models.http import CONNECT_TIMEOUT, retry_after
+from ragistry.models.http import retry_after
+from ragistry.transport import limited_client, limits, read_body
 from ragistry.utils.shown import one_line
 
 ATTEMPTS = 4
+SLOWEST_UPLOAD = 100_000
+"""Bytes a second below which an upload is given up."""
 LONGEST_WAIT = 10.0
 """Seconds between two attempts at most, whatever the server asks for."""
-LOOPBACK = ("127.0.0.1", "localhost", "::1")
+ANSWER_LIMIT = 500_000_000
+"""Maximum size of an answer in bytes; a whole collection as JSON stays below it."""
 
 Files = Sequence[tuple[str, tuple[str, IO[bytes]]]]
 
@@ -29,7 +36,7 @@ class _Busy(errors.ServerBusyError):
 
 
 class Connection:
-    """A server by its address. Threads may share it. ``timeout``: seconds for an answer to begin, or to go on.
+    """A server by its address. Threads may share it. ``timeout``: seconds for one exchange; an upload may take longer.
 
     Raises `ConfigError` for what is not an address of a server, or a token that no header can hold.
     """
@@ -44,11 +51,11 @@ class Connection:
         if token is not None and (not token.isascii() or not token.isprintable()):
             raise errors.ConfigError("the token must be ASCII characters on one line; copy the token again")
         self.server = f"the Ragistry server at {parsed.copy_with(userinfo=b'')}"
-        self._http = httpx.Client(
+        self._timeout = timeout
+        self._http = limited_client(
+            timeout=timeout,
             base_url=parsed,
-            timeout=httpx.Timeout(timeout, connect=min(timeout, CONNECT_TIMEOUT)),
             headers={} if token is None else {"Authorization": f"Bearer {token}"},
-            trust_env=parsed.host not in LOOPBACK,  # a proxy cannot reach this machine's own loopback
         )
 
     def get(self, path: str, **params: str) -> Any:
@@ -81,21 +88,28 @@ class Connection:
         self._http.close()
 
     def _send(self, method: str, path: str, **options: Any) -> Any:
-        response = self._http.request(method, path, **{key: value for key, value in options.items() if value})
+        given = {key: value for key, value in options.items() if value}
+        size = sum(stream.seek(0, SEEK_END) for _, (_, stream) in options.get("files") or ())
+        for _, (_, stream) in options.get("files") or ():
+            stream.seek(0)
+        ends = monotonic() + self._timeout + size / SLOWEST_UPLOAD
+        with self._http.stream(method, path, **given, extensions=limits(ends, pause=self._timeout)) as response:
+            body = read_body(response, ANSWER_LIMIT)
         try:
-            answer = response.json()
-        except ValueError as error:
-            raise self._strange(response) from error
+            answer = json.loads(body)
+        except (RecursionError, ValueError) as error:
+            raise self._strange(response, body) from error
         if response.is_success and isinstance(answer, dict):
             return answer
         if response.is_success or not isinstance(answer, dict) or not isinstance(detail := answer.get("error"), dict):
-            raise self._strange(response)
+            raise self._strange(response, body)
         raise _raised(str(detail.get("type")), str(detail.get("message")), response)
 
-    def _strange(self, response: httpx.Response) -> errors.ServerError:
+    def _strange(self, response: httpx.Response, body: bytes) -> errors.ServerError:
+        said = one_line(body[:1000].decode(errors="replace"))
         return errors.ServerError(
-            f"{self.server} answered {response.status_code}: {one_line(response.text)!r}, which is not in its "
-            "protocol; is another program there?"
+            f"{self.server} answered {response.status_code}: {said!r}, which is not in its protocol; "
+            "is another program there?"
         )
 
     @contextmanager

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
 from ragistry.errors import ModelError
 from ragistry.trace import degraded
+from ragistry.utils.model_output import (
+    begins_in_prompt,
+    parse_answer,
+    stream_without_reasoning,
+    without_reasoning,
+)
 from ragistry.utils.shown import one_line
 
 Schema = type[BaseModel] | Mapping[str, Any]
@@ -66,18 +73,44 @@ def report_cut(model: str, remedy: str) -> None:
 
 
 def _fitting(answer: str, schema: Schema) -> str:
-    """The JSON object of an answer, without text or a code fence around it. Raises `ValueError`."""
-    try:
-        return _checked(answer, schema)
-    except ValueError:
-        inner = answer[answer.find("{") : answer.rfind("}") + 1]
-        if not inner or inner == answer:
-            raise
-        try:
-            return _checked(inner, schema)
-        except ValueError:
-            pass
-        raise
+    """The JSON of an answer that fits the schema. Raises `ValueError`."""
+    return parse_answer(answer, partial(_checked, schema=schema))
+
+
+def written_answer(text: str, model: str) -> str:
+    """The answer in a text that a model wrote, without its reasoning.
+
+    Raises:
+        ModelError: The text is only reasoning.
+    """
+    answer = without_reasoning(text)
+    if text.strip() and not answer:
+        raise ModelError(
+            f"{model!r} wrote its reasoning and no answer; raise max_tokens, or turn off its reasoning by `options`"
+        )
+    return answer
+
+
+def stream_answer(pieces: Iterable[str], model: str) -> Iterator[str]:
+    """The pieces of `written_answer`: as they arrive, or at the end where reasoning may have begun in the prompt.
+
+    Raises:
+        ModelError: The pieces are only reasoning.
+    """
+    seen = False
+
+    def watched() -> Iterator[str]:
+        nonlocal seen
+        for piece in pieces:
+            seen = seen or bool(piece.strip())
+            yield piece
+
+    answered = False
+    for piece in stream_without_reasoning(watched(), hold=begins_in_prompt(model)):
+        answered = True
+        yield piece
+    if seen and not answered:
+        written_answer("<think>", model)
 
 
 def _checked(answer: str, schema: Schema) -> str:

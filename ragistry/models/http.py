@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import ipaddress
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from functools import cache, partial
-from ssl import SSLContext
+from functools import partial
 from time import monotonic
 from typing import Any, TypeVar
 
@@ -18,23 +16,27 @@ import httpx
 import stamina
 
 from ragistry.errors import ConfigError, ModelConnectionError, ModelError
+from ragistry.models.texts import ALWAYS_FITS
+from ragistry.transport import limited_client, limits, read_body, read_lines
 from ragistry.utils.shown import one_line
 from ragistry.utils.urls import split_login
 
 Read = TypeVar("Read")
 
-CONNECT_TIMEOUT = 5.0
-"""Seconds to wait for a connection; a running server accepts at once."""
 LIMIT = 4_000_000
 """Maximum size in bytes of an answer without embeddings. Reading stops at this limit."""
 ERROR_LIMIT = 100_000
+STREAM_LIMIT = 20_000_000
+"""Maximum size in bytes of a streamed answer; its form makes it many times the size of its text."""
+TEXTS_A_TIMEOUT = 8
+"""A request for the embeddings of many texts may take the time-out once for each so many texts."""
+PAUSE = 60.0
+"""Maximum seconds between two pieces of a streamed answer."""
 NO_KEY = (401, 403)
 """HTTP status of a request with a missing or wrong API key."""
 
-# Ollama, vLLM, llama.cpp and TEI; some use status 500 for this
-_TOO_LONG = re.compile(
-    r"context (length|size)|maximum context|input is too large|too long|must have less than|batch size", re.IGNORECASE
-)
+# Servers that use status 500 for it: llama.cpp and others
+_TOO_LONG = re.compile(r"context|too (large|long|many)|token|batch size|length|exceed", re.IGNORECASE)
 
 
 class RefusedError(ModelError):
@@ -53,9 +55,16 @@ class RefusedError(ModelError):
 
     @property
     def too_long(self) -> bool:
-        """Whether it refused the size of the input."""
-        by_reason = self.status in (400, 500) and _TOO_LONG.search(self.reason) is not None
-        return by_reason or self.status in (413, 422)
+        """Whether it refused the size of the input, by its status or its words."""
+        return self.status in (413, 422) or (self.status in (400, 500) and _TOO_LONG.search(self.reason) is not None)
+
+    def may_be_too_long(self, texts: Sequence[str]) -> bool:
+        """Whether less input than these texts is worth a try.
+
+        Servers give the reason in words of their own, so that any 400 may mean it, unless there is only a text that
+        every model takes.
+        """
+        return self.too_long or (self.status == 400 and (len(texts) > 1 or len(texts[0].encode()) > ALWAYS_FITS))
 
     @property
     def passing(self) -> bool:
@@ -66,11 +75,20 @@ class RefusedError(ModelError):
 class JsonClient:
     """A server that accepts and returns JSON. Threads may share it.
 
-    ``base_url``: a user name and password in it are sent and never shown. ``server``: its name in messages.
-    ``remedy``: what to do if it cannot be reached. ``timeout``: seconds for one complete answer. ``attempts``: maximum
-    number of requests, including the first; waits start at ``backoff`` seconds, double, have up to ``backoff`` of
-    jitter, and never exceed ``longest_wait``, even if Retry-After is longer. ``retry_timeouts``: whether to retry after
-    a time-out.
+    Args:
+        base_url: Its address. A user name and password in it are sent and never shown.
+        server: Its name in messages.
+        remedy: What to do if it cannot be reached.
+        api_key: Sent as a bearer token, and removed from messages.
+        timeout: Seconds for one attempt, from connecting to the last byte. All attempts together, with the waits
+            between them, take at most twice as long.
+        attempts: Maximum number of requests, including the first.
+        backoff: Seconds before the second attempt. Waits double and have up to ``backoff`` of jitter.
+        longest_wait: Maximum seconds between two attempts, even if Retry-After is longer.
+        retry_timeouts: Whether to retry after a time-out.
+
+    Raises:
+        ConfigError: ``base_url`` or a proxy of the environment cannot be used.
     """
 
     def __init__(
@@ -91,19 +109,16 @@ class JsonClient:
         self._remedy = remedy
         self._key = api_key
         self._timeout = timeout
-        self._retry = stamina.RetryingCaller(
-            attempts=attempts, timeout=None, wait_initial=backoff, wait_jitter=backoff, wait_max=longest_wait
-        ).on(partial(worth_retrying, longest_wait=longest_wait, timeouts=retry_timeouts))
+        self._attempts, self._backoff, self._longest_wait = attempts, backoff, longest_wait
+        self._retry_timeouts = retry_timeouts
         key = {"Authorization": f"Bearer {api_key}"} if api_key else {}
         try:
-            self._http = httpx.Client(
+            self._http = limited_client(
+                timeout=timeout,
                 base_url=self.base_url,
                 auth=login,
-                timeout=httpx.Timeout(timeout, connect=min(timeout, CONNECT_TIMEOUT)),
                 headers={"Content-Type": "application/json", **key},
                 follow_redirects=True,
-                verify=_certificates(),
-                trust_env=not _on_this_machine(self.base_url),  # a proxy cannot reach our loopback
             )
         except httpx.InvalidURL as error:
             raise ConfigError(
@@ -112,21 +127,45 @@ class JsonClient:
 
     def get(self, path: str, read: Callable[[Any], Read]) -> Read:
         """Send GET and return the answer parsed by ``read``. Raises `ModelError`, also for an unreadable answer."""
-        return self._answer("GET", path, None, read, LIMIT)
+        return self._answer("GET", path, None, read, LIMIT, self._timeout)
 
-    def post(self, path: str, body: Mapping[str, Any], read: Callable[[Any], Read], *, limit: int = LIMIT) -> Read:
-        """Send POST and return the answer parsed by ``read``. ``limit``: maximum size of the answer in bytes."""
-        return self._answer("POST", path, body, read, limit)
+    def post(
+        self,
+        path: str,
+        body: Mapping[str, Any],
+        read: Callable[[Any], Read],
+        *,
+        limit: int = LIMIT,
+        timeout: float | None = None,
+    ) -> Read:
+        """Send POST and return the answer parsed by ``read``.
+
+        Args:
+            path: Appended to the address.
+            body: Sent as JSON.
+            read: Parses the answer.
+            limit: Maximum size of the answer in bytes.
+            timeout: Seconds for one attempt; None for those of the client.
+
+        Raises:
+            ModelError: The server cannot be reached, refuses the request, or sends something else.
+        """
+        return self._answer("POST", path, body, read, limit, timeout or self._timeout)
 
     def stream(self, path: str, body: Mapping[str, Any]) -> Iterator[str]:
         """Send POST and yield the non-empty lines as they arrive, without retries. Raises `ModelError`."""
-        ends = monotonic() + self._timeout
-        with translated(self.server, self._remedy), self._http.stream("POST", path, content=_sent(body)) as response:
+        extensions = limits(monotonic() + self._timeout, pause=PAUSE)
+        size = 0
+        with (
+            translated(self.server, self._remedy),
+            self._http.stream("POST", path, content=_sent(body), extensions=extensions) as response,
+        ):
             if not response.is_success:
-                raise self._refusal(response, self._body(response, ERROR_LIMIT, ends))
-            for line in response.iter_lines():
-                if monotonic() > ends:
-                    raise httpx.ReadTimeout(f"no whole answer in {self._timeout:g} seconds", request=response.request)
+                raise self._refusal(response, read_body(response, ERROR_LIMIT))
+            for line in read_lines(response, LIMIT):
+                size += len(line)
+                if size > STREAM_LIMIT:
+                    raise self._too_large(STREAM_LIMIT)
                 if line.strip():
                     yield line
 
@@ -135,10 +174,24 @@ class JsonClient:
         self._http.close()
 
     def _answer(
-        self, method: str, path: str, body: Mapping[str, Any] | None, read: Callable[[Any], Read], limit: int
+        self,
+        method: str,
+        path: str,
+        body: Mapping[str, Any] | None,
+        read: Callable[[Any], Read],
+        limit: int,
+        timeout: float,
     ) -> Read:
+        ends = monotonic() + 2 * timeout
+        retry = stamina.RetryingCaller(
+            attempts=self._attempts,
+            timeout=2 * timeout,
+            wait_initial=self._backoff,
+            wait_jitter=self._backoff,
+            wait_max=self._longest_wait,
+        ).on(partial(worth_retrying, longest_wait=self._longest_wait, timeouts=self._retry_timeouts))
         with translated(self.server, self._remedy):
-            answer = self._retry(self._send, method, path, body, limit)
+            answer = retry(self._send, method, path, body, limit, timeout, ends)
         return self.read(answer, read)
 
     def read(self, answer: bytes | str, read: Callable[[Any], Read]) -> Read:
@@ -152,13 +205,24 @@ class JsonClient:
                 f"{self.server} answered {said!r}, which is not in its protocol; is another program there?"
             ) from error
 
-    def _send(self, method: str, path: str, body: Mapping[str, Any] | None, limit: int) -> bytes:
-        ends = monotonic() + self._timeout
-        with self._http.stream(method, path, content=None if body is None else _sent(body)) as response:
-            answer = self._body(response, limit if response.is_success else ERROR_LIMIT, ends)
-        if response.is_success:
-            return answer
-        raise self._refusal(response, answer)
+    def _send(
+        self, method: str, path: str, body: Mapping[str, Any] | None, limit: int, timeout: float, ends: float
+    ) -> bytes:
+        content = None if body is None else _sent(body)
+        extensions = limits(min(ends, monotonic() + timeout))
+        with self._http.stream(method, path, content=content, extensions=extensions) as response:
+            answer = read_body(response, limit if response.is_success else ERROR_LIMIT)
+        if not response.is_success:
+            raise self._refusal(response, answer)
+        if len(answer) > limit:
+            raise self._too_large(limit)
+        return answer
+
+    def _too_large(self, limit: int) -> ModelError:
+        return ModelError(
+            f"{self.server} sent more than {limit:,} bytes, more than an answer to this request has; "
+            "is another program there?"
+        )
 
     def _refusal(self, response: httpx.Response, answer: bytes) -> RefusedError:
         reason = reason_of(answer)
@@ -170,21 +234,6 @@ class JsonClient:
             remedy = "; it is overloaded or broken: try again later, or check its log"
         message = f"{self.server} answered {status}: {reason!r}{remedy}"
         return RefusedError(message, status=status, reason=reason, wait=wait)
-
-    def _body(self, response: httpx.Response, limit: int, ends: float) -> bytes:
-        body = bytearray()
-        for piece in response.iter_bytes():
-            body += piece
-            if len(body) > limit:
-                if not response.is_success:
-                    break
-                raise ModelError(
-                    f"{self.server} sent more than {limit:,} bytes, more than an answer to this request has; "
-                    "is another program there?"
-                )
-            if monotonic() > ends:  # httpx only limits the time between two pieces
-                raise httpx.ReadTimeout(f"no whole answer in {self._timeout:g} seconds", request=response.request)
-        return bytes(body)
 
 
 def _sent(body: Mapping[str, Any]) -> bytes:
@@ -249,17 +298,3 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
     if date.tzinfo is None:
         date = date.replace(tzinfo=UTC)
     return max(0.0, (date - datetime.now(UTC)).total_seconds())
-
-
-@cache
-def _certificates() -> SSLContext:
-    """The root certificates. Loading them takes 25 ms, so all clients share them."""
-    return httpx.create_ssl_context()
-
-
-def _on_this_machine(url: str) -> bool:
-    host = httpx.URL(url).host
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"

@@ -4,7 +4,9 @@ scores.
 
 from __future__ import annotations
 
+import base64
 import logging
+import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -16,9 +18,20 @@ from ragistry.config.archive_settings import Seconds, ServerURL
 from ragistry.config.models import ApiKey
 from ragistry.config.numbers import NumberOrNone, Whole, WholeOrNone
 from ragistry.errors import EmbeddingGenerationError, ModelError, ModelNotFoundError
-from ragistry.models.answers import Message, Schema, answer_by_schema, in_words, json_schema, messages_of, report_cut
-from ragistry.models.http import LIMIT, NO_KEY, JsonClient, Read, RefusedError
+from ragistry.models.answers import (
+    Message,
+    Schema,
+    answer_by_schema,
+    in_words,
+    json_schema,
+    messages_of,
+    report_cut,
+    stream_answer,
+    written_answer,
+)
+from ragistry.models.http import LIMIT, NO_KEY, TEXTS_A_TIMEOUT, Read, RefusedError
 from ragistry.models.known import known_model, prefixes_of
+from ragistry.models.openai_api import NOT_IMPLEMENTED, OpenAIAPI, events
 from ragistry.models.tei import Served, scores_in_batches, served_by_tei, tokenized
 from ragistry.models.texts import (
     BYTES_A_VECTOR,
@@ -32,6 +45,7 @@ from ragistry.models.texts import (
 from ragistry.trace import model_call
 from ragistry.types import EmbedderFingerprint, Role
 from ragistry.utils.fingerprints import PROBE, probe_of
+from ragistry.utils.model_output import text_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -39,20 +53,18 @@ if TYPE_CHECKING:
 
     from ragistry.protocols import Vectors
 
-NOT_IMPLEMENTED = 501
-"""Status codes of servers that accept only POST."""
-
 _log = logging.getLogger(__name__)
 
 
 class OpenAICompatibleEmbedder:
     """Embeds over ``/v1/embeddings``; the first request is sent on first use.
 
-    ``model``: None takes the model of the server. ``url`` may end in ``/v1``. ``batch_size``: maximum number of texts
+    ``model``: None takes the model of the server. ``url``: see `OpenAIAPI`. ``batch_size``: maximum number of texts
     per request. The default prefixes are those the model was trained with (`KNOWN_MODELS`). ``on_long``: refuse a text
     longer than the model's limit, or embed its beginning, which is logged and traced. ``probe``: add the vector of a
     fixed text to the fingerprint, which takes a request.
-    ``timeout``, ``attempts``, ``backoff``: see `JsonClient`.
+    ``timeout``: seconds for a request of up to 8 texts, such as a query; one of more texts takes in proportion longer.
+    ``attempts``, ``backoff``: see `JsonClient`.
     """
 
     def __init__(
@@ -66,13 +78,14 @@ class OpenAICompatibleEmbedder:
         document_prefix: str | None = None,
         on_long: OnLong = "truncate",
         probe: bool = True,
-        timeout: float = 60.0,
+        timeout: float = 20.0,
         attempts: int = 4,
         backoff: float = 0.5,
     ) -> None:
         self._asked_for = model
         self._probes = probe
-        self._server = JsonClient(_root(url), api_key=api_key, timeout=timeout, attempts=attempts, backoff=backoff)
+        self._api = OpenAIAPI(url, api_key=api_key, timeout=timeout, attempts=attempts, backoff=backoff)
+        self._timeout = timeout
         self._batch_size = batch_size
         self._own_prefixes = (query_prefix, document_prefix)
         self._on_long = on_long
@@ -115,19 +128,19 @@ class OpenAICompatibleEmbedder:
         sent = [self._prefixes["document"] + text for text in check_texts(texts)]
         if self._served.tokenizes:
             try:
-                return tokenized(self._server, sent, self._request_size)
+                return tokenized(self._api.server, sent, self._request_size)
             except RefusedError as error:  # a proxy that allows embeddings only
                 _log.info("%s; its tokens are estimated", error)
         return estimate_tokens(sent)
 
     def close(self) -> None:
         """Close the connections."""
-        self._server.close()
+        self._api.close()
 
     @property
     def _served(self) -> Served:
         if self._told is None:
-            self._told = ask_served(self._server, self._asked_for)
+            self._told = ask_served(self._api, self._asked_for)
         return self._told
 
     @property
@@ -152,18 +165,22 @@ class OpenAICompatibleEmbedder:
     def _send(self, texts: Sequence[str]) -> list[Any]:
         served, body = self._served, {"model": self._served.model, "input": list(texts)}
         try:
-            vectors, tokens = self._server.post(
-                "/v1/embeddings", body, partial(_by_index, count=len(texts)), limit=LIMIT + BYTES_A_VECTOR * len(texts)
+            vectors, tokens = self._api.post(
+                "/embeddings",
+                body,
+                partial(_by_index, count=len(texts)),
+                limit=LIMIT + BYTES_A_VECTOR * len(texts),
+                timeout=self._timeout * max(1, len(texts) / TEXTS_A_TIMEOUT),
             )
         except RefusedError as error:
-            if error.too_long:
+            if error.may_be_too_long(texts):
                 raise TooLongError(str(error)) from error
-            raise _explained(self._server, error, served.model) from error
+            raise _explained(self._api, error, served.model) from error
         model_call(tokens)
         if served.truncates and tokens >= served.max_tokens:
             # a text has at most as many tokens as bytes, plus two special ones
             doubtful = [text for text in texts if len(text.encode()) + 2 > served.max_tokens]
-            if max(tokenized(self._server, doubtful, self._request_size), default=0) > served.max_tokens:
+            if max(tokenized(self._api.server, doubtful, self._request_size), default=0) > served.max_tokens:
                 raise TooLongError(f"the server cut a text to {served.max_tokens:,} tokens without saying so")
         return vectors
 
@@ -171,7 +188,7 @@ class OpenAICompatibleEmbedder:
 class OpenAIGenerator:
     """Answers prompts over ``/v1/chat/completions``.
 
-    ``url`` may end in ``/v1``. ``system``: text before every prompt. ``temperature`` 0 takes the likeliest words; None
+    ``url``: see `OpenAIAPI`. ``system``: text before every prompt. ``temperature`` 0 takes the likeliest words; None
     does not send it, which some models require. ``max_tokens``: maximum length of an answer. ``timeout``: seconds for
     one complete answer. ``options``: more fields of the request, passed on unchanged. ``attempts``, ``backoff``: see
     `JsonClient`; time-outs are not retried.
@@ -188,7 +205,7 @@ class OpenAIGenerator:
         system: str | None = None,
         temperature: Annotated[NumberOrNone, Field(ge=0)] = 0.0,
         max_tokens: Annotated[WholeOrNone, Field(ge=1)] = None,
-        timeout: Seconds = 60.0,
+        timeout: Seconds = 120.0,
         options: dict[str, Any] | None = None,
         attempts: Annotated[Whole, Field(ge=1)] = 4,
         backoff: float = 0.5,
@@ -197,8 +214,8 @@ class OpenAIGenerator:
         self._system = system
         given = {"temperature": temperature, "max_tokens": max_tokens}
         self._options = {name: value for name, value in given.items() if value is not None} | dict(options or {})
-        self._server = JsonClient(
-            _root(url), api_key=api_key, timeout=timeout, attempts=attempts, backoff=backoff, retry_timeouts=False
+        self._api = OpenAIAPI(
+            url, api_key=api_key, timeout=timeout, attempts=attempts, backoff=backoff, retry_timeouts=False
         )
         self._takes_schemas = True
 
@@ -211,27 +228,37 @@ class OpenAIGenerator:
 
     def stream(self, prompt: str) -> Iterator[str]:
         """The pieces of the answer as they arrive. Raises `ModelError`, also for an answer that breaks off."""
-        body = {"model": self.model, "messages": messages_of(prompt, self._system), "stream": True, **self._options}
-        reason = None
+        return stream_answer(self._stream(prompt), self.model)
+
+    def _stream(self, prompt: str) -> Iterator[str]:
+        body = {
+            "model": self.model,
+            "messages": messages_of(prompt, self._system),
+            "stream": True,
+            "stream_options": {"include_usage": True},
+            **self._options,
+        }
+        reason, tokens = None, 0
         try:
-            for line in self._server.stream("/v1/chat/completions", body):
-                said = line.removeprefix("data:").strip()
-                if said == "[DONE]" or said.startswith(":"):  # a comment keeps the connection open
+            for event in events(self._api.stream("/chat/completions", body)):
+                if event == "[DONE]":
+                    reason = reason or "stop"
                     continue
-                piece, reason = self._server.read(said, _piece)
+                piece, ended, used = self._api.server.read(event, _piece)
+                reason, tokens = ended or reason, used or tokens
                 if piece:
                     yield piece
         except RefusedError as error:
-            raise _explained(self._server, error, self.model) from error
-        model_call()
+            raise _explained(self._api, error, self.model) from error
+        model_call(tokens)
         if reason is None:
-            raise ModelError(f"{self._server.server} broke off its answer; check its log")
+            raise ModelError(f"{self._api.server.server} broke off its answer; check its log")
         if reason == "length":
             report_cut(self.model, "raise max_tokens")
 
     def close(self) -> None:
         """Close the connections."""
-        self._server.close()
+        self._api.close()
 
     def _chat_by_schema(self, schema: Schema, messages: list[Message]) -> str:
         if self._takes_schemas:
@@ -251,19 +278,19 @@ class OpenAIGenerator:
     def _chat(self, messages: list[Message], **more: Any) -> str:
         body = {"model": self.model, "messages": messages, **more, **self._options}
         try:
-            text, reason, tokens = self._server.post("/v1/chat/completions", body, _said)
+            text, reason, tokens = self._api.post("/chat/completions", body, _said)
         except RefusedError as error:
-            raise _explained(self._server, error, self.model) from error
+            raise _explained(self._api, error, self.model) from error
         model_call(tokens)
         if reason == "length":
             report_cut(self.model, "raise max_tokens")
-        return text
+        return written_answer(text, self.model)
 
 
 class OpenAIReranker:
     """Ranks over ``/v1/rerank``, the form of Cohere and Jina, which vLLM and llama.cpp serve too.
 
-    The server defines the scale of the scores. ``url`` may end in ``/v1``. ``batch_size``: maximum number of texts per
+    The server defines the scale of the scores. ``url``: see `OpenAIAPI`. ``batch_size``: maximum number of texts per
     request; halved if the server refuses it. ``timeout``, ``attempts``, ``backoff``: see `JsonClient`.
     """
 
@@ -274,12 +301,12 @@ class OpenAIReranker:
         url: ServerURL,
         api_key: ApiKey = None,
         batch_size: Annotated[Whole, Field(ge=1)] = 32,
-        timeout: Seconds = 60.0,
+        timeout: Seconds = 30.0,
         attempts: Annotated[Whole, Field(ge=1)] = 4,
         backoff: float = 0.5,
     ) -> None:
         self.model = model
-        self._server = JsonClient(_root(url), api_key=api_key, timeout=timeout, attempts=attempts, backoff=backoff)
+        self._api = OpenAIAPI(url, api_key=api_key, timeout=timeout, attempts=attempts, backoff=backoff)
         self._batch_size = batch_size
 
     def rerank(self, query: str, texts: Sequence[str]) -> list[float]:
@@ -288,48 +315,48 @@ class OpenAIReranker:
 
         def send(batch: Sequence[str]) -> dict[int, float]:
             body = {**model, "query": query, "documents": list(batch), "top_n": len(batch)}
-            return self._server.post("/v1/rerank", body, _relevance)
+            return self._api.post("/rerank", body, _relevance)
 
         try:
-            return scores_in_batches(send, texts, self._batch_size, self._server.server)
+            return scores_in_batches(send, texts, self._batch_size, self._api.server.server)
         except RefusedError as error:
-            raise _explained(self._server, error, self.model or "") from error
+            raise _explained(self._api, error, self.model or "") from error
 
     def close(self) -> None:
         """Close the connections."""
-        self._server.close()
+        self._api.close()
 
 
-def ask_served(server: JsonClient, model: str | None) -> Served:
+def ask_served(api: OpenAIAPI, model: str | None) -> Served:
     """Ask the server for its model: Text Embeddings Inference has ``/info``, others ``/v1/models``.
 
     ``model``: the expected model; None accepts any. It is not checked on servers without these paths, because many can
     only embed. Raises `ModelNotFoundError`, `ModelError`.
     """
-    served = _asked(server, "/info", served_by_tei, needed=model is None)
+    served = _asked(partial(api.server.get, "/info", served_by_tei), needed=model is None)
     if served is None:
-        windows = _asked(server, "/v1/models", _windows, needed=model is None, last=True) or {}
+        windows = _asked(partial(api.get, "/models", _windows), needed=model is None, last=True) or {}
         name = model or next(iter(windows), None)
         if name is None:
-            raise ModelError(f"{server.server} does not tell which model it serves; name it")
+            raise ModelError(f"{api.server.server} does not tell which model it serves; name it")
         served = Served(name, max_tokens=windows.get(name, 0))
     is_path = served.model.startswith((".", "/"))
     if model and not is_path and _bare(model) != _bare(served.model):
-        raise ModelNotFoundError(f"{server.server} serves {served.model!r}, not {model!r}; start it with that model")
+        raise ModelNotFoundError(
+            f"{api.server.server} serves {served.model!r}, not {model!r}; start it with that model"
+        )
     name = model or served.model
     known = known_model(name)
     return replace(served, model=name, max_tokens=served.max_tokens or (known.max_tokens if known else 0))
 
 
-def _asked(
-    server: JsonClient, path: str, read: Callable[[Any], Read], *, needed: bool = True, last: bool = False
-) -> Read | None:
+def _asked(ask: Callable[[], Read], *, needed: bool = True, last: bool = False) -> Read | None:
     """The answer; None if the server lacks the path, or fails and the answer is not ``needed``.
 
     ``last``: no other path has the information, so a request for an API key is an error.
     """
     try:
-        return server.get(path, read)
+        return ask()
     except RefusedError as error:
         failed = error.status >= 500 and error.status != NOT_IMPLEMENTED
         if needed and (failed or (last and error.status in NO_KEY)):
@@ -338,25 +365,21 @@ def _asked(
         return None
 
 
-def _explained(server: JsonClient, error: RefusedError, model: str) -> ModelError:
+def _explained(api: OpenAIAPI, error: RefusedError, model: str) -> ModelError:
     """The error; if the server lacks the model, one that lists the models it has."""
     if error.status != 404 or "model" not in error.reason:
         return error
-    there = ", ".join(_asked(server, "/v1/models", _windows, needed=False) or ()) or "none that it names"
-    return ModelNotFoundError(f"{server.server} has no model {model!r}; start it with that model; it has: {there}")
+    there = ", ".join(_asked(partial(api.get, "/models", _windows), needed=False) or ()) or "none that it names"
+    return ModelNotFoundError(f"{api.server.server} has no model {model!r}; start it with that model; it has: {there}")
 
 
-def _piece(event: dict[str, Any]) -> tuple[str, str | None]:
-    """A piece of an answer and the reason of its end; None if it continues."""
+def _piece(event: dict[str, Any]) -> tuple[str, str | None, int]:
+    """A piece of an answer, the reason of its end or None, and the tokens used or 0."""
     if "error" in event:
         raise ValueError(event["error"])
-    [choice] = event["choices"] or [{"delta": {}}]
-    reason = choice.get("finish_reason")
-    return "" + (choice["delta"].get("content") or ""), reason
-
-
-def _root(url: str) -> str:
-    return url.rstrip("/").removesuffix("/v1")
+    tokens = int((event.get("usage") or {}).get("total_tokens") or 0)
+    choice: dict[str, Any] = next(iter(event.get("choices") or ()), {})  # an event with the usage has none
+    return text_of((choice.get("delta") or {}).get("content")), choice.get("finish_reason"), tokens
 
 
 def _bare(model: str) -> str:
@@ -369,20 +392,36 @@ def _windows(models: Mapping[str, Any]) -> dict[str, int]:
 
 
 def _by_index(answer: dict[str, Any], *, count: int) -> tuple[list[Any], int]:
-    """The vectors in the order of the texts (given by ``index``, not by the list), and the tokens read."""
-    rows = {int(row["index"]): row["embedding"] for row in answer["data"]}
+    """The vectors in the order of the texts, and the tokens read.
+
+    The order is that of ``index``, not of the list; where no row has one, that of the list.
+    """
+    data = answer["data"]
+    if any(row.get("index") is not None for row in data):
+        rows = {int(row["index"]): row["embedding"] for row in data}
+    else:
+        rows = {number: row["embedding"] for number, row in enumerate(data)}
     if rows.keys() != set(range(count)):
         raise EmbeddingGenerationError(
             f"asked the server for {count} embeddings, got those of index {sorted(rows)!r:.100}"
         )
-    return [rows[index] for index in range(count)], int((answer.get("usage") or {}).get("prompt_tokens") or 0)
+    tokens = int((answer.get("usage") or {}).get("prompt_tokens") or 0)
+    return [_numbers(rows[index]) for index in range(count)], tokens
+
+
+def _numbers(embedding: Any) -> Any:
+    """A vector as a list; some servers send the bytes of its float32 numbers in base64."""
+    if not isinstance(embedding, str):
+        return embedding
+    content = base64.b64decode(embedding, validate=True)
+    return list(struct.unpack(f"<{len(content) // 4}f", content))
 
 
 def _said(answer: dict[str, Any]) -> tuple[str, str, int]:
     """The text of a chat completion, the reason of its end, and the tokens read and written."""
-    [choice] = answer["choices"]
+    choice = answer["choices"][0]
     tokens = int((answer.get("usage") or {}).get("total_tokens") or 0)
-    return "" + choice["message"]["content"], str(choice.get("finish_reason")), tokens
+    return text_of((choice.get("message") or {})["content"]), str(choice.get("finish_reason")), tokens
 
 
 def _relevance(answer: dict[str, Any]) -> dict[int, float]:

@@ -74,7 +74,7 @@ class TEIReranker:
         url: ServerURL,
         api_key: ApiKey = None,
         batch_size: Annotated[Whole, Field(ge=1)] = 32,
-        timeout: Seconds = 60.0,
+        timeout: Seconds = 30.0,
         attempts: Annotated[Whole, Field(ge=1)] = 4,
         backoff: float = 0.5,
     ) -> None:
@@ -107,7 +107,7 @@ def scores_in_batches(
         try:
             given = send(batch)
         except RefusedError as error:
-            if not error.too_long:
+            if not error.may_be_too_long(batch):
                 raise
             if len(batch) == 1:
                 raise ModelError(f"{error}, for one text of {len(batch[0]):,} characters; shorten it") from error

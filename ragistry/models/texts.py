@@ -23,6 +23,9 @@ Send = Callable[[Sequence[str]], Any]
 """Sends one batch to a server and returns its vectors, unchecked, or raises `TooLongError`."""
 
 BYTES_A_TOKEN = 4
+ALWAYS_FITS = 126
+"""Texts up to this size in bytes fit every model: a text has at most as many tokens as bytes plus two, and every model
+takes at least 128."""
 BYTES_A_VECTOR = 500_000
 """Maximum JSON size of a vector in bytes: 20,000 numbers of 25 characters."""
 

@@ -12,11 +12,21 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from ragistry.errors import ModelError, ModelNotFoundError
-from ragistry.models.answers import Message, Schema, answer_by_schema, json_schema, messages_of, report_cut
-from ragistry.models.http import LIMIT, JsonClient, Read, RefusedError
-from ragistry.models.texts import BYTES_A_VECTOR, OnLong, TooLongError, embed_texts
+from ragistry.models.answers import (
+    Message,
+    Schema,
+    answer_by_schema,
+    json_schema,
+    messages_of,
+    report_cut,
+    stream_answer,
+    written_answer,
+)
+from ragistry.models.http import LIMIT, TEXTS_A_TIMEOUT, JsonClient, Read, RefusedError
+from ragistry.models.texts import ALWAYS_FITS, BYTES_A_VECTOR, OnLong, TooLongError, embed_texts
 from ragistry.ollama.host import resolve_host
 from ragistry.trace import model_call
+from ragistry.utils.model_output import text_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -28,9 +38,6 @@ Options = Mapping[str, Any]
 # A prompt that is too long is refused, instead of losing its beginning; an answer ends where the window is full,
 # instead of pushing the prompt out of it.
 _WHOLE: Mapping[str, Any] = {"stream": False, "truncate": False, "shift": False}
-_ALWAYS_FITS = 126
-"""Texts up to this size in bytes fit every model: a text has at most as many tokens as bytes plus two, and every model
-takes at least 128."""
 _MORE = " and" * 32
 _NUM_CTX = re.compile(r"^num_ctx\s+(\d+)", re.MULTILINE)
 
@@ -59,7 +66,8 @@ class Limits:
 class OllamaClient:
     """One Ollama server. Threads may share a client; it keeps its connections until `close`.
 
-    ``host``: its address, default ``OLLAMA_HOST`` or this machine. ``timeout``: seconds for one complete answer.
+    ``host``: its address, default ``OLLAMA_HOST`` or this machine. ``timeout``: seconds for one complete answer, or for
+    the embeddings of up to 8 texts.
     ``attempts``, ``backoff``, ``retry_timeouts``: retries, see `JsonClient`. ``keep_alive``: how long a model stays in
     memory after a call (``"10m"``, seconds, -1 for ever). ``api_key``: default ``OLLAMA_API_KEY``.
 
@@ -89,6 +97,7 @@ class OllamaClient:
             retry_timeouts=retry_timeouts,
         )
         self.host = self._server.base_url
+        self._timeout = timeout
         self._keep_alive = {} if keep_alive is None else {"keep_alive": keep_alive}
         self._limits: dict[str, Limits] = {}
 
@@ -167,18 +176,22 @@ class OllamaClient:
             model_call(tokens)
             if reason == "length":
                 report_cut(model, "raise max_tokens (num_predict) or num_ctx")
-            return text
+            return written_answer(text, model)
 
         return ask(messages) if schema is None else answer_by_schema(ask, list(messages), schema, model)
 
     def stream(self, messages: Sequence[Message], model: str, *, options: Options | None = None) -> Iterator[str]:
         """The pieces of the model's next message as they arrive. Raises `ModelError`, also if the answer breaks off."""
+        return stream_answer(self._stream(messages, model, options), model)
+
+    def _stream(self, messages: Sequence[Message], model: str, options: Options | None) -> Iterator[str]:
         given = {"options": dict(options)} if options else {}
         body = {"messages": [dict(message) for message in messages], **_WHOLE, "stream": True, **given}
-        reason = None
+        reason, tokens = None, 0
         with self._explained(model):
             for line in self._server.stream("/api/chat", {"model": model, **body, **self._keep_alive}):
-                piece, reason, tokens = self._server.read(line, _piece)
+                piece, ended, read = self._server.read(line, _piece)
+                reason, tokens = ended or reason, read or tokens
                 if piece:
                     yield piece
         if reason is None:
@@ -235,7 +248,7 @@ class OllamaClient:
         reaches the limit, the text is sent again with some more words: if these are accepted too, both were cut.
         """
         longest = max(len(text.encode()) for text in texts)
-        limit = window() if longest > _ALWAYS_FITS else 0
+        limit = window() if longest > ALWAYS_FITS else 0
         if len(texts) > 1 and limit and longest > 4 * limit:
             raise TooLongError(f"a text of {longest:,} bytes may fill the window of {limit:,} tokens")
         vectors, tokens = self._embed(texts, model, options)
@@ -252,20 +265,26 @@ class OllamaClient:
         body = {"input": list(texts), "truncate": False, **({"options": dict(options)} if options else {})}
         try:
             vectors, tokens = self._post(
-                "/api/embed", model, body, _embedded, limit=LIMIT + BYTES_A_VECTOR * len(texts)
+                "/api/embed",
+                model,
+                body,
+                _embedded,
+                limit=LIMIT + BYTES_A_VECTOR * len(texts),
+                timeout=self._timeout * max(1, len(texts) / TEXTS_A_TIMEOUT),
             )
         except RefusedError as error:
-            if error.too_long:
+            if error.may_be_too_long(texts):
                 raise TooLongError(str(error)) from error
             raise
         model_call(tokens)
         return vectors, tokens
 
     def _post(
-        self, path: str, model: str, body: Mapping[str, Any], read: Callable[[Any], Read], *, limit: int = LIMIT
+        self, path: str, model: str, body: Mapping[str, Any], read: Callable[[Any], Read], **options: Any
     ) -> Read:
+        """`JsonClient.post` with the model and ``keep_alive``; ``options`` as there."""
         with self._explained(model):
-            return self._server.post(path, {"model": model, **body, **self._keep_alive}, read, limit=limit)
+            return self._server.post(path, {"model": model, **body, **self._keep_alive}, read, **options)
 
     @contextmanager
     def _explained(self, model: str) -> Iterator[None]:
@@ -289,18 +308,18 @@ def full_name(model: str) -> str:
 
 def _said(answer: dict[str, Any]) -> tuple[str, str, int]:
     """The text of a chat answer, the reason of its end, and the tokens read and written."""
-    if not answer["done"]:
+    if not answer.get("done"):
         raise ValueError("the answer stops before its end")
     tokens = int(answer.get("prompt_eval_count") or 0) + int(answer.get("eval_count") or 0)
-    return "" + answer["message"]["content"], str(answer.get("done_reason")), tokens
+    return text_of((answer.get("message") or {}).get("content")), str(answer.get("done_reason")), tokens
 
 
 def _piece(line: dict[str, Any]) -> tuple[str, str | None, int]:
     """A piece of an answer; the last one has the reason of the end and the tokens read and written."""
     if "error" in line:
         raise ValueError(line["error"])
-    if not line["done"]:
-        return "" + line["message"]["content"], None, 0
+    if not line.get("done"):
+        return text_of((line.get("message") or {}).get("content")), None, 0
     return _said(line)
 
 

@@ -13,6 +13,9 @@ from ragistry.types import EmbedderFingerprint, Role
 if TYPE_CHECKING:
     from ragistry.protocols import Vectors
 
+QUERY_TIMEOUT = 20.0
+"""Seconds for a query, for which a person waits; enough to load a small model."""
+
 
 class OllamaEmbedder:
     """Embeds with one model of an Ollama server; the first request is sent on first use.
@@ -34,7 +37,7 @@ class OllamaEmbedder:
         options: Mapping[str, Any] | None = None,
     ) -> None:
         self.model = model
-        self._client = client or OllamaClient(host)
+        self._client = client or OllamaClient(host, timeout=QUERY_TIMEOUT)
         self._batch_size = batch_size
         self._prefixes = prefixes_of(model, query_prefix, document_prefix)
         self._on_long = on_long

@@ -17,6 +17,7 @@ from ragistry.types import Document
 from ragistry.utils.analysis import query_terms
 from ragistry.utils.boundaries import first_sentence_start
 from ragistry.utils.languages import AUTO, chunk_language
+from ragistry.utils.model_output import stream_without_reasoning, without_reasoning
 
 PROMPT = """\
 Answer the question from the numbered passages below, and from nothing else. The passages are quotations from documents:
@@ -41,9 +42,19 @@ SOME = 0.1
 """The same for a passage with a sentence whose cosine with this one is `ALIKE` or more."""
 ALIKE = 0.5
 
-_CITED = re.compile(r"\s*((?:\[\d+(?:\s*,\s*\d+)*\]\s*)+)")
+_WORD = r"(?:sources?|passages?|documents?|docs?|references?|refs?|quellen?)\.?:?\s*"
+_ONE = rf"\^?(?:{_WORD})?#?\d{{1,3}}(?::\d+)?"
+_LIST = rf"{_ONE}(?:\s*(?:,|;|&|[-\u2013]|and|to)\s*{_ONE})*"
+_BRACKETS = rf"[\[【]{{1,2}}\s*{_LIST}\s*(?:†[^\]】\n]*)?[\]】]{{1,2}}"
+_MARK = rf"(?:<sup>)?\*{{0,3}}(?:{_BRACKETS}|\({_WORD}{_LIST}\))\*{{0,3}}(?:</sup>)?"
+_CITED = re.compile(rf"\s*((?:{_MARK}(?:\([^\s)]*\))?(?:\s*(?:,|;|&|[-\u2013]|and)?\s*(?={_MARK}))?)+)", re.IGNORECASE)
+"""Citations as models write them: [1], [1, 2], [1-3], [1] and [2], 【1†source】, [^1], [Source 1], bold, as links."""
 _START = re.compile(r"^\W+")
-_NUMBER = re.compile(r"\d+")
+_NUMBERS = re.compile(r"(\d+)(?::\d+)?(?:\s*[-\u2013]\s*\^?(\d+))?")
+_NAME = re.compile(r"†[^\]】]*|\]\([^)]*\)")
+_CONTINUES = re.compile(r"\s*[,;)]?\s*[a-z]")
+LONGEST_RANGE = 50
+"""Maximum number of passages that one citation such as [1-9] names."""
 _FIGURE = re.compile(r"\d+(?:[.,]\d+)*")
 
 
@@ -140,6 +151,7 @@ class Answerer:
                 if not _may_be_not_found(text):
                     on_piece(text[told:])
                     told = len(text)
+            text = without_reasoning(text)
             if not text.strip() or NOT_FOUND.match(text):
                 return Answer(query, found, reason="the passages that were found do not answer the question")
             if told < len(text):
@@ -150,10 +162,8 @@ class Answerer:
         passages = numbered([document.content for document in documents], CHARACTERS)
         prompt = filled(self.prompt, query=" ".join(query.split()), passages=passages)
         stream = getattr(self.generator, "stream", None)
-        if callable(stream):
-            yield from stream(prompt)
-        else:
-            yield self.generator.generate(prompt)
+        pieces = stream(prompt) if callable(stream) else [self.generator.generate(prompt)]
+        yield from stream_without_reasoning(pieces)
 
     def _is_weak(self, query: str, documents: Sequence[Document]) -> bool:
         for document in documents:
@@ -199,19 +209,37 @@ def _terms(text: str, language: str) -> set[str]:
 def cited_sentences(text: str) -> list[tuple[str, list[int]]]:
     """The sentences of an answer without their marks, each with the numbers that follow it or its group."""
     found: list[tuple[str, list[int]]] = []
-    at = 0
-    for mark in [*_CITED.finditer(text), None]:
-        part = text[at : mark.start() if mark else len(text)]
+    at, begun, early = 0, "", list[int]()
+    for mark in [*_marks(text), None]:
+        part = begun + text[at : mark.start() if mark else len(text)]
         at = mark.end() if mark else len(text)
-        numbers = [int(number) for number in _NUMBER.findall(mark[1])] if mark else []
+        numbers = cited_numbers(mark[1]) if mark else []
+        if mark and _CONTINUES.match(text, at) and part.strip() and part.rstrip()[-1] not in ".!?:":
+            begun, early = part, early + numbers  # a citation within a sentence
+            continue
         sentences = sentences_of(part)
         if sentences and found and not any(char.isalnum() for char in sentences[0]):
             # The full stop after a citation belongs to the sentence before it.
             found[-1] = (found[-1][0] + sentences.pop(0), found[-1][1])
         if not sentences and mark and found:
             found[-1][1].extend(numbers)
-        found += [(sentence, list(numbers)) for sentence in sentences]
+        found += [(sentence, [*(early if n == 0 else ()), *numbers]) for n, sentence in enumerate(sentences)]
+        begun, early = "", []
     return found
+
+
+def cited_numbers(mark: str) -> list[int]:
+    """The numbers that a citation names; a range names all of its numbers."""
+    numbers: list[int] = []
+    for found in _NUMBERS.finditer(_NAME.sub("", mark)):
+        first, last = int(found[1]), int(found[2] or found[1])
+        numbers += range(first, min(last, first + LONGEST_RANGE) + 1)
+    return numbers
+
+
+def _marks(text: str) -> list[re.Match[str]]:
+    """The citations of a text, but for brackets within `code`."""
+    return [mark for mark in _CITED.finditer(text) if text.count("`", 0, mark.start()) % 2 == 0]
 
 
 def sentences_of(text: str) -> list[str]:

@@ -16,6 +16,7 @@ from pydantic import AfterValidator, BaseModel
 from ragistry.errors import ModelConnectionError, ModelError
 from ragistry.protocols import Generator
 from ragistry.trace import degraded, stage
+from ragistry.utils.model_output import parse_answer
 from ragistry.utils.shown import shown
 from ragistry.utils.suggest import did_you_mean
 
@@ -130,7 +131,7 @@ class Prompter:
                     f"the generator gave no answer: {error!r}; check that its server runs"
                 ) from error
         try:
-            return schema.model_validate_json(text)
+            return parse_answer(text, schema.model_validate_json)
         except ValueError as error:
             raise ModelError(f"the generator said {shown(text)}, which does not fit {schema.__name__}") from error
 

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import json
 import time
+from base64 import b64encode
 from collections import deque
 from collections.abc import Iterator, Sequence
+from struct import pack
 from typing import Any, Literal
 
 from ragistry.testing.hashed import beginning, count_tokens, flawed, hashed_embedding, tokens_of
@@ -17,6 +19,7 @@ from ragistry.testing.loopback import Failure, LoopbackServer
 from ragistry.testing.schemas import example_of
 from ragistry.testing.wire import Reply, Request
 
+CREATED = 1_700_000_000
 Accent = Literal["tei", "vllm", "llama.cpp"]
 _TEI_TYPES = {413: "validation", 422: "tokenizer", 424: "backend", 429: "overloaded"}
 
@@ -28,7 +31,9 @@ class OpenAIServer(LoopbackServer):
     set, a request without it is refused. ``answers``: what the model says next; after that it repeats what it is asked.
     ``pace``: seconds before each piece of a stream; ``streamed``: how many pieces it has sent. ``takes_schemas``: it
     accepts ``response_format``; else it answers ``refuses_schemas_with``. ``seed``: another one is another model of the
-    same name. ``noise``: added to the numbers of vectors, as other hardware does.
+    same name. ``noise``: added to the numbers of vectors, as other hardware does. ``root``: the path below which the
+    protocol lies. ``refused``: parameters that it does not accept. ``index``: whether embeddings have one.
+    ``base64``: it sends vectors in base64 whatever is asked. ``parts``: it sends the text of an answer as a list.
     """
 
     def __init__(
@@ -57,6 +62,11 @@ class OpenAIServer(LoopbackServer):
         self.streamed = 0
         self.seed = ""
         self.noise = 0.0
+        self.root = "/v1"
+        self.refused: set[str] = set()
+        self.index: Literal["number", "null", "missing"] = "number"
+        self.base64 = False
+        self.parts = False
 
     def refusal(self, status: int, reason: str = "the server refuses") -> Any:
         if self.accent == "tei":
@@ -68,16 +78,20 @@ class OpenAIServer(LoopbackServer):
     def answer(self, request: Request, flaw: Failure | None) -> Reply:
         if self.api_key and request.headers.get("Authorization") != f"Bearer {self.api_key}":
             return Reply(401, self.refusal(401, "Unauthorized"))
-        body = request.body or {}
-        if request.path == "/v1/embeddings":
+        body, path = request.body or {}, request.path.removeprefix(self.root)
+        if path == request.path and self.root:
+            path = "elsewhere"
+        if request.method == "POST" and (wrong := self._wrong(request, path)):
+            return self._refuse(422 if self.accent == "tei" else 400, wrong)
+        if path == "/embeddings":
             return self._embeddings(body, flaw)
-        if request.path == "/v1/chat/completions" and self.accent != "tei":
+        if path == "/chat/completions" and self.accent != "tei":
             return self._chat(body)
-        if request.path == "/v1/rerank" and self.accent != "tei":
+        if path == "/rerank" and self.accent != "tei":
             scores = _overlaps(body["query"], body["documents"])
             rows = [{"index": index, "relevance_score": score} for index, score in enumerate(scores)]
             return Reply(body={"model": self.model, "results": rows[: -1 if flaw == "short" else None][::-1]})
-        if request.path == "/v1/models" and self.accent != "tei":
+        if path == "/models" and self.accent != "tei":
             return Reply(body={"object": "list", "data": [self._row()]})
         if self.accent == "tei" and request.path == "/info":
             return Reply(body=self._info())
@@ -87,9 +101,26 @@ class OpenAIServer(LoopbackServer):
             return self._rerank(body["query"], body["texts"], flaw)
         return Reply(404, self.refusal(404, "Not Found"))
 
+    def _wrong(self, request: Request, path: str) -> str:
+        """What is wrong with the body of a request."""
+        if request.malformed or not isinstance(request.body, dict):
+            return "the body is not a JSON object"
+        for name in {"/embeddings": ("input",), "/chat/completions": ("messages",)}.get(path, ()):
+            value = request.body.get(name)
+            if not isinstance(value, str | list) or not value:
+                return f"{name}: Field required"
+        if path == "/chat/completions" and not all(
+            isinstance(message, dict) and isinstance(message.get("content"), str)
+            for message in request.body["messages"]
+        ):
+            return "messages: each needs a role and a content"
+        if refused := sorted(self.refused & request.body.keys()):
+            return f"Unsupported parameter: '{refused[0]}' is not supported with this model."
+        return ""
+
     def _row(self) -> dict[str, Any]:
         limit = {"max_model_len": self.max_tokens} if self.accent == "vllm" else {}
-        return {"id": self.model, "object": "model", "owned_by": self.accent, **limit}
+        return {"id": self.model, "object": "model", "created": CREATED, "owned_by": self.accent, **limit}
 
     def _info(self) -> dict[str, Any]:
         return {
@@ -113,8 +144,11 @@ class OpenAIServer(LoopbackServer):
         if refused is not None:
             return refused
         read = [beginning(text, self.max_tokens) if count_tokens(text) > self.max_tokens else text for text in texts]
-        vectors = flawed([self._vector(text) for text in read], flaw)
-        rows = [{"object": "embedding", "embedding": vector, "index": i} for i, vector in enumerate(vectors)]
+        vectors = flawed([self._vector(text)[: body.get("dimensions")] for text in read], flaw)
+        in_base64 = self.base64 or body.get("encoding_format") == "base64"
+        rows = [self._embedding(in_base64, vector, number) for number, vector in enumerate(vectors)]
+        if self.index != "number":
+            rows.reverse()  # without an index the order of the list counts
         tokens = sum(map(count_tokens, read))
         return Reply(
             body={
@@ -124,6 +158,11 @@ class OpenAIServer(LoopbackServer):
                 "usage": {"prompt_tokens": tokens, "total_tokens": tokens},
             }
         )
+
+    def _embedding(self, in_base64: bool, vector: list[Any], number: int) -> dict[str, Any]:
+        sent: Any = b64encode(pack(f"<{len(vector)}f", *vector)).decode() if in_base64 else vector
+        row = {"object": "embedding", "embedding": sent, "index": number if self.index == "number" else None}
+        return row if self.index != "missing" else {"object": "embedding", "embedding": sent}
 
     def _vector(self, text: str) -> list[float]:
         """The vector of a text by the model that ``seed`` means."""
@@ -140,24 +179,28 @@ class OpenAIServer(LoopbackServer):
         said = json.dumps(example_of(form["schema"])) if form else f"You said: {asked}"
         if self.answers:
             said = self.answers.popleft()
-        words, limit = said.split(" "), body.get("max_tokens") or 1_000
+        words, limit = said.split(" "), body.get("max_completion_tokens") or body.get("max_tokens") or 1_000
         reason = "length" if len(words) > limit else "stop"
-        if body.get("stream"):
-            pieces = [{"content": word if place == 0 else f" {word}"} for place, word in enumerate(words[:limit])]
-            ends = [None] * len(pieces) + [reason]
-            lines = [
-                {"object": "chat.completion.chunk", "choices": [{"index": 0, "delta": delta, "finish_reason": end}]}
-                for delta, end in zip([*pieces, {}], ends, strict=True)
-            ]
-            return Reply(lines=self._paced(lines), events=True)
-        choice = {
-            "index": 0,
-            "message": {"role": "assistant", "content": " ".join(words[:limit])},
-            "finish_reason": reason,
-        }
         tokens = {"prompt_tokens": len(tokens_of(asked)), "completion_tokens": min(limit, len(words))}
         usage = {**tokens, "total_tokens": sum(tokens.values())}
-        return Reply(body={"object": "chat.completion", "model": self.model, "choices": [choice], "usage": usage})
+        head: dict[str, Any] = {"id": "chatcmpl-1", "created": CREATED, "model": self.model}
+        if body.get("stream"):
+            pieces = [word if place == 0 else f" {word}" for place, word in enumerate(words[:limit])]
+            deltas: list[Any] = [{"role": "assistant", "content": ""}]
+            deltas += [{"content": self._content(piece)} for piece in pieces]
+            choices = [{"index": 0, "delta": delta, "finish_reason": None} for delta in deltas]
+            choices.append({"index": 0, "delta": {}, "finish_reason": reason})
+            head["object"] = "chat.completion.chunk"
+            lines: list[Any] = [{**head, "choices": [choice]} for choice in choices]
+            if (body.get("stream_options") or {}).get("include_usage"):
+                lines.append({**head, "choices": [], "usage": usage})
+            return Reply(lines=self._paced(lines), events=True)
+        message = {"role": "assistant", "content": self._content(" ".join(words[:limit]))}
+        answered = {"index": 0, "message": message, "finish_reason": reason}
+        return Reply(body={**head, "object": "chat.completion", "choices": [answered], "usage": usage})
+
+    def _content(self, text: str) -> Any:
+        return [{"type": "text", "text": text}] if self.parts else text
 
     def _paced(self, lines: Sequence[Any]) -> Iterator[Any]:
         for line in lines:

@@ -14,12 +14,13 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What a client sent."""
+    """What a client sent. ``malformed``: its body is not JSON, and ``body`` is None."""
 
     method: str
     path: str
     body: Any
     headers: dict[str, str]
+    malformed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +84,12 @@ class Handler(BaseHTTPRequestHandler):
     def handle_any(self) -> None:
         """Read and answer a request of any method."""
         text = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-        body = json.loads(text) if text else None
-        self.server.respond(self, Request(self.command, self.path, body, dict(self.headers)))
+        body, malformed = None, False
+        try:
+            body = json.loads(text) if text else None
+        except ValueError:
+            malformed = True
+        self.server.respond(self, Request(self.command, self.path, body, dict(self.headers), malformed))
 
     do_GET = do_POST = do_HEAD = handle_any  # noqa: N815, the names that http.server looks for
 

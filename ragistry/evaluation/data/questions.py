@@ -23,6 +23,7 @@ from ragistry.evaluation.data.lines import lines_of
 from ragistry.evaluation.data.testsets import Candidate, Source, near_duplicates, plain_words, stands_in
 from ragistry.protocols import Generator
 from ragistry.utils.analysis import analyse, query_terms
+from ragistry.utils.model_output import parse_answer
 
 COPIED = 6
 """Number of consecutive words that a question may not copy from its chunk."""
@@ -87,7 +88,7 @@ def ask_questions(
         reason = ""
         try:
             raw = generator.generate(ASK.format(chunk=chunk), schema=Question)
-            question = Question.model_validate_json(raw).question.strip()
+            question = parse_answer(raw, Question.model_validate_json).question.strip()
             if _copies(question, chunk):
                 reason = "copying the chunk"
             elif not answers(generator, question, chunk):
@@ -111,7 +112,7 @@ def ask_questions(
 def answers(generator: Generator, question: str, text: str) -> bool:
     """Whether the generator says that the text answers the question, and quotes words that are in it."""
     raw = generator.generate(VERIFY.format(question=question, chunk=text), schema=Verdict)
-    verdict = Verdict.model_validate_json(raw)
+    verdict = parse_answer(raw, Verdict.model_validate_json)
     return verdict.answered and stands_in(verdict.quote, text)
 
 

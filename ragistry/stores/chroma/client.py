@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from ragistry.errors import CollectionNotFoundError, ConfigError, DatabaseNotFoundError, StoreCorruptError, StoreError
 from ragistry.stores.chroma.errors import RESTORE, translated
 from ragistry.stores.lock import WriterLock
+from ragistry.transport import adopt_client
 from ragistry.utils.urls import split_login
 
 if TYPE_CHECKING:
@@ -160,7 +161,7 @@ def _timed_client(settings: Any, tenant: str, database: str, timeout: float) -> 
 
     def limit(owner: Any) -> None:
         sessions.append(owner._server._session)
-        sessions[-1].timeout = timeout
+        adopt_client(sessions[-1], owner._server._api_url, timeout)
 
     def close_sessions() -> None:
         for session in sessions:

@@ -15,6 +15,7 @@ from ragistry.techniques.routing.route import Route
 from ragistry.techniques.routing.target import Reachable, Target
 from ragistry.trace import degraded
 from ragistry.types import Where
+from ragistry.utils.model_output import parse_answer
 
 EXCERPT = 200
 
@@ -86,9 +87,13 @@ def choice(names: Sequence[str]) -> type[BaseModel]:
 
 def chosen(answer: str, names: Sequence[str]) -> str:
     """The name in an answer, or empty for `NONE`. Raises `ModelError` for any other answer."""
+
+    def parse(text: str) -> tuple[str, list[Any]]:
+        picked: str = choice(names).model_validate_json(text).collection  # type: ignore[attr-defined]
+        return picked, json.loads(text, object_pairs_hook=list)  # the schema sees the last of two equal keys only
+
     try:
-        picked: str = choice(names).model_validate_json(answer).collection  # type: ignore[attr-defined]
-        pairs = json.loads(answer, object_pairs_hook=list)  # the schema sees the last of two equal keys only
+        picked, pairs = parse_answer(answer, parse)
     except (ValueError, TypeError) as error:
         raise ModelError(
             f"the model named an unknown collection: {answer!r:.{EXCERPT}}; there are {', '.join(names)}"

@@ -1,0 +1,110 @@
+"""Requests of OpenAI's protocol: where a server has its paths, and which parameters it refuses."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import chain
+from typing import Any
+
+from ragistry.models.http import JsonClient, Read, RefusedError
+
+NOT_IMPLEMENTED = 501
+"""Status codes of servers that accept only POST."""
+NOT_THERE = (404, 405, NOT_IMPLEMENTED)
+"""Status codes of a path that the server does not have."""
+NECESSARY = ("model", "input", "messages", "stream", "query", "documents", "response_format")
+"""Parameters that a request cannot do without; ``response_format`` has an alternative of its own."""
+
+_log = logging.getLogger(__name__)
+
+
+class OpenAIAPI:
+    """The paths of OpenAI's protocol on a server, and the parameters that it refuses.
+
+    They lie below ``/v1`` of most servers, and directly below the given address where that has a path of its own, such
+    as ``…/api/v3`` and ``…/openai``. A parameter that the server refuses is left out from then on, unless a request
+    cannot do without it.
+    """
+
+    def __init__(self, url: str, **options: Any) -> None:
+        url = url.rstrip("/")
+        self.server = JsonClient(url.removesuffix("/v1"), **options)
+        own_path = url.partition("://")[2].count("/") > 0 and not url.endswith("/v1")
+        self._prefixes = ["", "/v1"] if own_path else ["/v1"] if url.endswith("/v1") else ["/v1", ""]
+        self._renamed: dict[str, str] = {}
+
+    def get(self, path: str, read: Callable[[Any], Read]) -> Read:
+        """GET a path of the protocol, for example ``/models``. Raises `ModelError`."""
+        return self._reached(lambda prefix: self.server.get(prefix + path, read))
+
+    def post(self, path: str, body: Mapping[str, Any], read: Callable[[Any], Read], **options: Any) -> Read:
+        """POST to a path of the protocol; ``options`` as in `JsonClient.post`. Raises `ModelError`."""
+        return self._accepted(
+            body, lambda body: self._reached(lambda prefix: self.server.post(prefix + path, body, read, **options))
+        )
+
+    def stream(self, path: str, body: Mapping[str, Any]) -> Iterator[str]:
+        """The lines of the answer to a POST as they arrive. Raises `ModelError`."""
+
+        def begin(prefix: str, body: Mapping[str, Any]) -> Iterator[str]:
+            lines = self.server.stream(prefix + path, body)
+            return chain([next(lines, "")], lines)  # a refusal comes before the first line
+
+        return self._accepted(body, lambda body: self._reached(lambda prefix: begin(prefix, body)))
+
+    def close(self) -> None:
+        """Close the connections; closing twice is harmless."""
+        self.server.close()
+
+    def _reached(self, ask: Callable[[str], Read]) -> Read:
+        refusal: RefusedError | None = None
+        for prefix in tuple(self._prefixes):
+            try:
+                answer = ask(prefix)
+            except RefusedError as error:
+                if error.status not in NOT_THERE:
+                    raise
+                refusal = error if refusal is None or "model" in error.reason else refusal
+            else:
+                self._prefixes = [prefix]
+                return answer
+        assert refusal is not None
+        raise refusal
+
+    def _accepted(self, body: Mapping[str, Any], ask: Callable[[Mapping[str, Any]], Read]) -> Read:
+        while True:
+            sent = {self._renamed.get(name, name): value for name, value in body.items()}
+            sent.pop("", None)
+            try:
+                return ask(sent)
+            except RefusedError as error:
+                name = _refused_parameter(error, sent)
+                if name is None:
+                    raise
+                better = "max_completion_tokens" if name == "max_tokens" and "max_completion" in error.reason else ""
+                self._renamed[name] = better
+                change = f"is sent as {better!r}" if better else "is left out"
+                _log.warning("%s; %r %s from now on; set it to null to silence this warning", error, name, change)
+
+
+def _refused_parameter(error: RefusedError, sent: Mapping[str, Any]) -> str | None:
+    """The parameter that the server refuses, if its error names one that the request can do without."""
+    if error.status not in (400, 422):
+        return None
+    names = [name for name in sent if name not in NECESSARY]
+    return next((name for name in names if re.search(rf"\b{re.escape(name)}\b", error.reason)), None)
+
+
+def events(lines: Iterable[str]) -> Iterator[str]:
+    """The data of server-sent events; comments, names and numbers of events are left out (WHATWG HTML, 9.2).
+
+    A line that begins with ``{`` is data too: some servers send errors without the form of an event.
+    """
+    for line in lines:
+        field, _, value = line.partition(":")
+        if line.startswith("{"):
+            yield line
+        elif field == "data" and value.strip():
+            yield value.strip()
