@@ -3,8 +3,8 @@
     python benchmarks/chunker.py [--quick]
 
 20 MB of real English (about 2 with --quick), chunks of 1,200 characters with their metadata, best of several rounds of
-CPU time, one thread. A peer that is not installed is left out; the extra ``bench`` has them. The data are looked for in
-RAGISTRY_DATA, else in ../shared/data beside the repository.
+CPU time, one thread. A peer that is not installed is left out: pip install --editable ".[bench]". The data are looked
+for in RAGISTRY_DATA, else in ../shared/data beside the repository.
 """
 
 from __future__ import annotations

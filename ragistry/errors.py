@@ -226,3 +226,8 @@ class RequestError(ServerError, ValueError):
 
 class JobNotFoundError(ServerError):
     """No job or comparison of that id, or it belongs to another token."""
+
+
+def public_name(kind: type[BaseException]) -> str:
+    """The name of the nearest class of this module; ``ServerError`` for an error that is not of this module's tree."""
+    return next((cls.__name__ for cls in kind.__mro__ if globals().get(cls.__name__) is cls), "ServerError")

@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
 from ragistry.config.collections import CollectionsFile
-from ragistry.config.folder import folder_of, missing
+from ragistry.config.folder import DERIVED, REPOSITORIES, folder_of, missing
 from ragistry.config.keys import text_of
 from ragistry.config.models import read_models
 from ragistry.config.problems import Problems
@@ -101,7 +101,7 @@ def _is_folder(path: Path) -> bool:
 def _token_file(data: Path) -> TokenFile:
     from ragistry.models.token_file import TokenFile
 
-    return TokenFile(data / "derived" / "tokens.db")
+    return TokenFile(data / DERIVED / "tokens.db")
 
 
 def _techniques_file(root: Path) -> Path:
@@ -160,7 +160,7 @@ class Workspace:
     @property
     def folder(self) -> Path:
         """The folder for data that techniques derive from the store; created on the first write."""
-        return self.path_of(self.settings.data_dir) / "derived"
+        return self.path_of(self.settings.data_dir) / DERIVED
 
     @property
     def repositories(self) -> Repositories:
@@ -267,7 +267,7 @@ class Workspace:
     def _make_target_names(self) -> TargetNames:
         from ragistry.library.target_names import TargetNames
 
-        folder = self.path_of(self.settings.data_dir) / "repositories"
+        folder = self.path_of(self.settings.data_dir) / REPOSITORIES
         return TargetNames(CollectionsFile(self.root), folder, self.settings.archives)
 
     def _make_targets(self) -> WorkspaceTargets:

@@ -53,6 +53,16 @@ def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
             monkeypatch.delenv(name)
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _model() -> Iterator[None]:
+    """Keep the embedding model, which otherwise every workspace of a test would load again."""
+    from ragistry.models.minilm import shared_session
+
+    kept = shared_session()
+    yield
+    del kept
+
+
 @pytest.fixture
 def corpus(tmp_path: Path) -> Corpus:
     """Write files into a folder and return the folder: ``corpus({"a.md": "..."}, folder="documents")``."""

@@ -44,6 +44,6 @@ def test_browser_is_not_required_by_ci(without_browser: dict[str, str]) -> None:
 
 
 def test_browser_is_required_by_its_variable(without_browser: dict[str, str]) -> None:
-    code, output = run({**without_browser, "RAGISTRY_REQUIRE": "browser"})
+    code, output = run({**without_browser, "REQUIRE_BROWSER": "1"})
     assert code == 1, output
-    assert "RAGISTRY_REQUIRE asks for a browser, but the PATH has none of chromium" in output
+    assert "REQUIRE_BROWSER is 1, but the PATH has none of chromium" in output

@@ -11,6 +11,7 @@ from ragistry.cli.engine import EngineOption, RayAddressOption, opened_engine
 from ragistry.cli.options import DebugOption, WorkspaceOption
 from ragistry.cli.options import path as given_path
 from ragistry.cli.output import console, error_line, print_text, progress_bar
+from ragistry.config.folder import EVALUATION
 
 if TYPE_CHECKING:
     from ragistry.evaluation.data.dataset import Dataset
@@ -171,7 +172,7 @@ def _keep(workspace: Workspace, comparison: Comparison) -> Path:
     """Save the report in the workspace, for the page."""
     from ragistry.evaluation.outputs import keep_report
 
-    folder = workspace.path_of(workspace.settings.data_dir) / "evaluation" / "reports"
+    folder = workspace.path_of(workspace.settings.data_dir) / EVALUATION / "reports"
     return keep_report(folder, comparison.to_json())
 
 

@@ -23,6 +23,7 @@ from ragistry.cli.output import console, error_line, print_json, progress_bar
 from ragistry.cli.sources import delete_source, print_sources
 from ragistry.cli.watch import changes_in, follow
 from ragistry.errors import CollectionNotFoundError
+from ragistry.library.report import report_as_mapping
 from ragistry.utils.urls import is_url
 from ragistry.utils.wording import agreeing, numbered
 
@@ -225,7 +226,7 @@ def _gone(report: IngestReport) -> list[str]:
 
 def _tell(report: IngestReport, collection: str, as_json: bool, *, prune: bool) -> None:
     if as_json:
-        print_json(_as_json(report, collection))
+        print_json(report_as_mapping(report, collection))
     else:
         _print(report, collection, prune=prune)
     sys.stdout.flush()  # a watch goes on after it
@@ -239,7 +240,7 @@ def _collection(opened: Workspace, paths: list[Any], name: str | None, create: s
             raise CollectionNotFoundError(f"say which collection with --collection NAME{_known(opened)}")
         return known[0], False
     if name not in known and (create is not None or not known):
-        _check_paths(paths, opened.library.collections.path.parent)
+        _check_paths(paths)
         opened.library.create_collection(name, create or "", shown_name(name))
         return name, True
     if name in known and create and not opened.library.collections.entry(name).description:
@@ -287,37 +288,23 @@ def _with_input(paths: list[Any], name: str | None, opened: Workspace) -> list[A
     return [*(path for path in paths if path != STDIN), SourceBytes(data, name)]
 
 
-def _check_paths(paths: list[Any], config: Path) -> None:
-    """Refuse what leads to no file, before a collection is made for it. ``config``: see `list_folder`."""
+def _check_paths(paths: list[Any]) -> None:
+    """Refuse paths without a readable file, before a collection is made for them."""
     from ragistry.library.listing import check_path, list_folder, nothing_readable
 
     for path in paths:
         if isinstance(path, Path):
             check_path(path)
+    listing = None
     for path in paths:
         if not isinstance(path, Path) or path.is_file():
             return
-        found = list_folder(path, config=config)
+        listing = list_folder(path)
         # What links lead to is not looked through: it may be large, or not asked for.
-        if found.files or found.links or found.failed:
+        if listing.files or listing.links or listing.failed or listing.special:
             return
-    raise nothing_readable(paths[0])
-
-
-def _as_json(report: IngestReport, collection: str) -> dict[str, Any]:
-    return {
-        "collection": collection,
-        "added": report.added,
-        "updated": report.updated,
-        "skipped": report.skipped,
-        "deleted": report.deleted,
-        "failed": [{"source": failure.source, "error": failure.error} for failure in report.failed],
-        "vanished": report.vanished,
-        "unread": report.unread,
-        "warnings": report.warnings,
-        "chunks": report.chunks,
-        "embedded": report.embedded,
-    }
+    if listing is not None:
+        raise nothing_readable(listing)
 
 
 def _print(report: IngestReport, collection: str, *, prune: bool) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import replace as replaced
 from hashlib import sha256
@@ -17,10 +17,14 @@ from urllib.parse import quote
 
 from ragistry.client.connection import Connection, error_of
 from ragistry.errors import CollectionNotFoundError, RagistryError, ServerError, SourceError, UnsupportedError
+from ragistry.library.file_names import start_of
 from ragistry.library.given import check_given, check_optional
-from ragistry.library.report import Failure, IngestReport
-from ragistry.library.source import SourceBytes, SourceFile
-from ragistry.types import Document, Progress, RetrievalResult, SourceInfo, Stage, StageScore, Where
+from ragistry.library.ingest_plan import IngestPlan
+from ragistry.library.ingesting import IngestMethods, IngestObserver
+from ragistry.library.report import Failure, IngestReport, report_from_mapping, without_missing
+from ragistry.library.source import IngestSource, SourceBytes, SourceFile, SourceText
+from ragistry.types import Document, RetrievalResult, SourceInfo, Stage, StageScore, Where
+from ragistry.utils.extracted import ExtractLimits
 from ragistry.utils.limits import check_query, check_top_k
 from ragistry.utils.where import normalise
 
@@ -86,7 +90,7 @@ class RemoteWorkspace:
         self.close()
 
 
-class RemoteLibrary:
+class RemoteLibrary(IngestMethods):
     """The methods of a `DocumentService`, each as there. Files are read here and sent; the server never sees a path.
 
     A source that was sent has no path on the server: the same name in the same collection is the same source. With
@@ -138,150 +142,73 @@ class RemoteLibrary:
         sentences = [Sentence(one["text"], tuple(one["citations"]), one["supported"]) for one in found["sentences"]]
         return Answer(found["query"], documents, tuple(sentences), found["reason"])
 
-    def ingest_file(self, path: str | Path, collection: str, *, replace: bool = False) -> int:
-        from ragistry.library.listing import check_path, one_file
-
-        check_given(path=path, collection=collection, replace=replace)
-        check_path(path, "file")
-        return _chunks_or_raise(self._send([one_file(path)], collection, replace=replace))
-
-    def ingest_text(self, text: str, source: str, collection: str) -> int:
-        check_given(text=text, source=source, collection=collection)
-        body = {"collection": collection, "sources": [{"source": source, "text": text}]}
-        return _chunks_or_raise(self._finished(self._connection.call("POST", "/v1/ingest/texts", body)))
-
-    def ingest_folder(
-        self,
-        path: str | Path,
-        collection: str,
-        *,
-        prune: bool = False,
-        follow_links: bool = False,
-        replace: bool = False,
-        progress: Progress | None = None,
-        engine: Engine | None = None,
+    def carry_out(
+        self, plan: IngestPlan, *, observer: IngestObserver | None = None, engine: Engine | None = None
     ) -> IngestReport:
-        check_given(path=path, collection=collection, prune=prune, follow_links=follow_links, replace=replace)
-        check_optional(progress=progress)
-        _check_no_engine(engine)
-        self._collection(collection)
-        return self._ingest_folder(path, collection, prune, follow_links, replace, progress, {})
-
-    def ingest_paths(
-        self,
-        paths: Sequence[str | Path | SourceBytes],
-        collection: str,
-        *,
-        prune: bool = False,
-        follow_links: bool = False,
-        replace: bool = False,
-        allow_private: bool = False,
-        changed: Collection[str] | None = None,
-        progress: Progress | None = None,
-        engine: Engine | None = None,
-    ) -> IngestReport:
-        from ragistry.library.listing import check_path, is_folder, one_file, without_covered
-        from ragistry.library.pages import fetched
-        from ragistry.utils.extracted import ExtractLimits
-        from ragistry.utils.urls import is_url
-
-        check_given(paths=paths, collection=collection, prune=prune, follow_links=follow_links, replace=replace)
-        check_given(allow_private=allow_private)
-        check_optional(changed=changed, progress=progress)
-        _check_no_engine(engine)
-        self._collection(collection)
-        given = [path for path in paths if isinstance(path, SourceBytes)]
-        urls = [path for path in paths if isinstance(path, str) and is_url(path)]
-        named = [path for path in paths if not (isinstance(path, SourceBytes) or is_url(path))]
-        for path in named:
-            check_path(path)
-        taken: dict[str, SourceFile | SourceBytes] = {}
-        named = without_covered(named, follow_links=follow_links)
-        pages, failed = fetched(urls, ExtractLimits(), allow_private=allow_private)
-        files: list[SourceFile | SourceBytes] = [one_file(path) for path in named if not is_folder(path)]
-        files += [*given, *pages]
-        report = self._send(files, collection, replace=replace, progress=progress, taken=taken)
-        report.failed.extend(failed)
-        for path in named:
-            if is_folder(path):
-                try:
-                    report.merge(
-                        self._ingest_folder(path, collection, prune, follow_links, replace, progress, taken, changed)
-                    )
-                except SourceError as error:
-                    if len(paths) == 1:
-                        raise
-                    report.failed.append(Failure(str(path), error))
+        """As `IngestMethods.carry_out`; sources are sent, and each upload is a job that this method waits for."""
+        if engine is not None:
+            raise UnsupportedError(
+                f"engine={engine!r}: a server reads and embeds by itself; leave it out, or ingest with `open_workspace`"
+            )
+        observer, report, taken = observer or IngestObserver(), plan.report, dict[str, IngestSource]()
+        texts = [one for one in plan.sources if isinstance(one, SourceText)]
+        if texts:
+            sources = [{"source": one.source_file, "text": one.text} for one in texts]
+            body = {"collection": plan.collection, "sources": sources}
+            report.merge(self._finished(self._connection.call("POST", "/v1/ingest/texts", body), observer))
+        total = len(plan.all_sources)
+        files = [one for one in plan.sources if not isinstance(one, SourceText)]
+        done = self._send(files, plan, taken, observer, len(texts), total)
+        for folder in plan.folders:
+            done = self._send(folder.files, plan, taken, observer, done, total, folder=_folder_id(folder.root))
+            report.failed = without_missing(report.failed, folder.root)
+        if plan.prune and plan.gone:
+            self.delete_sources(plan.gone, plan.collection)
+            report.deleted.extend(plan.gone)
+        observer.progress("", total, total)
         return report
 
-    def _ingest_folder(
-        self,
-        path: str | Path,
-        collection: str,
-        prune: bool,
-        follow_links: bool,
-        replace: bool,
-        progress: Progress | None,
-        taken: dict[str, SourceFile | SourceBytes],
-        changed: Collection[str] | None = None,
-    ) -> IngestReport:
-        from ragistry.library.file_names import start_of
-        from ragistry.library.listing import list_folder, nothing_readable
-        from ragistry.library.vanished import emptied, vanished
+    def _check_collection(self, name: str) -> None:
+        self._collection(name)
 
-        listing = list_folder(path, follow_links=follow_links)
-        folder, start = _folder_id(listing.root), start_of(listing.root)
-        sent = self._connection.get(f"{_address(collection)}/sources", folder=folder)["sources"]
-        stored = [replaced(_source_info(row), source_path=start + row["source_file"]) for row in sent]
-        gone = vanished(listing, stored, follow_links=follow_links) if listing.complete else []
-        if not (listing.files or listing.failed or listing.links or gone):
-            raise nothing_readable(path)
-        if prune and gone and not listing.files:
-            raise emptied(path, collection, gone)
-        files = listing.files if changed is None else _below(listing.files, changed)
-        report = self._send(files, collection, replace=replace, progress=progress, taken=taken, folder=folder)
-        report.failed.extend(listing.failed)
-        report.warnings.extend(listing.warnings())
-        report.unread = dict(listing.unread)
-        report.vanished = gone
-        if prune and gone:
-            self.delete_sources(gone, collection)
-            report.deleted.extend(gone)
-        return report
+    def _stored_below(self, folder: Path, collection: str) -> Sequence[SourceInfo]:
+        sent = self._connection.get(f"{_address(collection)}/sources", folder=_folder_id(folder))["sources"]
+        start = start_of(folder)
+        return [replaced(_source_info(row), source_path=start + row["source_file"]) for row in sent]
+
+    def _limits(self) -> ExtractLimits:
+        return ExtractLimits()
 
     def _send(
         self,
-        sources: Sequence[SourceFile | SourceBytes],
-        collection: str,
-        *,
-        replace: bool,
-        progress: Progress | None = None,
-        taken: dict[str, SourceFile | SourceBytes] | None = None,
+        sources: Sequence[IngestSource],
+        plan: IngestPlan,
+        taken: dict[str, IngestSource],
+        observer: IngestObserver,
+        done: int,
+        total: int,
         folder: str | None = None,
-    ) -> IngestReport:
-        """Upload files, some at once, and wait for what becomes of them."""
-        report, done = IngestReport(), 0
-        wanted = list(_each_name_once(sources, collection, {} if taken is None else taken, report))
+    ) -> int:
+        """Upload files, several at once, and wait for their jobs; returns the number of sources that are done."""
+        wanted = list(_each_name_once(sources, plan.collection, taken, plan.report))
         for batch in _batches(wanted):
             with ExitStack() as stack:
                 files = [
                     ("files", (PurePosixPath(one.source_file).name, stack.enter_context(_stream(one)))) for one in batch
                 ]
                 form = {
-                    "collection": collection,
-                    "replace": str(replace).lower(),
+                    "collection": plan.collection,
+                    "replace": str(plan.replace).lower(),
                     "names": [one.source_file for one in batch],
                 }
                 form |= {} if folder is None else {"folder": folder}
                 job = self._connection.call("POST", "/v1/ingest/files", form=form, files=files)
-            report.merge(self._finished(job, progress, done, len(wanted)))
+            plan.report.merge(self._finished(job, observer, done, total))
             done += len(batch)
-        if progress is not None:
-            progress("", len(sources), len(sources))
-        return report
+        return done
 
     def _finished(
-        self, job: Mapping[str, Any], progress: Progress | None = None, before: int = 0, total: int = 0
+        self, job: Mapping[str, Any], observer: IngestObserver, before: int = 0, total: int = 1
     ) -> IngestReport:
         """The report of a job when it has ended. Raises what ended it early."""
         address, pause = f"/v1/jobs/{job['id']}", FIRST_LOOK
@@ -290,8 +217,9 @@ class RemoteLibrary:
                 time.sleep(pause)
                 pause = min(LAST_LOOK, pause * 1.5)
                 job = self._connection.get(address)
-                if progress is not None and job["current"]:
-                    progress(job["current"], before + job["done"], total)
+                observer.check()
+                if job["current"]:
+                    observer.progress(job["current"], before + job["done"], total)
         except BaseException:  # Ctrl-C too
             with suppress(RagistryError):
                 self._connection.call("DELETE", address, again=True)
@@ -300,9 +228,7 @@ class RemoteLibrary:
             raise error_of(job["error"]["type"], job["error"]["message"])
         if job["state"] == "cancelled":
             raise ServerError(f"job {job['id']} was cancelled; ingest again")
-        values = {name: value for name, value in job["report"].items() if name != "collection"}
-        failed = [Failure(one["source"], error_of(one["type"], one["error"])) for one in values["failed"]]
-        return IngestReport(**values | {"failed": failed})
+        return report_from_mapping(job["report"], error_of)
 
     def list_sources(self, collection: str | None = None) -> list[str]:
         return sorted({info.source_file for info in self.sources(collection)})
@@ -395,24 +321,17 @@ def _source_info(row: Mapping[str, Any]) -> SourceInfo:
     )  # fmt: skip
 
 
-def _check_no_engine(engine: Engine | None) -> None:
-    if engine is not None:
-        raise UnsupportedError(
-            f"engine={engine!r}: a server reads and embeds by itself; leave it out, or ingest with `open_workspace`"
-        )
-
-
 def _folder_id(root: Path) -> str:
     """By which the server knows the sources of a folder of this machine; the path itself stays here."""
     return sha256(f"{gethostname()}/{os.path.realpath(root)}".encode()).hexdigest()[:16]
 
 
 def _each_name_once(
-    sources: Sequence[SourceFile | SourceBytes],
+    sources: Sequence[IngestSource],
     collection: str,
-    taken: dict[str, SourceFile | SourceBytes],
+    taken: dict[str, IngestSource],
     report: IngestReport,
-) -> Iterator[SourceFile | SourceBytes]:
+) -> Iterator[IngestSource]:
     """The files that can be sent; of two that have one name the first, and what is wrong with the others."""
     from ragistry.library.same_source import is_same_file
     from ragistry.library.same_source import taken as taken_by
@@ -443,18 +362,14 @@ def _check_readable(path: str) -> None:
         raise SourceError(f"{path!r} cannot be read: {error}; check its name and permissions") from error
 
 
-def _below(files: Sequence[SourceFile], changed: Collection[str]) -> list[SourceFile]:
-    """The files at and below these paths."""
-    starts = tuple(os.path.realpath(path) for path in changed)
-    return [one for one in files if any(one.place == start or one.place.startswith(start + os.sep) for start in starts)]
+def _stream(source: IngestSource) -> IO[bytes]:
+    if isinstance(source, SourceFile):
+        return source.open()
+    return BytesIO(source.data if isinstance(source, SourceBytes) else source.text.encode())
 
 
-def _stream(source: SourceFile | SourceBytes) -> IO[bytes]:
-    return BytesIO(source.data) if isinstance(source, SourceBytes) else source.open()
-
-
-def _batches(sources: Sequence[SourceFile | SourceBytes]) -> Iterator[list[SourceFile | SourceBytes]]:
-    batch: list[SourceFile | SourceBytes] = []
+def _batches(sources: Sequence[IngestSource]) -> Iterator[list[IngestSource]]:
+    batch: list[IngestSource] = []
     size = 0
     for source in sources:
         length = len(source.data) if isinstance(source, SourceBytes) else Path(source.path).stat().st_size
@@ -465,9 +380,3 @@ def _batches(sources: Sequence[SourceFile | SourceBytes]) -> Iterator[list[Sourc
         size += length
     if batch:
         yield batch
-
-
-def _chunks_or_raise(report: IngestReport) -> int:
-    if report.failed:
-        raise report.failed[0].cause
-    return report.chunks

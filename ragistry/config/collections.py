@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -25,7 +27,10 @@ from ragistry.utils.metadata import value_problem
 from ragistry.utils.shown import shown
 from ragistry.utils.suggest import did_you_mean
 
+_log = logging.getLogger(__name__)
 Version = tuple[int, int, int]
+HALF_SAVED = 1.0
+"""Seconds for which a broken file that was changed just now is read again before it counts as broken."""
 LOCK_TIMEOUT = 30.0
 """Seconds that an edit waits for another edit, or for a source that is being written to a collection."""
 
@@ -137,11 +142,21 @@ class CollectionsFile:
         self._edit(lambda text: yaml_edits.without_entry(text, self._index(name)), before)
 
     def _parse(self) -> list[CollectionEntry]:
-        """The collections of a fully valid file: a misspelt ``collections`` would otherwise mean an empty library."""
-        problems = Problems()
-        _, content = read_file(self.path, DocumentsFile, problems)
-        problems.report()
-        return content.collections if content is not None else []
+        """The collections of a fully valid file: a misspelt ``collections`` would otherwise mean an empty library.
+
+        A file that was changed just now, and is invalid or empty, may be half saved by an editor: it is read again.
+        """
+        end = time.monotonic() + HALF_SAVED
+        while True:
+            problems, content = Problems(), None
+            with problems.gather():
+                _, content = read_file(self.path, DocumentsFile, problems)
+            entries = content.collections if content is not None else []
+            suspicious = problems.lines or (self._read[1] and not self.path.read_bytes().strip())
+            if not suspicious or time.monotonic() > end or time.time() - self.path.stat().st_mtime > 2 * HALF_SAVED:
+                problems.report()
+                return entries
+            time.sleep(0.05)
 
     def _index(self, name: str) -> int:
         known = [entry.name for entry in self.entries()]
@@ -170,19 +185,25 @@ class CollectionsFile:
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             with self._lock():
-                done = False
-                while not done:
+                again, end = False, time.monotonic() + LOCK_TIMEOUT
+                while time.monotonic() < end:
                     version, _ = self.version(), self.entries()  # raises if the file is invalid
-                    text = change(self._text())
+                    old = self._text()
+                    text = change(old.decode())
                     before()
-                    done = version == self.version()
-                replace_text(self.path, text)
+                    if version == self.version() and replace_text(self.path, text, expected=old):
+                        break
+                    again = True
+                else:
+                    raise ConfigError(f"{str(self.path)!r} is changed all the time by another program; end it first")
         except RagistryError:
             raise  # some are also OSError
         except Timeout as error:
             raise self._in_use() from error
         except OSError as error:
             raise ConfigError(f"cannot write {str(self.path)!r}: {error.strerror}; {remedy(error)}") from error
+        if again:
+            _log.warning("%r was saved by another program at the same time; both changes are kept", str(self.path))
         for tell in list(self.edited):
             tell()
 
@@ -194,9 +215,9 @@ class CollectionsFile:
             f"{str(self.path)!r} is locked by another process, which edits it or writes to a collection; try again"
         )
 
-    def _text(self) -> str:
+    def _text(self) -> bytes:
         path = self.path if self.path.exists() else DEFAULTS / self.path.name
-        return path.read_bytes().decode("utf-8")  # line ends stay as they are
+        return path.read_bytes()  # line ends stay as they are
 
 
 def _entry(**fields: str | None) -> CollectionEntry:

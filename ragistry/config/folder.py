@@ -10,7 +10,13 @@ from ragistry.config.files import FILES
 from ragistry.config.settings import CONFIG_FOLDER, LOCAL, Settings
 from ragistry.errors import ConfigError
 
-CONFIGURATION = (*FILES, "techniques.yaml", "models.yaml")
+TOKENS_FILE = "tokens.yaml"
+CONFIGURATION = (*FILES, "techniques.yaml", "models.yaml", TOKENS_FILE)
+"""Files of a configuration folder."""
+CHROMA, DERIVED, EVALUATION, JOBS, REPOSITORIES, UPLOADS = (
+    "chroma", "derived", "evaluation", "jobs", "repositories", "uploads",
+)  # fmt: skip
+"""Folders of a data folder, beside those of the indexes of its store."""
 
 
 def folder_of(root: Path, folder: str) -> Path:

@@ -13,11 +13,19 @@ def remedy(error: OSError) -> str:
     return "make room on the disk" if error.errno in (ENOSPC, EDQUOT) else "make it writable"
 
 
-def replace_text(path: Path, text: str) -> None:
+def replace_text(path: Path, text: str, *, expected: bytes | None = None) -> bool:
     """Write a file atomically: readers, and the state after a crash, have the old text or the new one.
 
-    For one writer at a time: the new text is first written to ``.NAME.new``; the next write replaces one left by a
-    killed process.
+    For one writer of this program at a time: the new text is first written to ``.NAME.new``; the next write replaces
+    one left by a killed process.
+
+    Args:
+        path: The file.
+        text: Its new text.
+        expected: What the file holds; None to replace it whatever it holds.
+
+    Returns:
+        Whether the text was written. False if another program has changed the file meanwhile; its change stays.
     """
     path = Path(os.path.realpath(path))
     mode = path.stat().st_mode & 0o777 if path.exists() else 0o644
@@ -29,7 +37,7 @@ def replace_text(path: Path, text: str) -> None:
             stream.flush()
             os.fsync(stream.fileno())
         new.chmod(mode)
-        new.replace(path)
+        done = _replaced(path, new, expected)
     except BaseException:
         new.unlink(missing_ok=True)
         raise
@@ -39,3 +47,27 @@ def replace_text(path: Path, text: str) -> None:
             os.fsync(folder)
         finally:
             os.close(folder)
+    return done
+
+
+def _replaced(path: Path, new: Path, expected: bytes | None) -> bool:
+    """Put a new file in the place of one that holds ``expected``."""
+    if expected is None or not path.exists():
+        new.replace(path)
+        return True
+    saved = path.with_name(f".{path.name}.saved")
+    saved.unlink(missing_ok=True)
+    try:
+        os.link(path, saved)  # An editor that has the file open goes on writing to it, under this name.
+    except OSError:  # a file system without links
+        new.replace(path)
+        return True
+    if saved.read_bytes() == expected:
+        new.replace(path)
+        if saved.read_bytes() == expected:
+            saved.unlink()
+            return True
+        saved.replace(path)
+    saved.unlink(missing_ok=True)
+    new.unlink(missing_ok=True)
+    return False

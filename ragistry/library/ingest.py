@@ -77,9 +77,8 @@ class Ingest:
     """Takes sources into one collection of a store.
 
     ``kept`` is a block around each write, which raises where the collection is there no more. ``replace``: a source
-    gets its name even where something else has it that is not to be taken in too. ``taken``: who got
-    which name, of what is taken in together by several of these. ``engine``: where sources are read and texts are
-    embedded.
+    gets its name even where something else has it that is not to be taken in too. ``engine``: where sources are read
+    and texts are embedded. ``report``: completed by `run`.
     """
 
     def __init__(
@@ -91,8 +90,8 @@ class Ingest:
         kept: Callable[[], AbstractContextManager[object]] = nullcontext,
         *,
         replace: bool = False,
-        taken: dict[str, IngestSource] | None = None,
         engine: Engine | None = None,
+        report: IngestReport | None = None,
     ) -> None:
         self.store = store
         self.embedder = embedder
@@ -101,9 +100,9 @@ class Ingest:
         self.kept = kept
         self.replace = replace
         self.engine = engine or LocalEngine()
-        self.report = IngestReport()
+        self.report = IngestReport() if report is None else report
         self._given: set[tuple[str, str]] = set()
-        self._taken = {} if taken is None else taken
+        self._taken: dict[str, IngestSource] = {}
         self._earlier: dict[str, SourceInfo] = {}
         self._languages: Counter[str] = Counter()
         self._samples: list[str] = []

@@ -7,15 +7,17 @@ and named, unless links are to be followed.
 from __future__ import annotations
 
 import os
+import stat
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
+from ragistry.config.settings import CONFIG_FOLDER
 from ragistry.errors import SourceError, SourceNotFoundError
 from ragistry.library.file_names import MisnamedFile, source_file, start_of
-from ragistry.library.own_files import configuration, may_hold_nothing_else, without_data
+from ragistry.library.own_files import is_data_folder, is_own_file, without_data
 from ragistry.library.report import Failure
 from ragistry.library.source import SourceFile
 from ragistry.library.unread import UNREAD_FORMATS, unread_warning
@@ -59,7 +61,8 @@ def one_file(path: str | Path) -> SourceFile:
 class Listing:
     """The readable files of a folder; the folders below it that could not be listed; the links that lead out of it.
 
-    ``unread``: how many files there are of each suffix of `UNREAD_FORMATS`.
+    ``unread``: how many files there are of each suffix of `UNREAD_FORMATS`. ``special``: devices, pipes and sockets,
+    which are never opened. ``own``: files of this program, which are left out.
     """
 
     root: Path
@@ -67,6 +70,8 @@ class Listing:
     failed: list[Failure] = field(default_factory=list)
     links: list[Path] = field(default_factory=list)
     unread: Counter[str] = field(default_factory=Counter)
+    special: list[Failure] = field(default_factory=list)
+    own: list[Path] = field(default_factory=list)
 
     def add(self, path: Path, name: str) -> None:
         """Add a file, or what is in a zip file."""
@@ -105,12 +110,12 @@ class Listing:
         )
 
 
-def list_folder(folder: str | Path, *, follow_links: bool = False, config: Path | None = None) -> Listing:
+def list_folder(folder: str | Path, *, follow_links: bool = False) -> Listing:
     """Every file of a supported format below a folder, hidden ones left out, in the order of their names.
 
-    ``config``: a workspace's folder of configuration files, which are left out as well, as are the files of any store.
-    A link to a folder that is listed anyway adds nothing, so that a loop of links ends. Raises `SourceNotFoundError`
-    where there is no such folder, and `SourceError` where it cannot be reached. A zip file is a folder.
+    Files of this program are left out, see `is_own_file`. A zip file is a folder. A link to a folder that is listed
+    anyway adds nothing, so that a loop of links ends. Raises `SourceNotFoundError` where there is no such folder, and
+    `SourceError` where it cannot be reached.
     """
     check_path(folder, "folder")
     root = Path(folder)
@@ -121,7 +126,7 @@ def list_folder(folder: str | Path, *, follow_links: bool = False, config: Path 
     if not root.is_dir():
         raise SourceNotFoundError(f"no such folder: {os.fspath(folder)!r} is a file; check the path")
     listing = Listing(root)
-    for path in sorted(_Walk(root, follow_links, listing, config).files()):
+    for path in sorted(_Walk(root, follow_links, listing).files()):
         listing.add(path, path.relative_to(root).as_posix())
     listing.links.sort()
     return listing
@@ -129,67 +134,63 @@ def list_folder(folder: str | Path, *, follow_links: bool = False, config: Path 
 
 def files_of(folder: str | Path) -> list[SourceFile]:
     """The files of `list_folder`; raises `SourceError` too where there is none."""
-    files = list_folder(folder).files
-    if not files:
-        raise nothing_readable(folder)
-    return files
+    listing = list_folder(folder)
+    if not listing.files:
+        raise nothing_readable(listing)
+    return listing.files
 
 
-def without_covered(
-    paths: Sequence[str | Path], *, follow_links: bool = False, config: Path | None = None
-) -> list[str | Path]:
+def without_covered(paths: Sequence[str | Path], *, follow_links: bool = False) -> list[str | Path]:
     """These paths, each once, but for what lies in a folder among them that has it too: there its name is the longer.
 
     A hidden file, say, is no part of its folder, and stays. A folder with nothing but Ragistry's own files, as a shell
-    names it for ``*``, is left out where there is another path. ``config``: see `list_folder`. Raises `SourceError`.
+    names it for ``*``, is left out where there is another path. Raises `SourceError`.
     """
     paths = list({Path(path).absolute(): path for path in paths}.values())
-    if config is not None:
-        paths = [path for path in paths if not _is_own(path, config)] or paths
+    paths = [path for path in paths if not _is_own(path)] or paths
     folders = [start_of(path) for path in paths if is_folder(path)]
     inner = [path for path in paths if os.path.realpath(path).startswith(tuple(folders))]
     if not inner:
         return list(paths)
     outer = [path for path in paths if path not in inner and is_folder(path)]
-    files = partial(_files, follow_links=follow_links, config=config)
+    files = partial(_files, follow_links=follow_links)
     covered = {file for path in outer for file in files(path)}
     return [path for path in paths if path not in inner or not files(path) <= covered]
 
 
-def _files(path: str | Path, *, follow_links: bool, config: Path | None) -> set[str]:
+def _files(path: str | Path, *, follow_links: bool) -> set[str]:
     if not is_folder(path):
         return {os.path.realpath(path)}
-    listing = list_folder(path, follow_links=follow_links, config=config)
+    listing = list_folder(path, follow_links=follow_links)
     return {file.place for file in listing.files}
 
 
-def _is_own(path: str | Path, config: Path) -> bool:
-    if not (Path(path).is_dir() and may_hold_nothing_else(path, config)):
+def _is_own(path: str | Path) -> bool:
+    """Whether a folder has files of this program and nothing else."""
+    if not Path(path).is_dir() or not (Path(path).name == CONFIG_FOLDER or is_data_folder(path)):
         return False
-    listing = list_folder(path, config=config)
+    listing = list_folder(path)
     return not (listing.files or listing.failed or listing.links)
 
 
-def nothing_readable(folder: str | Path) -> SourceError:
-    """What is wrong with a folder that holds nothing to take in."""
-    if list_folder(folder).files:
+def nothing_readable(listing: Listing) -> SourceError:
+    """The error for a folder that has nothing to ingest."""
+    if listing.own:
         return SourceError(
-            f"{os.fspath(folder)!r} holds nothing but the configuration of this workspace, which no folder brings in; "
-            "name a file of it to take that in, or put documents in the folder"
+            f"{os.fspath(listing.root)!r} contains only configuration files of a workspace, which are not ingested; "
+            "put documents in the folder"
         )
-    return SourceError(f"no readable files in {os.fspath(folder)!r}; formats are {', '.join(SUPPORTED_FORMATS)}")
+    return SourceError(f"no readable files in {os.fspath(listing.root)!r}; formats are {', '.join(SUPPORTED_FORMATS)}")
 
 
 class _Walk:
     """A walk that enters each folder once, by its own name where that lies below ``root``."""
 
-    def __init__(self, root: Path, follow_links: bool, listing: Listing, config: Path | None) -> None:
+    def __init__(self, root: Path, follow_links: bool, listing: Listing) -> None:
         self.root = root
         self.real_root = os.path.realpath(root)
         self.follow_links = follow_links
         self.listing = listing
-        self.configuration = configuration(config) if config else frozenset()
-        self.own_names = {Path(path).name for path in self.configuration}
         self._entered = {self.real_root}
 
     def files(self) -> Iterator[Path]:
@@ -203,13 +204,14 @@ class _Walk:
                 if suffix in UNREAD_FORMATS:
                     self.listing.unread[suffix] += 1
                 readable = suffix in SUPPORTED_FORMATS or suffix == ZIP
-                if readable and not self._is_configuration(here / name) and self._takes(here / name):
-                    yield here / name
-
-    def _is_configuration(self, path: Path) -> bool:
-        if not self.configuration or (path.name not in self.own_names and not _is_link(path)):
-            return False  # as of nearly all: to ask where a path leads takes longer than to list it
-        return os.path.realpath(path) in self.configuration
+                if readable and self._takes(here / name):
+                    if _is_special(here / name):
+                        error = SourceError(f"{str(here / name)!r} is a device, pipe or socket; it is not read")
+                        self.listing.special.append(Failure(str(here / name), error))
+                    elif is_own_file(here / name):
+                        self.listing.own.append(here / name)
+                    else:
+                        yield here / name
 
     def _enters(self, folder: Path) -> bool:
         if not self.follow_links:
@@ -236,6 +238,15 @@ class _Walk:
     def _unlisted(self, error: OSError) -> None:
         reason = f"cannot list {error.filename!r}: {error.strerror}; make the folder readable"
         self.listing.failed.append(Failure(str(error.filename), SourceError(reason)))
+
+
+def _is_special(path: Path) -> bool:
+    """Whether a path leads to a device, pipe or socket; to open one may wait for ever."""
+    try:
+        mode = path.stat().st_mode
+    except (OSError, ValueError):  # whoever reads it reports it
+        return False
+    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
 
 
 def _is_link(path: Path) -> bool:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
 
-from ragistry.errors import RagistryError
+from ragistry.errors import RagistryError, SourceNotFoundError, public_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,3 +54,41 @@ class IngestReport:
         self.unread = dict(Counter(self.unread) + Counter(other.unread))
         self.chunks += other.chunks
         self.embedded += other.embedded
+
+
+def without_missing(failed: Sequence[Failure], folder: str | Path) -> list[Failure]:
+    """Replace the failures of files below a folder that has vanished meanwhile by one."""
+    root = Path(folder).absolute()
+    missing = [
+        one
+        for one in failed
+        if isinstance(one.cause, SourceNotFoundError) and Path(one.source).absolute().is_relative_to(root)
+    ]
+    if len(missing) < 2 or Path(folder).exists():
+        return list(failed)
+    error = SourceNotFoundError(
+        f"{os.fspath(folder)!r} vanished while it was read, and {len(missing):,} of its files were not ingested; "
+        "ingest it again when it is there"
+    )
+    return [*(one for one in failed if one not in missing), Failure(os.fspath(folder), error)]
+
+
+REPORTED = ("added", "updated", "skipped", "deleted", "vanished", "warnings", "unread", "chunks", "embedded")
+"""Fields of an `IngestReport`, apart from ``failed``."""
+
+
+def report_as_mapping(report: IngestReport, collection: str) -> dict[str, Any]:
+    """What an ingest did; the form of `ragistry ingest --json`, of a job's report, and of the client."""
+    return {
+        "collection": collection,
+        **{name: getattr(report, name) for name in REPORTED},
+        "failed": [
+            {"source": one.source, "error": one.error, "type": public_name(type(one.cause))} for one in report.failed
+        ],
+    }
+
+
+def report_from_mapping(values: Mapping[str, Any], error_of: Callable[[str, str], RagistryError]) -> IngestReport:
+    """The report of `report_as_mapping`; ``error_of`` makes an error of its type and message."""
+    failed = [Failure(one["source"], error_of(one["type"], one["error"])) for one in values["failed"]]
+    return IngestReport(failed=failed, **{name: values[name] for name in REPORTED})

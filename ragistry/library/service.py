@@ -2,43 +2,37 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from time import perf_counter
 from typing import Any
 
 from ragistry.config.collections import CollectionsFile
-from ragistry.errors import ConfigError, SourceError, SourceNotFoundError
+from ragistry.errors import ConfigError, RagistryError, SourceNotFoundError
 from ragistry.library import moving
 from ragistry.library.given import check_given, check_optional
 from ragistry.library.ingest import Ingest
-from ragistry.library.listing import (
-    check_path,
-    is_folder,
-    list_folder,
-    nothing_readable,
-    one_file,
-    without_covered,
-)
+from ragistry.library.ingest_plan import IngestPlan
+from ragistry.library.ingesting import IngestMethods, IngestObserver, ProgressObserver
+from ragistry.library.observed_embedder import ObservedEmbedder
 from ragistry.library.overview import collection_rows, source_row
-from ragistry.library.pages import fetched
-from ragistry.library.report import Failure, IngestReport
+from ragistry.library.report import IngestReport, without_missing
 from ragistry.library.scope import Scope
-from ragistry.library.source import IngestSource, Reading, SourceBytes, SourceText
-from ragistry.library.vanished import emptied, gone_from, vanished
+from ragistry.library.source import Reading
+from ragistry.library.unknown_keys import unknown_keys
 from ragistry.pipelines.answer import Answer, Answerer
 from ragistry.protocols import Embedder, Engine, Generator, LibraryStore
 from ragistry.techniques.registry import TechniqueRegistry
-from ragistry.trace import collect, span
-from ragistry.types import Progress, RetrievalResult, SourceInfo, Where
+from ragistry.trace import collect, degraded, span, stage
+from ragistry.types import RetrievalResult, SourceInfo, Where
+from ragistry.utils.extracted import ExtractLimits
 from ragistry.utils.suggest import did_you_mean
-from ragistry.utils.urls import is_url
 from ragistry.utils.where import normalise
 
 
-class DocumentService:
+class DocumentService(IngestMethods):
     """The collections of documents.yaml, over one store.
 
     ``after_write`` is called after chunks were added or deleted. ``generator``: gives what writes answers, or None.
@@ -66,145 +60,46 @@ class DocumentService:
         self.generator = generator
         self.scope = Scope(collections, store)
 
-    def ingest_file(self, path: str | Path, collection: str, *, replace: bool = False) -> int:
-        """Ingest one file and return the number of chunks written: 0 if it has not changed.
-
-        Its name in the collection is the bare file name. If another file or a text has that name, it is replaced only
-        with ``replace``, or if it is the same file, moved. Raises `SourceError` if the file cannot be read or its name
-        is taken, `EmbeddingGenerationError` if the model refuses a chunk, `ModelError`, `CollectionNotFoundError`.
-        """
-        check_given(path=path, collection=collection, replace=replace)
-        return _chunks_or_raise(self._ingest([one_file(path)], collection, replace=replace))
-
-    def ingest_text(self, text: str, source: str, collection: str) -> int:
-        """Ingest a text under a name and return the number of chunks written: 0 if it has not changed."""
-        check_given(text=text, source=source, collection=collection)
-        return _chunks_or_raise(self._ingest([SourceText(text, source)], collection))
-
-    def ingest_folder(
-        self,
-        path: str | Path,
-        collection: str,
-        *,
-        prune: bool = False,
-        follow_links: bool = False,
-        replace: bool = False,
-        progress: Progress | None = None,
-        engine: Engine | None = None,
+    def carry_out(
+        self, plan: IngestPlan, *, observer: IngestObserver | None = None, engine: Engine | None = None
     ) -> IngestReport:
-        """Take in every readable file below a folder; a bad one is reported, and the rest goes on.
-
-        Sources whose files were below this folder and are there no longer are reported as vanished, and removed with
-        ``prune``; nothing is where a part of the folder cannot be listed. With ``prune``, a folder that holds no file
-        to take in is refused where sources came from it: so looks one whose disk is not mounted. To remove them all
-        the same, give `delete_sources` what an ingest without ``prune`` reports as vanished. Links that lead out of the
-        folder are left out with a warning, unless ``follow_links``; documents of other formats are counted in one.
-        ``replace``: see `ingest_file`. ``engine``: where files are read and texts are embedded; None: in this process.
-        Raises `SourceError`, `ModelError` where no text could be embedded, and `EngineError`.
-        """
-        check_given(path=path, collection=collection, prune=prune, follow_links=follow_links, replace=replace)
-        check_optional(progress=progress, engine=engine)
-        self.collections.entry(collection)
-        self._check_path(path, collection, "folder")
-        ingest = partial(self._ingest, collection=collection, progress=progress, replace=replace, engine=engine)
-        return self._ingest_folder(path, collection, prune, follow_links, ingest)
-
-    def _ingest_folder(
-        self, path: str | Path, collection: str, prune: bool, follow_links: bool, ingest: Callable[..., IngestReport]
-    ) -> IngestReport:
-        listing = list_folder(path, follow_links=follow_links, config=self.collections.path.parent)
-        stored = self.store.sources(collection) if listing.complete else []
-        gone = vanished(listing, stored, follow_links=follow_links)
-        if not (listing.files or listing.failed or listing.links or gone):
-            raise nothing_readable(path)
-        if prune and gone and not listing.files:
-            raise emptied(path, collection, gone)
-        report = ingest(listing.files)
-        report.failed.extend(listing.failed)
-        report.warnings.extend(listing.warnings())
-        report.unread = dict(listing.unread)
-        report.vanished = gone
-        for name in gone if prune else ():
-            self.store.replace_source(collection, name, [])
-            report.deleted.append(name)
-        if prune and gone:
-            self.after_write()
-        return report
-
-    def ingest_paths(
-        self,
-        paths: Sequence[str | Path | SourceBytes],
-        collection: str,
-        *,
-        prune: bool = False,
-        follow_links: bool = False,
-        replace: bool = False,
-        allow_private: bool = False,
-        changed: Collection[str] | None = None,
-        progress: Progress | None = None,
-        engine: Engine | None = None,
-    ) -> IngestReport:
-        """Take in files, web pages, and folders as `ingest_folder`; a folder or zip file with nothing readable in it is
-        reported as failed.
-
-        A text that begins with ``http://`` or ``https://`` is a page, which is fetched as its robots.txt allows, and
-        not from private addresses unless ``allow_private``. ``changed``: of a folder only files at and below these
-        paths are looked at, except to find out which are gone. Raises for a path that does not exist before anything
-        is read, and where there is nothing but such a folder.
-        """
-        check_given(paths=paths, collection=collection, prune=prune, follow_links=follow_links, replace=replace)
-        check_given(allow_private=allow_private)
-        check_optional(changed=changed, progress=progress, engine=engine)
-        self.collections.entry(collection)
-        given = [path for path in paths if isinstance(path, SourceBytes)]
-        urls = [path for path in paths if isinstance(path, str) and is_url(path)]
-        named = [path for path in paths if not (isinstance(path, SourceBytes) or is_url(path))]
-        for path in named:
-            self._check_path(path, collection)
-        named = without_covered(named, follow_links=follow_links, config=self.collections.path.parent)
-        pages, failed = fetched(urls, self.reading.limits, allow_private=allow_private)
-        ingest = partial(
-            self._ingest, collection=collection, progress=progress, replace=replace, taken={}, engine=engine
-        )
-        report = ingest([*(one_file(path) for path in named if not is_folder(path)), *given, *pages])
-        report.failed.extend(failed)
-        of_folder = ingest if changed is None else _of_changed(ingest, changed)
-        for path in named:
-            if is_folder(path):
-                try:
-                    report.merge(self._ingest_folder(path, collection, prune, follow_links, of_folder))
-                except SourceError as error:
-                    if len(paths) == 1:
-                        raise
-                    report.failed.append(Failure(str(path), error))
-        return report
-
-    def _check_path(self, path: str | Path, collection: str, kind: str = "file or folder") -> None:
-        """What `check_path` raises; of a folder that is gone, what to do about its sources."""
-        try:
-            check_path(path, kind)
-        except SourceNotFoundError as error:
-            raise gone_from(path, self.store.sources(collection), error) from error
-
-    def _ingest(
-        self,
-        sources: Sequence[IngestSource],
-        collection: str,
-        progress: Progress | None = None,
-        *,
-        replace: bool = False,
-        taken: dict[str, IngestSource] | None = None,
-        engine: Engine | None = None,
-    ) -> IngestReport:
+        """As `IngestMethods.carry_out`."""
+        observer, collection, report = observer or ProgressObserver(None), plan.collection, plan.report
         self.collections.entry(collection)
         self._complete_renames()
-        kept = partial(self.collections.kept, collection)
+        is_observed = observer.detailed and engine is None  # a worker cannot call the observer
         ingest = Ingest(
-            self.store, self.embedder, self.reading, collection, kept, replace=replace, taken=taken, engine=engine
+            self.store,
+            ObservedEmbedder(self.embedder, observer) if is_observed else self.embedder,
+            self.reading,
+            collection,
+            partial(self.collections.kept, collection),
+            replace=plan.replace,
+            engine=engine,
+            report=report,
         )
-        report = ingest.run(sources, progress)
+        try:
+            ingest.run(plan.all_sources, observer.progress)
+            for folder in plan.folders:
+                report.failed = without_missing(report.failed, folder.root)
+            for name in plan.gone if plan.prune else ():
+                self.store.replace_source(collection, name, [])
+                report.deleted.append(name)
+        except BaseException:  # what was written before is kept in step all the same
+            with suppress(RagistryError):
+                self.after_write()
+            raise
         self.after_write()
         return report
+
+    def _check_collection(self, name: str) -> None:
+        self.collections.entry(name)
+
+    def _stored_below(self, folder: Path, collection: str) -> Sequence[SourceInfo]:  # noqa: ARG002, places tell
+        return self.store.sources(collection)
+
+    def _limits(self) -> ExtractLimits:
+        return self.reading.limits
 
     def search(
         self,
@@ -226,6 +121,8 @@ class DocumentService:
         with span("ragistry.search", technique=chosen.name), collect() as trace:
             found = chosen.retrieve(query, top_k=self._top_k(chosen.name, n), where=condition)
             documents = self.scope.named(found)
+            if where is not None:
+                self._report_unknown_keys(where, collection, found=bool(documents))
         elapsed = (perf_counter() - start) * 1000
         return RetrievalResult(query, documents, len(documents), elapsed, trace.stages())
 
@@ -260,6 +157,12 @@ class DocumentService:
         if asked is not None or "top_k" in self.registry.entry(technique).config:
             return asked
         return self.n_results
+
+    def _report_unknown_keys(self, where: Where, collection: str | None, *, found: bool) -> None:
+        scope = self.scope.of_all() if collection is None else self.scope.of(collection)
+        if said := unknown_keys(self.store, where, scope, found=found):
+            with stage("where"):
+                degraded(said)
 
     def _condition(self, collection: str | None, where: Where | None) -> Where | None:
         scope = self.scope.of_all() if collection is None else self.scope.of(collection)
@@ -401,19 +304,3 @@ class DocumentService:
 
     def _complete_renames(self) -> None:
         moving.complete_renames(self.collections, self.store)
-
-
-def _of_changed(ingest: Callable[..., IngestReport], changed: Collection[str]) -> Callable[..., IngestReport]:
-    """An ingest of those files alone that are at or below changed paths."""
-    starts = tuple(os.path.realpath(path) for path in changed)
-
-    def below(place: str) -> bool:
-        return any(place == start or place.startswith(start + os.sep) for start in starts)
-
-    return lambda files: ingest([file for file in files if below(file.place)])
-
-
-def _chunks_or_raise(report: IngestReport) -> int:
-    if report.failed:
-        raise report.failed[0].cause
-    return report.chunks

@@ -18,7 +18,7 @@ from ragistry.utils.breadcrumb import searched_text
 from ragistry.utils.chunker import chunk_extracted
 from ragistry.utils.detection import detect_language
 from ragistry.utils.extract import extract
-from ragistry.utils.extracted import Extracted, ExtractLimits
+from ragistry.utils.extracted import Extracted, ExtractLimits, reader_errors
 from ragistry.utils.languages import AUTO, analysis_language
 
 SMALLEST = 50
@@ -215,17 +215,18 @@ def read_listed(item: ToRead, reading: Reading, embedder: Embedder) -> Read | No
 def read_source(item: ToRead, reading: Reading, embedder: Embedder) -> Read:
     """All that can be done with a source before its collection is known.
 
-    Raises `SourceError`, and `ModelError` where tokens cannot be counted.
+    Raises `SourceError`, whatever is wrong with the file, and `ModelError` where tokens cannot be counted.
     """
-    content = item.source.content_hash(reading)
-    if content and content == item.unchanged:
-        return Read(content)
-    extracted, content = item.source.read(reading, content)
-    chunks = chunks_of(extracted, reading, embedder)
-    detected = detect_language([chunk.text for chunk in chunks]) if reading.language == AUTO else None
-    language = "" if detected is None else analysis_language(detected.language)
-    outside = _outside(extracted.text, chunks)
-    return Read(content, chunks, extracted.warnings + outside, language, extracted.lost + outside)
+    with reader_errors(item.source.shown):
+        content = item.source.content_hash(reading)
+        if content and content == item.unchanged:
+            return Read(content)
+        extracted, content = item.source.read(reading, content)
+        chunks = chunks_of(extracted, reading, embedder)
+        detected = detect_language([chunk.text for chunk in chunks]) if reading.language == AUTO else None
+        language = "" if detected is None else analysis_language(detected.language)
+        outside = _outside(extracted.text, chunks)
+        return Read(content, chunks, extracted.warnings + outside, language, extracted.lost + outside)
 
 
 def _outside(text: str, chunks: Sequence[Chunk]) -> tuple[str, ...]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import zlib
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,13 +11,13 @@ from hashlib import sha256
 from io import BytesIO
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO
-from zipfile import BadZipFile, ZipFile, ZipInfo
+from zipfile import ZipFile, ZipInfo
 
 from ragistry.errors import ExtractionError, SourceError
 from ragistry.library.source import Reading, SourceFile, extract_bytes
 from ragistry.library.unread import UNREAD_FORMATS
 from ragistry.utils.extract import SUPPORTED_FORMATS
-from ragistry.utils.extracted import Extracted, ExtractLimits
+from ragistry.utils.extracted import Extracted, ExtractLimits, reader_errors
 
 ZIP = ".zip"
 MEMBERS = 10_000
@@ -70,7 +69,7 @@ class ZipMember(SourceFile):
         """Raises `ExtractionError`."""
         if PurePosixPath(self.name).suffix.lower() == ZIP:
             raise ExtractionError(f"{self.shown!r} is a zip file in a zip file, which is not read; unpack it first")
-        try:
+        with reader_errors(self.shown):
             status = Path(self.path).stat()
             archive = _opened(self.path, (status.st_mtime_ns, status.st_size))
             info = archive.getinfo(self.member)
@@ -81,9 +80,11 @@ class ZipMember(SourceFile):
                     f"{self.shown!r} has {info.file_size:,} bytes, more than the limit of {limits.bytes:,}; "
                     "split it or raise limits.megabytes"
                 )
-            return archive.read(info)
-        except (OSError, EOFError, KeyError, NotImplementedError, BadZipFile, zlib.error) as error:
-            raise ExtractionError(f"{self.shown!r} cannot be unpacked ({error}); make the zip file again") from error
+            with archive.open(info) as stream:
+                data = stream.read(limits.bytes + 1)
+            if len(data) > limits.bytes:
+                raise ExtractionError(f"{self.shown!r} has more bytes than it says; make the zip file again")
+            return data
 
 
 @lru_cache(maxsize=1)
@@ -133,12 +134,10 @@ def members_of(path: str, name: str) -> tuple[list[ZipMember], Counter[str]]:
 
 def _listed(path: str) -> Iterator[tuple[str, ZipInfo]]:
     """The files in a zip file that are not hidden."""
-    try:
+    with reader_errors(path):
         with ZipFile(path) as archive:
-            infos = [info for info in archive.infolist() if not info.is_dir()]
+            infos = [info for info in archive.infolist() if info.filename and not info.is_dir()]
         size = Path(path).stat().st_size
-    except (OSError, NotImplementedError, BadZipFile) as error:
-        raise ExtractionError(f"{path!r} cannot be unpacked ({error}); make it again") from error
     total = sum(info.file_size for info in infos)
     if len(infos) > MEMBERS:
         raise ExtractionError(f"{path!r} has {len(infos):,} files, more than {MEMBERS:,}; unpack it into a folder")

@@ -19,6 +19,7 @@ from typing import Annotated, Literal, get_args
 
 from pydantic import AfterValidator, Field, ValidationError
 
+from ragistry.config.folder import TOKENS_FILE
 from ragistry.config.problems import Problems
 from ragistry.config.replacing import remedy, replace_text
 from ragistry.config.settings import CONFIG_FOLDER, Strict
@@ -31,7 +32,6 @@ from ragistry.utils.suggest import did_you_mean, listed
 
 Right = Literal["read", "write", "admin"]
 RIGHTS: tuple[Right, ...] = get_args(Right)
-TOKENS_FILE = "tokens.yaml"
 HEADER = (
     "# Tokens of `ragistry serve`: hashes, not secrets. `ragistry serve token` adds one; delete a line to revoke it.\n"
 )

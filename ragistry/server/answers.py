@@ -68,6 +68,7 @@ RESPONSES: dict[int | str, dict[str, Any]] = {
         403: "The token lacks a right",
         404: "Nothing of that name",
         409: "It is there already, or made otherwise",
+        408: "The request did not arrive in time",
         413: "The request is too large",
         422: "The request is malformed",
         500: "The server failed",

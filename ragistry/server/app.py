@@ -16,6 +16,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
 from ragistry import __version__
+from ragistry.config.folder import JOBS
 from ragistry.errors import ConfigError, RagistryError
 from ragistry.models.batching import BatchedQueries
 from ragistry.models.registry import CachedQueries
@@ -31,7 +32,6 @@ from ragistry.workspace import Workspace
 
 _log = logging.getLogger(__name__)
 
-JOBS = "jobs"
 GRACE = 10
 """Seconds that requests have to end when the server stops."""
 

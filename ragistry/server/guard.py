@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
+from time import monotonic
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers
@@ -20,6 +22,8 @@ _log = logging.getLogger(__name__)
 OPEN = frozenset({"/healthz", "/readyz"})
 """Answered to everybody: they say that the server works, and nothing else."""
 UPLOADS, SMALL = "/v1/ingest/", ("/v1/", "/mcp")
+BODY_SECONDS = 20.0
+"""Maximum pause in a request; a whole request may take this time and a second for each megabyte that it may have."""
 BODY_MEGABYTES = 16
 """Of a request that brings no sources."""
 
@@ -98,14 +102,22 @@ class Guard:
         return refusal(413, f"a request here may have {self._limit(scope):,} MB at most; send less at once")
 
     def _counted(self, scope: Scope, receive: Receive) -> Receive:
-        """``receive``, which ends a body that does not say its length where it becomes too large."""
+        """``receive``, which ends a body that becomes too large or does not arrive in time."""
         if scope["type"] != "http":
             return receive
-        limit, read = self._limit(scope), 0
+        limit, read, is_whole = self._limit(scope), 0, False
+        end = monotonic() + BODY_SECONDS + limit
 
         async def counted() -> Message:
-            nonlocal read
-            message = await receive()
+            nonlocal read, is_whole
+            if is_whole:  # waits for the client to hang up
+                return await receive()
+            try:
+                message = await asyncio.wait_for(receive(), max(0.0, min(BODY_SECONDS, end - monotonic())))
+            except TimeoutError as error:
+                said = f"the body did not arrive within {BODY_SECONDS:g} seconds; send it again"
+                raise HTTPException(408, said) from error
+            is_whole = not message.get("more_body", False)
             read += len(message.get("body", b""))
             if read > limit * 1_000_000:
                 raise HTTPException(413, f"a request here may have {limit:,} MB at most; send less at once")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +12,7 @@ from fastapi.routing import APIRoute
 from starlette.requests import Request
 from starlette.responses import Response
 
+from ragistry.errors import RequestError
 from ragistry.server.access import RIGHTS, Caller, Right
 from ragistry.server.answers import RESPONSES
 from ragistry.server.gate import Gate
@@ -45,8 +47,11 @@ class CheckedRoute(APIRoute):
 
         async def checked(request: Request) -> Response:
             caller_of(request).check(right)
+            if request.headers.get("content-type", "").startswith("application/json"):
+                check_text(await request.body())
             if not bounded:
                 return await handler(request)
+            await request.body()  # before a place is taken: a client that sends half a body holds nothing
             return await served_by(request).gate.run(handler(request))
 
         return checked
@@ -67,3 +72,17 @@ def caller_of(request: Request) -> Caller:
     """Who asks; the guard has put it there."""
     caller: Caller = request.scope["caller"]
     return caller
+
+
+def check_text(body: bytes) -> None:
+    """Raise `RequestError` for JSON with half of a surrogate pair, which no file and no answer can hold."""
+    if b"\\ud" not in body.lower():
+        return
+    try:
+        json.dumps(json.loads(body), ensure_ascii=False).encode()
+    except UnicodeEncodeError as error:
+        raise RequestError(
+            f"the text has half a surrogate pair, {error.object[error.start]!r}; replace it before it is sent"
+        ) from error
+    except (RecursionError, ValueError):
+        return  # the route's own check says what is wrong

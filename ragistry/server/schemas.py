@@ -261,6 +261,7 @@ class IngestReportModel(BaseModel):
     failed: list[FailedModel]
     vanished: list[str]
     warnings: list[str]
+    unread: dict[str, int]
     chunks: int
     embedded: int
 

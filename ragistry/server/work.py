@@ -5,20 +5,17 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 from ragistry.errors import DatasetError, RagistryError, SourceError
-from ragistry.library.ingest import Ingest
-from ragistry.library.moving import complete_renames
-from ragistry.library.report import IngestReport
-from ragistry.library.source import Reading, SourceFile, SourceText
-from ragistry.server.answers import detail_of
+from ragistry.library.ingest_plan import IngestPlan
+from ragistry.library.ingesting import IngestObserver
+from ragistry.library.report import report_as_mapping
+from ragistry.library.source import IngestSource, Reading, SourceFile, SourceText
 from ragistry.server.jobs import FILES, Running
 from ragistry.utils.extracted import Extracted
-from ragistry.web.stoppable import Stoppable
 from ragistry.workspace import Workspace
 
 REPORTS = {"json": "report.json", "markdown": "report.md", "html": "report.html"}
@@ -63,21 +60,28 @@ def ingest(workspace: Workspace, running: Running) -> dict[str, Any]:
     ``request``: ``{"replace": …, "sources": [{"name", "file", "text", "folder"}]}``; ``text``: whether the file is a
     text that was sent as such, which has no ``folder``.
     """
-    job, library = running.job, workspace.library
-    collection = job.collection or ""
-    library.collections.entry(collection)
-    complete_renames(library.collections, library.store)
-    kept = partial(library.collections.kept, collection)
-    embedder = Stoppable(library.embedder, running.check)
-    take = Ingest(
-        library.store, embedder, library.reading, collection, kept, replace=bool(job.request["replace"]), taken={}
-    )
+    job = running.job
+    sources: list[IngestSource] = [_source(one, running.folder / FILES) for one in job.request["sources"]]
+    plan = IngestPlan(job.collection or "", sources, replace=bool(job.request["replace"]))
     try:
-        take.run([_source(one, running.folder / FILES) for one in job.request["sources"]], running.progress)
+        workspace.library.carry_out(plan, observer=_JobObserver(running))
     except RagistryError:
-        job.report = report_as_mapping(take.report, collection)
+        job.report = report_as_mapping(plan.report, plan.collection)
         raise
-    return report_as_mapping(take.report, collection)
+    return report_as_mapping(plan.report, plan.collection)
+
+
+class _JobObserver(IngestObserver):
+    """Records the progress of a job, and ends it when it is cancelled."""
+
+    def __init__(self, running: Running) -> None:
+        self._running = running
+
+    def progress(self, source_file: str, done: int, total: int) -> None:
+        self._running.progress(source_file, done, total)
+
+    def check(self) -> None:
+        self._running.check()
 
 
 def _source(sent: Mapping[str, Any], folder: Path) -> SourceFile | SourceText:
@@ -85,23 +89,6 @@ def _source(sent: Mapping[str, Any], folder: Path) -> SourceFile | SourceText:
     if sent["text"]:
         return SourceText(path.read_bytes().decode("utf-8"), sent["name"])
     return UploadedFile("", sent["name"], str(path), sent["folder"])
-
-
-def report_as_mapping(report: IngestReport, collection: str) -> dict[str, Any]:
-    """What `ragistry ingest --json` prints, and the ``type`` of each error."""
-    failed = [{"source": one.source, "error": one.error, "type": detail_of(one.cause).type} for one in report.failed]
-    return {
-        "collection": collection,
-        "added": report.added,
-        "updated": report.updated,
-        "skipped": report.skipped,
-        "deleted": report.deleted,
-        "failed": failed,
-        "vanished": report.vanished,
-        "warnings": report.warnings,
-        "chunks": report.chunks,
-        "embedded": report.embedded,
-    }
 
 
 def compare(workspace: Workspace, running: Running) -> dict[str, Any]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
-from ragistry.errors import ConfigError
+from ragistry.errors import ConfigError, ExtractionError, RagistryError
 
 FEW = 0.05
 """Share of the words or characters of a document that may be missing in its text; above it is said."""
@@ -51,3 +53,21 @@ class Extracted:
     metadata: dict[str, Any] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
     lost: tuple[str, ...] = ()
+
+
+@contextmanager
+def reader_errors(shown: str) -> Iterator[None]:
+    """Turn whatever a reader raises in the block into an `ExtractionError` that names the source.
+
+    A damaged file can make a reader raise anything, so that a list of its exceptions would never be complete. Libraries
+    in Rust raise panics that are no `Exception`.
+    """
+    try:
+        yield
+    except (RagistryError, KeyboardInterrupt, SystemExit, GeneratorExit):
+        raise
+    except BaseException as error:
+        reason = " ".join(f"{type(error).__name__}: {error}".split())[:200]
+        raise ExtractionError(
+            f"{shown!r} cannot be read ({reason}); it may be damaged: open it in its program and save it again"
+        ) from error

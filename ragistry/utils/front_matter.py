@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 SCALARS = ("title", "description", "author", "date", "section", "weight")
 LISTS = ("tags", "categories", "keywords")
 
-_LIMIT = 65_536  # characters of YAML or TOML, which take a second for every 200,000
+_LIMIT = 65_536  # characters; YAML and TOML take a second for every 200,000
 _FENCED = re.compile(r"(---|\+\+\+)[ \t]*\n(.*?)^(?:\1|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
 _LOOKS_MEANT = re.compile(r"(?:---[ \t]*\n[\w-]+:(?:\s|$)|\+\+\+[ \t]*\n|\{\s*\")")
 
@@ -49,9 +49,9 @@ def split(text: str) -> FrontMatter:
 def _why_text(text: str) -> str:
     """What is wrong with apparent front matter."""
     found = _FENCED.match(text)
-    if found and found.end() > _LIMIT:
+    if (found and found.end() > _LIMIT) or (text.startswith("{") and len(text) > _LIMIT):
         return (
-            f"front matter has {found.end():,} characters, more than the limit of {_LIMIT:,}, and was kept as text: "
+            f"front matter has no end within its first {_LIMIT:,} characters, the limit, and was kept as text: "
             "shorten it"
         )
     return "front matter has no end and was kept as text: close it with the line that opened it"
@@ -60,7 +60,12 @@ def _why_text(text: str) -> str:
 def _parse(text: str) -> tuple[Mapping[Any, Any] | None, int]:
     """The fields and the start of the body; None without front matter."""
     if re.match(r'\{\s*"', text):
-        fields, end = json.JSONDecoder().raw_decode(text)
+        try:
+            fields, end = json.JSONDecoder().raw_decode(text[:_LIMIT])
+        except ValueError:
+            if len(text) > _LIMIT:
+                return None, 0
+            raise
         return fields, end
     found = _FENCED.match(text[:_LIMIT])
     if found is None:

@@ -14,14 +14,14 @@ from ragistry.web.frame import empty, frame, heading
 from ragistry.web.keyed import Built, Keyed
 from ragistry.web.reports import Listed
 from ragistry.web.shared import Following
-from ragistry.web.site import Site
+from ragistry.web.site import PATIENCE, Site
 from ragistry.web.tables import cell, row, table, text_cell
 
 
 def register(site: Site) -> None:
     """Serve the page."""
 
-    @ui.page("/compare")
+    @ui.page("/compare", response_timeout=PATIENCE)
     async def compare() -> None:
         with frame("Compare", "Compare"):
             with ui.element("div").classes("rg-bar"):

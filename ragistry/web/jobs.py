@@ -7,7 +7,6 @@ import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from copy import copy
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
@@ -15,10 +14,10 @@ from threading import Event, Lock
 from typing import Literal
 
 from ragistry.errors import RagistryError, SourceError
+from ragistry.library.ingesting import IngestObserver
 from ragistry.library.report import Failure, IngestReport
 from ragistry.library.service import DocumentService
 from ragistry.web.blank import blank_replacements, refusal
-from ragistry.web.stoppable import Stoppable
 from ragistry.web.uploads import Uploads
 
 State = Literal["waiting", "running", "done", "failed"]
@@ -80,18 +79,18 @@ class Job:
         return self.stage if self.state == "running" and place == self.done else "waiting"
 
 
-class _Steps:
+class _Steps(IngestObserver):
     """Writes into a job how far the path is that is being taken in: sources read, then their chunks embedded."""
 
     def __init__(self, job: Job, check: Callable[[], None]) -> None:
         self._job = job
-        self._check = check
+        self.check = check  # type: ignore[method-assign]
         self._before = self._here = self._embedded = 0
         self._read = self._sources = 0
         self._say("reading", 0.0)
 
-    def read(self, name: str, done: int, total: int) -> None:
-        self._check()
+    def progress(self, name: str, done: int, total: int) -> None:
+        self.check()
         self._before, self._here = self._before + self._here, 0
         self._read, self._sources = done, total
         if name:
@@ -184,7 +183,7 @@ class Jobs:
     def _run(self, job: Job) -> None:
         try:
             job.state = "running"
-            library = copy(self._library())
+            library = self._library()
             with self._uploads.swept(library.store, job.collection, job.paths):
                 report = self._take_in(job, library)
         except RagistryError as error:
@@ -199,11 +198,9 @@ class Jobs:
     def _take_in(self, job: Job, library: DocumentService) -> IngestReport:
         """One path after the other, so that each file can be found as soon as it is said to be."""
         whole = IngestReport()
-        embedder = library.embedder
         for path in job.paths:
             self._check()
             steps = _Steps(job, self._check)
-            library.embedder = Stoppable(embedder, self._check, steps.counted, steps.embedded)
             report = self._taken(job, path, library, steps)
             whole.merge(report)
             job.stages[path.name] = _stage(path, report)
@@ -214,9 +211,7 @@ class Jobs:
         try:
             if job.replace and blank_replacements([path], job.collection, library):
                 raise refusal(path)
-            return library.ingest_paths(
-                [path], job.collection, prune=job.prune, replace=job.replace, progress=steps.read
-            )
+            return library.ingest_paths([path], job.collection, prune=job.prune, replace=job.replace, observer=steps)
         except SourceError as error:
             return IngestReport(failed=[Failure(str(path), error)])
 

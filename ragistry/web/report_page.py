@@ -14,7 +14,7 @@ from ragistry.web.controls import button
 from ragistry.web.dialogs import dialog
 from ragistry.web.frame import empty, frame, heading
 from ragistry.web.reports import Report, read_report
-from ragistry.web.site import Site, in_thread
+from ragistry.web.site import PATIENCE, Site, in_thread
 from ragistry.web.tables import cell, row, table, text_cell
 
 VERDICTS = 20
@@ -24,7 +24,7 @@ VERDICTS = 20
 def register(site: Site) -> None:
     """Serve the page."""
 
-    @ui.page("/compare/{name}")
+    @ui.page("/compare/{name}", response_timeout=PATIENCE)
     async def one(name: str) -> None:
         with frame(name, "Compare"):
             ui.link("← Compare", "/compare")

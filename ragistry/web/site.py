@@ -10,6 +10,7 @@ from typing import ParamSpec, TypeVar
 
 from nicegui import ui
 
+from ragistry.config.folder import EVALUATION, UPLOADS
 from ragistry.errors import RagistryError, SourceError
 from ragistry.types import SourceInfo
 from ragistry.web.comparisons import Comparisons
@@ -45,7 +46,7 @@ class Site:
 
     def __post_init__(self) -> None:
         self.roots = tuple(root.resolve() for root in self.roots)
-        self.uploads = Uploads(self.workspace.path_of(self.workspace.settings.data_dir) / "uploads")
+        self.uploads = Uploads(self.workspace.path_of(self.workspace.settings.data_dir) / UPLOADS)
         self.jobs = Jobs(lambda: self.workspace.library, self.uploads)
         self.comparisons = Comparisons(self.workspace, self.reports)
         self.holdings = Shared(lambda: holdings(self.workspace.library))
@@ -54,7 +55,7 @@ class Site:
     @property
     def reports(self) -> Path:
         """Where ``ragistry compare`` keeps what it found."""
-        return self.workspace.path_of(self.workspace.settings.data_dir) / "evaluation" / "reports"
+        return self.workspace.path_of(self.workspace.settings.data_dir) / EVALUATION / "reports"
 
     def folder(self, name: str) -> Path:
         """A folder that a visitor named. Raises `SourceError` where it lies outside the allowed roots."""

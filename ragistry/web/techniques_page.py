@@ -12,14 +12,14 @@ from ragistry.techniques.classes import config_schema, first_sentence
 from ragistry.techniques.registry import TechniqueRegistry
 from ragistry.web.drawing import drawn
 from ragistry.web.frame import frame, heading
-from ragistry.web.site import Site
+from ragistry.web.site import PATIENCE, Site
 from ragistry.web.tables import row, table, text_cell
 
 
 def register(site: Site) -> None:
     """Serve the page."""
 
-    @ui.page("/techniques")
+    @ui.page("/techniques", response_timeout=PATIENCE)
     def techniques() -> None:
         registry = site.workspace.registry
         with frame("Techniques", "Techniques"):

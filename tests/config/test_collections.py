@@ -6,11 +6,13 @@ import errno
 import os
 import subprocess
 import sys
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
+from ragistry.config import replacing
 from ragistry.config.collections import CollectionsFile
 from ragistry.config.resolve import resolve
 from ragistry.errors import (
@@ -146,7 +148,10 @@ def test_a_crash_during_the_write_leaves_the_old_file(file: CollectionsFile, mon
     with pytest.raises(KeyboardInterrupt):
         file.add("econ")
     assert file.path.read_text(encoding="utf-8") == HAND_WRITTEN
-    assert {path.name for path in file.path.parent.iterdir()} == {"documents.yaml", ".documents.yaml.lock"}
+    assert {path.name for path in file.path.parent.iterdir()} - {".documents.yaml.saved"} == {
+        "documents.yaml",
+        ".documents.yaml.lock",
+    }
 
 
 def test_a_link_to_the_file_stays_a_link_and_the_mode_stays(file: CollectionsFile, tmp_path: Path) -> None:
@@ -228,3 +233,38 @@ def test_what_the_system_refuses_is_told_with_its_remedy(
     with pytest.raises(ConfigError, match=f"{os.strerror(number)}; {remedy}$"):
         file.add("econ")
     assert file.path.read_text(encoding="utf-8") == HAND_WRITTEN
+
+
+@pytest.mark.parametrize("style", ["in place", "by a new file"])
+def test_a_save_of_an_editor_during_an_edit_is_kept(
+    file: CollectionsFile, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, style: str
+) -> None:
+    original, saves = replacing._replaced, []
+
+    def with_editor(path: Path, new: Path, expected: bytes | None) -> bool:
+        if not saves:
+            saves.append(1)
+            text = path.read_text(encoding="utf-8") + "# a note of the editor\n"
+            if style == "in place":
+                path.write_text(text, encoding="utf-8")
+            else:
+                path.with_name("editor.new").write_text(text, encoding="utf-8")
+                path.with_name("editor.new").replace(path)
+        return original(path, new, expected)
+
+    monkeypatch.setattr(replacing, "_replaced", with_editor)
+    file.add("econ", "Economics")
+    text = file.path.read_text(encoding="utf-8")
+    assert "# a note of the editor" in text
+    assert "name: econ" in text
+    assert "both changes are kept" in caplog.text
+
+
+def test_a_half_saved_file_is_read_again(file: CollectionsFile) -> None:
+    before = [entry.name for entry in file.entries()]
+    whole = file.path.read_bytes()
+    file.path.write_bytes(b"collections: [{name: ")
+    timer = threading.Timer(0.2, file.path.write_bytes, [whole])
+    timer.start()
+    assert [entry.name for entry in file.entries()] == before
+    timer.join()

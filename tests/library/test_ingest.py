@@ -21,6 +21,7 @@ from ragistry.errors import (
     SourceNotFoundError,
 )
 from ragistry.library import source
+from ragistry.library.ingest_plan import IngestPlan
 from ragistry.library.service import DocumentService
 from ragistry.library.source import SourceText
 from ragistry.testing.hashed import HashingEmbedder
@@ -100,11 +101,12 @@ def test_text_is_cut_to_the_tokens_of_the_model_unless_a_size_was_chosen(tmp_pat
         library = workspace.library
         library.embedder = MiniLMEmbedder()
         library.create_collection("notes")
-        report = library._ingest([SourceText(chinese, "zh.txt")], "notes")
+        report = library.carry_out(IngestPlan("notes", [SourceText(chinese, "zh.txt")]))
         assert not any("tokens" in warning for warning in report.warnings)
         assert max(document.metadata["token_count"] for document in workspace.store.scan()) <= 256
         library.reading = replace(library.reading, fit=False)
-        check_message(library._ingest([SourceText(chinese, "zh.txt")], "notes").warnings[0], "zh.txt", 256)
+        report = library.carry_out(IngestPlan("notes", [SourceText(chinese, "zh.txt")]))
+        check_message(report.warnings[0], "zh.txt", 256)
         with refused(EmbeddingGenerationError):
             library.ingest_text("half a character: \ud83d", "odd.txt", "notes")
 
@@ -147,8 +149,10 @@ def test_folders_without_readable_files_are_refused(workspace: Workspace, tmp_pa
     assert (report.added, [failure.source for failure in report.failed]) == (["one.txt"], [str(none)])
     with refused(SourceNotFoundError, tmp_path / "nowhere"):
         library.ingest_folder(tmp_path / "nowhere", "notes")
+    with refused(SourceNotFoundError, tmp_path / "missing.txt"):
+        library.ingest_file(tmp_path / "missing.txt", "notes")
     with refused(CollectionNotFoundError, "note"):
-        library.ingest_file(tmp_path / "missing.txt", "note")
+        library.ingest_folder(none, "note")
 
 
 def test_empty_path_is_refused(

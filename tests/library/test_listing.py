@@ -121,19 +121,6 @@ def test_name_that_is_not_utf8_is_reported_and_does_not_stop_pruning(library: Do
 # Files of Ragistry, and formats that are not read
 
 
-def test_the_configuration_of_the_workspace_and_links_to_it_are_left_out(folder: Path, corpus: Corpus) -> None:
-    own = ("documents.yaml", "techniques.yaml", "vector_stores.yaml", "schemas/documents.schema.json")
-    config = corpus(dict.fromkeys((*own, "more.yaml"), "{}"), "in/config")
-    (folder / "shown.yaml").symlink_to(config / "documents.yaml")
-    found = [file.source_file for file in list_folder(folder, config=config).files]
-    assert found == ["config/more.yaml", "sub/milk.txt", "tea.txt"]
-    assert "config/documents.yaml" in names(folder), "that of another workspace is a file like any other"
-    (config / "documents.yaml").unlink()
-    (config / "documents.yaml").symlink_to(folder.parent / "outside" / "secret.txt")
-    listing = list_folder(folder, config=config)
-    assert (len(listing.files), listing.warnings()) == (3, []), "it may be kept elsewhere"
-
-
 def test_the_files_of_a_store_in_the_folder_are_left_out(folder: Path) -> None:
     data = folder / "data"
     with open_workspace(folder, data_dir="data") as opened:
@@ -207,21 +194,13 @@ def test_what_was_ingested_with_a_folder_below_vanishes_with_it(library: Documen
 def test_existing_file_outside_the_listing_does_not_vanish(
     library: DocumentService, above: Path, corpus: Corpus
 ) -> None:
-    corpus({".drafts/hidden.txt": "Draft", "config/documents.yaml": "{}"}, "in")
-    library.ingest_paths([above / ".drafts" / "hidden.txt", above / "config" / "documents.yaml"], "notes")
+    corpus({".drafts/hidden.txt": "Draft", "config/notes.yaml": "{}"}, "in")
+    library.ingest_paths([above / ".drafts" / "hidden.txt", above / "config" / "notes.yaml"], "notes")
     (above / "config").rename(above.parent / "config-before")
     (above / "config").symlink_to(above.parent / "config-before")  # now it leads out
     report = library.ingest_folder(above, "notes", prune=True)
     assert (report.vanished, report.deleted) == ([], ["rain.txt"]), "that one has a longer name now"
-    assert library.list_sources("notes") == ["documents.yaml", "hidden.txt", "sub/rain.txt", "tea.txt"]
-
-
-def test_configuration_that_was_ingested_by_name_stays(library: DocumentService, corpus: Corpus) -> None:
-    config = library.collections.path
-    corpus({"more.txt": "More"}, config.parent)
-    library.ingest_file(config, "notes")
-    report = library.ingest_folder(config.parent, "notes", prune=True)
-    assert (report.added, report.vanished, report.deleted) == (["more.txt"], [], [])
+    assert library.list_sources("notes") == ["hidden.txt", "notes.yaml", "sub/rain.txt", "tea.txt"]
 
 
 def test_a_link_to_a_file_vanishes_with_both(library: DocumentService, above: Path) -> None:

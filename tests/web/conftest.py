@@ -32,7 +32,7 @@ from tests.library.git_trees import commit
 from tests.messages import check_message
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
-REQUIRED = os.environ.get("RAGISTRY_REQUIRE") == "browser"
+REQUIRED = os.environ.get("REQUIRE_BROWSER") == "1"
 QUIET = (
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
     "--disable-component-update", "--disable-sync",
@@ -49,11 +49,11 @@ HOSTILE_TEXT = (
 
 @pytest.fixture(scope="package")
 def browser() -> Iterator[Browser]:
-    """Chromium. Without it the test is skipped, or fails if the variable RAGISTRY_REQUIRE is ``browser``."""
+    """Chromium. Without it the test is skipped, or fails if the variable REQUIRE_BROWSER is 1."""
     found = next(filter(None, map(shutil.which, BROWSERS)), None)
     if found is None:
         if REQUIRED:
-            pytest.fail(f"RAGISTRY_REQUIRE asks for a browser, but the PATH has none of {', '.join(BROWSERS)}")
+            pytest.fail(f"REQUIRE_BROWSER is 1, but the PATH has none of {', '.join(BROWSERS)}")
         pytest.skip(skips.CHROMIUM)
     with sync_playwright() as playwright:
         opened = playwright.chromium.launch(executable_path=found, args=list(QUIET))

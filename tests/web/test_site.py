@@ -15,11 +15,12 @@ import pytest
 
 from ragistry import Workspace, open_workspace
 from ragistry.errors import SourceError
+from ragistry.library.ingesting import IngestObserver
+from ragistry.library.observed_embedder import TEXTS_AT_ONCE, ObservedEmbedder
 from ragistry.testing.hashed import HashingEmbedder
 from ragistry.web.holdings import holdings
 from ragistry.web.jobs import NICENESS, STOPPED, give_way
 from ragistry.web.site import Site
-from ragistry.web.stoppable import TEXTS_AT_ONCE, Stoppable
 from tests.messages import check_message, refused
 from tests.web.conftest import ended
 from tests.web.loops import run
@@ -100,10 +101,14 @@ def test_a_job_ends_with_the_page(
     assert all(info.chunks == 1 and info.source_hash for info in workspace.library.sources("notes"))
 
 
-def test_vectors_are_the_same_where_they_can_be_stopped() -> None:
-    embedder, calls = HashingEmbedder(), []
+def test_observed_vectors_are_the_same() -> None:
+    class Observer(IngestObserver):
+        def check(self) -> None:
+            calls.append(1)
+
+    embedder, calls = HashingEmbedder(), list[int]()
     texts = [f"Text {number}" for number in range(2 * TEXTS_AT_ONCE + 1)]
-    made = Stoppable(embedder, lambda: calls.append(1))
+    made = ObservedEmbedder(embedder, Observer())
     assert np.allclose(made.embed(texts), embedder.embed(texts), atol=1e-6)
     assert len(calls) == 3
     assert made.fingerprint == embedder.fingerprint

@@ -17,6 +17,7 @@ from typing import Any
 
 from filelock import FileLock
 
+from ragistry.config.folder import EVALUATION, REPOSITORIES
 from ragistry.errors import StoreError
 from ragistry.evaluation.data.dataset import Dataset
 from ragistry.evaluation.data.trec import file_name
@@ -31,9 +32,9 @@ from ragistry.utils.chunker import chunk_extracted
 from ragistry.utils.extracted import Extracted
 from ragistry.workspace import Workspace
 
-FOLDER = "evaluation"
+FOLDER = EVALUATION
 """Folder of vectors and indexes in the data of a workspace."""
-NOT_OF_THE_LIBRARY = (FOLDER, "repositories")
+NOT_OF_THE_LIBRARY = (FOLDER, REPOSITORIES)
 """Other folders of the data folder, besides the library's own store."""
 CARD = "index.json"
 """File with the cost of an index, written when the index is complete."""

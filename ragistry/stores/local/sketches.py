@@ -11,6 +11,7 @@ memory sequentially, which is three to five times faster than vector by vector.
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,17 +30,21 @@ Bits = NDArray[np.uint64]
 Planes = NDArray[np.float32]
 
 
+@lru_cache(maxsize=2)
 def planes_of(dimension: int) -> Planes:
     """``(BITS, dimension)``: normals of random planes, orthogonal as far as the dimension allows.
 
-    Computing them takes longer than thousands of searches, so an index stores them with its sketches.
+    Computing them takes longer than thousands of searches, so an index stores them with its sketches. The array is not
+    writable, because all indexes of a process share it.
     """
     if not dimension:
         return np.empty((BITS, 0), dtype=np.float32)
     random = np.random.default_rng(0)
     size = (dimension, min(dimension, BITS))
     bases = [np.linalg.qr(random.standard_normal(size))[0] for _ in range(math.ceil(BITS / size[1]))]
-    return np.ascontiguousarray(np.hstack(bases)[:, :BITS].T, dtype=np.float32)
+    planes = np.ascontiguousarray(np.hstack(bases)[:, :BITS].T, dtype=np.float32)
+    planes.flags.writeable = False
+    return planes
 
 
 def sketches_of(vectors: NDArray[np.float32], planes: Planes) -> Bits:

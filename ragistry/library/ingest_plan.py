@@ -1,0 +1,152 @@
+"""Plan an ingest: the sources to read, those that are gone, and what is refused before anything is read."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ragistry.errors import SourceError, SourceNotFoundError
+from ragistry.library.file_names import start_of
+from ragistry.library.listing import check_path, is_folder, list_folder, nothing_readable, one_file, without_covered
+from ragistry.library.own_files import refuse_own_file
+from ragistry.library.pages import fetched
+from ragistry.library.report import Failure, IngestReport
+from ragistry.library.source import IngestSource, SourceBytes
+from ragistry.library.vanished import emptied, gone_from, vanished
+from ragistry.types import SourceInfo
+from ragistry.utils.extracted import ExtractLimits
+from ragistry.utils.urls import is_url
+
+Stored = Callable[[Path], Sequence[SourceInfo]]
+"""Returns what the collection holds, with the places of sources that came from a folder."""
+
+
+@dataclass(slots=True)
+class PlannedFolder:
+    """A folder of a plan: its files, and the names of the sources whose files are gone."""
+
+    root: Path
+    files: list[IngestSource] = field(default_factory=list)
+    gone: list[str] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class IngestPlan:
+    """What an ingest has to do, made by `plan_ingest`, and what it has done so far.
+
+    Attributes:
+        collection: Where the sources go.
+        sources: Files, texts and pages that were named one by one.
+        folders: Folders and zip files.
+        replace: Whether a source may take a name that another one has.
+        prune: Whether sources are deleted whose files are gone.
+        report: What is known already: refusals, warnings, formats that are not read. It is completed while the plan is
+            carried out, and says what was done if that ends early.
+    """
+
+    collection: str
+    sources: list[IngestSource] = field(default_factory=list)
+    folders: list[PlannedFolder] = field(default_factory=list)
+    replace: bool = False
+    prune: bool = False
+    report: IngestReport = field(default_factory=IngestReport)
+
+    @property
+    def all_sources(self) -> list[IngestSource]:
+        """Every source to read, in order."""
+        return [*self.sources, *(file for folder in self.folders for file in folder.files)]
+
+    @property
+    def gone(self) -> list[str]:
+        """The sources whose files are gone, each once."""
+        return list(dict.fromkeys(name for folder in self.folders for name in folder.gone))
+
+
+def plan_ingest(
+    paths: Sequence[str | Path | SourceBytes],
+    collection: str,
+    stored: Stored,
+    *,
+    limits: ExtractLimits | None = None,
+    prune: bool = False,
+    follow_links: bool = False,
+    replace: bool = False,
+    allow_private: bool = False,
+    changed: Collection[str] | None = None,
+) -> IngestPlan:
+    """List what paths, URLs and bytes bring into a collection; URLs are fetched.
+
+    Args:
+        paths: Files, folders, zip files, URLs, and bytes that are on no disk.
+        collection: Name of the collection.
+        stored: See `Stored`.
+        limits: Limits of web pages.
+        prune: See `IngestPlan`.
+        follow_links: Whether to enter links that lead out of a folder.
+        replace: See `IngestPlan`.
+        allow_private: Whether to fetch pages from private addresses.
+        changed: Read only the files of folders at and below these paths; None to read all.
+
+    Raises:
+        SourceNotFoundError: A path does not exist.
+        SourceError: The only path is a folder without a readable file, or a path is a file of this program.
+    """
+    plan = IngestPlan(collection, replace=replace, prune=prune)
+    urls = [path for path in paths if isinstance(path, str) and is_url(path)]
+    named = [path for path in paths if not (isinstance(path, SourceBytes) or is_url(path))]
+    for path in named:
+        _check_path(path, stored)
+    named = without_covered(named, follow_links=follow_links)
+    for path in named:
+        if is_folder(path):
+            try:
+                _add_folder(plan, path, stored, follow_links, changed)
+            except SourceError as error:
+                if len(paths) == 1:
+                    raise
+                plan.report.failed.append(Failure(str(path), error))
+        else:
+            refuse_own_file(path)
+            plan.sources.append(one_file(path))
+    pages, failed = fetched(urls, limits or ExtractLimits(), allow_private=allow_private)
+    plan.sources += [*(path for path in paths if isinstance(path, SourceBytes)), *pages]
+    plan.report.failed.extend(failed)
+    return plan
+
+
+def _add_folder(
+    plan: IngestPlan,
+    path: str | Path,
+    stored: Stored,
+    follow_links: bool,
+    changed: Collection[str] | None,
+) -> None:
+    listing = list_folder(path, follow_links=follow_links)
+    known = stored(listing.root) if listing.complete else []
+    gone = vanished(listing, known, follow_links=follow_links)
+    if not (listing.files or listing.failed or listing.links or listing.special or gone):
+        raise nothing_readable(listing)
+    if plan.prune and gone and not listing.files:
+        raise emptied(path, plan.collection, gone)
+    files: list[IngestSource] = [*listing.files]
+    if changed is not None:
+        starts = tuple(os.path.realpath(path) + os.sep for path in changed)
+        files = [one for one in files if (one.place + os.sep).startswith(starts)]
+    plan.folders.append(PlannedFolder(listing.root, files, gone))
+    plan.report.merge(
+        IngestReport(
+            failed=[*listing.failed, *listing.special],
+            vanished=gone,
+            warnings=listing.warnings(),
+            unread=dict(listing.unread),
+        )
+    )
+
+
+def _check_path(path: str | Path, stored: Stored) -> None:
+    try:
+        check_path(path)
+    except SourceNotFoundError as error:
+        raise gone_from(path, stored(Path(start_of(path))), error) from error

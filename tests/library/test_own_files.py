@@ -1,0 +1,99 @@
+"""No file that this program writes is ingested or sent, by any door."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ragistry import RemoteWorkspace, Workspace, connect, open_workspace
+from ragistry.errors import SourceError
+from ragistry.library.listing import list_folder
+from ragistry.library.own_files import is_own_file
+from ragistry.web.jobs import Jobs
+from ragistry.web.uploads import Uploads
+from tests.conftest import Corpus
+from tests.messages import refused
+from tests.serving import served
+
+OWN = {
+    "config/documents.yaml": "n_results: 5\ncollections: []\n",
+    "config/models.yaml": "generators:\n  writer: {use: ollama, model: m, api_key: sk-secret}\n",
+    "config/vector_stores.yaml": "# nothing is set\n",
+    "config/techniques.yaml": "techniques:\n  naive: {use: naive}\n",
+    "config/tokens.yaml": "tokens:\n  - {name: ann, hash: 0123abcd}\n",
+    "config/schemas/models.schema.json": "{}",
+}
+FOREIGN = {
+    "notes.md": "Green tea is steeped.",
+    "models.yaml": "generators: the file of a reader",
+    "config/notes.yaml": "tea: green",
+    "deep/config/models.yaml": "resnet: {layers: 50}\n",
+    "schemas/models.schema.json": '{"type": "object"}',
+}
+
+
+@pytest.mark.parametrize("where", ["", "deep/er/"])
+def test_configuration_is_recognised_in_any_folder(corpus: Corpus, where: str) -> None:
+    folder = corpus({where + name: text for name, text in OWN.items()} | FOREIGN)
+    assert {name for name in OWN if is_own_file(folder / where / name)} == {*OWN}
+    listing = list_folder(folder)
+    assert {file.source_file for file in listing.files} == {*FOREIGN}
+    assert {path.relative_to(folder).as_posix() for path in listing.own} == {where + name for name in OWN}
+
+
+def test_link_to_configuration_is_configuration(corpus: Corpus) -> None:
+    folder = corpus(OWN)
+    (folder / "notes.yaml").symlink_to(folder / "config" / "models.yaml")
+    assert list_folder(folder).files == []
+
+
+def test_named_configuration_is_refused(workspace: Workspace, corpus: Corpus) -> None:
+    path = corpus(OWN) / "config" / "models.yaml"
+    with refused(SourceError, path):
+        workspace.library.ingest_file(path, "notes")
+    with refused(SourceError, path):
+        workspace.library.ingest_paths([path], "notes")
+
+
+def test_folder_of_configuration_alone_is_refused(workspace: Workspace, corpus: Corpus) -> None:
+    folder = corpus(OWN)
+    with refused(SourceError, folder):
+        workspace.library.ingest_folder(folder, "notes")
+
+
+def test_data_folder_brings_in_nothing_of_this_program(tmp_path: Path) -> None:
+    (tmp_path / "mine.md").write_text("Green tea.")
+    with open_workspace(tmp_path, data_dir="data", keep_token_vectors=True) as workspace:
+        workspace.library.create_collection("notes")
+        workspace.library.ingest_text("Rain falls.", "rain.txt", "notes")
+        for folder in ("jobs/1/files", "uploads/1", "evaluation/reports", "repositories/r", "derived"):
+            (tmp_path / "data" / folder).mkdir(parents=True, exist_ok=True)
+            (tmp_path / "data" / folder / "page.md").write_text("A page of another user.")
+        assert workspace.library.ingest_folder(tmp_path, "notes").added == ["mine.md"]
+
+
+@pytest.mark.parametrize("door", ["here", "client", "page"])
+def test_no_door_reads_configuration(tmp_path: Path, corpus: Corpus, door: str) -> None:
+    folder = corpus(OWN | FOREIGN)
+    with open_workspace(tmp_path) as workspace:
+        workspace.library.create_collection("notes")
+        if door == "client":
+            with served(workspace) as url, connect(url) as remote:
+                _ingest(remote, folder)
+        elif door == "page":
+            jobs = Jobs(lambda: workspace.library, Uploads(tmp_path / "uploads"))
+            job = jobs.add("notes", [folder], "documents")
+            jobs._worker.shutdown(wait=True)
+            assert job.state == "done"
+        else:
+            _ingest(workspace, folder)
+        assert workspace.library.list_sources("notes") == sorted(FOREIGN)
+        texts = "".join(document.content for document in workspace.store.scan())
+    assert "sk-secret" not in texts
+    assert "0123abcd" not in texts
+
+
+def _ingest(workspace: Workspace | RemoteWorkspace, folder: Path) -> None:
+    report = workspace.library.ingest_folder(folder, "notes")
+    assert sorted(report.added) == sorted(FOREIGN)
