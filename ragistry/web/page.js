@@ -5,6 +5,7 @@ window.ragistryReader = (() => {
   const field = () => document.querySelector(FIELD);
   const isShown = () => document.querySelector(".rg-reader")?.getClientRects().length > 0;
   let last = null; // the result that was opened
+  let dismissed = false; // suggestions that arrive late do not open a list that was closed
 
   function step(items, steps, now) {
     const at = items.indexOf(now);
@@ -29,6 +30,7 @@ window.ragistryReader = (() => {
   }
 
   function hide() {
+    dismissed = true;
     const list = document.getElementById("rg-suggestions");
     if (list) list.hidden = true;
     field()?.setAttribute("aria-expanded", "false");
@@ -57,11 +59,12 @@ window.ragistryReader = (() => {
     if (!done && (!typing || event.target === field())) done = resultKey(event);
     if (done) { event.preventDefault(); event.stopImmediatePropagation(); }
   }, true);
+  document.addEventListener("input", (event) => { if (event.target === field()) dismissed = false; }, true);
   document.addEventListener("focusout", (event) => { if (event.target === field()) setTimeout(hide, 150); });
 
   function suggested() {
     const list = document.getElementById("rg-suggestions"), shown = list.children.length > 0;
-    list.hidden = !shown || document.activeElement !== field();
+    list.hidden = !shown || dismissed || document.activeElement !== field();
     field().setAttribute("aria-expanded", String(!list.hidden));
     field().removeAttribute("aria-activedescendant");
   }
