@@ -28,7 +28,8 @@ def test_skipped_tests_are_counted_by_what_is_missing() -> None:
 def without_browser(tmp_path: Path) -> dict[str, str]:
     """The environment, with a search path that leads to Git only."""
     (tmp_path / "git").symlink_to(str(shutil.which("git")))
-    return {name: value for name, value in os.environ.items() if name != "CI"} | {"PATH": str(tmp_path)}
+    kept = {name: value for name, value in os.environ.items() if name not in ("CI", "REQUIRE_BROWSER")}
+    return kept | {"PATH": str(tmp_path)}
 
 
 def run(environment: dict[str, str]) -> tuple[int, str]:
