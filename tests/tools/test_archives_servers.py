@@ -6,6 +6,7 @@ import logging
 import threading
 from contextlib import closing
 from dataclasses import replace
+from uuid import uuid4
 
 import chromadb
 import chromadb.api.client
@@ -263,10 +264,11 @@ def test_tenants_and_databases_are_kept_apart(servers):
             chroma_api_impl="chromadb.api.fastapi.FastAPI", chroma_server_host=host, chroma_server_http_port=int(port)
         )
     )
-    admin.create_tenant("acme")
-    admin.create_database("books", tenant="acme")
+    tenant = f"t{uuid4().hex}"  # other tests of this process use the same server
+    admin.create_tenant(tenant)
+    admin.create_database("books", tenant=tenant)
     admin._server._session.close()
-    ours, place = servers.archive("Ours", HEATING), {"tenant": "acme", "database": "books"}
+    ours, place = servers.archive("Ours", HEATING), {"tenant": tenant, "database": "books"}
     with full_client(servers.chroma, **place) as client:
         servers.fill(ours.collection_name, ROOF, client=client)
     theirs = ours.model_copy(update={"name": "Theirs", **place})
