@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from ragistry.config import yaml_edits
 from ragistry.config.files import NAME_RULE, CollectionEntry, DocumentsFile, read_file
 from ragistry.config.problems import Problems, explain
-from ragistry.config.replacing import remedy, replace_text
+from ragistry.config.replacing import replace_text
 from ragistry.config.settings import CONFIG_FOLDER, DEFAULTS
 from ragistry.errors import (
     CollectionAlreadyExistsError,
@@ -23,6 +23,7 @@ from ragistry.errors import (
     InvalidCollectionNameError,
     RagistryError,
 )
+from ragistry.utils.disk import remedy
 from ragistry.utils.metadata import value_problem
 from ragistry.utils.shown import shown
 from ragistry.utils.suggest import did_you_mean

@@ -4,13 +4,7 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
-from errno import EDQUOT, ENOSPC
 from pathlib import Path
-
-
-def remedy(error: OSError) -> str:
-    """The remedy for an error of writing a file."""
-    return "make room on the disk" if error.errno in (ENOSPC, EDQUOT) else "make it writable"
 
 
 def replace_text(path: Path, text: str, *, expected: bytes | None = None) -> bool:

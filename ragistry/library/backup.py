@@ -24,7 +24,6 @@ from zipfile import ZIP_DEFLATED, ZipFile
 from pydantic import BaseModel, ConfigDict, Field
 
 from ragistry import __version__
-from ragistry.config.replacing import remedy
 from ragistry.config.settings import CONFIG_FOLDER, Settings
 from ragistry.errors import ConfigError, RagistryError, StoreError
 from ragistry.library.contract_collection import check_there
@@ -34,6 +33,7 @@ from ragistry.protocols import LibraryStore
 from ragistry.stores.local import LocalStore
 from ragistry.stores.registry import open_local
 from ragistry.types import Progress
+from ragistry.utils.disk import remedy
 
 FORMAT = 1
 MANIFEST = "manifest.json"

@@ -20,9 +20,9 @@ from uuid import uuid4
 
 from filelock import FileLock, Timeout
 
-from ragistry.config.replacing import remedy
 from ragistry.errors import ChromaDBConnectionError, InvalidCollectionNameError, StoreCorruptError
 from ragistry.stores.lock import WriterLock
+from ragistry.utils.disk import remedy
 from ragistry.utils.shown import shown
 
 NAME_RULE = "1 to 63 lower-case letters, digits and '-'"

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ragistry.errors import RagistryError, SourceNotFoundError, public_name
+from ragistry.utils.wording import agreeing, numbered
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +55,14 @@ class IngestReport:
         self.unread = dict(Counter(self.unread) + Counter(other.unread))
         self.chunks += other.chunks
         self.embedded += other.embedded
+
+
+def say_written(error: RagistryError, report: IngestReport) -> None:
+    """Add to the message of an error that ended an ingest how many sources were written before."""
+    written = len(report.added) + len(report.updated)
+    if written:
+        done = numbered(written, "[source was|sources were] written before and")
+        error.args = (f"{error}; {done} {agreeing(written, '[stays|stay]')}; ingest again to go on",)
 
 
 def without_missing(failed: Sequence[Failure], folder: str | Path) -> list[Failure]:

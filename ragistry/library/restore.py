@@ -15,9 +15,9 @@ from zipfile import BadZipFile, ZipFile, ZipInfo
 
 from pydantic import ValidationError
 
-from ragistry.config.replacing import remedy
 from ragistry.errors import ConfigError, SourceNotFoundError, StoreCorruptError, StoreError
 from ragistry.library.backup import BLOCK, FORMAT, MANIFEST, FileRecord, Manifest
+from ragistry.utils.disk import remedy
 from ragistry.utils.shown import shown
 
 LARGEST_MANIFEST = 50_000_000
@@ -55,7 +55,8 @@ def _readable(path: Path) -> Iterator[None]:
         if isinstance(error, OSError) and (error.filename or error.errno != EINVAL):
             place = error.filename or path
             raise StoreError(
-                f"{str(place)!r} cannot be read or written: {error.strerror or error}; {remedy(error)}"
+                f"{str(place)!r} cannot be read or written: {error.strerror or error}; nothing was restored; "
+                f"{remedy(error)}"
             ) from error
         raise StoreCorruptError(
             f"{str(path)!r} is not a whole backup of Ragistry ({shown(str(error))}); {AGAIN}"
@@ -112,15 +113,27 @@ def _staging(folder: Path, new: bool) -> Iterator[Path]:
         raise
 
 
+@contextmanager
+def _named(path: Path) -> Iterator[None]:
+    """Give an error of writing the file's name, which the system leaves out."""
+    try:
+        yield
+    except OSError as error:
+        error.filename = str(path)
+        raise
+
+
 def _extract(archive: ZipFile, name: str, record: FileRecord, target: Path, path: Path) -> None:
     target.parent.mkdir(parents=True, exist_ok=True)
     size, digest = 0, sha256()
     with archive.open(name) as entry, target.open("xb") as stream:
         while size <= record.size and (block := entry.read(BLOCK)):
-            stream.write(block)
+            with _named(target):
+                stream.write(block)
             digest.update(block)
             size += len(block)
-        stream.flush()
-        os.fsync(stream.fileno())
+        with _named(target):
+            stream.flush()
+            os.fsync(stream.fileno())
     if (size, digest.hexdigest()) != (record.size, record.sha256):
         raise StoreCorruptError(f"{shown(name)} in {str(path)!r} is not what was written there; {AGAIN}")

@@ -10,7 +10,7 @@ from time import perf_counter
 from typing import Any
 
 from ragistry.config.collections import CollectionsFile
-from ragistry.errors import ConfigError, RagistryError, SourceNotFoundError
+from ragistry.errors import ConfigError, EngineError, ModelError, RagistryError, SourceNotFoundError, StoreError
 from ragistry.library import moving
 from ragistry.library.given import check_given, check_optional
 from ragistry.library.ingest import Ingest
@@ -18,7 +18,7 @@ from ragistry.library.ingest_plan import IngestPlan
 from ragistry.library.ingesting import IngestMethods, IngestObserver, ProgressObserver
 from ragistry.library.observed_embedder import ObservedEmbedder
 from ragistry.library.overview import collection_rows, source_row
-from ragistry.library.report import IngestReport, without_missing
+from ragistry.library.report import IngestReport, say_written, without_missing
 from ragistry.library.scope import Scope
 from ragistry.library.source import Reading
 from ragistry.library.unknown_keys import unknown_keys
@@ -85,9 +85,11 @@ class DocumentService(IngestMethods):
             for name in plan.gone if plan.prune else ():
                 self.store.replace_source(collection, name, [])
                 report.deleted.append(name)
-        except BaseException:  # what was written before is kept in step all the same
+        except BaseException as error:  # what was written before is kept in step all the same
             with suppress(RagistryError):
                 self.after_write()
+            if isinstance(error, StoreError | ModelError | EngineError):
+                say_written(error, report)
             raise
         self.after_write()
         return report

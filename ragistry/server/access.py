@@ -21,13 +21,14 @@ from pydantic import AfterValidator, Field, ValidationError
 
 from ragistry.config.folder import TOKENS_FILE
 from ragistry.config.problems import Problems
-from ragistry.config.replacing import remedy, replace_text
+from ragistry.config.replacing import replace_text
 from ragistry.config.settings import CONFIG_FOLDER, Strict
 from ragistry.config.yaml_file import read_yaml
 from ragistry.errors import AccessDeniedError, CollectionNotFoundError, ConfigError, InvalidConfigError
 from ragistry.library.service import DocumentService
 from ragistry.tools.reach import Reach
 from ragistry.types import Where
+from ragistry.utils.disk import remedy
 from ragistry.utils.suggest import did_you_mean, listed
 
 Right = Literal["read", "write", "admin"]

@@ -13,6 +13,7 @@ from starlette.responses import JSONResponse
 
 from ragistry import errors
 from ragistry.server.access import Caller
+from ragistry.utils.disk import is_full
 from ragistry.utils.shown import one_line, shown
 
 _log = logging.getLogger(__name__)
@@ -147,6 +148,9 @@ def install(app: FastAPI) -> None:
     @app.exception_handler(OSError)
     async def of_the_system(request: Request, error: OSError) -> JSONResponse:
         _log.error("%s %s: %s", request.method, request.url.path, error)
+        if is_full(error):
+            said = "the disk of the server is full, and nothing was taken in; make room there, and send it again"
+            return answer(507, ErrorDetail(type="ServerError", message=said))
         said = f"the server's system refused: {error.strerror or type(error).__name__}; its log says of which file"
         return answer(503, ErrorDetail(type="ServerError", message=said))
 

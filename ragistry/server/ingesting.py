@@ -66,18 +66,14 @@ def ingest_files(
     if len(sent) != len(files):
         raise RequestError(f"{len(sent):,} names for {len(files):,} files; send one for each, or none")
     named = [source_name(name) for name in sent]
-    place = served.jobs.new_folder()
-    try:
+    with served.jobs.new_folder() as place:
         sources = []
         for number, (name, file) in enumerate(zip(named, files, strict=True)):
             kept = f"{number}{_suffix(name)}"
             with (place / FILES / kept).open("wb") as stream:
                 shutil.copyfileobj(file.file, stream)
             sources.append({"name": name, "file": kept, "text": False, "folder": folder or ""})
-    except BaseException:
-        shutil.rmtree(place, ignore_errors=True)
-        raise
-    return _added(request, place, collection, sources, replace=replace)
+        return _added(request, place, collection, sources, replace=replace)
 
 
 @router.post("/ingest/texts", status_code=202, response_model=JobModel, openapi_extra=needs("write"))
@@ -85,12 +81,12 @@ def ingest_texts(request: Request, body: Texts) -> Any:
     """Take texts in, each under its name."""
     served, caller = served_by(request), caller_of(request)
     caller.check_collection(served.workspace.library, body.collection)
-    folder = served.jobs.new_folder()
-    sources = []
-    for number, one in enumerate(body.sources):
-        (folder / FILES / str(number)).write_text(one.text, encoding="utf-8", newline="")
-        sources.append({"name": one.source, "file": str(number), "text": True})
-    return _added(request, folder, body.collection, sources, replace=False)
+    with served.jobs.new_folder() as folder:
+        sources = []
+        for number, one in enumerate(body.sources):
+            (folder / FILES / str(number)).write_text(one.text, encoding="utf-8", newline="")
+            sources.append({"name": one.source, "file": str(number), "text": True})
+        return _added(request, folder, body.collection, sources, replace=False)
 
 
 def _added(
@@ -130,11 +126,11 @@ def start_comparison(request: Request, body: ComparisonRequest) -> Any:
         served.workspace.registry.entry(name)
     if body.made.collection is not None:
         served.workspace.library.collections.entry(body.made.collection)
-    folder = served.jobs.new_folder()
-    if body.queries is not None:
-        (folder / FILES / QUERIES).write_text(body.queries, encoding="utf-8")
-    asked = body.model_dump(exclude={"queries"})
-    return as_mapping(served.jobs.add(folder, "comparison", caller, None, asked))
+    with served.jobs.new_folder() as folder:
+        if body.queries is not None:
+            (folder / FILES / QUERIES).write_text(body.queries, encoding="utf-8")
+        asked = body.model_dump(exclude={"queries"})
+        return as_mapping(served.jobs.add(folder, "comparison", caller, None, asked))
 
 
 @router.get("/comparisons", response_model=ComparisonsAnswer, openapi_extra=needs("write"))

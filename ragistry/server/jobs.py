@@ -12,7 +12,7 @@ import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from threading import Event, Lock
@@ -26,6 +26,7 @@ from ragistry.config.replacing import replace_text
 from ragistry.errors import JobNotFoundError, RagistryError, ServerBusyError, StoreLockedError
 from ragistry.server.access import Caller
 from ragistry.server.answers import detail_of
+from ragistry.utils.disk import remedy
 from ragistry.web.jobs import give_way
 
 _log = logging.getLogger(__name__)
@@ -104,6 +105,7 @@ class Jobs:
         self.folder = folder
         self._work = work
         self._jobs: dict[str, Job] = {}
+        self._unsaved: dict[str, Job] = {}
         self._lock = Lock()
         self._closing = Event()
         folder.mkdir(parents=True, exist_ok=True)
@@ -128,20 +130,24 @@ class Jobs:
                 job.state = "waiting"
                 self._workers[job.kind].submit(self._run, job)
 
-    def new_folder(self) -> Path:
-        """Where the files of a new job are to be written, before `add` is given it."""
+    @contextmanager
+    def new_folder(self) -> Iterator[Path]:
+        """A folder for the files of a new job, which the block then adds; it is removed if the block raises."""
         place = self.folder / f"{uuid4().hex}.new"
-        (place / FILES).mkdir(parents=True)
-        return place
+        try:
+            (place / FILES).mkdir(parents=True)
+            yield place
+        except BaseException:
+            shutil.rmtree(place, ignore_errors=True)
+            raise
 
     def add(self, folder: Path, kind: Kind, caller: Caller, collection: str | None, request: dict[str, Any]) -> Job:
         """Acknowledge a job whose files are in ``folder``, from `new_folder`: it survives a crash from now on.
 
-        Raises `ServerBusyError` where too many jobs are open; ``folder`` is then gone.
+        Raises `ServerBusyError` if too many jobs are open.
         """
         job = Job(folder.stem, kind, caller.name, collection, request, time())
         if len(self.open()) >= MOST_OPEN:
-            shutil.rmtree(folder, ignore_errors=True)
             raise ServerBusyError(f"{MOST_OPEN:,} jobs have not ended; wait for some of them")
         for path in (folder / FILES).iterdir():
             _make_safe(path)
@@ -177,8 +183,8 @@ class Jobs:
             if waiting:
                 job.state, job.finished = "cancelled", time()
         job.cancelled.set()
-        self._write(job, "cancelled")  # at once, so that a restart does not take it up again
-        if waiting:
+        # At once, so that a restart does not take it up again.
+        if self._is_saved(job, "cancelled") and waiting:
             shutil.rmtree(self.folder / job.id / FILES, ignore_errors=True)
 
     def open(self) -> list[Job]:
@@ -200,6 +206,7 @@ class Jobs:
         self.stop()
         for worker in self._workers.values():
             worker.shutdown(wait=True, cancel_futures=True)
+        self._save_again()
         self._mine.release()
 
     def _run(self, job: Job) -> None:
@@ -223,16 +230,35 @@ class Jobs:
             _log.error("job %s failed", job.id, exc_info=None if isinstance(error, RagistryError) else error)
             state, job.error = "failed", detail_of(error).model_dump()
         job.current, job.finished = "", time()
-        self._write(job, state)
-        shutil.rmtree(place / FILES, ignore_errors=True)
+        if self._is_saved(job, state):
+            shutil.rmtree(place / FILES, ignore_errors=True)
         job.state = state  # the last step: whoever sees that a job has ended finds none of its files
+        self._save_again(but=job)
         self._forget_old()
 
-    def _write(self, job: Job, state: State) -> None:
+    def _is_saved(self, job: Job, state: State) -> bool:
+        """Write the end of a job, and return whether its files are no longer needed.
+
+        If the end cannot be written, a restart does the job again, which is harmless but needs the files.
+        """
         try:
             replace_text(self.folder / job.id / STATE_FILE, replace(job, state=state).text())
-        except OSError as error:  # it is done again after a restart, which is harmless
-            _log.error("the end of job %s cannot be written: %s; make room on the disk", job.id, error)
+        except OSError as error:
+            _log.error("the end of job %s cannot be written: %s; %s", job.id, error, remedy(error))
+            with self._lock:
+                self._unsaved[job.id] = job
+            return False
+        with self._lock:
+            self._unsaved.pop(job.id, None)
+        return True
+
+    def _save_again(self, but: Job | None = None) -> None:
+        """Write the ends that could not be written before."""
+        with self._lock:
+            unsaved = [job for job in self._unsaved.values() if job is not but and job.ended]
+        for job in unsaved:
+            if self._is_saved(job, job.state):
+                shutil.rmtree(self.folder / job.id / FILES, ignore_errors=True)
 
     def _forget_old(self) -> None:
         with self._lock:

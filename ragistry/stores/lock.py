@@ -19,6 +19,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from ragistry.errors import StoreError, StoreLockedError
+from ragistry.utils.disk import remedy
 
 REMEDY = "end that process, or wait until it is done"
 
@@ -95,8 +96,7 @@ class WriterLock:
             raise StoreLockedError(f"{self.place} is being written by {self._holder()}; {self.remedy}") from error
         except OSError as error:
             raise StoreError(
-                f"{self.place} cannot be locked for writing: {error.strerror!r}; nothing was changed; "
-                "make room on the disk, or make the folder writable"
+                f"{self.place} cannot be locked for writing: {error.strerror!r}; nothing was changed; {remedy(error)}"
             ) from error
         holder = {"pid": os.getpid(), "host": socket.gethostname(), "command": shlex.join(sys.argv)[:200]}
         with suppress(OSError):  # a full disk cannot store the note, but the lock works

@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,6 +20,7 @@ from ragistry.errors import (
     ModelError,
     SourceError,
     SourceNotFoundError,
+    StoreError,
 )
 from ragistry.library import source
 from ragistry.library.ingest_plan import IngestPlan
@@ -353,6 +355,22 @@ def test_a_server_that_goes_down_leaves_every_source_whole(
 
 
 # Names of files: which file a name means, and which names a file had
+
+
+def test_a_store_that_fails_half_way_says_how_many_sources_went_in(
+    workspace: Workspace, corpus: Corpus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    replace = workspace.store.replace_source
+
+    def until_full(collection: str, source_file: str, chunks: Any) -> None:
+        if source_file == "c.md":
+            raise StoreError("the disk is full")
+        replace(collection, source_file, chunks)
+
+    monkeypatch.setattr(workspace.store, "replace_source", until_full)
+    with refused(StoreError, 2):
+        workspace.library.ingest_folder(corpus({f"{name}.md": name for name in "abcd"}), "notes")
+    assert workspace.library.list_sources("notes") == ["a.md", "b.md"]
 
 
 def test_a_name_that_another_file_has_is_taken_only_with_replace(workspace: Workspace, corpus: Corpus) -> None:

@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from errno import ENOSPC
 from pathlib import Path
 from threading import Event, Thread
 from typing import Any
@@ -17,8 +18,11 @@ import httpx
 import pytest
 
 from ragistry import Workspace, open_workspace
+from ragistry.config.replacing import replace_text
+from ragistry.server import jobs
 from ragistry.server.gate import Limits
 from tests.cli.conftest import Run, ragistry  # noqa: F401, the fixture
+from tests.messages import check_message
 from tests.server.conftest import ended, serving
 
 LONG = "\n\n".join(f"Paragraph {number} says something about tea, water and leaves." * 8 for number in range(40))
@@ -142,18 +146,62 @@ def test_bodies_and_files_that_are_too_large_are_refused(workspace: Workspace) -
     assert [path.name for path in (workspace.root / ".ragistry" / "jobs").iterdir()] == ["lock"]
 
 
-def test_a_full_disk_acknowledges_nothing(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(*_: object) -> None:
-        raise OSError(28, "No space left on device")
+DOCUMENTS: dict[str, dict[str, Any]] = {
+    "files": {"data": {"collection": "tea"}, "files": [("files", ("a.md", b"x"))]},
+    "texts": {"json": {"collection": "tea", "sources": [{"source": "a.md", "text": "x"}]}},
+}
+
+
+@pytest.mark.parametrize("kind", DOCUMENTS)
+@pytest.mark.parametrize("step", ["file", "acknowledgement"])
+def test_a_full_disk_acknowledges_nothing(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch, kind: str, step: str
+) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(ENOSPC, "No space left on device")
 
     with serving(workspace) as client:
         with monkeypatch.context() as patched:
-            patched.setattr(shutil, "copyfileobj", full)
-            answer = client.post("/v1/ingest/files", data={"collection": "tea"}, files=[("files", ("a.md", b"x"))])
-        assert answer.status_code == 503
-        assert "No space left" in answer.json()["error"]["message"]
+            if step == "acknowledgement":
+                patched.setattr(jobs, "replace_text", full)
+            else:
+                patched.setattr(*(shutil, "copyfileobj") if kind == "files" else (Path, "write_text"), full)
+            answer = client.post(f"/v1/ingest/{kind}", **DOCUMENTS[kind])
+        assert answer.status_code == 507
+        check_message(answer.json()["error"]["message"])
         assert client.get("/v1/jobs").json() == {"jobs": []}
-    assert [path.name for path in (workspace.root / ".ragistry" / "jobs").iterdir()] == ["lock"]
+        assert [path.name for path in (workspace.root / ".ragistry" / "jobs").iterdir()] == ["lock"]
+
+
+def test_a_job_keeps_its_files_until_its_end_is_on_the_disk(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(path: Path, text: str) -> None:
+        if '"state": "done"' in text:
+            raise OSError(ENOSPC, "No space left on device")
+        replace_text(path, text)
+
+    folder = workspace.root / ".ragistry" / "jobs"
+    with monkeypatch.context() as patched:
+        patched.setattr(jobs, "replace_text", full)
+        with serving(workspace) as client:
+            job = client.post("/v1/ingest/files", **DOCUMENTS["files"]).json()
+            assert ended(client, job)["state"] == "done"
+    assert (folder / job["id"] / "files" / "0.md").exists()
+    with serving(workspace) as client:
+        again = ended(client, job)
+        assert (again["state"], again["report"]["skipped"]) == ("done", ["a.md"])
+        while (folder / job["id"] / "files").exists():
+            time.sleep(0.01)
+    with monkeypatch.context() as patched:  # without a restart, the end is written with that of the next job
+        patched.setattr(jobs, "replace_text", full)
+        with serving(workspace) as client:
+            job = client.post("/v1/ingest/files", **DOCUMENTS["files"]).json()
+            ended(client, job)
+            patched.undo()
+            ended(client, client.post("/v1/ingest/files", **DOCUMENTS["files"]).json())
+            while (folder / job["id"] / "files").exists():
+                time.sleep(0.01)
 
 
 def test_a_busy_server_says_when_to_come_again(workspace: Workspace) -> None:

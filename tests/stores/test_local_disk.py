@@ -18,36 +18,67 @@ from ragistry.stores.local import LocalStore
 from ragistry.trace import collect, stage
 from tests.messages import check_message, refused
 from tests.stores.crashes import WRITES, A, B
-from tests.stores.local_stores import ALL, check, garble, held, put, same, truth_of, version_of
+from tests.stores.local_stores import ALL, check, garble, held, put, same, truth_of, vector_of, version_of
 from tests.stores.pages import pages_of
 from tests.stores.scripts import run, started, tell
 
 BIG = version_of("big.md", 1, 600)
 
 
+@contextmanager
+def mounted(place: Path, *command: str) -> Iterator[Path]:
+    if os.geteuid() != 0 or shutil.which("mount") is None:
+        pytest.skip("only root may mount a small file system")
+    place.mkdir(exist_ok=True)
+    if subprocess.run(["mount", *command, str(place)], capture_output=True, timeout=30, check=False).returncode:
+        pytest.skip("no file system can be mounted here")
+    try:
+        yield place
+    finally:
+        subprocess.run(["umount", "-l", str(place)], timeout=30, check=True)
+
+
 @pytest.fixture
 def disk(tmp_path: Path) -> Iterator[Path]:
     """A file system of a few megabytes."""
-    if os.geteuid() != 0 or shutil.which("mount") is None:
-        pytest.skip("only root may mount a small file system")
-    command = ["mount", "-t", "tmpfs", "-o", "size=6m", "tmpfs", str(tmp_path)]
-    if subprocess.run(command, capture_output=True, timeout=30, check=False).returncode:
-        pytest.skip("no file system can be mounted here")
-    yield tmp_path
-    subprocess.run(["umount", "-l", str(tmp_path)], timeout=30, check=True)
+    with mounted(tmp_path, "-t", "tmpfs", "-o", "size=12m", "tmpfs") as place:
+        yield place
+
+
+@pytest.fixture(params=["tmpfs", "ext4 with blocks of 1 KB"])
+def any_disk(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Path]:
+    """A small file system of a kind; on the second, writing to a mapped file that has no room ends the process."""
+    if request.param == "tmpfs":
+        with mounted(tmp_path / "disk", "-t", "tmpfs", "-o", "size=32m", "tmpfs") as place:
+            yield place
+        return
+    image = tmp_path / "image"
+    image.write_bytes(bytes(32 << 20))
+    made = shutil.which("mkfs.ext4") and subprocess.run(
+        ["mkfs.ext4", "-q", "-F", "-b", "1024", "-m", "0", image], capture_output=True, timeout=60, check=False
+    )
+    if not made or made.returncode:
+        pytest.skip("no such file system can be made here")
+    with mounted(tmp_path / "disk", "-o", "loop", str(image)) as place:
+        yield place
+
+
+def fill(disk: Path, *, but: int = 0) -> None:
+    """Use all space of the disk ``but`` these bytes."""
+    ballast = os.open(disk / "ballast", os.O_CREAT | os.O_WRONLY | os.O_APPEND)
+    try:
+        while os.write(ballast, bytes(1024)):
+            pass
+    except OSError:
+        os.ftruncate(ballast, max(0, os.fstat(ballast).st_size - but))
+    finally:
+        os.close(ballast)
 
 
 @contextmanager
-def full(disk: Path) -> Iterator[None]:
+def full(disk: Path, *, but: int = 0) -> Iterator[None]:
     """Not a byte is left."""
-    ballast = os.open(disk / "ballast", os.O_CREAT | os.O_WRONLY)
-    try:
-        while os.write(ballast, bytes(4096)):
-            pass
-    except OSError:
-        pass
-    finally:
-        os.close(ballast)
+    fill(disk, but=but)
     yield
     (disk / "ballast").unlink()
 
@@ -56,7 +87,10 @@ MUCH = version_of("a.md", 2, 500)
 LARGE_WRITES: Any = WRITES | {"replace with much": (lambda store: put(store, MUCH), truth_of(MUCH, B))}
 
 
-@pytest.mark.parametrize("write", LARGE_WRITES)
+DELETIONS = ("delete", "clear")
+
+
+@pytest.mark.parametrize("write", [name for name in LARGE_WRITES if name not in DELETIONS])
 def test_a_write_to_a_full_disk_changes_nothing_and_works_later(disk: Path, write: str) -> None:
     work, after = LARGE_WRITES[write]
     with closing(LocalStore(disk / "local")) as store:
@@ -70,6 +104,19 @@ def test_a_write_to_a_full_disk_changes_nothing_and_works_later(disk: Path, writ
         check(store, truth_of(A, B))
         work(store)
         check(store, after, every=50)
+
+
+@pytest.mark.parametrize("write", DELETIONS)
+def test_a_deletion_works_on_a_full_disk(disk: Path, write: str) -> None:
+    work, after = WRITES[write]
+    with closing(LocalStore(disk / "local")) as store:
+        put(store, A, B)
+        check(store, truth_of(A, B))
+        for _ in range(2):
+            with full(disk):
+                work(store)
+                check(store, after)
+            put(store, A, B)
 
 
 def test_a_disk_that_fills_during_a_write_changes_nothing(disk: Path) -> None:
@@ -125,6 +172,83 @@ def test_a_repair_on_a_full_disk_leaves_the_damaged_file_in_place(disk: Path) ->
         assert path.read_bytes() == damaged
         assert store.repair().lost == ()
         check(store, truth_of(A, BIG), every=50)
+
+
+SEARCHES = """
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from tests.stores.local_stores import *
+store = LocalStore(sys.argv[1])
+def searches(n):
+    return len(store.search(ALL, 1000)), len(store.search_text("source", 1000)), store.count(), len(store.sources())
+with ThreadPoolExecutor(4) as pool:
+    print(*set(pool.map(searches, range(8))), store.verify())
+store.close()
+"""
+KILLED = "import os, sys; from tests.stores.local_stores import *; put(LocalStore(sys.argv[1]), {}); os._exit(0)"
+
+
+@pytest.mark.parametrize("left", [0, 8 << 10, 40 << 10, 200 << 10])
+@pytest.mark.parametrize("log", [False, True])
+def test_a_new_process_reads_and_searches_on_a_full_disk(any_disk: Path, left: int, log: bool) -> None:
+    folder = any_disk / "local"
+    with closing(LocalStore(folder)) as store:
+        put(store, A, version_of("b.md", 1, 30))
+        check(store, truth_of(A, version_of("b.md", 1, 30)), every=5)
+    if log:  # a killed process leaves the last source in the log only
+        run(KILLED.format("version_of('c.md', 1)"), folder)
+        assert (folder / "store.db-wal").stat().st_size
+    with full(any_disk, but=left):
+        found = (36, 36, 36, 3) if log else (33, 33, 33, 2)
+        assert run(SEARCHES, folder).splitlines()[-1] == f"{found} []"
+
+
+def test_sources_are_deleted_on_a_full_disk_and_a_large_one_says_what_it_needs(any_disk: Path) -> None:
+    sources = [
+        [
+            chunk._replace(text=chunk.text * 30, embedding=vector_of(chunk.text, 384))
+            for chunk in version_of(name, 1, count)
+        ]
+        for name, count in (("ten.md", 10), ("much.md", 500), ("large.md", 1_500))
+    ]
+    with closing(LocalStore(any_disk / "local")) as store:
+        put(store, *sources)
+        store.flush()
+    with closing(LocalStore(any_disk / "local")) as store:
+        for name in ("ten.md", "much.md"):
+            fill(any_disk)
+            store.replace_source("c", name, [])
+            assert name not in [info.source_file for info in store.sources()]
+        fill(any_disk)
+        with refused(StoreError):
+            store.replace_source("c", "large.md", [])
+        with refused(StoreError):
+            store.clear_collection()
+        assert [info.chunks for info in store.sources()] == [1_500]
+        (any_disk / "ballast").unlink()
+        store.replace_source("c", "large.md", [])
+        assert store.count() == 0
+
+
+LIMITED = """
+import resource, sys
+from tests.stores.local_stores import *
+store = LocalStore(sys.argv[1])
+put(store, version_of("a.md", 1))
+hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
+resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, hard))
+try:
+    put(store, version_of("b.md", 1, 900))
+except Exception as error:
+    print(f"{type(error).__name__}: {error}")
+assert same(held(store), truth_of(version_of("a.md", 1)))
+resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
+check(store, truth_of(version_of("a.md", 1)))
+"""
+
+
+def test_a_limit_on_the_size_of_files_changes_nothing(tmp_path: Path) -> None:
+    check_message(run(LIMITED, tmp_path / "local").splitlines()[-1], "StoreError", tmp_path)
 
 
 def test_no_store_is_created_on_a_full_disk(disk: Path) -> None:
@@ -213,7 +337,12 @@ def test_reader_without_rights_finds_everything_and_cannot_write(folder: Path, r
         check_message(reader.ask(write), "StoreError: ", folder)
     check_message(reader.ask(f"LocalStore({str(folder / 'new')!r})"), "StoreError: ", folder / "new")
     reader.check(1)
-    assert sorted(path.name for path in folder.iterdir() if "lock" not in path.name) == ["store.db", "vectors", "words"]
+    assert sorted(path.name for path in folder.iterdir() if "lock" not in path.name) == [
+        "reserve",
+        "store.db",
+        "vectors",
+        "words",
+    ]
 
 
 @pytest.mark.parametrize("missing", [("words",), ("vectors",), ("words", "vectors")], ids="+".join)

@@ -35,6 +35,7 @@ OVERLOADED = "try again later; a write may have been applied, and repeating it i
 UNEXPECTED = "see the log of ChromaDB"
 
 BY_TEXT: tuple[tuple[str, Ours, str], ...] = (
+    ("database or disk is full|No space left on device|os error 28", StoreError, "make room on the disk"),
     ("expecting embedding with dimension", EmbeddingMismatchError, REFILL),
     ("Expected a name containing", InvalidCollectionNameError, "choose another name"),
     ("already exists", CollectionAlreadyExistsError, "choose another name, or delete it first"),
@@ -42,7 +43,6 @@ BY_TEXT: tuple[tuple[str, Ours, str], ...] = (
     ("disk image is malformed|file is not a database", StoreCorruptError, RESTORE),
     ("readonly database|Permission denied", ChromaDBConnectionError, "make the folder writable"),
     ("Not a directory", ChromaDBConnectionError, "choose a path whose parent is a folder"),
-    ("database or disk is full", StoreError, "make room on the disk"),
 )
 """Errors that ChromaDB reports only as text, as regular expressions."""
 

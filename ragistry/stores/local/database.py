@@ -9,9 +9,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from threading import RLock
 from time import time_ns
 
 from ragistry.errors import InvalidChunkError, StoreCorruptError, StoreError, StoreLockedError
+from ragistry.stores.local.room import Room
 from ragistry.stores.lock import WriterLock
 from ragistry.utils.chunk_checks import CheckedChunks
 from ragistry.utils.shown import one_line
@@ -92,6 +94,9 @@ class Database:
     def __init__(self, folder: Path, lock: WriterLock) -> None:
         self.path = folder / FILE
         self.lock = lock
+        self.room = Room(self.path)
+        self._alone: sqlite3.Connection | None = None
+        self._turn = RLock()
         self._idle: list[sqlite3.Connection] = []
         self._writer: sqlite3.Connection | None = None
         self.closed = False
@@ -117,6 +122,11 @@ class Database:
     def read(self) -> Iterator[sqlite3.Connection]:
         """A connection with one snapshot of the store for the block."""
         self.check_usable()
+        if not self._idle and reading_mode(self.path) == WRITABLE and self.room.is_short():
+            with self._read_alone() as alone:
+                if alone is not None:
+                    yield alone
+                    return
         frozen: tuple[int, ...] = ()  # the state of a file that must not change during the read
         try:
             connection = self._idle.pop()
@@ -144,12 +154,39 @@ class Database:
             self._idle.append(connection)
 
     @contextmanager
+    def _read_alone(self) -> Iterator[sqlite3.Connection | None]:
+        """A snapshot that needs no space on the disk; None if the database is open elsewhere, which needs none either.
+
+        It keeps other threads and processes out, so blocks within it use the same connection.
+        """
+        with self._turn:
+            if self._alone is not None:
+                yield self._alone
+                return
+            with translated(self.path):
+                connection = open_alone(self.path)
+            if connection is None:
+                yield None
+                return
+            try:
+                check_format(connection, self.path)
+                connection.execute("BEGIN")
+                self._alone = connection
+                yield connection
+            except ERRORS as error:
+                raise translation(self.path, error) from error
+            finally:
+                self._alone = None
+                connection.close()
+
+    @contextmanager
     def write(self) -> Iterator[sqlite3.Connection]:
         """One transaction of the lock's holder: everything inside is stored, or nothing."""
         self.check_usable()
         with self.lock.writing(), translated(self.path):
+            self.room.check_any()
             if self._writer is None:
-                self._writer = self._connect("mode=rw")
+                self._writer = self._connect(WRITABLE)
             connection = self._writer
             try:
                 connection.execute("BEGIN IMMEDIATE")
@@ -159,6 +196,14 @@ class Database:
                 with suppress(sqlite3.Error):
                     connection.rollback()
                 raise
+
+    @contextmanager
+    def delete(self) -> Iterator[sqlite3.Connection]:
+        """Like `write`, for a deletion: it also has room on a full disk, and what was deleted is erased."""
+        with self.lock.writing(), self.room.for_deletion():
+            with self.write() as connection:
+                yield connection
+            self.erase()
 
     def erase(self) -> None:
         """Erase deleted rows from the write-ahead log; if a reader still sees them, the next call does."""
@@ -253,14 +298,32 @@ def advance(connection: sqlite3.Connection, head: Head, added: CheckedChunks | N
     )
 
 
-FROZEN = "mode=ro&immutable=1"
+WRITABLE, FROZEN = "mode=rw", "mode=ro&immutable=1"
 
 
 def reading_mode(path: Path) -> str:
     """How to open a database for reading: SQLite needs a file next to it, unless the database is immutable."""
     if os.access(path.parent, os.W_OK) and os.access(path, os.W_OK):
-        return "mode=rw"
+        return WRITABLE
     return "mode=ro" if path.with_name(f"{FILE}-wal").exists() else FROZEN
+
+
+def open_alone(path: Path) -> sqlite3.Connection | None:
+    """Open a database such that SQLite keeps its index of the log in memory; None if it is open elsewhere.
+
+    On a full disk, SQLite cannot make the file in which connections share this index, or the process dies when it
+    writes to a page of it. The connection sees everything in the log, and keeps others out.
+    """
+    connection = sqlite3.connect(f"{path.as_uri()}?{WRITABLE}", uri=True, isolation_level=None, timeout=0)
+    try:
+        connection.execute("PRAGMA locking_mode = EXCLUSIVE")
+        connection.execute("SELECT count(*) FROM sqlite_master")
+    except BaseException as error:
+        connection.close()
+        if getattr(error, "sqlite_errorname", "").startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
+            return None
+        raise
+    return connection
 
 
 ERRORS = (sqlite3.Error, UnicodeError)
@@ -285,12 +348,15 @@ def translation(path: Path, error: Exception) -> StoreError:
     said, code = one_line(str(error)), getattr(error, "sqlite_errorname", "")
     if code.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
         return StoreLockedError(f"{str(path)!r} is being written by another process; try again when it is done")
-    if code.startswith("SQLITE_FULL"):
-        return StoreError(f"no space left for {str(path)!r}; the last write was undone; free some space and try again")
+    if code.startswith("SQLITE_FULL") or (code.startswith("SQLITE_IOERR") and Room(path).is_short()):
+        return StoreError(
+            f"the disk of {str(path)!r} is full; what was written before is safe, the last write was undone; "
+            "make room on the disk and try again"
+        )
     if code.startswith(("SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_PERM")):
         return StoreError(f"{str(path)!r} cannot be opened or written ({said}); make the file and its folder writable")
     if code.startswith("SQLITE_IOERR"):
-        return StoreError(f"reading or writing {str(path)!r} failed ({said}); check the disk")
+        return StoreError(f"reading or writing {str(path)!r} failed ({said}); check the disk and `ulimit -f`")
     return StoreCorruptError(
         f"{str(path)!r} is damaged ({said}); `ragistry repair` saves what can be read, or restore a backup"
     )

@@ -52,6 +52,12 @@ def put_source(connection: sqlite3.Connection, name: Name, chunks: CheckedChunks
         _insert_source(connection, name, chunks, first_key, whole=True)
 
 
+def size_of(connection: sqlite3.Connection, name: Name) -> int:
+    """The number of chunks of a source; 0 without it."""
+    source = _source_row(connection, name)
+    return connection.execute("SELECT chunks FROM sources WHERE id = ?", source[:1]).fetchone()[0] if source else 0
+
+
 def add_chunks(connection: sqlite3.Connection, chunks: CheckedChunks, first_key: int) -> None:
     """Write chunks, each in place of the one that has its id. A source that they change counts as incomplete."""
     remove(connection, keys_of(connection, chunks.ids).values())

@@ -22,17 +22,21 @@ from ragistry.errors import StoreError
 from ragistry.stores.local.database import (
     ERRORS,
     FILE,
+    WRITABLE,
     Head,
     check_format,
     create,
+    open_alone,
     read_head,
     reading_mode,
     remove,
     translated,
 )
+from ragistry.stores.local.room import Room
 from ragistry.stores.local.rows import text_hash
 from ragistry.types import Repair
 from ragistry.utils.chunk_checks import id_problem
+from ragistry.utils.disk import remedy
 from ragistry.utils.shown import one_line, shown
 
 KEPT = f"{FILE}.damaged-"
@@ -46,14 +50,14 @@ REMEDY = "words still find these chunks, and `ragistry reembed` makes the vector
 def faults(path: Path) -> Iterator[str]:
     """What is wrong with the file after reading all of it, one line each."""
     try:
-        with closing(_opened(path, reading_mode(path))) as connection:
+        with closing(_to_read(path)) as connection:
             check_format(connection, path)
             for (line,) in connection.execute(f"PRAGMA integrity_check({MOST_FAULTS})"):
                 if line != "ok":
                     yield f"{FILE}: {one_line(line)}"
     except ERRORS as error:
         yield f"{FILE}: {one_line(str(error))}"
-    with suppress(*ERRORS), closing(_opened(path, reading_mode(path))) as connection:
+    with suppress(*ERRORS), closing(_to_read(path)) as connection:
         connection.execute("BEGIN")  # one snapshot: a source replaced meanwhile has not lost chunks
         found = _Found.read(connection)
         damaged = found.damaged_vectors & found.source_of.keys()
@@ -271,6 +275,11 @@ def _opened(path: Path, mode: str = "mode=rw") -> sqlite3.Connection:
     return sqlite3.connect(f"{path.as_uri()}?{mode}", uri=True, isolation_level=None)
 
 
+def _to_read(path: Path) -> sqlite3.Connection:
+    alone = open_alone(path) if reading_mode(path) == WRITABLE and Room(path).is_short() else None
+    return alone or _opened(path, reading_mode(path))
+
+
 def _replace(path: Path, new: Path) -> Path:
     """Replace the old file, which gets another name, by the new one; one of them exists at every moment."""
     number = 1
@@ -284,5 +293,5 @@ def _replace(path: Path, new: Path) -> Path:
                 beside.rename(kept.with_name(f"{kept.name}{end}"))
         new.replace(path)
     except OSError as error:
-        raise StoreError(f"{str(path)!r} cannot be replaced: {error.strerror}; make the folder writable") from error
+        raise StoreError(f"{str(path)!r} cannot be replaced: {error.strerror}; {remedy(error)}") from error
     return kept

@@ -42,7 +42,8 @@ from ragistry.types import (
     Where,
     ranked,
 )
-from ragistry.utils.chunk_checks import check_chunks, check_source, listed
+from ragistry.utils.chunk_checks import CheckedChunks, check_chunks, check_source, listed
+from ragistry.utils.disk import is_full
 from ragistry.utils.languages import canonical_language
 from ragistry.utils.limits import check_batch, check_ids, check_query, check_top_k
 from ragistry.utils.shown import shown
@@ -103,7 +104,11 @@ class LocalStore:
         except OSError as error:
             raise StoreError(
                 f"the store {str(self.folder)!r} cannot be opened: {error.strerror or error}; "
-                "make the folder readable and writable, or name another"
+                + (
+                    "make room on the disk"
+                    if is_full(error)
+                    else "make the folder readable and writable, or name another"
+                )
             ) from error
         self._words = WordIndex(self._database, self.folder, language=language)
         self._vectors = VectorIndex(self._database, self.folder, exact_below=exact_below)
@@ -125,6 +130,7 @@ class LocalStore:
         with self._database.write() as connection:
             head = self._head_to_write(connection)
             checked = check_chunks(chunks, ids, dimension=head.dimension or None)
+            self._check_room(checked)
             if checked.ids:
                 rows.add_chunks(connection, checked, head.next_key)
                 advance(connection, head, checked)
@@ -133,14 +139,16 @@ class LocalStore:
 
     def replace_source(self, collection: str, source_file: str, chunks: Sequence[EmbeddedChunk]) -> None:
         chunks = listed("chunks", chunks)
-        with self._database.write() as connection:
+        with self._database.write() if chunks else self._database.delete() as connection:
             head = self._head_to_write(connection, adds=bool(chunks))
             checked = check_chunks(chunks, dimension=head.dimension or None)
             check_source(collection, source_file, chunks)
+            if chunks:
+                self._check_room(checked)
+            else:
+                self._database.room.check_deletion(rows.size_of(connection, (collection, source_file)))
             rows.put_source(connection, (collection, source_file), checked, head.next_key)
             advance(connection, head, checked)
-        if not chunks:
-            self._database.erase()
         self._written(head, len(chunks))
 
     def move_source(self, source_file: str, from_collection: str, to_collection: str) -> int:
@@ -161,21 +169,23 @@ class LocalStore:
             raise InvalidFilterError("delete takes ids or where, one of the two; clear_collection() removes everything")
         condition = None if where is None else normalise(where)
         known = [] if ids is None else check_ids(ids)
-        with self._database.write() as connection:
+        with self._database.delete() as connection:
             head = read_head(connection)
             if condition is None:
                 keys = list(rows.keys_of(connection, known).values())
             else:
                 keys = selected_keys(connection, condition).tolist()
+            self._database.room.check_deletion(len(keys))
             removed = rows.remove(connection, keys)
             advance(connection, head)
-        self._database.erase()
         self._written(head, 0)
         return removed
 
     def clear_collection(self) -> None:
         with self._lock.writing():
-            with self._database.write() as connection:
+            with self._database.delete() as connection:
+                [count] = connection.execute("SELECT count(*) FROM chunks").fetchone()
+                self._database.room.check_deletion(count)
                 for table in ("sources", "chunks", "vectors", "next_vectors", "removed", "indexes"):
                     connection.execute(f"DELETE FROM {table}")
                 connection.execute(
@@ -183,7 +193,6 @@ class LocalStore:
                 )
                 advance(connection, read_head(connection))
             self._embedder = None
-            self._database.erase()
             for index in self._indexes():
                 index.discard()
 
@@ -211,6 +220,10 @@ class LocalStore:
             record_embedder(connection, self._embedder)
             head = read_head(connection)
         return head
+
+    def _check_room(self, chunks: CheckedChunks) -> None:
+        payload = sum(len(text) for text in chunks.texts) + chunks.vectors.nbytes
+        self._database.room.check_write(len(chunks.ids), payload)
 
     def _written(self, head: Head, added: int) -> None:
         """Update the indexes from time to time, so that no search has to wait long for it."""

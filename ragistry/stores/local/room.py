@@ -1,0 +1,106 @@
+"""Free space for the database of a store: what a write needs is checked before it, and deletions have a reserve.
+
+SQLite writes a deletion to its log before it frees anything, so that deleting needs space too. The file ``reserve``
+holds a few megabytes that are released for it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from ragistry.errors import StoreError
+from ragistry.utils.disk import free_bytes
+from ragistry.utils.wording import numbered
+
+RESERVE_FILE = "reserve"
+RESERVE = 4 << 20
+MARGIN = 128 << 10
+"""Bytes that must be free for a write: SQLite maps a file of 32 KB, and the process ends if a page of it has no room.
+The reserve leaves twice as many, for the marks of indexes and for small files such as documents.yaml.
+"""
+DELETED, WRITTEN = 6 << 10, 1 << 10
+"""Bytes of the log for a deleted chunk, and for a written one besides its text and vector; measured."""
+DELETABLE = 500
+"""Number of chunks for which the reserve is enough, so that their deletion is always tried."""
+GROWTH = 64 << 10
+"""Bytes; the reserve is not enlarged for less."""
+
+
+class Room:
+    """The free space for the database at ``path``, and the reserve beside it."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._reserve = path.with_name(RESERVE_FILE)
+
+    def is_short(self) -> bool:
+        """Whether less than the margin is free."""
+        return free_bytes(self.path.parent) < MARGIN
+
+    def check_write(self, chunks: int, payload: int) -> None:
+        """Raise `StoreError` if there is no room to write chunks besides the reserve.
+
+        ``payload``: bytes of their texts and vectors. The log holds them until the database does, so they need twice
+        their size.
+        """
+        self.keep_reserve()
+        self._check(2 * (payload + chunks * WRITTEN) + MARGIN, f"writing {numbered(chunks, 'chunk[|s]')}")
+
+    def check_deletion(self, chunks: int) -> None:
+        """Raise `StoreError` if there is no room to delete that many chunks, which the reserve does not suffice for."""
+        if chunks > DELETABLE:
+            size = self.path.stat().st_size
+            needed = min(chunks * DELETED, size) + MARGIN
+            self._check(needed, f"deleting {chunks:,} chunks", f", or delete at most {DELETABLE} chunks at a time")
+
+    def check_any(self) -> None:
+        """Raise `StoreError` if not even a small write has room."""
+        self._check(MARGIN, "writing")
+
+    @contextmanager
+    def for_deletion(self) -> Iterator[None]:
+        """A block in which chunks are deleted; on a full disk it uses the reserve, which is kept again afterwards.
+
+        The caller must hold the writer's lock.
+        """
+        if free_bytes(self.path.parent) < RESERVE:
+            with suppress(OSError):
+                self._reserve.unlink(missing_ok=True)
+        try:
+            yield
+        finally:
+            self.keep_reserve()
+
+    def keep_reserve(self) -> None:
+        """Reserve `RESERVE` bytes, or what the disk has."""
+        with suppress(OSError):  # a reserve that cannot be kept must not fail a write
+            size = self._reserve.stat().st_size if self._reserve.exists() else 0
+            if size >= RESERVE:
+                return
+            wanted = min(RESERVE, size + free_bytes(self.path.parent) - 2 * MARGIN)
+            if wanted >= size + GROWTH:
+                with self._reserve.open("ab") as stream:
+                    _allocate(stream.fileno(), size, wanted)
+
+    def _check(self, needed: int, purpose: str, alternative: str = "") -> None:
+        free = free_bytes(self.path.parent)
+        if free < needed:
+            raise StoreError(
+                f"the disk of {str(self.path)!r} is full: {purpose} needs {_size(needed)} for a moment, and "
+                f"{_size(free)} are free; nothing was changed; make room on the disk{alternative}, and try again"
+            )
+
+
+def _allocate(file: int, size: int, wanted: int) -> None:
+    """Enlarge a file from ``size`` to ``wanted`` bytes that the disk really has."""
+    if hasattr(os, "posix_fallocate"):
+        os.posix_fallocate(file, size, wanted - size)
+    else:
+        os.write(file, bytes(wanted - size))
+
+
+def _size(count: int) -> str:
+    return f"{count / 1e6:,.1f} MB" if count >= 1e6 else f"{count / 1e3:.0f} KB"
