@@ -22,7 +22,7 @@ REPOSITORY = Path(__file__).resolve().parents[1]
 BENCHMARKS = (
     "embedder", "chunker", "extract", "headings", "pipeline_overhead", "hybrid_overhead", "cli", "lexical",
     "chroma_store", "local_store", "postgres_store", "scale", "capacity", "kill", "contract", "page", "serve_load",
-    "routing", "routing_llm", "scifact", "quality", "techniques", "generators", "excerpts", "support", "fusion",
+    "fuzz", "routing", "routing_llm", "scifact", "quality", "techniques", "generators", "excerpts", "support", "fusion",
     "graph", "multilingual", "chunking", "statistics", "ray_ingest", "peers", "mutations",
 )  # fmt: skip
 PACKAGES = ("ragistry", "chromadb", "numpy", "onnxruntime", "tantivy", "tokenizers", "pocketflow", "pydantic")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from time import monotonic
-from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
@@ -15,7 +14,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from ragistry.errors import AccessDeniedError, InvalidConfigError
 from ragistry.server.access import ANYBODY, Caller, Tokens
 from ragistry.server.answers import refusal
-from ragistry.web.security import LOOPBACK, SAFE_METHODS
+from ragistry.web.security import LOOPBACK, SAFE_METHODS, host_name, netloc_of
 
 _log = logging.getLogger(__name__)
 
@@ -81,13 +80,13 @@ class Guard:
     def _foreign(self, scope: Scope, headers: Headers) -> Response | None:
         """The refusal of a request from another site."""
         host = headers.get("host", "")
-        if _name(host) not in LOOPBACK:
+        if host_name(host) not in LOOPBACK:
             return refusal(
                 403, f"host {host[:100]!r} is not served without tokens; make one: `ragistry serve token NAME`"
             )
         origin = headers.get("origin")
         changes = scope["type"] == "websocket" or scope["method"] not in SAFE_METHODS
-        if changes and origin is not None and urlsplit(origin).netloc.lower() != host.lower():
+        if changes and origin is not None and netloc_of(origin) != host.lower():
             return refusal(403, f"a page of {origin[:100]!r} may not use this server without a token")
         return None
 
@@ -124,11 +123,3 @@ class Guard:
             return message
 
         return counted
-
-
-def _name(host: str) -> str:
-    """The name in a Host header, its port left out."""
-    try:
-        return (urlsplit(f"//{host}").hostname or "").lower()
-    except ValueError:
-        return ""

@@ -47,7 +47,7 @@ class CheckedRoute(APIRoute):
 
         async def checked(request: Request) -> Response:
             caller_of(request).check(right)
-            if request.headers.get("content-type", "").startswith("application/json"):
+            if not request.headers.get("content-type", "").lower().startswith("multipart/"):
                 check_text(await request.body())
             if not bounded:
                 return await handler(request)
@@ -76,7 +76,7 @@ def caller_of(request: Request) -> Caller:
 
 def check_text(body: bytes) -> None:
     """Raise `RequestError` for JSON with half of a surrogate pair, which no file and no answer can hold."""
-    if b"\\ud" not in body.lower():
+    if b"\\ud" not in body.lower() and b"\0" not in body and _is_utf8(body):  # Python reads UTF-16 and UTF-32 too
         return
     try:
         json.dumps(json.loads(body), ensure_ascii=False).encode()
@@ -86,3 +86,11 @@ def check_text(body: bytes) -> None:
         ) from error
     except (RecursionError, ValueError):
         return  # the route's own check says what is wrong
+
+
+def _is_utf8(body: bytes) -> bool:
+    try:
+        body.decode()
+    except UnicodeDecodeError:
+        return False
+    return True

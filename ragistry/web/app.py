@@ -15,6 +15,7 @@ from nicegui import ui
 from ragistry.web import collections_page, compare_page, files, report_page, search_page, sources_page, techniques_page
 from ragistry.web.security import LOOPBACK, Guard
 from ragistry.web.site import Site
+from ragistry.web.socket_messages import SocketMessages
 
 PAGES = (search_page, files, collections_page, sources_page, compare_page, report_page, techniques_page)
 RECONNECT = 20.0
@@ -31,6 +32,7 @@ def application(site: Site, *, hosts: frozenset[str], names: Collection[str], to
     for page in PAGES:
         page.register(site)
     app = FastAPI(openapi_url=None)
+    app.add_middleware(SocketMessages)
     app.add_middleware(Guard, hosts=hosts, names=names, token=token)
     ui.run_with(
         app, title="Ragistry", favicon=FAVICON, dark=None, language="en-US", show_welcome_message=False,

@@ -39,7 +39,7 @@ class Guard:
         self, app: ASGIApp, *, hosts: Iterable[str], names: Collection[str] = (), token: str | None = None
     ) -> None:
         self.app = app
-        self.hosts = frozenset(host.lower() for host in hosts) | {_name(name) for name in names}
+        self.hosts = frozenset(host.lower() for host in hosts) | {host_name(name) for name in names}
         self.origins = frozenset(name.lower() for name in names)
         self.token = token
 
@@ -62,7 +62,7 @@ class Guard:
 
     def _refusal(self, scope: Scope, headers: dict[str, str]) -> tuple[int, str] | None:
         host = headers.get("host", "")
-        if _name(host) not in self.hosts:
+        if host_name(host) not in self.hosts:
             return (
                 403,
                 f"host {host!r} is not served here; where it is a name of yours, give it to `ragistry ui --name`",
@@ -78,7 +78,7 @@ class Guard:
         return None
 
     def _is_ours(self, origin: str, host: str) -> bool:
-        netloc = urlsplit(origin).netloc.lower()
+        netloc = netloc_of(origin)
         return netloc == host.lower() or netloc in self.origins
 
 
@@ -88,9 +88,20 @@ def _is_small(headers: dict[str, str]) -> bool:
     return length.isdecimal() and int(length) <= BODY_MEGABYTES * 1_000_000
 
 
-def _name(host: str) -> str:
-    """The name in a Host header, its port left out."""
-    return (urlsplit(f"//{host}").hostname or "").lower()
+def host_name(host: str) -> str:
+    """The name in a Host header, its port left out; empty for a malformed one."""
+    try:
+        return (urlsplit(f"//{host}").hostname or "").lower()
+    except ValueError:
+        return ""
+
+
+def netloc_of(origin: str) -> str:
+    """The name in an Origin header, with its port; empty for a malformed one."""
+    try:
+        return urlsplit(origin).netloc.lower()
+    except ValueError:
+        return ""
 
 
 def _same(given: str, token: str) -> bool:

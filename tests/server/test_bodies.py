@@ -9,6 +9,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+from starlette.testclient import TestClient
 
 from ragistry import Workspace
 from ragistry.server import guard
@@ -55,3 +56,26 @@ def test_half_a_surrogate_pair_is_refused(workspace: Workspace, path: str, body:
     assert answer.status_code == 422
     jobs = Path(workspace.path_of(workspace.settings.data_dir)) / "jobs"
     assert not [folder for folder in jobs.iterdir() if folder.is_dir()]
+
+
+@pytest.mark.parametrize(
+    "kind", ["application/json", "Application/JSON", "application/search+json", "text/plain", None]
+)
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"query": "tea", "where": {"\\ud800": 1}}',
+        b'{"query": "tea", "where": {"\xed\xa0\x80": 1}}',
+        '{"query": "tea", "where": {"\\ud800": 1}}'.encode("utf-16"),
+        '{"query": "tea", "where": {"\\ud800": 1}}'.encode("utf-32"),
+    ],
+)
+def test_half_a_pair_is_refused_in_every_encoding_and_type(client: TestClient, body: bytes, kind: str | None) -> None:
+    headers = {} if kind is None else {"Content-Type": kind}
+    assert client.post("/v1/search", content=body, headers=headers).status_code == 422
+
+
+@pytest.mark.parametrize("header", ["Host", "Origin"])
+@pytest.mark.parametrize("value", ["[", "http://[", "[a]b"])
+def test_malformed_host_and_origin_are_refused(client: TestClient, header: str, value: str) -> None:
+    assert client.post("/v1/search", json={"query": "tea"}, headers={header: value}).status_code == 403

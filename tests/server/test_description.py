@@ -1,39 +1,27 @@
-"""The API keeps to its own description: requests that schemathesis makes from it find no fault."""
+"""The API keeps to its own description: a few of the requests of `benchmarks.fuzz`, in this process, find no fault."""
 
 from __future__ import annotations
 
 import shutil
-from collections import Counter
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 pytest.importorskip("schemathesis")
+pytest.importorskip("benchmarks")
 
 import schemathesis
-from hypothesis import HealthCheck, Phase, given, settings
-from hypothesis.errors import Unsatisfiable
-from schemathesis.checks import not_a_server_error
-from schemathesis.specs.openapi.checks import (
-    content_type_conformance,
-    negative_data_rejection,
-    response_headers_conformance,
-    response_schema_conformance,
-    status_code_conformance,
-)
 
+from benchmarks.fuzz import ask
 from ragistry import open_workspace
-from tests.conftest import full_run
+from ragistry.errors import ServerBusyError, StoreError
+from ragistry.library.service import DocumentService
 from tests.server.conftest import serving
 
-EXAMPLES = 50 if full_run() else 2
-CHECKS = [
-    not_a_server_error, status_code_conformance, content_type_conformance, response_headers_conformance,
-    response_schema_conformance, negative_data_rejection,
-]  # fmt: skip
+EXAMPLES = 2
+"""Of each route and mode; the benchmark sends more, as several callers, to a server in a process of its own."""
 
 
 @pytest.fixture(scope="module")
@@ -44,34 +32,28 @@ def schema(tmp_path_factory: pytest.TempPathFactory, filled: Path) -> Iterator[A
         yield schemathesis.openapi.from_asgi("/openapi.json", client.app, headers={"Host": "127.0.0.1"})
 
 
-def answered(operation: Any, mode: Any) -> Counter[int]:
-    """The statuses of answers to requests of one operation, each checked."""
-    statuses: Counter[int] = Counter()
-
-    @settings(
-        max_examples=EXAMPLES,
-        derandomize=True,
-        database=None,
-        deadline=None,
-        phases=[Phase.generate],
-        suppress_health_check=list(HealthCheck),
-    )
-    @given(case=operation.as_strategy(generation_mode=mode))
-    def check(case: Any) -> None:
-        response = case.call_and_validate(headers={"Host": "127.0.0.1"}, checks=CHECKS)
-        statuses[response.status_code] += 1
-
-    with suppress(Unsatisfiable):  # a request that takes nothing cannot be made wrong
-        check()
-    return statuses
-
-
 @pytest.mark.parametrize("mode", list(schemathesis.GenerationMode))
 def test_requests_made_from_the_description_find_no_fault(schema: Any, mode: Any) -> None:
     operations = [found.ok() for found in schema.get_all_operations()]
     assert len(operations) >= 20
-    found = {operation.label: answered(operation, mode) for operation in operations}
-    assert not any(statuses[401] + statuses[403] for statuses in found.values())
+    found = {one.label: ask(one, mode, EXAMPLES, headers={"Host": "127.0.0.1"}) for one in operations}
+    assert [fault for outcome in found.values() for fault in outcome.faults] == []
+    assert not any(outcome.statuses[401] + outcome.statuses[403] for outcome in found.values())
     if mode is schemathesis.GenerationMode.POSITIVE:
-        assert found["POST /v1/search"][200]
-        assert found["GET /v1/collections"][200]
+        assert found["POST /v1/search"].statuses[200]
+        assert found["GET /v1/collections"].statuses[200]
+
+
+@pytest.mark.parametrize(("error", "is_fault"), [(StoreError, True), (ServerBusyError, False)])
+def test_an_error_of_the_server_is_a_fault_unless_it_is_busy(
+    schema: Any, monkeypatch: pytest.MonkeyPatch, error: type[Exception], is_fault: bool
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise error("no")
+
+    monkeypatch.setattr(DocumentService, "sources", fail)
+    mode = schemathesis.GenerationMode.POSITIVE
+    outcome = ask(schema["/v1/sources"]["GET"], mode, 10, headers={"Host": "127.0.0.1"})
+    count = outcome.statuses[503]
+    assert count
+    assert (outcome.failed, len(outcome.faults), outcome.busy) == ((count, count, 0) if is_fault else (0, 0, count))

@@ -44,14 +44,14 @@ def client(token: str | None = None, base: str = HERE, names: Sequence[str] = ()
 def test_loopback_names_are_served_and_other_hosts_refused() -> None:
     for base in (HERE, "http://localhost:1", "http://[::1]:99"):
         assert client(base=base).get("/").text == "hello"
-    for host in ("evil.example", "127.0.0.1.evil.example", "", "localhost@evil.example"):
+    for host in ("evil.example", "127.0.0.1.evil.example", "", "localhost@evil.example", "[", "[a]b"):
         answer = client().get("/", headers={"host": host})
         assert answer.status_code == 403
         check_message(answer.text, host)
 
 
 def test_only_the_own_origin_may_change_anything() -> None:
-    for origin in ("http://evil.example", "null", "http://127.0.0.1:9999", "http://127.0.0.1"):
+    for origin in ("http://evil.example", "null", "http://127.0.0.1:9999", "http://127.0.0.1", "http://["):
         assert client().post("/", headers={"origin": origin}).status_code == 403
         with pytest.raises(WebSocketDisconnect), client().websocket_connect("/ws", headers={"origin": origin}):
             pass

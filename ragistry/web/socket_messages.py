@@ -1,0 +1,221 @@
+"""Check what a browser sends over the socket of the page, before engine.io, socket.io and NiceGUI read it.
+
+They take for granted that every message is one of their own client's: another one is a traceback in the log, and the
+connection stays. Here it ends the connection, with one line in the log, and the pages of other visitors go on.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+from urllib.parse import parse_qs
+
+from nicegui import core, json
+from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+_log = logging.getLogger(__name__)
+
+PATH = "/_nicegui_ws/socket.io/"
+LENGTH = 1_000_000
+"""Characters of a message at most, as engine.io has it."""
+AT_ONCE = 16
+"""Messages in one request of long polling at most, as engine.io has it."""
+INVALID, REFUSED = 1007, 1008
+"""Codes that close a WebSocket."""
+
+
+class MalformedError(ValueError):
+    """Why a message is none of the page's. The text has nothing of the message in it: the log says it once."""
+
+
+def _check_number(value: int | str) -> int | str:
+    int(value)
+    return value
+
+
+def _check_json(text: str) -> str:
+    json.loads(text)
+    return text
+
+
+class _FromWindow(BaseModel):
+    model_config = ConfigDict(strict=True)
+
+    client_id: str
+
+
+class _Handshake(_FromWindow):
+    tab_id: str
+    document_id: str
+    old_tab_id: str | None = None
+    next_message_id: Annotated[int | str, AfterValidator(_check_number)] | None = None
+
+
+class _Event(_FromWindow):
+    id: int | str
+    listener_id: str
+    args: list[Annotated[str, AfterValidator(_check_json)] | None] = []
+
+
+class _JavaScriptResponse(_FromWindow):
+    request_id: str
+
+
+class _Acknowledgement(_FromWindow):
+    next_message_id: int
+
+
+class _LogLine(_FromWindow):
+    level: Literal["debug", "info", "warning", "error"]
+    message: Any
+
+
+EVENTS: dict[str, type[_FromWindow]] = {
+    "handshake": _Handshake,
+    "event": _Event,
+    "javascript_response": _JavaScriptResponse,
+    "ack": _Acknowledgement,
+    "log": _LogLine,
+}
+"""What NiceGUI listens to, and what it reads of each."""
+
+
+class SocketMessages:
+    """ASGI middleware that closes a WebSocket, or answers 400 to a request of long polling, for a malformed message."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+        logging.getLogger("uvicorn.error").addFilter(_say_briefly)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        is_socket = scope["type"] in ("http", "websocket") and f"{scope['path']}/".startswith(PATH)
+        try:
+            if scope["type"] == "websocket" and not is_socket:
+                raise MalformedError("it asked for a WebSocket where the page has none")
+            if is_socket:
+                _check_query(scope["query_string"])
+                receive = await _posted(receive) if scope.get("method") == "POST" else _checked(receive, send)
+        except MalformedError as error:
+            _report(error)
+            await _refuse(scope, send, str(error))
+            return
+        await self.app(scope, receive, send)
+
+
+def check_message(text: str) -> None:
+    """Raise `MalformedError` for what the client of the page does not send."""
+    if len(text) > LENGTH:
+        raise MalformedError("it sent a message that is too long")
+    if text in ("1", "2probe", "3", "5"):  # close, probe, pong, upgrade
+        return
+    if text[:1] != "4" or text[1:2] not in ("0", "1", "2"):  # to connect, to disconnect, an event
+        raise MalformedError("it sent a message of a kind that the page does not use")
+    try:
+        found = core.sio.packet_class(encoded_packet=text[1:])
+    except (ValueError, RecursionError) as error:
+        raise MalformedError("it sent a message that cannot be read") from error
+    if found.namespace not in (None, "/") or found.attachment_count:
+        raise MalformedError("it sent a message of a kind that the page does not use")
+    if text[1] == "2":
+        _check_event(found.data)
+    elif found.data is not None and not isinstance(found.data, dict):
+        raise MalformedError("it sent a message that cannot be read")
+
+
+def _check_event(data: object) -> None:
+    match data:
+        case [str(name), dict(values)] if name in EVENTS:
+            _check_values(EVENTS[name], values)
+        case _:
+            raise MalformedError("it sent an event that the page does not know")
+
+
+def _check_values(model: type[_FromWindow], values: dict[str, Any]) -> None:
+    try:
+        model.model_validate(values)
+    except (ValidationError, RecursionError) as error:
+        raise MalformedError("it sent an event with values missing or malformed") from error
+
+
+def _check_query(query: bytes) -> None:
+    """The query of a window that is connected by it alone has what the event `handshake` has."""
+    values = {name: found[0] for name, found in parse_qs(query.decode("latin-1")).items()}
+    if values.get("implicit_handshake") == "true":
+        _check_values(_Handshake, values)
+
+
+def _checked(receive: Receive, send: Send) -> Receive:
+    """``receive``, which closes the WebSocket at the first malformed message."""
+    closed = False
+
+    async def checked() -> Message:
+        nonlocal closed
+        message = await receive()
+        if closed or message["type"] != "websocket.receive":
+            return message
+        try:
+            if message.get("text") is None:
+                raise MalformedError("it sent a message of a kind that the page does not use")
+            check_message(message["text"])
+        except MalformedError as error:
+            _report(error)
+            closed = True
+            await send({"type": "websocket.close", "code": INVALID, "reason": str(error)})
+            return {"type": "websocket.disconnect", "code": INVALID}
+        return message
+
+    return checked
+
+
+async def _posted(receive: Receive) -> Receive:
+    """``receive`` over a body that was read and is well-formed."""
+    body, more = b"", True
+    while more:
+        message = await receive()
+        if message["type"] != "http.request":
+            break
+        body += message.get("body", b"")
+        more = message.get("more_body", False)
+        if len(body) > LENGTH:
+            raise MalformedError("it sent a message that is too long")
+    try:
+        texts = body.decode().split("\x1e") if body else []
+    except UnicodeDecodeError as error:
+        raise MalformedError("it sent text that is not UTF-8") from error
+    if len(texts) > AT_ONCE:
+        raise MalformedError("it sent too many messages at once")
+    for text in texts:
+        check_message(text)
+    is_read = False
+
+    async def read() -> Message:
+        nonlocal is_read
+        if is_read:
+            return await receive()
+        is_read = True
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    return read
+
+
+async def _refuse(scope: Scope, send: Send, reason: str) -> None:
+    if scope["type"] == "websocket":
+        await send({"type": "websocket.close", "code": REFUSED, "reason": reason})
+        return
+    await send({"type": "http.response.start", "status": 400, "headers": [(b"content-type", b"text/plain")]})
+    await send({"type": "http.response.body", "body": reason.encode()})
+
+
+def _report(reason: object) -> None:
+    _log.warning("a client was disconnected: %s", reason)
+
+
+def _say_briefly(record: logging.LogRecord) -> bool:
+    """Replace the traceback that uvicorn logs for text that is not UTF-8, after which it closes the connection."""
+    if record.exc_info and isinstance(record.exc_info[1], UnicodeDecodeError) and "UTF-8" in str(record.msg):
+        _report("it sent text that is not UTF-8")
+        return False
+    return True
