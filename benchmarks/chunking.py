@@ -28,7 +28,7 @@ from ragistry.evaluation.data.chunking import read_chunking_set
 from ragistry.evaluation.data.dataset import Dataset
 from ragistry.evaluation.statistics import holm, paired_test
 from ragistry.evaluation.systems.vectors import KeptVectors, kept
-from ragistry.library.source import Reading, chunks_of
+from ragistry.library.ingest.source import Reading, chunks_of
 from ragistry.models.minilm import MiniLMEmbedder, load_tokenizer
 from ragistry.models.registry import chunking_of
 from ragistry.utils.extracted import Extracted

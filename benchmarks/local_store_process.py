@@ -15,9 +15,9 @@ from benchmarks.local_store_data import CHARACTERS, SHARES, query_texts, query_v
 from benchmarks.local_store_row import Row
 from benchmarks.local_store_words import ReadyEmbedder
 from ragistry.config.resolve import resolve
-from ragistry.library.ingest import Ingest
-from ragistry.library.listing import files_of
-from ragistry.library.source import Reading
+from ragistry.library.ingest.folder import files_of
+from ragistry.library.ingest.run import Ingest
+from ragistry.library.ingest.source import Reading
 from ragistry.models.minilm import MiniLMEmbedder
 from ragistry.stores.local import LocalStore
 

@@ -22,7 +22,7 @@ from ragistry import open_workspace
 from ragistry.engines.local import LocalEngine
 from ragistry.engines.ray import RayEngine
 from ragistry.errors import RagistryError
-from ragistry.library.report import IngestReport
+from ragistry.library.ingest.report import IngestReport
 from ragistry.protocols import Embedder, Engine
 
 DATA = Path(os.environ.get("RAGISTRY_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))

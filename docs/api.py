@@ -11,7 +11,7 @@ from typing import Any
 MODULES = {
     "ragistry": "What most programs need.",
     "ragistry.library.service": "The library of a workspace: `workspace.library`.",
-    "ragistry.library.report": "What an ingest reports.",
+    "ragistry.library.ingest.report": "What an ingest reports.",
     "ragistry.pipelines.answer": "Answers with citations.",
     "ragistry.types": "The values that pass between the parts.",
     "ragistry.protocols": "What a technique, an embedder, a generator, a reranker and a store must be able to do.",

@@ -127,6 +127,25 @@ class Stage:
 
 
 @dataclass(frozen=True, slots=True)
+class SearchRequest:
+    """A search, as a person or a program asks for it.
+
+    Attributes:
+        query: What to look for.
+        technique: Name of a technique of techniques.yaml; None for its ``default``.
+        collection: Name of a collection; None for all.
+        top_k: Number of results; None for the technique's setting, or else ``n_results``.
+        where: Condition on metadata.
+    """
+
+    query: str
+    technique: str | None = None
+    collection: str | None = None
+    top_k: int | None = None
+    where: Where | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class RetrievalResult:
     """The result of a search of a library or workspace, best document first.
 

@@ -19,23 +19,23 @@ from ragistry.config.resolve import Resolved, resolve
 from ragistry.config.settings import CONFIG_FOLDER, DEFAULTS, is_there
 from ragistry.config.store import store_entry
 from ragistry.errors import ConfigError, InvalidConfigError, SourceNotFoundError, StoreError
+from ragistry.library.ingest.source import Reading
+from ragistry.library.search_methods import WorkspaceMethods
 from ragistry.library.service import DocumentService
-from ragistry.library.source import Reading
 from ragistry.models.registry import Models, choose_embedder, chunking_of, uses_ollama
 from ragistry.protocols import Embedder, Generator, LibraryStore
 from ragistry.stores.registry import StoreChoice, choose_store, open_store
 from ragistry.techniques.checks import check_agreement
 from ragistry.techniques.registry import RegisteredTechnique, TechniqueRegistry
-from ragistry.types import RetrievalResult, Where
+from ragistry.types import RetrievalResult, SearchRequest
 from ragistry.utils.extracted import ExtractLimits
 from ragistry.utils.languages import AUTO
 from ragistry.utils.ocr import is_installed
 
 if TYPE_CHECKING:
-    from ragistry.library.archive_targets import ArchiveTargets
-    from ragistry.library.repository import Repositories
-    from ragistry.library.target_names import TargetNames
-    from ragistry.library.targets import WorkspaceTargets
+    from ragistry.library.remote.technique import ArchiveTargets
+    from ragistry.library.repositories.repository import Repositories
+    from ragistry.library.targets import TargetNames, WorkspaceTargets
     from ragistry.models.token_file import TokenFile
 
 Part = TypeVar("Part")
@@ -109,7 +109,7 @@ def _techniques_file(root: Path) -> Path:
     return path if is_there(path) else DEFAULTS / "techniques.yaml"
 
 
-class Workspace:
+class Workspace(WorkspaceMethods):
     """The composition root, built by `open_workspace`. Close it, or use it in a ``with`` block.
 
     ``registry``: the techniques of ``config/techniques.yaml``. ``models``: the generators and rerankers of
@@ -190,19 +190,8 @@ class Workspace:
         """
         return self.registry.get(name)
 
-    def search(
-        self,
-        query: str,
-        technique: str | None = None,
-        collection: str | None = None,
-        top_k: int | None = None,
-        where: Where | None = None,
-    ) -> RetrievalResult:
-        """Search one collection, or all, by a technique (default: ``default`` of techniques.yaml).
-
-        Raises `QueryError`, `UnknownTechniqueError`, `CollectionNotFoundError`, `ModelError`, `StoreError`.
-        """
-        return self.library.search(query, collection, top_k, technique=technique, where=where)
+    def run_search(self, request: SearchRequest) -> RetrievalResult:
+        return self.library.run_search(request)
 
     def close(self) -> None:
         """Close every opened part."""
@@ -259,13 +248,13 @@ class Workspace:
         )
 
     def _make_repositories(self) -> Repositories:
-        from ragistry.library.repository import Repositories
+        from ragistry.library.repositories.repository import Repositories
 
         names = self.target_names
         return Repositories(names.repositories, self.embedder, self.reading, names.check_free("repository"))
 
     def _make_target_names(self) -> TargetNames:
-        from ragistry.library.target_names import TargetNames
+        from ragistry.library.targets import TargetNames
 
         folder = self.path_of(self.settings.data_dir) / REPOSITORIES
         return TargetNames(CollectionsFile(self.root), folder, self.settings.archives)
@@ -278,7 +267,7 @@ class Workspace:
         return targets
 
     def _make_archives(self) -> ArchiveTargets:
-        from ragistry.library.archive_targets import ArchiveTargets
+        from ragistry.library.remote.technique import ArchiveTargets
 
         return ArchiveTargets(self.settings.archives)
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.peers.side import FETCH, TOP_K, Chunk, Corpus, Ready, serve
-from ragistry.library.ingest import Ingest
-from ragistry.library.source import Reading, SourceText
+from ragistry.library.ingest.run import Ingest
+from ragistry.library.ingest.source import Reading, SourceText
 from ragistry.stores.local import LocalStore
 from ragistry.techniques.bm25 import BM25Technique
 from ragistry.techniques.hybrid import HybridTechnique

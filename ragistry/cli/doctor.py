@@ -26,7 +26,7 @@ from ragistry.utils.suggest import listed
 from ragistry.utils.wording import agreeing, numbered
 
 if TYPE_CHECKING:
-    from ragistry.library.archive_technique import ArchiveTechnique
+    from ragistry.library.remote.technique import ArchiveTechnique
     from ragistry.models.registry import Models
     from ragistry.protocols import LibraryStore
     from ragistry.workspace import Workspace
@@ -233,7 +233,7 @@ def _languages(opened: Workspace) -> list[Finding]:
 
 def _repositories(opened: Workspace, *, with_model: bool) -> list[Finding]:
     """Each repository that cannot be searched, or the number of repositories; nothing without any."""
-    from ragistry.library.contract_entries import names
+    from ragistry.library.contract.entries import names
 
     try:
         known = names(opened.repositories.root)
@@ -265,7 +265,7 @@ def _archives(opened: Workspace) -> list[Finding]:
 
 def _names(opened: Workspace) -> list[Finding]:
     """Each ambiguous name, which makes every routed search fail."""
-    from ragistry.library.target_names import a
+    from ragistry.library.targets import a
 
     try:
         clashes = opened.target_names.clashes()
@@ -292,7 +292,7 @@ def _orphaned(opened: Workspace) -> list[Finding]:
 
 def _gone(opened: Workspace) -> list[Finding]:
     """The sources whose files are missing; a moved file may also be in the library under its new name."""
-    from ragistry.library.same_source import absence
+    from ragistry.library.ingest.folder_sync import absence
 
     found = [info for info in opened.store.sources() if info.source_path and absence(info.source_path)]
     if not found:

@@ -23,12 +23,12 @@ from ragistry.cli.output import console, error_line, print_json, progress_bar
 from ragistry.cli.sources import delete_source, print_sources
 from ragistry.cli.watch import changes_in, follow
 from ragistry.errors import CollectionNotFoundError
-from ragistry.library.report import report_as_mapping
+from ragistry.library.ingest.report import report_as_mapping
 from ragistry.utils.urls import is_url
 from ragistry.utils.wording import agreeing, numbered
 
 if TYPE_CHECKING:
-    from ragistry.library.report import IngestReport
+    from ragistry.library.ingest.report import IngestReport
     from ragistry.protocols import Engine
     from ragistry.workspace import Workspace
 
@@ -256,8 +256,8 @@ def _known(opened: Workspace) -> str:
 
 def _check_folders(paths: list[Any], *, prune: bool, follow_links: bool, watch: bool) -> None:
     """Refuse options of folders where only files are named, as a shell does that makes files of ``folder/*``."""
-    from ragistry.library.listing import is_folder
-    from ragistry.library.same_source import absence
+    from ragistry.library.ingest.folder import is_folder
+    from ragistry.library.ingest.folder_sync import absence
 
     others = [path for path in paths if isinstance(path, str) or not (absence(str(path)) or is_folder(path))]
     option = "--prune" if prune else "--follow-links" if follow_links else None
@@ -279,7 +279,7 @@ def _with_input(paths: list[Any], name: str | None, opened: Workspace) -> list[A
     if name is None:
         raise FlagsError("say what standard input holds, by a name with the suffix of its format: --name notes.md")
     from ragistry.errors import SourceError
-    from ragistry.library.source import SourceBytes
+    from ragistry.library.ingest.source import SourceBytes
 
     limit = opened.reading.limits.bytes
     data = sys.stdin.buffer.read(limit + 1)
@@ -290,7 +290,7 @@ def _with_input(paths: list[Any], name: str | None, opened: Workspace) -> list[A
 
 def _check_paths(paths: list[Any]) -> None:
     """Refuse paths without a readable file, before a collection is made for them."""
-    from ragistry.library.listing import check_path, list_folder, nothing_readable
+    from ragistry.library.ingest.folder import check_path, list_folder, nothing_readable
 
     for path in paths:
         if isinstance(path, Path):

@@ -120,7 +120,7 @@ def _paths(store: LibraryStore) -> dict[tuple[str, str], str]:
 
 def _again(done: Repair, paths: Mapping[tuple[str, str], str]) -> list[str]:
     """How to ingest each incomplete source again."""
-    from ragistry.library.zip_folder import archive_of
+    from ragistry.library.ingest.zip_folder import archive_of
 
     lines = []
     for collection, name in done.again:

@@ -19,7 +19,7 @@ from ragistry.utils.wording import numbered
 
 if TYPE_CHECKING:
     from ragistry.library.contract import CollectionInfo
-    from ragistry.library.repository import Repositories, RepositoryReport
+    from ragistry.library.repositories.repository import Repositories, RepositoryReport
     from ragistry.workspace import Workspace
 
 SHOWN = 5
@@ -135,7 +135,7 @@ def search(
 ) -> None:
     """Search one repository and print the best passages."""
     from ragistry.cli.search import print_documents
-    from ragistry.library.repository_search import RepositoryTechnique, search_repository
+    from ragistry.library.repositories.repository import RepositoryTechnique, search_repository
     from ragistry.presentation.plain import result_as_mapping
 
     with _opened(workspace) as (opened, repositories):

@@ -66,7 +66,7 @@ def search(
 def _check_is_collection(opened: Workspace, collection: str | None) -> None:
     """A name that no collection has, but a repository or an archive, is answered with how that is searched."""
     from ragistry.errors import CollectionNotFoundError
-    from ragistry.library.contract_entries import names
+    from ragistry.library.contract.entries import names
 
     if collection is None or collection in (entry.name for entry in opened.library.collections.entries()):
         return

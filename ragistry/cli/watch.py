@@ -11,7 +11,7 @@ from ragistry.cli.output import error_line
 from ragistry.errors import RagistryError
 
 if TYPE_CHECKING:
-    from ragistry.library.report import IngestReport
+    from ragistry.library.ingest.report import IngestReport
 
 TICK = 300
 """Milliseconds after which a watch says that nothing has changed."""

@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
+from dataclasses import asdict
 from dataclasses import replace as replaced
 from hashlib import sha256
 from io import BytesIO
@@ -17,13 +18,12 @@ from urllib.parse import quote
 
 from ragistry.client.connection import Connection, error_of
 from ragistry.errors import CollectionNotFoundError, RagistryError, ServerError, SourceError, UnsupportedError
-from ragistry.library.file_names import start_of
-from ragistry.library.given import check_given, check_optional
-from ragistry.library.ingest_plan import IngestPlan
-from ragistry.library.ingesting import IngestMethods, IngestObserver
-from ragistry.library.report import Failure, IngestReport, report_from_mapping, without_missing
-from ragistry.library.source import IngestSource, SourceBytes, SourceFile, SourceText
-from ragistry.types import Document, RetrievalResult, SourceInfo, Stage, StageScore, Where
+from ragistry.library.ingest.methods import IngestMethods, IngestObserver
+from ragistry.library.ingest.plan import IngestPlan
+from ragistry.library.ingest.report import Failure, IngestReport, report_from_mapping, without_missing
+from ragistry.library.ingest.source import IngestSource, SourceBytes, SourceFile, SourceText, start_of
+from ragistry.library.search_methods import SearchMethods, WorkspaceMethods
+from ragistry.types import Document, RetrievalResult, SearchRequest, SourceInfo, Stage, StageScore, Where
 from ragistry.utils.extracted import ExtractLimits
 from ragistry.utils.limits import check_query, check_top_k
 from ragistry.utils.where import normalise
@@ -48,7 +48,7 @@ def connect(url: str, token: str | None = None, *, timeout: float = 60.0) -> Rem
     return RemoteWorkspace(Connection(url, token, timeout=timeout))
 
 
-class RemoteWorkspace:
+class RemoteWorkspace(WorkspaceMethods):
     """A workspace on a server, made by `connect`. Close it, or use it in a ``with`` block. Threads may share it.
 
     Beside what a `Workspace` raises, every method raises `ServerError`: `ServerConnectionError`, `ServerBusyError`,
@@ -59,16 +59,8 @@ class RemoteWorkspace:
         self._connection = connection
         self.library = RemoteLibrary(connection)
 
-    def search(
-        self,
-        query: str,
-        technique: str | None = None,
-        collection: str | None = None,
-        top_k: int | None = None,
-        where: Where | None = None,
-    ) -> RetrievalResult:
-        """As `Workspace.search`."""
-        return self.library.search(query, collection, top_k, technique=technique, where=where)
+    def run_search(self, request: SearchRequest) -> RetrievalResult:
+        return self.library.run_search(request)
 
     def route(self, query: str, technique: str | None = None, where: Where | None = None) -> Route:
         """Where a query would be searched, and why, by a technique that routes (default: the first that does)."""
@@ -90,7 +82,7 @@ class RemoteWorkspace:
         self.close()
 
 
-class RemoteLibrary(IngestMethods):
+class RemoteLibrary(IngestMethods, SearchMethods):
     """The methods of a `DocumentService`, each as there. Files are read here and sent; the server never sees a path.
 
     A source that was sent has no path on the server: the same name in the same collection is the same source. With
@@ -102,40 +94,16 @@ class RemoteLibrary(IngestMethods):
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
-    def search(
-        self,
-        query: str,
-        collection: str | None = None,
-        n: int | None = None,
-        *,
-        technique: str | None = None,
-        where: Where | None = None,
-    ) -> RetrievalResult:
-        check_optional(collection=collection, technique=technique)
-        top_k = None if n is None else check_top_k(n)
-        body = {"query": check_query(query), "collection": collection, "top_k": top_k, "technique": technique}
-        found = self._connection.call("POST", "/v1/search", body | {"where": _condition(where)}, again=True)
+    def run_search(self, request: SearchRequest) -> RetrievalResult:
+        found = self._connection.call("POST", "/v1/search", _body(request), again=True)
         documents = [_document(one) for one in found["documents"]]
         trace = tuple(Stage(**stage) for stage in found["trace"])
         return RetrievalResult(found["query"], documents, found["total_results"], found["search_time_ms"], trace)
 
-    def answer(
-        self,
-        query: str,
-        collection: str | None = None,
-        n: int | None = None,
-        *,
-        technique: str | None = None,
-        where: Where | None = None,
-        on_piece: Callable[[str], object] | None = None,
-    ) -> Answer:
-        """As there, but the answer comes whole: ``on_piece`` is called once."""
+    def run_answer(self, request: SearchRequest, on_piece: Callable[[str], object] | None = None) -> Answer:
         from ragistry.pipelines.answer import Answer, Sentence
 
-        check_optional(collection=collection, technique=technique, on_piece=on_piece)
-        top_k = None if n is None else check_top_k(n)
-        body = {"query": check_query(query), "collection": collection, "top_k": top_k, "technique": technique}
-        found = self._connection.call("POST", "/v1/answer", body | {"where": _condition(where)}, again=True)
+        found = self._connection.call("POST", "/v1/answer", _body(request), again=True)
         if on_piece is not None and found["answer"]:
             on_piece(found["answer"])
         documents = tuple(_document(one) for one in found["documents"])
@@ -234,7 +202,6 @@ class RemoteLibrary(IngestMethods):
         return sorted({info.source_file for info in self.sources(collection)})
 
     def list_sources_detail(self, collection: str | None = None) -> list[dict[str, Any]]:
-        check_optional(collection=collection)
         address = "/v1/sources" if collection is None else f"{_address(collection)}/sources"
         found: list[dict[str, Any]] = self._connection.get(address)["sources"]
         return found
@@ -243,7 +210,6 @@ class RemoteLibrary(IngestMethods):
         return [_source_info(row) for row in self.list_sources_detail(collection)]
 
     def source(self, source: str, collection: str) -> SourceInfo:
-        check_given(source=source, collection=collection)
         return _source_info(self._connection.get(f"{_address(collection)}/source", name=source))
 
     def list_collections(self) -> list[dict[str, Any]]:
@@ -254,40 +220,30 @@ class RemoteLibrary(IngestMethods):
         return [_source_info(row) for row in self._connection.get("/v1/orphans")["sources"]]
 
     def create_collection(self, name: str, description: str = "", display_name: str | None = None) -> None:
-        check_given(name=name, description=description)
-        check_optional(display_name=display_name)
         body = {"name": name, "description": description, "display_name": display_name}
         self._connection.call("POST", "/v1/collections", body)
 
     def rename_collection(self, name: str, new_name: str) -> int:
-        check_given(name=name, new_name=new_name)
         return int(self._connection.call("PATCH", _address(name), {"name": new_name})["chunk_count"])
 
     def update_description(self, name: str, description: str | None = None, *, display_name: str | None = None) -> None:
-        check_given(name=name)
-        check_optional(description=description, display_name=display_name)
         self._connection.call("PATCH", _address(name), {"description": description, "display_name": display_name})
 
     def delete_collection(self, name: str) -> int:
-        check_given(name=name)
         return int(self._connection.call("DELETE", _address(name))["chunks"])
 
     def delete_source(self, source: str, collection: str) -> int:
-        check_given(source=source, collection=collection)
         return int(self._connection.call("DELETE", f"{_address(collection)}/source", params={"name": source})["chunks"])
 
     def delete_sources(self, sources: Sequence[str], collection: str) -> int:
-        check_given(sources=sources, collection=collection)
         address = f"{_address(collection)}/sources/delete"
         return int(self._connection.call("POST", address, {"sources": list(sources)})["chunks"])
 
     def move_source(self, source: str, from_col: str, to_col: str, *, overwrite: bool = False) -> int:
-        check_given(source=source, from_col=from_col, to_col=to_col, overwrite=overwrite)
         body = {"source": source, "to": to_col, "overwrite": overwrite}
         return int(self._connection.call("POST", f"{_address(from_col)}/sources/move", body)["chunks"])
 
     def count(self, collection: str | None = None) -> int:
-        check_optional(collection=collection)
         if collection is not None:
             return int(self._collection(collection)["chunk_count"])
         return sum(int(row["chunk_count"]) for row in self.list_collections())
@@ -303,6 +259,14 @@ def _address(collection: str) -> str:
     if not collection or collection in (".", "..") or "/" in collection or not collection.isprintable():
         raise CollectionNotFoundError(f"no collection {collection!r}; `list_collections` names those that there are")
     return f"/v1/collections/{quote(collection, safe='')}"
+
+
+def _body(request: SearchRequest) -> dict[str, Any]:
+    """The request as the body of a search, checked."""
+    check_query(request.query)
+    if request.top_k is not None:
+        check_top_k(request.top_k)
+    return asdict(request) | {"where": _condition(request.where)}
 
 
 def _condition(where: Where | None) -> dict[str, Any] | None:
@@ -333,8 +297,8 @@ def _each_name_once(
     report: IngestReport,
 ) -> Iterator[IngestSource]:
     """The files that can be sent; of two that have one name the first, and what is wrong with the others."""
-    from ragistry.library.same_source import is_same_file
-    from ragistry.library.same_source import taken as taken_by
+    from ragistry.library.ingest.folder_sync import is_same_file
+    from ragistry.library.ingest.folder_sync import taken as taken_by
 
     for source in sources:
         earlier = taken.setdefault(source.source_file, source)

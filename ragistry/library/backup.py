@@ -26,8 +26,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from ragistry import __version__
 from ragistry.config.settings import CONFIG_FOLDER, Settings
 from ragistry.errors import ConfigError, RagistryError, StoreError
-from ragistry.library.contract_collection import check_there
-from ragistry.library.contract_entries import locked, names, read_entry
+from ragistry.library.contract.collection import check_there
+from ragistry.library.contract.entries import locked, names, read_entry
 from ragistry.library.copying import copy_library
 from ragistry.protocols import LibraryStore
 from ragistry.stores.local import LocalStore

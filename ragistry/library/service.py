@@ -2,37 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from time import perf_counter
 from typing import Any
 
 from ragistry.config.collections import CollectionsFile
-from ragistry.errors import ConfigError, EngineError, ModelError, RagistryError, SourceNotFoundError, StoreError
+from ragistry.config.files import CollectionEntry
+from ragistry.errors import (
+    CollectionNotFoundError,
+    ConfigError,
+    EngineError,
+    ModelError,
+    RagistryError,
+    SourceNotFoundError,
+    StoreError,
+)
 from ragistry.library import moving
-from ragistry.library.given import check_given, check_optional
-from ragistry.library.ingest import Ingest
-from ragistry.library.ingest_plan import IngestPlan
-from ragistry.library.ingesting import IngestMethods, IngestObserver, ProgressObserver
-from ragistry.library.observed_embedder import ObservedEmbedder
-from ragistry.library.overview import collection_rows, source_row
-from ragistry.library.report import IngestReport, say_written, without_missing
+from ragistry.library.ingest.methods import IngestMethods, IngestObserver, ObservedEmbedder, ProgressObserver
+from ragistry.library.ingest.plan import IngestPlan
+from ragistry.library.ingest.report import IngestReport, say_written, without_missing
+from ragistry.library.ingest.run import Ingest
+from ragistry.library.ingest.source import Reading
 from ragistry.library.scope import Scope
-from ragistry.library.source import Reading
+from ragistry.library.search_methods import SearchMethods
 from ragistry.library.unknown_keys import unknown_keys
 from ragistry.pipelines.answer import Answer, Answerer
 from ragistry.protocols import Embedder, Engine, Generator, LibraryStore
 from ragistry.techniques.registry import TechniqueRegistry
 from ragistry.trace import collect, degraded, span, stage
-from ragistry.types import RetrievalResult, SourceInfo, Where
+from ragistry.types import RetrievalResult, SearchRequest, SourceInfo, Where
 from ragistry.utils.extracted import ExtractLimits
 from ragistry.utils.suggest import did_you_mean
 from ragistry.utils.where import normalise
 
 
-class DocumentService(IngestMethods):
+class DocumentService(IngestMethods, SearchMethods):
     """The collections of documents.yaml, over one store.
 
     ``after_write`` is called after chunks were added or deleted. ``generator``: gives what writes answers, or None.
@@ -88,7 +96,9 @@ class DocumentService(IngestMethods):
         except BaseException as error:  # what was written before is kept in step all the same
             with suppress(RagistryError):
                 self.after_write()
-            if isinstance(error, StoreError | ModelError | EngineError):
+            if isinstance(error, StoreError | ModelError | EngineError) and not isinstance(
+                error, CollectionNotFoundError
+            ):
                 say_written(error, report)
             raise
         self.after_write()
@@ -103,48 +113,20 @@ class DocumentService(IngestMethods):
     def _limits(self) -> ExtractLimits:
         return self.reading.limits
 
-    def search(
-        self,
-        query: str,
-        collection: str | None = None,
-        n: int | None = None,
-        *,
-        technique: str | None = None,
-        where: Where | None = None,
-    ) -> RetrievalResult:
-        """Search one collection, or all of them, by a technique of techniques.yaml (default: its ``default``).
-
-        Raises `QueryError`, `UnknownTechniqueError`, `CollectionNotFoundError`, `ModelError`, `StoreError`.
-        """
-        check_optional(collection=collection, technique=technique)
-        condition = self._condition(collection, where)
-        chosen = self.registry.get(technique or self.registry.default)
+    def run_search(self, request: SearchRequest) -> RetrievalResult:
+        condition = self._condition(request.collection, request.where)
+        chosen = self.registry.get(request.technique or self.registry.default)
         start = perf_counter()
         with span("ragistry.search", technique=chosen.name), collect() as trace:
-            found = chosen.retrieve(query, top_k=self._top_k(chosen.name, n), where=condition)
+            found = chosen.retrieve(request.query, top_k=self._top_k(chosen.name, request.top_k), where=condition)
             documents = self.scope.named(found)
-            if where is not None:
-                self._report_unknown_keys(where, collection, found=bool(documents))
+            if request.where is not None:
+                self._report_unknown_keys(request.where, request.collection, found=bool(documents))
         elapsed = (perf_counter() - start) * 1000
-        return RetrievalResult(query, documents, len(documents), elapsed, trace.stages())
+        return RetrievalResult(request.query, documents, len(documents), elapsed, trace.stages())
 
-    def answer(
-        self,
-        query: str,
-        collection: str | None = None,
-        n: int | None = None,
-        *,
-        technique: str | None = None,
-        where: Where | None = None,
-        on_piece: Callable[[str], object] | None = None,
-    ) -> Answer:
-        """Search, and let the generator answer from the results; the citations of each sentence are checked.
-
-        ``on_piece`` is called with the text of the answer as it arrives. Raises the errors of `search`, and
-        `ConfigError` without a configured generator.
-        """
-        check_optional(on_piece=on_piece)
-        result = self.search(query, collection, n, technique=technique, where=where)
+    def run_answer(self, request: SearchRequest, on_piece: Callable[[str], object] | None = None) -> Answer:
+        result = self.run_search(request)
         generator = self.generator()
         if generator is None:
             raise ConfigError(
@@ -152,7 +134,7 @@ class DocumentService(IngestMethods):
                 "`default` where there are several"
             )
         answerer = Answerer(generator, self.embedder, language=self.reading.language)
-        return answerer.answer(query, result.documents, on_piece=on_piece or (lambda _: None))
+        return answerer.answer(request.query, result.documents, on_piece=on_piece or (lambda _: None))
 
     def _top_k(self, technique: str, asked: int | None) -> int | None:
         """The caller's number of results, else that of the technique's entry, else that of documents.yaml."""
@@ -185,12 +167,10 @@ class DocumentService(IngestMethods):
 
     def sources(self, collection: str | None = None) -> list[SourceInfo]:
         """The sources of one collection, or of all, with their number of chunks, ordered by collection and name."""
-        check_optional(collection=collection)
         return self.scope.sources(collection)
 
     def source(self, source: str, collection: str) -> SourceInfo:
         """A source by its name. Raises `SourceNotFoundError`, `CollectionNotFoundError`."""
-        check_given(source=source, collection=collection)
         known = {info.source_file: info for info in self.sources(collection)}
         if source not in known:
             raise SourceNotFoundError(
@@ -212,8 +192,6 @@ class DocumentService(IngestMethods):
 
         Raises `CollectionAlreadyExistsError`, `InvalidCollectionNameError`.
         """
-        check_given(name=name, description=description)
-        check_optional(display_name=display_name)
         self._complete_renames()
         self.collections.add(name, description, display_name)
 
@@ -224,7 +202,6 @@ class DocumentService(IngestMethods):
         the write lock, nothing is started. Raises
         `CollectionNotFoundError`, `CollectionAlreadyExistsError`, `InvalidCollectionNameError`, `StoreError`.
         """
-        check_given(name=name, new_name=new_name)
         return moving.rename(self.collections, self.store, name, new_name)
 
     def update_description(self, name: str, description: str | None = None, *, display_name: str | None = None) -> None:
@@ -232,8 +209,6 @@ class DocumentService(IngestMethods):
 
         Raises `CollectionNotFoundError`, and `ConfigError` without either.
         """
-        check_given(name=name)
-        check_optional(description=description, display_name=display_name)
         if description is None and display_name is None:
             raise ConfigError(f"nothing to change in collection {name!r}; give a description, a display_name, or both")
         self.collections.update(name, description=description, display_name=display_name)
@@ -243,7 +218,6 @@ class DocumentService(IngestMethods):
 
         Also for one that is no longer in documents.yaml. Raises `CollectionNotFoundError`.
         """
-        check_given(name=name)
         self._complete_renames()
         removed = 0
 
@@ -263,7 +237,6 @@ class DocumentService(IngestMethods):
 
     def delete_source(self, source: str, collection: str) -> int:
         """Remove a source and return its number of chunks. Raises `SourceNotFoundError`."""
-        check_given(source=source, collection=collection)
         self._complete_renames()
         chunks = self.source(source, collection).chunks
         self.store.replace_source(collection, source, [])
@@ -275,7 +248,6 @@ class DocumentService(IngestMethods):
 
         Raises `SourceNotFoundError`, and then removes none.
         """
-        check_given(sources=sources, collection=collection)
         self._complete_renames()
         known = {info.source_file: info.chunks for info in self.sources(collection)}
         for source in sources:
@@ -292,7 +264,6 @@ class DocumentService(IngestMethods):
         Raises `SourceNotFoundError`, `CollectionNotFoundError`, and `SourceError` if that collection has a source
         of this name, unless ``overwrite`` is set, and if both collections are the same.
         """
-        check_given(source=source, from_col=from_col, to_col=to_col, overwrite=overwrite)
         self._complete_renames()
         with self.collections.kept(to_col):
             chunks = moving.move(self.store, self.source(source, from_col), to_col, overwrite=overwrite)
@@ -301,8 +272,33 @@ class DocumentService(IngestMethods):
 
     def count(self, collection: str | None = None) -> int:
         """Number of chunks in one collection or in all."""
-        check_optional(collection=collection)
         return self.store.count(self._condition(collection, None))
 
     def _complete_renames(self) -> None:
         moving.complete_renames(self.collections, self.store)
+
+
+def collection_rows(entries: Sequence[CollectionEntry], sources: Iterable[SourceInfo]) -> list[dict[str, Any]]:
+    """Each collection with the number of its sources and chunks."""
+    counts = {entry.name: [0, 0] for entry in entries}
+    for info in sources:
+        count = counts.get(info.collection)
+        if count is not None:  # else its collection was created while the sources were read
+            count[0] += 1
+            count[1] += info.chunks
+    return [
+        {
+            "name": entry.name,
+            "display_name": entry.display_name or entry.name,
+            "description": entry.description,
+            "source_count": counts[entry.name][0],
+            "chunk_count": counts[entry.name][1],
+        }
+        for entry in entries
+    ]
+
+
+def source_row(info: SourceInfo) -> dict[str, Any]:
+    """A source with the number of its chunks as ``chunk_count``."""
+    fields = asdict(info)
+    return {"source_file": fields.pop("source_file"), "chunk_count": fields.pop("chunks")} | fields

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import cast
+from functools import partial
+from pathlib import Path
+from typing import Literal, cast
 
-from ragistry.errors import StoreCorruptError, StoreError
-from ragistry.library.contract_entries import Entry, names, read_entry
-from ragistry.library.repository import Repositories
-from ragistry.library.repository_search import Build, RepositoryTechnique
+from ragistry.config.archives import RagArchiveConfig
+from ragistry.config.collections import CollectionsFile
+from ragistry.errors import CollectionAlreadyExistsError, StoreCorruptError, StoreError
+from ragistry.library.contract.entries import Entry, names, read_entry
+from ragistry.library.repositories.repository import Build, Repositories, RepositoryTechnique
 from ragistry.library.scope import being_renamed
 from ragistry.library.service import DocumentService
 from ragistry.techniques.routing.target import Place, Target, library_targets
@@ -114,3 +118,44 @@ def _records(repositories: Repositories) -> dict[str, Entry | StoreCorruptError]
 
 def _about(entry: Entry) -> str:
     return str(entry.metadata.get("description") or f"Documentation of {entry.name}")
+
+
+Kind = Literal["collection", "repository", "archive"]
+KINDS: tuple[Kind, ...] = ("collection", "repository", "archive")
+
+
+@dataclass(frozen=True, slots=True)
+class TargetNames:
+    """What is called how in a workspace; asked anew each time."""
+
+    collections: CollectionsFile
+    repositories: Path
+    archives: Sequence[RagArchiveConfig]
+
+    def check_free(self, kind: Kind) -> Callable[[str], None]:
+        """What raises `CollectionAlreadyExistsError` for a name that something of another kind has."""
+        return partial(self._check_free, kind)
+
+    def clashes(self) -> dict[str, list[Kind]]:
+        """The names that are given twice, and to what."""
+        taken = {kind: self._names(kind) for kind in KINDS}
+        kinds = {name: [kind for kind in taken if name in taken[kind]] for found in taken.values() for name in found}
+        return {name: having for name, having in sorted(kinds.items()) if len(having) > 1}
+
+    def _check_free(self, kind: Kind, name: str) -> None:
+        for other in KINDS:
+            if other != kind and name in self._names(other):
+                raise CollectionAlreadyExistsError(
+                    f"there is {a(other)} {name!r}, and queries are routed by name; give the {kind} another name"
+                    f"{' (`--name`)' if kind == 'repository' else ''}"
+                )
+
+    def _names(self, kind: Kind) -> list[str]:
+        if kind == "collection":
+            return [entry.name for entry in self.collections.entries()]
+        return names(self.repositories) if kind == "repository" else [archive.name for archive in self.archives]
+
+
+def a(kind: Kind) -> str:
+    """The kind with its article."""
+    return f"an {kind}" if kind == "archive" else f"a {kind}"

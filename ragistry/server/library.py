@@ -8,7 +8,7 @@ from fastapi import Query
 from starlette.requests import Request
 
 from ragistry.errors import AccessDeniedError
-from ragistry.library.overview import collection_rows, source_row
+from ragistry.library.service import collection_rows, source_row
 from ragistry.presentation.plain import document_as_mapping
 from ragistry.server.access import Caller
 from ragistry.server.routing import caller_of, needs, new_router, served_by

@@ -22,7 +22,7 @@ class Request(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
-class SearchRequest(Request):
+class SearchBody(Request):
     """A search."""
 
     query: str = Field(max_length=100_000, description="what to look for")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from starlette.requests import Request
@@ -13,34 +14,33 @@ from ragistry.server.schemas import (
     RouteAnswer,
     RouteRequest,
     SearchAnswer,
-    SearchRequest,
+    SearchBody,
     TechniquesAnswer,
 )
 from ragistry.techniques.routing.technique import CollectionRoutedTechnique, routing_technique
+from ragistry.types import SearchRequest
 
 router = new_router()
 
 
 @router.post("/search", response_model=SearchAnswer, openapi_extra=needs("read", bounded=True))
-def search(request: Request, body: SearchRequest) -> Any:
+def search(request: Request, body: SearchBody) -> Any:
     """Search one collection, or all that can be reached."""
-    library, caller = served_by(request).workspace.library, caller_of(request)
-    if body.collection is not None:
-        caller.check_collection(library, body.collection)
-    where = caller.where(library, body.where)
-    result = library.search(body.query, body.collection, body.top_k, technique=body.technique, where=where)
-    return result_as_mapping(result)
+    return result_as_mapping(served_by(request).workspace.library.run_search(_allowed(request, body)))
 
 
 @router.post("/answer", response_model=AnswerAnswer, openapi_extra=needs("read", bounded=True))
-def answer(request: Request, body: SearchRequest) -> Any:
+def answer(request: Request, body: SearchBody) -> Any:
     """Search, and let the configured generator answer from what was found, each sentence with checked citations."""
+    return answer_as_mapping(served_by(request).workspace.library.run_answer(_allowed(request, body)))
+
+
+def _allowed(request: Request, body: SearchBody) -> SearchRequest:
+    """The search within the collections that the caller may read."""
     library, caller = served_by(request).workspace.library, caller_of(request)
     if body.collection is not None:
         caller.check_collection(library, body.collection)
-    where = caller.where(library, body.where)
-    found = library.answer(body.query, body.collection, body.top_k, technique=body.technique, where=where)
-    return answer_as_mapping(found)
+    return replace(SearchRequest(**dict(body)), where=caller.where(library, body.where))
 
 
 @router.post("/route", response_model=RouteAnswer, openapi_extra=needs("read", bounded=True))

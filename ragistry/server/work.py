@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from ragistry.errors import DatasetError, RagistryError, SourceError
-from ragistry.library.ingest_plan import IngestPlan
-from ragistry.library.ingesting import IngestObserver
-from ragistry.library.report import report_as_mapping
-from ragistry.library.source import IngestSource, Reading, SourceFile, SourceText
+from ragistry.library.ingest.methods import IngestObserver
+from ragistry.library.ingest.plan import IngestPlan
+from ragistry.library.ingest.report import report_as_mapping
+from ragistry.library.ingest.source import IngestSource, Reading, SourceFile, SourceText
 from ragistry.server.jobs import FILES, Running
 from ragistry.utils.extracted import Extracted
 from ragistry.workspace import Workspace

@@ -6,7 +6,7 @@ from collections.abc import Hashable, Iterable
 from dataclasses import replace
 from typing import NamedTuple
 
-from ragistry.library.archive_collection import Hit
+from ragistry.library.remote.collection import Hit
 from ragistry.types import Document, ScoreKind, StageScore, ranked
 from ragistry.utils.ids import content_id
 

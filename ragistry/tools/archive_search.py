@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ragistry.config.archive_settings import ArchiveSettings, clamped
 from ragistry.errors import RagistryError
-from ragistry.library.archive_calls import Outcomes, concurrently, in_time
-from ragistry.library.archive_clients import Clients
-from ragistry.library.archive_collection import Archive
-from ragistry.library.archive_embeddings import query_embedder
+from ragistry.library.remote.calls import Outcomes, concurrently, in_time
+from ragistry.library.remote.clients import Clients
+from ragistry.library.remote.collection import Archive, query_embedder
 from ragistry.tools.archive_config import ChromaRagConfig
 from ragistry.tools.archive_merge import Found, merged
 from ragistry.types import Document, EmbedderFingerprint

@@ -17,7 +17,7 @@ from ragistry.errors import (
     ModelNotFoundError,
     RagistryError,
 )
-from ragistry.library.archive_calls import LateError
+from ragistry.library.remote.calls import LateError
 from ragistry.tools.archive_search import ArchiveAnswer
 from ragistry.types import Document
 from ragistry.utils.quoting import indented, one_line, visible

@@ -14,9 +14,8 @@ from pydantic import BaseModel, ConfigDict, Field, create_model
 from ragistry.config.archive_settings import TOP_K_RANGE, ArchiveSettings, archive_settings
 from ragistry.config.archives import RagArchiveConfig
 from ragistry.errors import EmptyQueryError
-from ragistry.library.archive_collection import Archive
-from ragistry.library.archive_embeddings import embed_query
-from ragistry.library.archive_technique import ArchiveTechnique, archive_target, archive_technique
+from ragistry.library.remote.collection import Archive, embed_query
+from ragistry.library.remote.technique import ArchiveTechnique, archive_target, archive_technique
 from ragistry.tools.archive_config import ChromaRagConfig, extract_rag_config
 from ragistry.tools.archive_search import ArchiveAnswer, ArchiveSearch
 from ragistry.tools.archive_text import WORDS, answer_text

@@ -84,7 +84,6 @@ def library_retriever(
     or out of reach, `UnknownTechniqueError`, `InvalidLimitError`, `ConfigError` for what is none of the three;
     ``invoke`` raises as `DocumentService.search` does.
     """
-    from ragistry.library.given import check_optional
     from ragistry.library.service import DocumentService
     from ragistry.tools.reach import Reach
     from ragistry.tools.search_library import SearchLibraryTool
@@ -92,7 +91,6 @@ def library_retriever(
 
     if not isinstance(searched, Workspace | DocumentService | SearchLibraryTool):
         raise ConfigError(f"{searched!r:.80} cannot be searched; give a Workspace, its library, or a SearchLibraryTool")
-    check_optional(technique=technique, collection=collection)
     library = searched if isinstance(searched, DocumentService) else searched.library
     reach = Reach(library, allowed)
     if isinstance(searched, SearchLibraryTool):

@@ -9,11 +9,12 @@ from base64 import b64encode
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from ragistry.errors import ExtractionError, SourceError, SourceNotFoundError, UnsupportedFormatError
 from ragistry.utils import front_matter
 from ragistry.utils.encoding import decode
-from ragistry.utils.extracted import Extracted, ExtractLimits
+from ragistry.utils.extracted import Extracted, ExtractLimits, read_at_most
 from ragistry.utils.office import OFFICE_EXTS, read_office
 from ragistry.utils.pdf import read_pdf
 from ragistry.utils.reader_process import read_in_worker
@@ -31,9 +32,9 @@ IMAGE_EXTS = frozenset({".jpg", ".jpeg", ".png", ".gif", ".webp"})
 SUPPORTED_FORMATS = tuple(sorted({*TEXT_EXTS, *TEX_EXTS, *OFFICE_EXTS, ".pdf"}))
 """Suffixes of the files that `extract` reads, in any case."""
 
-_FENCE = re.compile(r" {0,3}(```|~~~)")
-_HEADING = re.compile(r" {0,3}#[ \t]+(.*?)[ \t]*(?:[ \t]#+)?")
+_FENCE_OR_HEADING = re.compile(r"^ {0,3}(?:(?P<fence>```|~~~)|#[ \t]+(?P<heading>[^\n]*))", re.MULTILINE)
 _DEFAULT_LIMITS = ExtractLimits()
+_LONGEST_VALUE, _MOST_VALUES = 2_000, 200  # characters of a text and entries of a list in the metadata
 
 
 def extract(
@@ -53,6 +54,12 @@ def extract(
     """
     source = os.fspath(path)
     _check(source, limits)
+    return _with_short_metadata(_extracted(source, pdf_engine, limits, ocr, on_read))
+
+
+def _extracted(
+    source: str, pdf_engine: str, limits: ExtractLimits, ocr: str, on_read: Callable[[bytes], object]
+) -> Extracted:
     suffix = _suffix(source, SUPPORTED_FORMATS)
     if suffix == ".pdf":
         return read_pdf(source, pdf_engine, limits, ocr)
@@ -64,7 +71,7 @@ def extract(
         answer = read_in_worker(source, "tex", limits, "correct it")
         warnings = _warned(answer["text"], answer["warning"])
         return Extracted(answer["text"], source, "markdown", metadata=answer["metadata"], warnings=warnings)
-    data = _bytes(source)
+    data = _bytes(source, limits)
     on_read(data)
     text, warning = _text(source, data)
     if suffix in MARKDOWN_EXTS:
@@ -86,9 +93,10 @@ def extract_for_attachment(path: str | os.PathLike[str]) -> dict[str, str]:
     name = Path(source).name
     _check(source, _DEFAULT_LIMITS)
     if _suffix(source, (*SUPPORTED_FORMATS, *sorted(IMAGE_EXTS))) in IMAGE_EXTS:
-        return {"type": "image", "name": name, "data": b64encode(_bytes(source)).decode("ascii")}
+        return {"type": "image", "name": name, "data": b64encode(_bytes(source, _DEFAULT_LIMITS)).decode("ascii")}
     if Path(source).suffix.lower() in MARKDOWN_EXTS:
-        return {"type": "text", "name": name, "data": _text(source, _bytes(source))[0]}  # with its front matter
+        with_front_matter, _ = _text(source, _bytes(source, _DEFAULT_LIMITS))
+        return {"type": "text", "name": name, "data": with_front_matter}
     return {"type": "text", "name": name, "data": extract_text(source)}
 
 
@@ -113,17 +121,39 @@ def _check(source: str, limits: ExtractLimits) -> None:
     if not stat.S_ISREG(status.st_mode):
         raise SourceError(f"{source!r} is a device, pipe or socket; give a regular file")
     if status.st_size > limits.bytes:
-        raise ExtractionError(
-            f"{source!r} has {status.st_size:,} bytes, more than the limit of {limits.bytes:,}; "
-            "split it or raise limits.megabytes"
-        )
+        raise _too_large(source, status.st_size, limits)
 
 
-def _bytes(source: str) -> bytes:
+def _too_large(source: str, size: int, limits: ExtractLimits) -> ExtractionError:
+    return ExtractionError(
+        f"{source!r} has {size:,} bytes, more than the limit of {limits.bytes:,}; split it or raise limits.megabytes"
+    )
+
+
+def _bytes(source: str, limits: ExtractLimits) -> bytes:
     try:
-        return Path(source).read_bytes()
+        data = read_at_most(source, int(limits.bytes))
     except OSError as error:
         raise SourceError(f"{source!r} cannot be read: {error.strerror}; check its permissions") from error
+    if len(data) > limits.bytes:  # it grows, or has another size than its file system says
+        raise _too_large(source, len(data), limits)
+    return data
+
+
+def _with_short_metadata(found: Extracted) -> Extracted:
+    """Every chunk carries the metadata, so a title of a megabyte would multiply the size of the document."""
+    shortened = {key: _short(value) for key, value in found.metadata.items()}
+    long = [key for key, value in shortened.items() if value != found.metadata[key]]
+    if not long:
+        return found
+    warning = f"its {', '.join(long)} in the metadata is cut to {_LONGEST_VALUE:,} characters or {_MOST_VALUES} entries"
+    return replace(found, metadata=shortened, warnings=(*found.warnings, warning))
+
+
+def _short(value: Any) -> Any:
+    if isinstance(value, str):
+        return value[:_LONGEST_VALUE]
+    return [_short(one) for one in value[:_MOST_VALUES]] if isinstance(value, list) else value
 
 
 def _text(source: str, data: bytes) -> tuple[str, str]:
@@ -147,12 +177,14 @@ def _markdown(text: str, source: str, warning: str) -> Extracted:
 def _first_heading(body: str) -> str:
     """The text of the first heading of level 1 that is not inside fenced code; empty where there is none."""
     fence = ""
-    for line in body.split("\n"):
-        opened = _FENCE.match(line)
-        if opened and fence in ("", opened[1]):
-            fence = "" if fence else opened[1]
-        elif not fence and (heading := _HEADING.fullmatch(line)):
-            return heading[1]
+    for found in _FENCE_OR_HEADING.finditer(body):
+        if mark := found["fence"]:
+            if fence in ("", mark):
+                fence = "" if fence else mark
+        elif not fence:
+            heading = found["heading"].rstrip(" \t")
+            title = heading.rstrip("#")
+            return title.rstrip(" \t") if not title or title[-1] in " \t" else heading
     return ""
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
+from pathlib import Path
 from typing import Any, Literal
 
 from ragistry.errors import ConfigError, ExtractionError, RagistryError
@@ -19,8 +21,9 @@ class ExtractLimits:
     """What one file may cost; past a limit it is refused with an error that names the limit.
 
     ``seconds``: to read a PDF, TeX or an office document, to fetch a web page, to read a page by OCR. ``pages``: of a
-    PDF. ``bytes``: of any file. ``characters``: of the text of a PDF or an office document. ``memory``: bytes of
-    address space of the process that reads them, its libraries included (on systems that can limit it). Raises
+    PDF. ``bytes``: of any file. ``characters``: of the text of a PDF, TeX or an office document. ``memory``: bytes of
+    address space of the process that reads them, its libraries included (on systems that can limit it). Plain text and
+    Markdown are read in this process, in a time and memory that ``bytes`` limits. Raises
     `ConfigError` unless all are above 0.
     """
 
@@ -53,6 +56,15 @@ class Extracted:
     metadata: dict[str, Any] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
     lost: tuple[str, ...] = ()
+
+
+def read_at_most(path: str, limit: int) -> bytes:
+    """The bytes of a file; more than ``limit`` of them if it has more, whatever its file system says of its size."""
+    with Path(path).open("rb") as stream:
+        data = stream.read(min(os.fstat(stream.fileno()).st_size, limit) + 1)  # so much memory is taken at once
+        while len(data) <= limit and (more := stream.read(1 << 20)):
+            data += more
+    return data
 
 
 @contextmanager

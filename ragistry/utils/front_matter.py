@@ -13,12 +13,19 @@ import re
 import tomllib
 from collections.abc import Mapping
 from datetime import date, datetime, time
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 SCALARS = ("title", "description", "author", "date", "section", "weight")
 LISTS = ("tags", "categories", "keywords")
 
 _LIMIT = 65_536  # characters; YAML and TOML take a second for every 200,000
+_ALIASES = 10  # of YAML with merged mappings; in twelve lines that merge each other ten times, 10 ** 12 keys
+_BRACKETS = re.compile(r"[\[\]{}]")
+_DEEPEST = 1_000  # YAML takes the square of the depth
+_MERGE = re.compile(r"<<|merge")  # the second is in its tag
+_DEEP_KEY = re.compile(r"^(?:[^.\n]*\.){200}", re.MULTILINE)  # of TOML, which takes the square of the depth
+_LARGEST = 2**63 - 1  # what stores and JSON keep of a number
 _FENCED = re.compile(r"(---|\+\+\+)[ \t]*\n(.*?)^(?:\1|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
 _LOOKS_MEANT = re.compile(r"(?:---[ \t]*\n[\w-]+:(?:\s|$)|\+\+\+[ \t]*\n|\{\s*\")")
 
@@ -70,7 +77,7 @@ def _parse(text: str) -> tuple[Mapping[Any, Any] | None, int]:
     found = _FENCED.match(text[:_LIMIT])
     if found is None:
         return None, 0
-    fields = _load_yaml(found[2]) if found[1] == "---" else tomllib.loads(found[2])
+    fields = _load_yaml(found[2]) if found[1] == "---" else _load_toml(found[2])
     if fields is None and not found[2].strip():
         fields = {}
     return fields if isinstance(fields, Mapping) else None, found.end()
@@ -78,8 +85,26 @@ def _parse(text: str) -> tuple[Mapping[Any, Any] | None, int]:
 
 def _load_yaml(block: str) -> Any:
     from ruamel.yaml import YAML
+    from ruamel.yaml.events import AliasEvent
 
-    return YAML(typ="safe", pure=True).load(block)
+    if _depth(block) > _DEEPEST:
+        raise RecursionError(f"lists and mappings are nested more than {_DEEPEST:,} deep")
+    yaml = YAML(typ="safe", pure=True)
+    yaml.composer.warn_double_anchors = False
+    if _MERGE.search(block) and sum(isinstance(event, AliasEvent) for event in yaml.parse(block)) > _ALIASES:
+        raise ValueError(f"mappings are merged with more than {_ALIASES} aliases, the limit")
+    return yaml.load(block)
+
+
+def _depth(block: str) -> int:
+    """How many brackets are open at once, those in texts included."""
+    return max(accumulate(1 if bracket in "[{" else -1 for bracket in _BRACKETS.findall(block)), default=0)
+
+
+def _load_toml(block: str) -> dict[str, Any]:
+    if _DEEP_KEY.search(block):
+        raise ValueError("a line with more than 200 dots, the limit")
+    return tomllib.loads(block)
 
 
 def _malformed() -> tuple[type[Exception], ...]:
@@ -114,6 +139,8 @@ def _scalar(value: Any) -> str | int | float | bool | None:
         return value.strip()
     if isinstance(value, float) and not math.isfinite(value):
         return None
+    if isinstance(value, int) and abs(value) > _LARGEST:
+        raise ValueError("a number of more than 64 bits")
     return value if isinstance(value, bool | int | float) else None
 
 

@@ -62,6 +62,8 @@ def read(data: bytes, path: str) -> dict[str, Any]:
         found = _extracted(data, mime, "markdown")
     except KreuzbergError as error:
         reason = _PREFIX.sub("", " ".join(str(error).split()))
+        if "out of memory" in reason:
+            raise MemoryError(reason) from error
         raise UnreadableFileError(f"cannot be read ({reason[:200]}); {REPAIR}") from error
     return _answer(found.content, [], _described(found.metadata, title), plain.content)
 

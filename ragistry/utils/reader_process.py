@@ -40,6 +40,8 @@ def read_in_worker(path: str, engine: str, limits: ExtractLimits, repair: str, *
         "pages": limits.pages,
         "characters": limits.characters,
         "memory": int(limits.memory),
+        "bytes": int(limits.bytes),
+        "seconds": limits.seconds,
         **more,
     }
     try:

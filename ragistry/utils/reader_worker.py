@@ -1,15 +1,17 @@
 """The process that reads PDFs and office documents: a file that hangs, crashes or bloats it takes nothing else along.
 
 ``python -m ragistry.utils.reader_worker`` answers each line of JSON on its standard input with one on its standard
-output: ``{"path", "engine", "pages", "characters", "memory"}`` with ``{"pages": [text], "unreadable": [page],
-"pictured": [page], "unmapped", "xfa", "info"}``. For the engine ``office`` the answer is what `office_reader.read`
-returns, for ``tex`` ``{"text", "metadata", "warning"}``; ``draw`` writes the ``image`` of a ``page``. Any answer may be
-``{"error": reason}``; ``"spoiled"`` in it says that this process is better not used again. It ends as soon as its
-standard input does, even in the middle of a file.
+output: ``{"path", "engine", "pages", "characters", "memory", "bytes", "seconds"}`` with
+``{"pages": [text], "unreadable": [page], "pictured": [page], "unmapped", "xfa", "info"}``. For the engine ``office``
+the answer is what `office_reader.read` returns, for ``tex`` ``{"text", "metadata", "warning"}``; ``draw`` writes the
+``image`` of a ``page``. Any answer may be ``{"error": reason}``; ``"spoiled"`` in it says that this process is better
+not used again. It ends as soon as its standard input does, even in the middle of a file; at the latest `GRACE` after
+the time limit, if a library does not let other threads run.
 """
 
 from __future__ import annotations
 
+import faulthandler
 import json
 import os
 import re
@@ -17,11 +19,11 @@ import signal
 import sys
 import threading
 import unicodedata
-from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
 from ragistry.utils.encoding import decode
+from ragistry.utils.extracted import read_at_most
 from ragistry.utils.hyphens import rejoin
 from ragistry.utils.pdf_engines import ENGINES, Pdf, UnreadableFileError, draw, look
 from ragistry.utils.tex import read_tex
@@ -31,8 +33,13 @@ _UNMAPPED = re.compile("[\x00\x01\x03-\x08\x0e-\x1f\ufffd\ue000-\uf8ff]")  # 2 i
 _LIGATURES = re.compile("[\ufb00-\ufb06]")
 _LINE_ENDS = re.compile(r"(?<![ \t])[ \t]++(?=\n)")
 OFFICE, TEX, DRAW = "office", "tex", "draw"
+LONGEST_INFO = 10_000
+"""Characters of a title, an author and the like; `extract` keeps fewer."""
+GRACE, LONGEST = 3.0, 1_000_000.0
+"""Seconds after the time limit in which the parent usually ends this process, and most seconds of all."""
 XFA_CHARACTERS = 2_000
 """In a file with more text than that, an XFA form has pages of its own besides."""
+_OUT_OF_MEMORY = "out of memory"  # of libraries in Rust, in an error of another kind
 _PAGE_BREAK = "\f"  # among the characters that `_JUNK` removes from pages
 
 
@@ -44,7 +51,11 @@ def main() -> None:
     requests: SimpleQueue[bytes] = SimpleQueue()
     threading.Thread(target=_listen, args=(requests,), daemon=True).start()
     while True:
-        answers.write(json.dumps(answer(json.loads(requests.get()))).encode() + b"\n")
+        request = json.loads(requests.get())
+        faulthandler.dump_traceback_later(min(request["seconds"] + GRACE, LONGEST), exit=True)
+        line = json.dumps(answer(request), ensure_ascii=False).encode(errors="surrogatepass")
+        faulthandler.cancel_dump_traceback_later()
+        answers.write(line + b"\n")
         answers.flush()
 
 
@@ -58,15 +69,15 @@ def answer(request: dict[str, Any]) -> dict[str, Any]:
     """What the file holds, or why it cannot be read."""
     _limit_memory(request["memory"])
     try:
-        data = Path(request["path"]).read_bytes()
+        data = read_at_most(request["path"], request["bytes"])
         if not data:
             return {"error": "is empty, 0 bytes; get the file again"}
+        if len(data) > request["bytes"]:  # it grows
+            return {"error": f"has more than {request['bytes']:,} bytes, the limit; raise limits.megabytes"}
         if request["engine"] == OFFICE:
-            return _read_office(data, request)
+            return _within_limits(_read_office(data, request["path"]), request)
         if request["engine"] == TEX:
-            decoded = decode(data)
-            text, metadata = read_tex(decoded.text)
-            return {"text": text, "metadata": metadata, "warning": decoded.warning}
+            return _within_limits(_read_tex(data), request)
         if request["engine"] == DRAW:
             draw(data, request["page"] - 1, request["image"])
             return {"drawn": request["image"]}
@@ -74,11 +85,17 @@ def answer(request: dict[str, Any]) -> dict[str, Any]:
     except UnreadableFileError as refusal:
         return {"error": str(refusal)}
     except MemoryError:
-        return {"error": f"needs more memory than {request['memory']:,} bytes; raise limits.memory", "spoiled": True}
+        return _needs_memory(request)
     except Exception as error:  # noqa: BLE001 - on a damaged file, pypdf raises anything; this is where it is reported
         reason = " ".join(f"{type(error).__name__}: {error}".split())
+        if _OUT_OF_MEMORY in reason:
+            return _needs_memory(request)
         remedy = "repair it: qpdf in.pdf out.pdf" if request["engine"] in ENGINES else "save it again in its program"
         return {"error": f"cannot be read ({reason[:200]}); {remedy}", "spoiled": True}
+
+
+def _needs_memory(request: dict[str, Any]) -> dict[str, Any]:
+    return {"error": f"needs more memory than {request['memory']:,} bytes; raise limits.memory", "spoiled": True}
 
 
 def _limit_memory(size: int) -> None:
@@ -92,10 +109,19 @@ def _limit_memory(size: int) -> None:
         resource.setrlimit(resource.RLIMIT_AS, (size if most == resource.RLIM_INFINITY else min(size, most), most))
 
 
-def _read_office(data: bytes, request: dict[str, Any]) -> dict[str, Any]:
+def _read_office(data: bytes, path: str) -> dict[str, Any]:
     from ragistry.utils.office_reader import read
 
-    found = read(data, request["path"])
+    return read(data, path)
+
+
+def _read_tex(data: bytes) -> dict[str, Any]:
+    decoded = decode(data)
+    text, metadata = read_tex(decoded.text)
+    return {"text": text, "metadata": metadata, "warning": decoded.warning}
+
+
+def _within_limits(found: dict[str, Any], request: dict[str, Any]) -> dict[str, Any]:
     if len(found["text"]) > request["characters"]:
         limit = f"{request['characters']:,}"
         raise UnreadableFileError(f"has more than {limit} characters, the limit; split it or raise limits.characters")
@@ -125,7 +151,7 @@ def _read(pdf: Pdf, data: bytes, request: dict[str, Any]) -> dict[str, Any]:
     suspicious = empty or sum(map(len, pages)) < XFA_CHARACTERS
     pictured, xfa = look(data, empty) if suspicious else ([], False)
     found = {"pages": pages, "unreadable": unreadable, "pictured": pictured, "unmapped": unmapped, "xfa": xfa}
-    return found | {"info": pdf.info}
+    return found | {"info": {key: value[:LONGEST_INFO] for key, value in pdf.info.items()}}
 
 
 def _page_text(pdf: Pdf, index: int) -> str | None:

@@ -43,6 +43,8 @@ _DROPPED = re.compile(
 )
 _COMMAND = re.compile(r"\\[A-Za-z]+\*?[ \t]*(?:\[[^\]\n]{0,300}\])?")
 
+_MARKS = dict.fromkeys(range(0xE000, 0xE004))  # private characters that stand for something else in here
+
 
 def read_tex(source: str) -> tuple[str, dict[str, str]]:
     """The body of a LaTeX file as Markdown, and its ``title``, ``author`` and ``date`` where it says them.
@@ -56,6 +58,7 @@ def read_tex(source: str) -> tuple[str, dict[str, str]]:
         kept.append(text)
         return f"\ue000{len(kept) - 1}\ue001"
 
+    source = source.translate(_MARKS)
     text = _VERBATIM.sub(lambda match: keep(f"\n```\n{match[2].rstrip()}\n```\n"), source)
     text = _COMMENT.sub(r"\1", text)
     about = {match[1]: _plain(match[2]) for match in _SAID.finditer(text)}

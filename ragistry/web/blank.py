@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ragistry.errors import SourceError
+from ragistry.library.ingest.source import Reading
 from ragistry.library.service import DocumentService
-from ragistry.library.source import Reading
 from ragistry.utils.chunker import chunk_extracted
 from ragistry.utils.extract import extract
 

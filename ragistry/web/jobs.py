@@ -14,8 +14,8 @@ from threading import Event, Lock
 from typing import Literal
 
 from ragistry.errors import RagistryError, SourceError
-from ragistry.library.ingesting import IngestObserver
-from ragistry.library.report import Failure, IngestReport
+from ragistry.library.ingest.methods import IngestObserver
+from ragistry.library.ingest.report import Failure, IngestReport
 from ragistry.library.service import DocumentService
 from ragistry.web.blank import blank_replacements, refusal
 from ragistry.web.uploads import Uploads

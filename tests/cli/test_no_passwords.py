@@ -11,7 +11,7 @@ import pytest
 from ragistry import open_workspace
 from ragistry.errors import ModelError
 from ragistry.evaluation.systems.record import model_of
-from ragistry.library.archive_clients import place_of
+from ragistry.library.remote.clients import place_of
 from ragistry.models.openai import OpenAICompatibleEmbedder
 from ragistry.models.tei import TEIReranker
 from ragistry.ollama.client import OllamaClient

@@ -19,7 +19,7 @@ from ragistry.cli import main
 from ragistry.engines.ray import AHEAD, RayEngine
 from ragistry.errors import EngineError, ModelNotFoundError, WorkerLostError
 from ragistry.evaluation import compare
-from ragistry.library.report import IngestReport
+from ragistry.library.ingest.report import IngestReport
 from ragistry.testing.hashed import HashingEmbedder
 from tests.engines.doubles import (
     Capitals,

@@ -18,9 +18,9 @@ import pytest
 from ragistry.errors import ConfigError, SourceNotFoundError, StoreCorruptError, StoreError
 from ragistry.library.backup import BackupReport, write_backup
 from ragistry.library.contract import search_chunks
-from ragistry.library.repository import Repositories
+from ragistry.library.ingest.source import Reading
+from ragistry.library.repositories.repository import Repositories
 from ragistry.library.restore import restore_backup
-from ragistry.library.source import Reading
 from ragistry.stores.local import LocalStore
 from ragistry.stores.postgres import PostgresStore
 from ragistry.testing.hashed import HashingEmbedder

@@ -44,8 +44,8 @@ from ragistry.library.contract import (
     search_chunks,
     update_collection_metadata,
 )
-from ragistry.library.contract_embedding import AT_ONCE
-from ragistry.library.repository_search import RepositoryTechnique
+from ragistry.library.contract.embedding import AT_ONCE
+from ragistry.library.repositories.repository import RepositoryTechnique
 from ragistry.models.openai import OpenAICompatibleEmbedder
 from ragistry.techniques.bm25 import BM25Technique
 from ragistry.testing.hashed import HashingEmbedder

@@ -166,7 +166,7 @@ def test_first_version_that_cannot_be_recorded_is_written_again(
     create(tmp_path, "old")
     for collection in (create(tmp_path), create_collection("empty", {}, path=tmp_path, embedder=HashingEmbedder())):
         with monkeypatch.context() as patch, refused(StoreError):
-            patch.setattr("ragistry.library.contract_entries.os.fsync", full)
+            patch.setattr("os.fsync", full)
             add_chunks(collection, chunks("new"))
         assert (add_chunks(collection, chunks("new")), collection.count()) == (1, 1), "it is not a duplicate"
     assert list(tmp_path.glob(".*")) == []

@@ -9,7 +9,7 @@ from fpdf import FPDF
 from PIL import Image
 
 from ragistry import Workspace
-from ragistry.library import source
+from ragistry.library.ingest import source
 from tests.messages import check_message
 from tests.utils.raw_pdf import CATALOG, ONE_PAGE, page, raw_pdf, stream
 

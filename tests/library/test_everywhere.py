@@ -24,7 +24,7 @@ from ragistry.errors import (
     UnknownTechniqueError,
     UnsupportedFormatError,
 )
-from ragistry.library.source import SourceBytes
+from ragistry.library.ingest.source import SourceBytes
 from ragistry.types import RetrievalResult
 from ragistry.utils.ids import chunk_id
 from tests.conftest import Corpus, everywhere

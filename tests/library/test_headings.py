@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from ragistry import Workspace, open_workspace
-from ragistry.library.source import Reading, chunks_of
+from ragistry.library.ingest.source import Reading, chunks_of
 from ragistry.models.minilm import MiniLMEmbedder
 from ragistry.testing.hashed import HashingEmbedder
 from ragistry.utils.breadcrumb import LIMIT, breadcrumb, searched_text

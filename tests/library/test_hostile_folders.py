@@ -13,8 +13,8 @@ import pytest
 
 from ragistry import Workspace
 from ragistry.errors import ExtractionError, RagistryError
-from ragistry.library.ingesting import IngestObserver
-from ragistry.library.source import SourceFile
+from ragistry.library.ingest.methods import IngestObserver
+from ragistry.library.ingest.source import SourceFile
 from tests.conftest import Corpus, full_run
 from tests.messages import check_message
 

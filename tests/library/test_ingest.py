@@ -22,10 +22,10 @@ from ragistry.errors import (
     SourceNotFoundError,
     StoreError,
 )
-from ragistry.library import source
-from ragistry.library.ingest_plan import IngestPlan
+from ragistry.library.ingest import source
+from ragistry.library.ingest.plan import IngestPlan
+from ragistry.library.ingest.source import SourceText
 from ragistry.library.service import DocumentService
-from ragistry.library.source import SourceText
 from ragistry.testing.hashed import HashingEmbedder
 from ragistry.types import EmbeddedChunk
 from ragistry.utils.ids import chunk_id
@@ -177,7 +177,8 @@ def test_empty_path_is_refused(
 def test_a_file_without_permission_is_reported(workspace: Workspace, corpus: Corpus) -> None:
     folder = corpus(texts(one="Tea", two="Rain"))
     (folder / "one.txt").chmod(0)
-    assert [failure.source for failure in workspace.library.ingest_folder(folder, "notes").failed] == ["one.txt"]
+    report = workspace.library.ingest_folder(folder, "notes")
+    assert [failure.source for failure in report.failed] == [str(folder / "one.txt")]
 
 
 @pytest.mark.skipif(not Path("/proc/self/mem").exists(), reason="a file that opens and cannot be read")
@@ -337,7 +338,7 @@ def test_a_server_that_goes_down_leaves_every_source_whole(
         if len(embedder.texts) + len(texts) > 12:
             raise ModelConnectionError("it is gone; start it")
 
-    monkeypatch.setattr("ragistry.library.ingest.CHUNKS_AT_ONCE", 4)
+    monkeypatch.setattr("ragistry.library.ingest.run.CHUNKS_AT_ONCE", 4)
     folder = corpus(texts(**{f"f{n}": "Tea" for n in range(6)}))
     workspace.library.ingest_folder(folder, "notes")
     corpus(texts(**{f"f{n}": " ".join(f"Snow{n}-{i}" for i in range(4)) for n in range(6)}))

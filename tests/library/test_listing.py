@@ -10,9 +10,8 @@ import pytest
 
 from ragistry import Workspace, open_workspace
 from ragistry.errors import SourceError, SourceNotFoundError
-from ragistry.library.listing import list_folder
+from ragistry.library.ingest.folder import UNREAD_FORMATS, list_folder
 from ragistry.library.service import DocumentService
-from ragistry.library.unread import UNREAD_FORMATS
 from ragistry.utils.extract import SUPPORTED_FORMATS
 from tests.conftest import Corpus
 from tests.library.conftest import deny, stored

@@ -8,8 +8,8 @@ import pytest
 
 from ragistry import RemoteWorkspace, Workspace, connect, open_workspace
 from ragistry.errors import SourceError
-from ragistry.library.listing import list_folder
-from ragistry.library.own_files import is_own_file
+from ragistry.library.ingest.folder import list_folder
+from ragistry.library.ingest.own_files import is_own_file
 from ragistry.web.jobs import Jobs
 from ragistry.web.uploads import Uploads
 from tests.conftest import Corpus

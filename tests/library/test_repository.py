@@ -21,12 +21,12 @@ from ragistry.errors import (
     SourceNotFoundError,
     StoreLockedError,
 )
-from ragistry.library import repository_git, repository_page
 from ragistry.library.contract import get_collection, list_collections, search_chunks
-from ragistry.library.repository import Repositories
-from ragistry.library.repository_git import content, head, markdown_files
-from ragistry.library.repository_search import RepositoryTechnique
-from ragistry.library.source import Reading
+from ragistry.library.ingest.source import Reading
+from ragistry.library.repositories import git as repository_git
+from ragistry.library.repositories import page as repository_page
+from ragistry.library.repositories.git import content, head, markdown_files
+from ragistry.library.repositories.repository import Repositories, RepositoryTechnique
 from ragistry.techniques.bm25 import BM25Technique
 from ragistry.testing.hashed import HashingEmbedder
 from ragistry.types import Document
@@ -237,9 +237,9 @@ def test_failed_update_leaves_the_old_version(repositories: Repositories, clone:
 
 KILLED = """
 import os, signal, sys
-from ragistry.library import ingest
-from ragistry.library.repository import Repositories
-from ragistry.library.source import Reading
+from ragistry.library.ingest import run as ingest
+from ragistry.library.repositories.repository import Repositories
+from ragistry.library.ingest.source import Reading
 from ragistry.testing.hashed import HashingEmbedder
 ingest.CHUNKS_AT_ONCE = 2
 embedder = HashingEmbedder(check=lambda texts: embedder.calls == 2 and os.kill(os.getpid(), signal.SIGKILL))
@@ -265,7 +265,7 @@ def test_killed_update_leaves_the_old_version(repositories: Repositories, tmp_pa
 HOLDER = """
 import sys
 from pathlib import Path
-from ragistry.library.contract_entries import locked
+from ragistry.library.contract.entries import locked
 with locked(Path(sys.argv[1]), "widget-docs"):
     print("ready", flush=True)
     sys.stdin.read()

@@ -12,7 +12,6 @@ from ragistry.errors import EmbeddingMismatchError, RagistryError
 from ragistry.library.service import DocumentService
 from ragistry.testing.hashed import HashingEmbedder
 from ragistry.types import SourceInfo
-from ragistry.utils.shown import shown
 from tests.conftest import Corpus
 from tests.messages import refused
 
@@ -46,40 +45,27 @@ def test_new_collection_does_not_break_a_count_of_the_others(
     assert [item["name"] for item in library.list_collections()] == ["notes", "later"]
 
 
-WRONG: list[tuple[str, dict[str, Any], str]] = [
-    ("ingest_text", {"text": 5, "source": "a", "collection": "notes"}, "text"),
-    ("ingest_text", {"text": "a", "source": None, "collection": "notes"}, "source"),
-    ("ingest_text", {"text": "a", "source": "a", "collection": b"notes"}, "collection"),
-    ("ingest_file", {"path": b"a", "collection": "notes"}, "path"),
-    ("ingest_file", {"path": "a\0b", "collection": "notes"}, "path"),
-    ("ingest_folder", {"path": "\ud800", "collection": "notes"}, "path"),
-    ("ingest_folder", {"path": ".", "collection": "notes", "prune": 1}, "prune"),
-    ("ingest_folder", {"path": ".", "collection": "notes", "progress": 1}, "progress"),
-    ("ingest_folder", {"path": ".", "collection": "notes", "engine": "ray"}, "engine"),
-    ("ingest_paths", {"paths": "tea.txt", "collection": "notes"}, "paths"),
-    ("ingest_paths", {"paths": ["."], "collection": "notes", "changed": "x"}, "changed"),
-    ("search", {"query": 5}, "query"),
-    ("search", {"query": "tea", "collection": 5}, "collection"),
-    ("search", {"query": "tea", "n": "x"}, "top_k"),
-    ("search", {"query": "tea", "technique": 5}, "technique"),
-    ("search", {"query": "tea", "where": [5]}, "where"),
-    ("answer", {"query": "tea", "on_piece": 5}, "on_piece"),
-    ("create_collection", {"name": 5}, "name"),
-    ("create_collection", {"name": "a", "description": 5}, "description"),
-    ("rename_collection", {"name": "notes", "new_name": None}, "new_name"),
-    ("update_description", {"name": "notes", "display_name": 5}, "display_name"),
-    ("delete_sources", {"sources": "tea", "collection": "notes"}, "sources"),
-    ("move_source", {"source": "a", "from_col": "notes", "to_col": 5}, "to_col"),
+INVALID: list[tuple[str, dict[str, Any]]] = [
+    ("ingest_text", {"text": "a", "source": "", "collection": "notes"}),
+    ("ingest_file", {"path": "a\0b", "collection": "notes"}),
+    ("ingest_folder", {"path": "\ud800", "collection": "notes"}),
+    ("ingest_paths", {"paths": [""], "collection": "notes"}),
+    ("search", {"query": " "}),
+    ("search", {"query": "tea", "n": 0}),
+    ("search", {"query": "tea", "where": [5]}),
+    ("create_collection", {"name": "a b"}),
 ]
 
 
-def test_an_argument_of_a_wrong_type_is_named_with_its_value(library: DocumentService) -> None:
-    for method, arguments, name in WRONG:
-        with pytest.raises(RagistryError) as caught:
-            getattr(library, method)(**arguments)
-        message, value = str(caught.value), arguments["n" if name == "top_k" else name]
-        assert message.startswith(f"{name} must be "), (method, message)
-        assert (shown(value) in message, len(message.splitlines())) == (True, 1), message
+@pytest.mark.parametrize(("method", "arguments"), INVALID)
+def test_invalid_value_is_refused_in_one_line(library: DocumentService, method: str, arguments: dict[str, Any]) -> None:
+    with pytest.raises(RagistryError) as caught:
+        getattr(library, method)(**arguments)
+    assert len(str(caught.value).splitlines()) == 1
+
+
+def test_one_path_is_ingested_without_a_list(library: DocumentService, corpus: Corpus) -> None:
+    assert library.ingest_paths(corpus({"milk.txt": "Milk."}), "notes").added == ["milk.txt"]
 
 
 def test_a_path_may_be_anything_that_names_a_file(library: DocumentService, corpus: Corpus) -> None:

@@ -19,8 +19,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from ragistry.config.collections import CollectionsFile
 from ragistry.errors import ModelError, RagistryError
+from ragistry.library.ingest.source import Reading
 from ragistry.library.service import DocumentService
-from ragistry.library.source import Reading
 from ragistry.protocols import LibraryStore
 from ragistry.stores.local import LocalStore
 from ragistry.stores.local import store as local_store

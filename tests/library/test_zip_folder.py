@@ -9,8 +9,8 @@ from zipfile import ZIP_DEFLATED, ZipFile
 import pytest
 
 from ragistry import Workspace
-from ragistry.library import zip_folder
-from ragistry.library.same_source import absence
+from ragistry.library.ingest import zip_folder
+from ragistry.library.ingest.folder_sync import absence
 from tests.conftest import Corpus
 from tests.messages import check_message
 from tests.utils.raw_pdf import one_page

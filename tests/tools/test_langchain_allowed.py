@@ -75,7 +75,6 @@ def test_a_collection_out_of_reach_is_refused_at_once(house):
         ({"collection": "nope"}, CollectionNotFoundError),
         ({"collection": 5}, CollectionNotFoundError),
         ({"technique": "naiv"}, UnknownTechniqueError),
-        ({"technique": ["naive"]}, UnknownTechniqueError),
         ({"top_k": 0}, InvalidLimitError),
         ({"top_k": 1_001}, InvalidLimitError),
         ({"top_k": "5"}, InvalidLimitError),

@@ -15,8 +15,7 @@ import pytest
 
 from ragistry import Workspace, open_workspace
 from ragistry.errors import SourceError
-from ragistry.library.ingesting import IngestObserver
-from ragistry.library.observed_embedder import TEXTS_AT_ONCE, ObservedEmbedder
+from ragistry.library.ingest.methods import TEXTS_AT_ONCE, IngestObserver, ObservedEmbedder
 from ragistry.testing.hashed import HashingEmbedder
 from ragistry.web.holdings import holdings
 from ragistry.web.jobs import NICENESS, STOPPED, give_way

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 from ragistry.errors import DatasetError
 from ragistry.evaluation.data.dataset import Dataset, Text
 from ragistry.evaluation.data.library import sources_of
-from ragistry.library.listing import files_of
+from ragistry.library.ingest.folder import files_of
 from ragistry.utils.analysis import analyse, query_terms
 from ragistry.utils.chunker import chunk_extracted
 from ragistry.utils.extract import extract

@@ -23,7 +23,7 @@ from ragistry.evaluation.data.dataset import Dataset
 from ragistry.evaluation.data.trec import file_name
 from ragistry.evaluation.systems.masking import MaskedStore
 from ragistry.evaluation.systems.vectors import TEXTS_AT_ONCE, KeptVectors, fingerprint_of
-from ragistry.library.source import Reading, chunks_of
+from ragistry.library.ingest.source import Reading, chunks_of
 from ragistry.protocols import Embedder, LibraryStore
 from ragistry.stores.registry import open_local
 from ragistry.techniques.routing.target import library_targets

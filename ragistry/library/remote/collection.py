@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import closing
 from functools import partial
 from math import hypot
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from ragistry.config.archive_settings import EVERY_LAYER, ArchiveSettings
+from ragistry.config.archive_settings import EVERY_LAYER, ArchiveSettings, archive_settings
 from ragistry.config.archives import RagArchiveConfig
 from ragistry.errors import CollectionNotFoundError, EmbeddingMismatchError
-from ragistry.library.archive_clients import Clients, place_of
+from ragistry.library.remote.clients import Clients, place_of
+from ragistry.models.openai import OpenAICompatibleEmbedder
 from ragistry.stores.chroma.errors import translated
 from ragistry.stores.chroma.rows import PAGE, Row, batched, matching_ids
 from ragistry.stores.chroma.where import native
@@ -221,3 +223,27 @@ def _ask(rows: Collection, vector: Any, top_k: int, with_vectors: bool, **select
         )
     ]
     return sorted(hits, key=lambda hit: hit[:2])
+
+
+def embed_query(
+    text: str, embedding_model: str, tei_url: str | None = None, timeout: float | None = None
+) -> list[float]:
+    """The vector of a query: ``(d,)`` floats of unit length, by ``POST {tei_url}/v1/embeddings``.
+
+    ``tei_url`` None: ``DOCPROC_TEI_EMBEDDINGS_URL``; ``timeout``, in seconds for each request, None:
+    ``RAG_EMBED_TIMEOUT_SECONDS``. Raises `ModelConnectionError`, `ModelNotFoundError` if another model is served,
+    `EmbeddingGenerationError`, `ModelError`.
+    """
+    settings = archive_settings()
+    seconds = settings.embed_timeout if timeout is None else timeout
+    with closing(query_embedder(embedding_model, tei_url or settings.tei_url, seconds)) as embedder:
+        return [float(value) for value in embedder.embed([text], role="query")[0]]
+
+
+def query_embedder(embedding_model: str, tei_url: str, timeout: float) -> OpenAICompatibleEmbedder:
+    """An embedder without retries, so that callers wait for ``timeout`` only once, and without prefix, because it is
+    unknown whether the documents of an archive have one. It needs no probe, because archives record no fingerprint.
+    """
+    return OpenAICompatibleEmbedder(
+        embedding_model, url=tei_url, query_prefix="", document_prefix="", probe=False, timeout=timeout, attempts=1
+    )

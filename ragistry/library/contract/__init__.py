@@ -23,7 +23,7 @@ from time import perf_counter
 from typing import Any
 
 from ragistry.errors import CollectionAlreadyExistsError, ConfigError, QueryError, StoreCorruptError, StoreError
-from ragistry.library.contract_chunks import (
+from ragistry.library.contract.chunks import (
     OnDuplicate,
     OnEmpty,
     OnError,
@@ -37,7 +37,7 @@ from ragistry.library.contract_chunks import (
     once,
     with_content,
 )
-from ragistry.library.contract_collection import (
+from ragistry.library.contract.collection import (
     Collection,
     Rebuild,
     check_collection,
@@ -45,8 +45,8 @@ from ragistry.library.contract_collection import (
     not_found,
     version_of,
 )
-from ragistry.library.contract_embedding import embedded, query_vector, retried
-from ragistry.library.contract_entries import (
+from ragistry.library.contract.embedding import embedded, query_vector, retried
+from ragistry.library.contract.entries import (
     Entry,
     check_name,
     drop_entry,
@@ -56,7 +56,7 @@ from ragistry.library.contract_entries import (
     put_entry,
     read_entry,
 )
-from ragistry.library.contract_types import CollectionInfo, DocumentChunk, RetrievalMatch, RetrievalResult
+from ragistry.library.contract.types import CollectionInfo, DocumentChunk, RetrievalMatch, RetrievalResult
 from ragistry.protocols import Embedder, LibraryStore
 from ragistry.stores.registry import open_local
 from ragistry.trace import collect, stage

@@ -6,17 +6,18 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-from ragistry.library.given import check_given, check_optional
-from ragistry.library.ingest_plan import IngestPlan, plan_ingest
-from ragistry.library.listing import check_path, one_file
-from ragistry.library.own_files import refuse_own_file
-from ragistry.library.report import IngestReport
-from ragistry.library.source import SourceBytes, SourceText
-from ragistry.types import Progress, SourceInfo
+from ragistry.errors import ConfigError, SourceError
+from ragistry.library.ingest.folder import check_path, one_file
+from ragistry.library.ingest.own_files import refuse_own_file
+from ragistry.library.ingest.plan import IngestPlan, plan_ingest
+from ragistry.library.ingest.report import IngestReport
+from ragistry.library.ingest.source import SourceBytes, SourceText
+from ragistry.protocols import Embedder
+from ragistry.types import EmbedderFingerprint, Progress, Role, SourceInfo
 from ragistry.utils.extracted import ExtractLimits
 
 if TYPE_CHECKING:
-    from ragistry.protocols import Engine
+    from ragistry.protocols import Engine, Vectors
 
 
 class IngestObserver:
@@ -97,14 +98,14 @@ class IngestMethods:
             EmbeddingGenerationError: The model refuses a chunk.
             CollectionNotFoundError: The collection does not exist.
         """
-        check_given(path=path, collection=collection, replace=replace)
         check_path(path, "file")
         refuse_own_file(path)
         return self._chunks_or_raise(IngestPlan(collection, [one_file(path)], replace=replace))
 
     def ingest_text(self, text: str, source: str, collection: str) -> int:
         """Ingest a text under a name and return the number of chunks written: 0 if it has not changed."""
-        check_given(text=text, source=source, collection=collection)
+        if not source:
+            raise SourceError("the name of the source is empty; give it one, such as 'notes.md'")
         return self._chunks_or_raise(IngestPlan(collection, [SourceText(text, source)]))
 
     def ingest_folder(
@@ -136,7 +137,6 @@ class IngestMethods:
             ModelError: No text can be embedded.
             EngineError: The engine cannot work.
         """
-        check_given(path=path, collection=collection)
         check_path(path, "folder")
         return self.ingest_paths(
             [path],
@@ -150,7 +150,7 @@ class IngestMethods:
 
     def ingest_paths(
         self,
-        paths: Sequence[str | Path | SourceBytes],
+        paths: Sequence[str | Path | SourceBytes] | str | Path | SourceBytes,
         collection: str,
         *,
         prune: bool = False,
@@ -180,12 +180,11 @@ class IngestMethods:
         Raises:
             SourceNotFoundError: A path does not exist. Nothing is ingested then.
         """
-        check_given(paths=paths, collection=collection, prune=prune, follow_links=follow_links, replace=replace)
-        check_given(allow_private=allow_private)
-        check_optional(changed=changed, progress=progress, engine=engine)
         self._check_collection(collection)
+        if isinstance(engine, str):
+            raise ConfigError(f"engine must be an engine such as RayEngine(), got {engine!r}; leave it out for none")
         plan = plan_ingest(
-            paths,
+            [paths] if isinstance(paths, str | Path | SourceBytes) else paths,
             collection,
             lambda folder: self._stored_below(folder, collection),
             limits=self._limits(),
@@ -202,3 +201,35 @@ class IngestMethods:
         if report.failed:
             raise report.failed[0].cause
         return report.chunks
+
+
+TEXTS_AT_ONCE = 32
+"""A second or two of work for a model on a small machine, and several batches for each of its cores."""
+
+
+class ObservedEmbedder:
+    """Tells an observer about every few texts; what its ``check`` raises ends the call."""
+
+    def __init__(self, embedder: Embedder, observer: IngestObserver) -> None:
+        self.embedder = embedder
+        self._observer = observer
+
+    @property
+    def fingerprint(self) -> EmbedderFingerprint:
+        return self.embedder.fingerprint
+
+    def embed(self, texts: Sequence[str], *, role: Role = "document") -> Vectors:
+        """As `Embedder.embed`."""
+        import numpy as np
+
+        rows = []
+        for first in range(0, max(1, len(texts)), TEXTS_AT_ONCE):
+            self._observer.check()
+            rows.append(self.embedder.embed(texts[first : first + TEXTS_AT_ONCE], role=role))
+            self._observer.embedded(len(rows[-1]))
+        return np.concatenate(rows)
+
+    def count_tokens(self, texts: Sequence[str]) -> list[int]:
+        """As `Embedder.count_tokens`."""
+        self._observer.counted(len(texts))
+        return self.embedder.count_tokens(texts)

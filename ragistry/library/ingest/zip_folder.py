@@ -3,22 +3,31 @@
 from __future__ import annotations
 
 import os
+from bz2 import BZ2Decompressor
 from collections import Counter
 from collections.abc import Iterator
+from copy import copy
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import sha256
-from io import BytesIO
+from io import BytesIO, FileIO
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO
-from zipfile import ZipFile, ZipInfo
+from zipfile import ZIP_BZIP2, ZIP_DEFLATED, ZIP_STORED, BadZipFile, ZipFile, ZipInfo
+from zlib import crc32
 
 from ragistry.errors import ExtractionError, SourceError
-from ragistry.library.source import Reading, SourceFile, extract_bytes
-from ragistry.library.unread import UNREAD_FORMATS
+from ragistry.library.ingest.source import Reading, SourceFile, extract_bytes
 from ragistry.utils.extract import SUPPORTED_FORMATS
 from ragistry.utils.extracted import Extracted, ExtractLimits, reader_errors
 
+UNREAD_FORMATS = frozenset(
+    {
+        *(".doc", ".pages", ".wpd", ".ppt", ".odp", ".xls", ".numbers", ".azw3", ".chm", ".djvu", ".mobi", ".mbox"),
+        *(".adoc", ".asciidoc", ".mdx", ".qmd", ".rmd", ".textile", ".ndjson"),
+    }
+)
+"""Suffixes of documents that cannot be read and are reported. Pictures, sounds, fonts and programs are not."""
 ZIP = ".zip"
 MEMBERS = 10_000
 TOTAL = 2_000_000_000
@@ -27,6 +36,12 @@ RATIO = 200
 """How much larger than the zip file its members may be together; text is 3 to 20 times as large."""
 SMALL = 10_000_000
 """Bytes of all members together up to which the ratio says nothing."""
+DIRECTORY = 8_000_000
+"""Bytes of the directory of a zip file. One of 100 bytes for each member has an eighth of it."""
+_STEPS = {ZIP_STORED: 1 << 20, ZIP_DEFLATED: 1 << 20}
+"""Bytes that are read at once, by method."""
+_STEP = 4_096
+"""Of other methods, of which `ZipFile` unpacks at once all that it reads: LZMA makes at most 30 MB of this."""
 
 
 def is_zip(path: str | Path) -> bool:
@@ -80,17 +95,59 @@ class ZipMember(SourceFile):
                     f"{self.shown!r} has {info.file_size:,} bytes, more than the limit of {limits.bytes:,}; "
                     "split it or raise limits.megabytes"
                 )
-            with archive.open(info) as stream:
-                data = stream.read(limits.bytes + 1)
-            if len(data) > limits.bytes:
-                raise ExtractionError(f"{self.shown!r} has more bytes than it says; make the zip file again")
-            return data
+            return _unpacked_bzip2(archive, info) if info.compress_type == ZIP_BZIP2 else _unpacked(archive, info)
+
+
+def _unpacked(archive: ZipFile, info: ZipInfo) -> bytes:
+    """The bytes of a member, no more than it says that it has."""
+    data, step = BytesIO(), _STEPS.get(info.compress_type, _STEP)
+    with archive.open(info) as stream:
+        while block := stream.read(step):
+            data.write(block)
+    return data.getvalue()
+
+
+def _unpacked_bzip2(archive: ZipFile, info: ZipInfo) -> bytes:
+    """The same of bzip2, which makes a megabyte of each byte."""
+    if info.compress_size > 2 * info.file_size + 10_000:
+        raise BadZipFile(f"{info.file_size:,} bytes cannot take {info.compress_size:,} when packed")
+    packed = copy(info)
+    packed.compress_type, packed.file_size = ZIP_STORED, info.compress_size
+    del packed.CRC  # it is not that of the packed bytes
+    data = BZ2Decompressor().decompress(_unpacked(archive, packed), info.file_size)
+    if len(data) != info.file_size or crc32(data) != info.CRC:
+        raise BadZipFile(f"bad size or CRC-32 of {info.filename!r}")
+    return data
+
+
+class _Archive(ZipFile):
+    """A zip file with a limit on its directory, which `ZipFile` reads at once, whatever its size."""
+
+    _file: FileIO | None = None
+
+    def __init__(self, path: str) -> None:
+        self._file = _BoundedFile(path)
+        super().__init__(self._file)
+
+    def close(self) -> None:
+        super().close()
+        if self._file is not None:
+            self._file.close()
+
+
+class _BoundedFile(FileIO):
+    def read(self, size: int | None = -1, /) -> bytes:
+        if size is not None and size > DIRECTORY:
+            raise ExtractionError(
+                f"{self.name!r} has a directory of {size:,} bytes, more than {DIRECTORY:,}; unpack it into a folder"
+            )
+        return super().read(size)
 
 
 @lru_cache(maxsize=1)
 def _opened(path: str, changed: tuple[int, int]) -> ZipFile:  # noqa: ARG001, part of the key
     """One zip file stays open: reading its directory for each of its members would take long."""
-    return ZipFile(path)
+    return _Archive(path)
 
 
 def archive_of(path: str) -> Path | None:
@@ -135,7 +192,7 @@ def members_of(path: str, name: str) -> tuple[list[ZipMember], Counter[str]]:
 def _listed(path: str) -> Iterator[tuple[str, ZipInfo]]:
     """The files in a zip file that are not hidden."""
     with reader_errors(path):
-        with ZipFile(path) as archive:
+        with _Archive(path) as archive:
             infos = [info for info in archive.infolist() if info.filename and not info.is_dir()]
         size = Path(path).stat().st_size
     total = sum(info.file_size for info in infos)

@@ -28,10 +28,9 @@ from ragistry.errors import (
     StoreError,
     WorkerLostError,
 )
-from ragistry.library.refusals import explained
-from ragistry.library.report import Failure, IngestReport
-from ragistry.library.same_source import check_same_source, earlier_names, has_place_of, is_same_file, taken
-from ragistry.library.source import IngestSource, Read, Reading, ToRead, look_at, read_listed, read_source
+from ragistry.library.ingest.folder_sync import check_same_source, earlier_names, has_place_of, is_same_file, taken
+from ragistry.library.ingest.report import Failure, IngestReport
+from ragistry.library.ingest.source import IngestSource, Read, Reading, ToRead, look_at, read_listed, read_source
 from ragistry.models.known import is_english
 from ragistry.protocols import Embedder, Engine, LibraryStore
 from ragistry.trace import span
@@ -355,3 +354,50 @@ def _grouped(prepared: Iterable[Prepared]) -> Iterator[list[Prepared]]:
             group, size = [], 0
     if group:
         yield group
+
+
+PLAIN = "word"
+"""A text that no model has a reason to refuse."""
+EXCERPT = 60
+
+Embed = Callable[[Sequence[str]], object]
+"""Embeds texts, or raises `ModelError`."""
+
+
+def explained(
+    error: ModelError, name: str, chunks: Sequence[str], unknown: Sequence[str], embed: Embed
+) -> EmbeddingGenerationError:
+    """What is wrong with a source: the first of its ``unknown`` texts that is refused, its place among the chunks, why.
+
+    Raises ``error`` itself where a plain word is refused like it, `ModelConnectionError`, `ModelNotFoundError`.
+    """
+    if not isinstance(error, EmbeddingGenerationError) and _refusal([PLAIN], embed) is not None:
+        raise error
+    text = unknown[_first_refused(unknown, embed)]
+    reason = _refusal([text], embed)
+    if reason is None:  # each by itself is taken in
+        return EmbeddingGenerationError(f"{name!r} cannot be embedded: {error}")
+    place, start = f"chunk {chunks.index(text) + 1} of {len(chunks)}", " ".join(text.split())[:EXCERPT]
+    return EmbeddingGenerationError(f"{name!r} cannot be embedded: {place} ({start!r}) was refused: {reason}")
+
+
+def _first_refused(texts: Sequence[str], embed: Embed) -> int:
+    """Halved until it stands alone, which takes few calls where each may be tried several times."""
+    first, end = 0, len(texts)
+    while end - first > 1:
+        middle = (first + end) // 2
+        if _refusal(texts[first:middle], embed) is None:
+            first = middle
+        else:
+            end = middle
+    return first
+
+
+def _refusal(texts: Sequence[str], embed: Embed) -> ModelError | None:
+    try:
+        embed(texts)
+    except (ModelConnectionError, ModelNotFoundError):
+        raise
+    except ModelError as error:
+        return error
+    return None

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from ragistry.config.archive_settings import ArchiveSettings, archive_settings, clamped
 from ragistry.config.archives import RagArchiveConfig
 from ragistry.errors import ChromaDBConnectionError, ModelConnectionError, ModelError
-from ragistry.library.archive_calls import LateError, in_time
-from ragistry.library.archive_clients import Clients
-from ragistry.library.archive_collection import Archive
-from ragistry.library.archive_embeddings import query_embedder
+from ragistry.library.remote.calls import LateError, in_time
+from ragistry.library.remote.clients import Clients
+from ragistry.library.remote.collection import Archive, query_embedder
 from ragistry.techniques.routing.target import Target
 from ragistry.trace import stage
 from ragistry.types import Document, Where, ranked
@@ -93,3 +92,23 @@ def archive_target(archive: RagArchiveConfig, settings: ArchiveSettings | None =
     """The archive as a target of routing."""
     technique = archive_technique(archive, settings)
     return Target(archive.name, archive.description, kind="archive", technique=technique, store=technique)
+
+
+class ArchiveTargets:
+    """One target for each archive. A server is contacted only when its archive is searched.
+
+    Raises `InvalidConfigError` for a bad variable of the environment.
+    """
+
+    def __init__(self, archives: Sequence[RagArchiveConfig]) -> None:
+        settings = archive_settings() if archives else None
+        self.techniques: list[ArchiveTechnique] = [archive_technique(archive, settings) for archive in archives]
+
+    def targets(self) -> list[Target]:
+        """The archives, in the order of the file."""
+        return [Target(each.name, each.description, "archive", technique=each, store=each) for each in self.techniques]
+
+    def close(self) -> None:
+        """Close every connection."""
+        for technique in self.techniques:
+            technique.close()

@@ -15,8 +15,8 @@ from typing import Any, Self, TypeVar
 from filelock import FileLock
 
 from ragistry.errors import CollectionNotFoundError, ConfigError, StoreCorruptError, StoreError
-from ragistry.library.contract_embedding import default_embedder
-from ragistry.library.contract_entries import MAKING, Entry, entries, locked, new_folder, put_entry, read_entry
+from ragistry.library.contract.embedding import default_embedder
+from ragistry.library.contract.entries import MAKING, Entry, entries, locked, new_folder, put_entry, read_entry
 from ragistry.protocols import Embedder, LibraryStore
 from ragistry.stores.registry import local_exists, open_local
 from ragistry.utils.shown import shown

@@ -18,7 +18,7 @@ from ragistry.errors import (
     ModelNotFoundError,
     StoreLockedError,
 )
-from ragistry.library.contract_chunks import OnError
+from ragistry.library.contract.chunks import OnError
 from ragistry.models.registry import choose_embedder
 from ragistry.protocols import Embedder
 from ragistry.types import Chunk, EmbeddedChunk, Role

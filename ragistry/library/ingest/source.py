@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
 from hashlib import sha256
@@ -12,6 +13,7 @@ from tempfile import TemporaryDirectory
 from typing import BinaryIO, Literal
 
 from ragistry.errors import SourceError
+from ragistry.library.ingest.report import Failure
 from ragistry.protocols import Embedder
 from ragistry.types import Chunk
 from ragistry.utils.breadcrumb import searched_text
@@ -20,6 +22,7 @@ from ragistry.utils.detection import detect_language
 from ragistry.utils.extract import extract
 from ragistry.utils.extracted import Extracted, ExtractLimits, reader_errors
 from ragistry.utils.languages import AUTO, analysis_language
+from ragistry.utils.urls import url_name
 
 SMALLEST = 50
 """Characters below which a chunk is not made to fit a model: what is still too long is reported instead."""
@@ -275,3 +278,59 @@ def _room(embedder: Embedder, limit: int, chunks: Sequence[Chunk]) -> list[int]:
         len(text) if count <= limit else max(SMALLEST, int(0.95 * len(text) * limit / count))
         for (text, _), count in zip(chunks, counts, strict=True)
     ]
+
+
+def fetched(
+    urls: Sequence[str], limits: ExtractLimits, *, allow_private: bool = False
+) -> tuple[list[SourceBytes], list[Failure]]:
+    """The pages at URLs, named after them, and those that cannot be had. ``allow_private``: see `Fetcher`."""
+    if not urls:
+        return [], []
+    from ragistry.fetch import Fetcher
+
+    pages, failed = [], []
+    with closing(Fetcher(limits, allow_private=allow_private)) as fetcher:
+        for url in dict.fromkeys(url.partition("#")[0] for url in urls):
+            try:
+                page = fetcher.fetch(url)
+            except SourceError as error:
+                failed.append(Failure(url, error))
+            else:
+                pages.append(SourceBytes(page.data, url_name(url, page.suffix), url))
+    return pages, failed
+
+
+def source_file(path: str, name: str) -> SourceFile:
+    """A file to ingest under a name, or one with the reason why it cannot be."""
+    return (SourceFile if _is_utf8(os.path.realpath(path)) else MisnamedFile)(path, name)
+
+
+class MisnamedFile(SourceFile):
+    """A file with a path that cannot be stored. It is not read."""
+
+    __slots__ = ()
+
+    def content_hash(self, reading: Reading) -> str:  # noqa: ARG002, there is nothing to remember it by
+        return ""
+
+    def read(self, reading: Reading, content: str) -> tuple[Extracted, str]:  # noqa: ARG002
+        wrong = next(part for part in Path(os.path.realpath(self.path)).parts if not _is_utf8(part))
+        raise SourceError(f"'{_escaped(self.path)}': the name '{_escaped(wrong)}' is not UTF-8; rename it")
+
+
+def _is_utf8(name: str) -> bool:
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _escaped(name: str) -> str:
+    return os.fsencode(name).decode(errors="backslashreplace")
+
+
+def start_of(folder: str | Path) -> str:
+    """The common prefix of all paths below a folder."""
+    real = os.path.realpath(folder)
+    return real if real.endswith(os.sep) else real + os.sep

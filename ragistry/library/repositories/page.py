@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from ragistry.errors import ExtractionError
-from ragistry.library.repository_code import code_spans, fenced
-from ragistry.library.repository_git import Blob, Commit
-from ragistry.library.repository_git import content as bytes_of
-from ragistry.library.source import Reading, SourceText
+from ragistry.library.ingest.source import Reading, SourceText
+from ragistry.library.repositories.code import code_spans, fenced
+from ragistry.library.repositories.git import Blob, Commit
+from ragistry.library.repositories.git import content as bytes_of
 from ragistry.utils import front_matter
 from ragistry.utils.encoding import decode
 from ragistry.utils.extracted import Extracted

@@ -16,12 +16,10 @@ from pathlib import Path
 
 from ragistry.config.settings import CONFIG_FOLDER
 from ragistry.errors import SourceError, SourceNotFoundError
-from ragistry.library.file_names import MisnamedFile, source_file, start_of
-from ragistry.library.own_files import is_data_folder, is_own_file, without_data
-from ragistry.library.report import Failure
-from ragistry.library.source import SourceFile
-from ragistry.library.unread import UNREAD_FORMATS, unread_warning
-from ragistry.library.zip_folder import ZIP, is_zip, members_of
+from ragistry.library.ingest.own_files import is_data_folder, is_own_file, without_data
+from ragistry.library.ingest.report import Failure
+from ragistry.library.ingest.source import MisnamedFile, SourceFile, source_file, start_of
+from ragistry.library.ingest.zip_folder import UNREAD_FORMATS, ZIP, is_zip, members_of
 from ragistry.utils.extract import SUPPORTED_FORMATS
 from ragistry.utils.wording import agreeing, numbered
 
@@ -254,3 +252,14 @@ def _is_link(path: Path) -> bool:
         return path.is_symlink()
     except OSError:  # of a folder whose files may be named but not reached; whoever reads it says so
         return False
+
+
+def unread_warning(folder: Path, unread: Counter[str]) -> str:
+    """How many files of a folder were left out, by their suffix, the most frequent first."""
+    number = unread.total()
+    left_out = numbered(number, "of its files [has|have] a format that is not read and [was|were] left out")
+    counts = sorted(unread.items(), key=lambda item: (-item[1], item[0]))
+    return (
+        f"{str(folder)!r}: {left_out} ({', '.join(f'{count:,} {suffix}' for suffix, count in counts)}); "
+        f"convert {agreeing(number, '[it|them]')} to PDF, Markdown or plain text"
+    )

@@ -15,6 +15,8 @@ from collections.abc import Callable, Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from threading import Lock
+from time import perf_counter
 from typing import Any
 
 from ragistry.errors import (
@@ -27,9 +29,9 @@ from ragistry.errors import (
     SourceNotFoundError,
 )
 from ragistry.library.contract import CollectionInfo, delete_collection, get_collection, list_collections
-from ragistry.library.contract_chunks import now
-from ragistry.library.contract_collection import Collection, check_there
-from ragistry.library.contract_entries import (
+from ragistry.library.contract.chunks import now, without_json
+from ragistry.library.contract.collection import Collection, check_there
+from ragistry.library.contract.entries import (
     NAME_RULE,
     Entry,
     check_name,
@@ -39,15 +41,16 @@ from ragistry.library.contract_entries import (
     put_entry,
     read_entry,
 )
-from ragistry.library.ingest import Ingest
-from ragistry.library.listing import check_not_empty
-from ragistry.library.report import IngestReport
-from ragistry.library.repository_git import Blob, Commit, content, head, markdown_files, unchanged
-from ragistry.library.repository_page import Page, read_page
-from ragistry.library.source import Reading
-from ragistry.protocols import Embedder, LibraryStore
+from ragistry.library.ingest.folder import check_not_empty
+from ragistry.library.ingest.report import IngestReport
+from ragistry.library.ingest.run import Ingest
+from ragistry.library.ingest.source import Reading
+from ragistry.library.repositories.git import Blob, Commit, content, head, markdown_files, unchanged
+from ragistry.library.repositories.page import Page, read_page
+from ragistry.protocols import Embedder, LibraryStore, Technique
 from ragistry.stores.registry import open_local
-from ragistry.types import Progress
+from ragistry.trace import collect
+from ragistry.types import Document, Progress, RetrievalResult, Where
 from ragistry.utils.fingerprints import check_embedder
 from ragistry.utils.suggest import did_you_mean, listed
 
@@ -260,3 +263,40 @@ def _origin(commit: Commit) -> dict[str, Any]:
         "last_updated": now(),
         "path": str(commit.folder),
     }
+
+
+Build = Callable[[LibraryStore], Technique]
+"""Builds a technique over a store, such as one of a `TechniqueRegistry`."""
+
+
+class RepositoryTechnique:
+    """A technique over the current version of a repository: after an update, the next search sees the new one."""
+
+    def __init__(self, collection: Collection, build: Build) -> None:
+        self.collection = collection
+        self._build = build
+        self._over: tuple[LibraryStore, Technique] | None = None
+        self._lock = Lock()
+
+    def retrieve(self, query: str, *, top_k: int | None = None, where: Where | None = None) -> list[Document]:
+        """As every technique; empty without chunks. Also raises `CollectionNotFoundError`."""
+        nothing: list[Document] = []
+        found = self.collection.read(
+            lambda store: self._technique(store).retrieve(query, top_k=top_k, where=where), nothing
+        )
+        return list(map(without_json, found))
+
+    def _technique(self, store: LibraryStore) -> Technique:
+        with self._lock:
+            if self._over is None or self._over[0] is not store:
+                self._over = store, self._build(store)
+            return self._over[1]
+
+
+def search_repository(technique: Technique, query: str, top_k: int) -> RetrievalResult:
+    """The results of a technique with its trace. Raises `QueryError` and the technique's errors."""
+    start = perf_counter()
+    with collect() as trace:
+        documents = technique.retrieve(query, top_k=top_k)
+    elapsed = (perf_counter() - start) * 1000
+    return RetrievalResult(query, documents, len(documents), elapsed, trace.stages())

@@ -8,13 +8,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ragistry.errors import SourceError, SourceNotFoundError
-from ragistry.library.file_names import start_of
-from ragistry.library.listing import check_path, is_folder, list_folder, nothing_readable, one_file, without_covered
-from ragistry.library.own_files import refuse_own_file
-from ragistry.library.pages import fetched
-from ragistry.library.report import Failure, IngestReport
-from ragistry.library.source import IngestSource, SourceBytes
-from ragistry.library.vanished import emptied, gone_from, vanished
+from ragistry.library.ingest.folder import (
+    check_path,
+    is_folder,
+    list_folder,
+    nothing_readable,
+    one_file,
+    without_covered,
+)
+from ragistry.library.ingest.folder_sync import emptied, gone_from, vanished
+from ragistry.library.ingest.own_files import refuse_own_file
+from ragistry.library.ingest.report import Failure, IngestReport
+from ragistry.library.ingest.source import IngestSource, SourceBytes, fetched, start_of
 from ragistry.types import SourceInfo
 from ragistry.utils.extracted import ExtractLimits
 from ragistry.utils.urls import is_url

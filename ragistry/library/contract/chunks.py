@@ -15,7 +15,7 @@ from pathlib import PureWindowsPath
 from typing import Any, Literal
 
 from ragistry.errors import ConfigError, DuplicateChunkIDError, InvalidChunkError
-from ragistry.library.contract_types import DocumentChunk
+from ragistry.library.contract.types import DocumentChunk
 from ragistry.protocols import DocumentStore
 from ragistry.types import Chunk, Document
 from ragistry.utils.chunk_checks import MAX_TEXT_BYTES, id_problem, listed, refuse
