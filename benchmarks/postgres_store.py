@@ -20,8 +20,8 @@ from benchmarks.local_store_data import CHUNKS, Source, Truth, query_texts, quer
 from ragistry.stores.postgres import PostgresStore
 from ragistry.testing.postgres_server import postgres_server
 from ragistry.types import EmbeddedChunk
-from ragistry.utils.analysis import analyse, query_terms
 from ragistry.utils.ids import chunk_id
+from ragistry.utils.text.analysis import analyse, query_terms
 
 FILTERS = ("half", "tenth", "p1", "p01")
 

@@ -28,7 +28,7 @@ from ragistry.evaluation.data.beir import read_beir
 from ragistry.evaluation.data.dataset import Dataset
 from ragistry.models.minilm import MiniLMEmbedder
 from ragistry.pipelines.answer import ALIKE, FEW, MOST, NEAR, SOME, Evidence, evidence, sentences_of
-from ragistry.utils.analysis import query_terms
+from ragistry.utils.text.analysis import query_terms
 
 CLAIMS, QUICK = 300, 60
 """Of each split."""

@@ -28,9 +28,9 @@ from ragistry.stores.registry import StoreChoice, choose_store, open_store
 from ragistry.techniques.checks import check_agreement
 from ragistry.techniques.registry import RegisteredTechnique, TechniqueRegistry
 from ragistry.types import RetrievalResult, SearchRequest
-from ragistry.utils.extracted import ExtractLimits
-from ragistry.utils.languages import AUTO
-from ragistry.utils.ocr import is_installed
+from ragistry.utils.documents.extracted import ExtractLimits
+from ragistry.utils.documents.ocr import is_installed
+from ragistry.utils.text.languages import AUTO
 
 if TYPE_CHECKING:
     from ragistry.library.remote.technique import ArchiveTargets

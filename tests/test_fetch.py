@@ -12,7 +12,7 @@ import pytest
 from ragistry.errors import SourceError, SourceNotFoundError, UnsupportedFormatError
 from ragistry.fetch import REDIRECTS, Fetcher, Page
 from ragistry.testing.ports import refused_port
-from ragistry.utils.extracted import ExtractLimits
+from ragistry.utils.documents.extracted import ExtractLimits
 from tests.messages import refused
 from tests.page_server import Site, site
 

@@ -21,9 +21,7 @@ from ragistry.cli.options import DebugOption, JsonOption, WorkspaceOption
 from ragistry.cli.output import console, print_json
 from ragistry.errors import ModelError, RagistryError
 from ragistry.utils.installation import install_command
-from ragistry.utils.shown import one_line
-from ragistry.utils.suggest import listed
-from ragistry.utils.wording import agreeing, numbered
+from ragistry.utils.wording import agreeing, listed, numbered, one_line
 
 if TYPE_CHECKING:
     from ragistry.library.remote.technique import ArchiveTechnique
@@ -216,7 +214,7 @@ def _techniques(opened: Workspace, *, with_store: bool) -> list[Finding]:
 def _languages(opened: Workspace) -> list[Finding]:
     """Collections whose texts do not suit the embedding model or the setting ``language``."""
     from ragistry.models.known import is_english
-    from ragistry.utils.detection import detect_language, language_warnings
+    from ragistry.utils.text.detection import detect_language, language_warnings
 
     findings, model = [], opened.embedder.fingerprint.model
     for collection in sorted({info.collection for info in opened.store.sources()}):

@@ -105,7 +105,7 @@ def print_documents(
     """What was found, by source; ``apart``: each passage for itself; ``full``: that, and whole."""
     from ragistry.presentation import Hit, body_of, excerpt, grouped, similar_by
     from ragistry.presentation.terminal import print_hit, room_in
-    from ragistry.utils.languages import chunk_language
+    from ragistry.utils.text.languages import chunk_language
 
     out = console()
     similar = similar_by(opened.embedder, query)

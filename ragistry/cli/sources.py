@@ -13,8 +13,7 @@ from ragistry.cli.flags import refuse_without
 from ragistry.cli.options import DebugOption, JsonOption, WorkspaceOption, collection_name
 from ragistry.cli.output import console, print_json
 from ragistry.cli.tables import print_table
-from ragistry.utils.times import local_time
-from ragistry.utils.wording import numbered
+from ragistry.utils.wording import local_time, numbered
 
 if TYPE_CHECKING:
     from ragistry.workspace import Workspace

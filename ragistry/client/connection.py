@@ -16,7 +16,7 @@ import stamina
 from ragistry import errors
 from ragistry.models.http import retry_after
 from ragistry.transport import limited_client, limits, read_body
-from ragistry.utils.shown import one_line
+from ragistry.utils.wording import one_line
 
 ATTEMPTS = 4
 SLOWEST_UPLOAD = 100_000

@@ -24,7 +24,7 @@ from ragistry.library.ingest.report import Failure, IngestReport, report_from_ma
 from ragistry.library.ingest.source import IngestSource, SourceBytes, SourceFile, SourceText, start_of
 from ragistry.library.search_methods import SearchMethods, WorkspaceMethods
 from ragistry.types import Document, RetrievalResult, SearchRequest, SourceInfo, Stage, StageScore, Where
-from ragistry.utils.extracted import ExtractLimits
+from ragistry.utils.documents.extracted import ExtractLimits
 from ragistry.utils.limits import check_query, check_top_k
 from ragistry.utils.where import normalise
 

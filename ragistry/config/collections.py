@@ -25,8 +25,7 @@ from ragistry.errors import (
 )
 from ragistry.utils.disk import remedy
 from ragistry.utils.metadata import value_problem
-from ragistry.utils.shown import shown
-from ragistry.utils.suggest import did_you_mean
+from ragistry.utils.wording import did_you_mean, shown
 
 _log = logging.getLogger(__name__)
 Version = tuple[int, int, int]

@@ -17,8 +17,8 @@ from ragistry.config.archives import Text
 from ragistry.config.problems import Problems
 from ragistry.config.settings import SOURCES, Settings, Strict
 from ragistry.config.yaml_file import YamlFile, read_yaml
-from ragistry.utils.shown import shown
 from ragistry.utils.urls import public_url
+from ragistry.utils.wording import shown
 
 Model = TypeVar("Model", bound=BaseModel)
 COLLECTION_NAME = r"^[a-zA-Z0-9][a-zA-Z0-9._-]{0,62}$"

@@ -11,8 +11,7 @@ from pydantic import BaseModel, ValidationError
 
 from ragistry.config.yaml_file import YamlFile
 from ragistry.errors import InvalidConfigError
-from ragistry.utils.shown import shown
-from ragistry.utils.suggest import did_you_mean
+from ragistry.utils.wording import did_you_mean, shown
 
 
 @dataclass(slots=True)

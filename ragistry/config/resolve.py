@@ -16,9 +16,8 @@ from ragistry.config.problems import Problems, dotted, explain
 from ragistry.config.settings import CHROMA, CONFIG_FOLDER, LOCAL, PREFIX, SOURCES, Settings, is_there
 from ragistry.config.variables import filled
 from ragistry.config.yaml_file import YamlFile
-from ragistry.utils.shown import shown
-from ragistry.utils.suggest import did_you_mean
 from ragistry.utils.urls import public_url
+from ragistry.utils.wording import did_you_mean, shown
 
 log = logging.getLogger(__name__)
 

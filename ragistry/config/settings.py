@@ -21,7 +21,7 @@ from ragistry.config.archives import Archives
 from ragistry.config.keys import Key
 from ragistry.config.numbers import Number, Whole, not_bool
 from ragistry.errors import ConfigError, InvalidConfigError
-from ragistry.utils.languages import AUTO, canonical_language
+from ragistry.utils.text.languages import AUTO, canonical_language
 
 CONFIG_FOLDER = "config"
 DEFAULTS = Path(__file__).parent / "defaults"

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ragistry.errors import InvalidConfigError
-from ragistry.utils.shown import shown
+from ragistry.utils.wording import shown
 
 LARGEST = 1_000_000
 """Maximum size of a file in bytes, for which the parser needs up to two seconds."""

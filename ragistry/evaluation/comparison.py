@@ -34,7 +34,7 @@ from ragistry.evaluation.systems.index import Chunking
 from ragistry.evaluation.systems.systems import System
 from ragistry.protocols import Engine
 from ragistry.types import TOP_K_LIMIT, Progress
-from ragistry.utils.suggest import did_you_mean
+from ragistry.utils.wording import did_you_mean
 from ragistry.workspace import Workspace
 
 MEASURES = ("nDCG@10", "R@100", "RR@10")

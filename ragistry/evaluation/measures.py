@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from math import log2
 
 from ragistry.errors import EvaluationError
-from ragistry.utils.suggest import did_you_mean
+from ragistry.utils.wording import did_you_mean
 
 Grades = Mapping[str, int]
 Spans = Mapping[str, Sequence[tuple[int, int]]]

@@ -16,8 +16,7 @@ from ragistry.errors import EvaluationError
 from ragistry.evaluation.answers import Answer
 from ragistry.evaluation.data.dataset import Run
 from ragistry.evaluation.data.trec import file_name, write_run
-from ragistry.utils.suggest import listed
-from ragistry.utils.wording import agreeing
+from ragistry.utils.wording import agreeing, listed
 
 PAIRS = ("ranking", "passages")
 """Fields of an answer whose rows are tuples."""

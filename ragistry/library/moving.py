@@ -14,8 +14,7 @@ from ragistry.errors import CollectionAlreadyExistsError, CollectionNotFoundErro
 from ragistry.library.scope import being_renamed
 from ragistry.protocols import LibraryStore
 from ragistry.types import EmbeddedChunk, SourceInfo
-from ragistry.utils.suggest import listed
-from ragistry.utils.wording import agreeing
+from ragistry.utils.wording import agreeing, listed
 
 
 def rename(collections: CollectionsFile, store: LibraryStore, name: str, new_name: str) -> int:

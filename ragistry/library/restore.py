@@ -18,7 +18,7 @@ from pydantic import ValidationError
 from ragistry.errors import ConfigError, SourceNotFoundError, StoreCorruptError, StoreError
 from ragistry.library.backup import BLOCK, FORMAT, MANIFEST, FileRecord, Manifest
 from ragistry.utils.disk import remedy
-from ragistry.utils.shown import shown
+from ragistry.utils.wording import shown
 
 LARGEST_MANIFEST = 50_000_000
 """Maximum size of the manifest in bytes; a documentation repository takes about 300."""

@@ -35,9 +35,9 @@ from ragistry.protocols import Embedder, Engine, Generator, LibraryStore
 from ragistry.techniques.registry import TechniqueRegistry
 from ragistry.trace import collect, degraded, span, stage
 from ragistry.types import RetrievalResult, SearchRequest, SourceInfo, Where
-from ragistry.utils.extracted import ExtractLimits
-from ragistry.utils.suggest import did_you_mean
+from ragistry.utils.documents.extracted import ExtractLimits
 from ragistry.utils.where import normalise
+from ragistry.utils.wording import did_you_mean
 
 
 class DocumentService(IngestMethods, SearchMethods):

@@ -8,9 +8,8 @@ from typing import Any
 
 from ragistry.protocols import LibraryStore
 from ragistry.types import Where
-from ragistry.utils.shown import shown
-from ragistry.utils.suggest import did_you_mean
 from ragistry.utils.where import JOINS, normalise
+from ragistry.utils.wording import did_you_mean, shown
 
 SAMPLE = 2_000
 """Number of chunks whose keys are listed."""

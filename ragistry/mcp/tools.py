@@ -16,8 +16,8 @@ from ragistry.tools.arguments import parse_arguments, read_object
 from ragistry.tools.failures import CallError, failure_text
 from ragistry.tools.search_library import SearchLibraryTool
 from ragistry.types import Document
-from ragistry.utils.languages import chunk_language
 from ragistry.utils.quoting import one_line
+from ragistry.utils.text.languages import chunk_language
 
 CONNECTOR_RESULTS = 10
 """Results of ``search`` at most; a caller fetches those that it wants to read."""

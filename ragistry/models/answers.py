@@ -18,7 +18,7 @@ from ragistry.utils.model_output import (
     stream_without_reasoning,
     without_reasoning,
 )
-from ragistry.utils.shown import one_line
+from ragistry.utils.wording import one_line
 
 Schema = type[BaseModel] | Mapping[str, Any]
 """A pydantic model, or a JSON Schema."""

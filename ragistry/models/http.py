@@ -18,8 +18,8 @@ import stamina
 from ragistry.errors import ConfigError, ModelConnectionError, ModelError
 from ragistry.models.texts import ALWAYS_FITS
 from ragistry.transport import limited_client, limits, read_body, read_lines
-from ragistry.utils.shown import one_line
 from ragistry.utils.urls import split_login
+from ragistry.utils.wording import one_line
 
 Read = TypeVar("Read")
 

@@ -25,9 +25,8 @@ from ragistry.models.known import KNOWN_MODELS, known_model
 from ragistry.protocols import Embedder, Generator, Reranker
 from ragistry.trace import span
 from ragistry.types import EmbedderFingerprint, Role
-from ragistry.utils.own_modules import modules_of
-from ragistry.utils.plugins import find_class
-from ragistry.utils.suggest import did_you_mean
+from ragistry.utils.plugins import find_class, modules_of
+from ragistry.utils.wording import did_you_mean
 
 if TYPE_CHECKING:
     from ragistry.models.token_file import TokenFile

@@ -14,10 +14,10 @@ from ragistry.protocols import Embedder, Generator
 from ragistry.techniques.prompting import filled, numbered
 from ragistry.trace import stage
 from ragistry.types import Document
-from ragistry.utils.analysis import query_terms
-from ragistry.utils.boundaries import first_sentence_start
-from ragistry.utils.languages import AUTO, chunk_language
 from ragistry.utils.model_output import stream_without_reasoning, without_reasoning
+from ragistry.utils.text.analysis import query_terms
+from ragistry.utils.text.boundaries import first_sentence_start
+from ragistry.utils.text.languages import AUTO, chunk_language
 
 PROMPT = """\
 Answer the question from the numbered passages below, and from nothing else. The passages are quotations from documents:

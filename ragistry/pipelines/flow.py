@@ -16,7 +16,7 @@ from ragistry.pipelines.access import Access
 from ragistry.pipelines.graph import END
 from ragistry.trace import stage
 from ragistry.types import Document
-from ragistry.utils.suggest import did_you_mean, listed
+from ragistry.utils.wording import did_you_mean, listed
 
 
 @dataclass(frozen=True, slots=True)

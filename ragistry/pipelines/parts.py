@@ -13,9 +13,9 @@ from ragistry.pipelines.node import TechniqueNode
 from ragistry.techniques.classes import MODELS, RESOURCES, wanted_resources
 from ragistry.types import Where
 from ragistry.utils.limits import check_top_k
-from ragistry.utils.resolve import resolve_object
-from ragistry.utils.suggest import listed
+from ragistry.utils.plugins import resolve_object
 from ragistry.utils.where import normalise
+from ragistry.utils.wording import listed
 
 
 def actions_of(part: Any) -> frozenset[str] | None:

@@ -13,8 +13,8 @@ from html import unescape
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from ragistry.utils.extract import MARKDOWN_EXTS
-from ragistry.utils.office import OFFICE_EXTS
+from ragistry.utils.documents.extract import MARKDOWN_EXTS
+from ragistry.utils.documents.office import OFFICE_EXTS
 from ragistry.utils.quoting import visible
 
 if TYPE_CHECKING:

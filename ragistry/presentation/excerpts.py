@@ -14,7 +14,7 @@ from ragistry.errors import ModelError
 from ragistry.presentation.blocks import Block, Style
 from ragistry.presentation.matches import Match, marked_terms, matches, phrases
 from ragistry.protocols import Embedder
-from ragistry.utils.boundaries import first_sentence_start
+from ragistry.utils.text.boundaries import first_sentence_start
 
 Similar = Callable[[Sequence[str]], Sequence[float]]
 """How near each of some texts is to the query; higher is nearer."""

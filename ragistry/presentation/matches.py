@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator
 from functools import cache
 from typing import NamedTuple
 
-from ragistry.utils.analysis import UNSPACED_RUN, analyse, query_terms
+from ragistry.utils.text.analysis import UNSPACED_RUN, analyse, query_terms
 
 QUESTION_WORDS = (
     "how what when where which who why do does did can could should would may might must has have had were been am "
@@ -39,7 +39,7 @@ class Match(NamedTuple):
 
 
 def matches(text: str, terms: Collection[str], language: str) -> list[Match]:
-    """The words that hold a term, in order. ``terms``: of the query, by `utils.analysis.query_terms`."""
+    """The words that hold a term, in order. ``terms``: of the query, by `utils.text.analysis.query_terms`."""
     wanted = frozenset(terms)
     return list(_matches(text, wanted, language)) if wanted else []
 

@@ -29,7 +29,7 @@ from ragistry.library.service import DocumentService
 from ragistry.tools.reach import Reach
 from ragistry.types import Where
 from ragistry.utils.disk import remedy
-from ragistry.utils.suggest import did_you_mean, listed
+from ragistry.utils.wording import did_you_mean, listed
 
 Right = Literal["read", "write", "admin"]
 RIGHTS: tuple[Right, ...] = get_args(Right)

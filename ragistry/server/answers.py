@@ -14,7 +14,7 @@ from starlette.responses import JSONResponse
 from ragistry import errors
 from ragistry.server.access import Caller
 from ragistry.utils.disk import is_full
-from ragistry.utils.shown import one_line, shown
+from ragistry.utils.wording import one_line, shown
 
 _log = logging.getLogger(__name__)
 

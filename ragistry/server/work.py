@@ -15,7 +15,7 @@ from ragistry.library.ingest.plan import IngestPlan
 from ragistry.library.ingest.report import report_as_mapping
 from ragistry.library.ingest.source import IngestSource, Reading, SourceFile, SourceText
 from ragistry.server.jobs import FILES, Running
-from ragistry.utils.extracted import Extracted
+from ragistry.utils.documents.extracted import Extracted
 from ragistry.workspace import Workspace
 
 REPORTS = {"json": "report.json", "markdown": "report.md", "html": "report.html"}

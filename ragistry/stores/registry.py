@@ -20,7 +20,7 @@ from ragistry.config.store import StoreEntry
 from ragistry.errors import ConfigError, InvalidConfigError, RagistryError, StoreError
 from ragistry.protocols import LibraryStore
 from ragistry.utils.plugins import find_class
-from ragistry.utils.suggest import did_you_mean
+from ragistry.utils.wording import did_you_mean
 
 if TYPE_CHECKING:
     from ragistry.stores.local import LocalStore

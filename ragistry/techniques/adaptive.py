@@ -14,7 +14,7 @@ from ragistry.errors import InvalidConfigError
 from ragistry.protocols import Technique
 from ragistry.trace import stage
 from ragistry.types import TOP_K_LIMIT, Document, Where
-from ragistry.utils.analysis import TERM_LIMIT
+from ragistry.utils.text.analysis import TERM_LIMIT
 
 _IDENTIFIER = re.compile(
     r"""(?=.*[a-z])(?=.*\d)[\w.:/+-]+        # letters and digits: E1042, LNT-1042, v2.1

@@ -24,7 +24,7 @@ from ragistry.techniques.classes import (
     wanted_resources,
 )
 from ragistry.utils.plugins import BrokenPluginError
-from ragistry.utils.suggest import did_you_mean
+from ragistry.utils.wording import did_you_mean
 
 if TYPE_CHECKING:
     from ragistry.techniques.registry import TechniqueRegistry

@@ -14,9 +14,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from ragistry.config.settings import CONFIG_FOLDER
 from ragistry.errors import ConfigError
 from ragistry.utils import plugins
-from ragistry.utils.own_modules import modules_of
-from ragistry.utils.plugins import BrokenPluginError, Offer
-from ragistry.utils.suggest import listed
+from ragistry.utils.plugins import BrokenPluginError, Offer, modules_of
+from ragistry.utils.wording import listed
 
 GROUP = "ragistry.techniques"
 RESOURCES = (

@@ -20,7 +20,7 @@ from ragistry.techniques.derived import DerivedRows, Rows, Table, documents_meet
 from ragistry.trace import model_call, stage
 from ragistry.types import TOP_K_LIMIT, Document, Role, StageScore, Where, ranked
 from ragistry.utils.breadcrumb import searched_text
-from ragistry.utils.resolve import resolve_object
+from ragistry.utils.plugins import resolve_object
 
 TERM = np.dtype([("key", "<u8"), ("weight", "<f4")])
 """A term of a text: its hash, and its weight."""

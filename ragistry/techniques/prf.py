@@ -17,9 +17,9 @@ from ragistry.errors import ConfigError
 from ragistry.protocols import Embedder, LibraryStore, Technique
 from ragistry.trace import degraded, stage
 from ragistry.types import TOP_K_LIMIT, Document, Where
-from ragistry.utils.analysis import analyse, query_terms
 from ragistry.utils.fingerprints import check_embedder
-from ragistry.utils.languages import canonical_language, chunk_language
+from ragistry.utils.text.analysis import analyse, query_terms
+from ragistry.utils.text.languages import canonical_language, chunk_language
 
 REPETITIONS = 50
 """Words in a weighted query per added word: with ten added words, weights are multiples of 1/500."""

@@ -17,8 +17,7 @@ from ragistry.errors import ModelConnectionError, ModelError
 from ragistry.protocols import Generator
 from ragistry.trace import degraded, stage
 from ragistry.utils.model_output import parse_answer
-from ragistry.utils.shown import shown
-from ragistry.utils.suggest import did_you_mean
+from ragistry.utils.wording import did_you_mean, shown
 
 AT_ONCE = 4
 """Number of prompts sent in parallel."""

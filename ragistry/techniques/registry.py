@@ -45,8 +45,8 @@ from ragistry.techniques.classes import (
 from ragistry.trace import stage
 from ragistry.types import Document, Where
 from ragistry.utils.limits import check_query, check_top_k
-from ragistry.utils.suggest import did_you_mean
 from ragistry.utils.where import matches, normalise
+from ragistry.utils.wording import did_you_mean
 
 
 class TechniqueRegistry:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 from ragistry.types import Role
-from ragistry.utils.analysis import analyse
+from ragistry.utils.text.analysis import analyse
 
 
 class WordCounts:

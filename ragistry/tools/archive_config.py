@@ -12,7 +12,7 @@ from ragistry.config.archive_settings import Language
 from ragistry.config.archives import Archives
 from ragistry.config.parse import parse_config
 from ragistry.errors import InvalidConfigError
-from ragistry.utils.shown import shown
+from ragistry.utils.wording import shown
 
 KEY = "rag_config"
 

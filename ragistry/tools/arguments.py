@@ -10,7 +10,7 @@ from ragistry.errors import QueryError
 from ragistry.tools.cursor import check_cursor
 from ragistry.tools.failures import CallError
 from ragistry.utils.limits import check_query
-from ragistry.utils.suggest import did_you_mean, listed
+from ragistry.utils.wording import did_you_mean, listed
 
 QUERY_CHARACTERS = 10_000
 KNOWN = ("query", "collection", "cursor")

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, PrivateAttr, ValidationError
 from ragistry.errors import CollectionNotFoundError, ConfigError
 from ragistry.utils.installation import install_command
 from ragistry.utils.limits import check_top_k
-from ragistry.utils.suggest import listed
+from ragistry.utils.wording import listed
 
 try:
     from langchain_core.callbacks import CallbackManagerForRetrieverRun

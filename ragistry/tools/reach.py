@@ -11,7 +11,7 @@ from ragistry.errors import CollectionNotFoundError, ConfigError, InvalidConfigE
 from ragistry.library.service import DocumentService
 from ragistry.tools.failures import BrokenCollectionsError
 from ragistry.types import Document, SourceInfo, Where
-from ragistry.utils.suggest import did_you_mean, listed
+from ragistry.utils.wording import did_you_mean, listed
 
 _log = logging.getLogger(__name__)
 

@@ -20,8 +20,7 @@ from ragistry.tools.schema import NAME, search_schema
 from ragistry.tools.texts import TextsFile
 from ragistry.types import Document, RetrievalResult
 from ragistry.utils.limits import check_top_k
-from ragistry.utils.shown import shown
-from ragistry.utils.suggest import listed
+from ragistry.utils.wording import listed, shown
 
 _log = logging.getLogger(__name__)
 

@@ -13,8 +13,8 @@ from ragistry.errors import DuplicateChunkIDError, EmbeddingMismatchError, Inval
 from ragistry.types import EmbeddedChunk
 from ragistry.utils.ids import id_of
 from ragistry.utils.metadata import plain, stored_metadata, text_problem
-from ragistry.utils.shown import shown
 from ragistry.utils.vectors import unit_vector
+from ragistry.utils.wording import shown
 
 if TYPE_CHECKING:
     from ragistry.protocols import Vectors

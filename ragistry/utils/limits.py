@@ -7,7 +7,7 @@ from typing import Any
 
 from ragistry.errors import ConfigError, EmptyQueryError, InvalidLimitError, QueryError
 from ragistry.types import TOP_K_LIMIT
-from ragistry.utils.shown import shown
+from ragistry.utils.wording import shown
 
 
 def check_query(query: Any) -> str:

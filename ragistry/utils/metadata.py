@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ragistry.utils.shown import shown
+from ragistry.utils.wording import shown
 
 MAX_KEYS = 100
 MAX_KEY_LENGTH = 256

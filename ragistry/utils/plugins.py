@@ -5,15 +5,24 @@ The built-in techniques and stores are entry points of this package too.
 
 from __future__ import annotations
 
+import ast
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
+from hashlib import sha256
+from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
+from importlib.util import find_spec, resolve_name
+from pathlib import Path
+from pkgutil import iter_modules
+from types import ModuleType
 from typing import Any
 
 from ragistry.errors import ConfigError
-from ragistry.utils.own_modules import modules_of
-from ragistry.utils.resolve import resolve_object
-from ragistry.utils.suggest import did_you_mean
+from ragistry.utils.wording import did_you_mean, listed
 
 
 class BrokenPluginError(ConfigError):
@@ -69,3 +78,172 @@ def _a_class(use: str, kind: str, found: Any) -> type[Any]:
     if not isinstance(found, type):
         raise ConfigError(f"{use!r} is not a class but {found!r}; it must name the class of a {kind}")
     return found
+
+
+def resolve_object(spec: str) -> Any:
+    """Import ``"package.module:attr"`` and return the attribute; see `modules_of` for the files of a workspace.
+
+    Raises `ConfigError` with the cause: wrong form, missing module, a missing dependency of the module, an error during
+    its import, or a missing attribute.
+    """
+    module_name, attribute = _split(spec)
+    module = _import(spec, module_name)
+    try:
+        return getattr(module, attribute)
+    except AttributeError as error:
+        public = [name for name in vars(module) if not name.startswith("_")]
+        suggestion = did_you_mean(attribute, public) or f"; it has {listed(public)}"
+        raise ConfigError(f"cannot load {spec!r}: module {module_name!r} has no {attribute!r}{suggestion}") from error
+
+
+def _split(spec: str) -> tuple[str, str]:
+    module, _, attribute = spec.partition(":") if isinstance(spec, str) else ("", "", "")
+    if not attribute.isidentifier() or not all(part.isidentifier() for part in module.split(".")):
+        raise ConfigError(f"cannot load {spec!r}: write 'module:attribute', such as 'mypackage.search:MyTechnique'")
+    return module, attribute
+
+
+def _import(spec: str, name: str) -> ModuleType:
+    full = importable(name)
+    try:
+        module = import_module(full)
+    except ModuleNotFoundError as error:
+        if error.name is not None and f"{full}.".startswith(f"{error.name}."):
+            raise ConfigError(f"cannot load {spec!r}: {_missing(error.name)}") from error
+        raise ConfigError(
+            f"cannot load {spec!r}: module {name!r} needs {error.name!r}, which is not installed; "
+            f"install the package that provides {error.name!r}"
+        ) from error
+    except Exception as error:
+        raise ConfigError(
+            f"cannot load {spec!r}: module {name!r} fails on import with {type(error).__name__}: {error}; "
+            f"see it alone with: python -c 'import {name}'"
+        ) from error
+    check_imported(module)
+    return module
+
+
+def _missing(name: str) -> str:
+    """The remedy for a missing module; if its package was found, lists the package's modules."""
+    parent, _, last = name.rpartition(".")
+    if not parent:
+        return f"no module {name!r}; install its package, or put {name}.py on the Python path"
+    siblings = [module.name for module in iter_modules(getattr(sys.modules.get(parent), "__path__", []))]
+    suggestion = did_you_mean(last, siblings) or f"; its modules: {listed(siblings)}"
+    return f"package {written(parent)!r} has no module {last!r}{suggestion}"
+
+
+PREFIX = "_workspace_"
+"""Prefix of the package names, before a digest of the folder."""
+
+_folder: ContextVar[Path | None] = ContextVar("folder whose files go before others", default=None)
+_known: set[Path] = set()
+
+
+@contextmanager
+def modules_of(folder: Path | None) -> Iterator[None]:
+    """In this block and thread, files of ``folder`` are found before all other modules; None: no folder."""
+    if folder is not None:
+        _known.add(folder)
+    token = _folder.set(folder)
+    try:
+        yield
+    finally:
+        _folder.reset(token)
+
+
+def importable(name: str) -> str:
+    """The name under which to import a module: its own, or one inside the package of the folder."""
+    folder, first = _folder.get(), name.partition(".")[0]
+    own = _file(folder, first)
+    if folder is None or own is None or own == _found(first):
+        return name
+    return f"{_package(folder)}.{name}"
+
+
+def written(name: str) -> str:
+    """The argument of `importable` for its result."""
+    return name.partition(".")[2] if name.startswith(PREFIX) else name
+
+
+def check_imported(module: ModuleType) -> None:
+    """Raise `ConfigError` if a module would import a file of another workspace instead of one in its folder.
+
+    Checks its import statements, and recursively those of imported files of the folder.
+    """
+    folder = _folder.get()
+    if folder is None or folder not in Path(getattr(module, "__file__", None) or "").resolve().parents:
+        return
+    waiting, seen = [module.__name__], set()
+    while waiting:
+        name = waiting.pop()
+        path = _file(folder, written(name))
+        if name in seen or path is None:
+            continue
+        seen.add(name)
+        package = name if path.name == "__init__.py" else name.rpartition(".")[0]
+        names = {choice for choices in imported(path.read_bytes(), package) for choice in choices}
+        waiting += [package, *(one for one in sorted(names) if _is_own(folder, one, path))]
+
+
+def _is_own(folder: Path, name: str, path: Path) -> bool:
+    """Whether an import of the file at ``path`` is a file of the folder; `ConfigError` if it is shadowed."""
+    first = name.partition(".")[0]
+    own = _file(folder, first)
+    used = _found(first) if own else None
+    if used and own != used and used in {_file(known, first) for known in _known}:
+        raise ConfigError(
+            f"{path} imports {first!r}, and gets {str(used)!r} of another workspace; rename "
+            f"{str(own)!r}, for Python keeps one module of a name"
+        )
+    return name.startswith(PREFIX) or (own is not None and own == used)
+
+
+def _file(folder: Path | None, name: str) -> Path | None:
+    """The file of a module or package in the folder; never one of Ragistry itself."""
+    first, *rest = name.split(".")
+    if folder is None or first in ("", "ragistry"):
+        return None
+    place = folder.joinpath(first, *rest)
+    return next((file for file in (place.with_name(f"{place.name}.py"), place / "__init__.py") if file.is_file()), None)
+
+
+def _found(first: str) -> Path | None:
+    """The file that Python has loaded, or would load, for a name."""
+    try:
+        spec = find_spec(first)
+    except (ImportError, ValueError):  # a module created by code
+        return None
+    return Path(spec.origin).resolve() if spec is not None and spec.origin else None
+
+
+def _package(folder: Path) -> str:
+    """The name of a package whose modules are the files of the folder."""
+    name = f"{PREFIX}{sha256(str(folder).encode()).hexdigest()[:16]}"
+    package = ModuleType(name)
+    package.__path__ = [str(folder)]
+    sys.modules.setdefault(name, package)
+    return name
+
+
+@lru_cache(maxsize=2_000)
+def imported(source: bytes, package: str) -> tuple[tuple[str, ...], ...]:
+    """The possible module names of each import, the more likely first.
+
+    ``package``: that of the file, empty without one. Returns nothing for a file that is not Python.
+    """
+    try:
+        return tuple(_imports(ast.parse(source), package))
+    except (SyntaxError, ValueError, ImportError):  # the last: a dot too many
+        return ()
+
+
+def _imports(tree: ast.AST, package: str) -> Iterator[tuple[str, ...]]:
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.Import):
+            yield from ((alias.name,) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and (package or not node.level):
+            origin = resolve_name("." * node.level + (node.module or ""), package) if node.level else str(node.module)
+            yield from ((f"{origin}.{alias.name}", origin) for alias in node.names)
+        elif not (isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)):
+            yield from _imports(node, package)

@@ -10,13 +10,13 @@ floats, or truth values; True is not 1, and 1 is 1.0.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Never
 
 from ragistry.errors import InvalidFilterError
 from ragistry.types import Where
 from ragistry.utils.metadata import plain, scalar_problem
-from ragistry.utils.shown import shown
+from ragistry.utils.wording import shown
 
 MAX_DEPTH = 32
 COMPARISONS = ("$eq", "$ne", "$gt", "$gte", "$lt", "$lte", "$in", "$nin", "$contains", "$not_contains")
@@ -153,3 +153,25 @@ def _kind(value: Any) -> type:
     if isinstance(value, bool):
         return bool
     return float if isinstance(value, int | float) else type(value)
+
+
+def settle(where: Where, known: Mapping[str, Any], varying: Collection[str]) -> bool | dict[str, Any]:
+    """True or False if ``known`` decides the condition for every chunk, else the remaining condition.
+
+    ``where`` is in its normal form; ``known``: metadata shared by all chunks; ``varying``: keys that may differ. No
+    chunk has any other key.
+    """
+    [(key, value)] = where.items()
+    if key not in ("$and", "$or"):
+        return dict(where) if key in varying else matches(where, known)
+    decisive = key == "$or"  # one True decides $or, one False decides $and
+    left = []
+    for part in value:
+        verdict = settle(part, known, varying)
+        if verdict is decisive:
+            return decisive
+        if not isinstance(verdict, bool):
+            left.append(verdict)
+    if not left:
+        return not decisive
+    return left[0] if len(left) == 1 else {key: left}

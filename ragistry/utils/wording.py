@@ -1,8 +1,12 @@
-"""Sentences with a number, in the singular or the plural."""
+"""Words of messages: values on one line, numbers with their nouns, suggestions, times."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
+from datetime import datetime
+from difflib import get_close_matches
+from typing import Any
 
 
 def numbered(number: int, text: str) -> str:
@@ -13,3 +17,46 @@ def numbered(number: int, text: str) -> str:
 def agreeing(number: float, text: str) -> str:
     """A text with the first of each ``[one|several]`` if the number is 1, else with the second."""
     return re.sub(r"\[([^|\]]*)\|([^|\]]*)\]", lambda forms: forms[1 if number == 1 else 2], text)
+
+
+LONGEST = 200
+
+
+def shown(value: Any, longest: int = LONGEST) -> str:
+    """The value's ``repr`` on one line, cut to ``longest`` characters and an ellipsis."""
+    try:
+        return one_line(repr(value), longest)
+    except (RecursionError, ValueError):  # nested too deeply; a whole number of thousands of digits
+        return f"a value of type {type(value).__name__}"
+
+
+def one_line(text: str, longest: int = LONGEST) -> str:
+    """A foreign text on one line, cut if it is long."""
+    text = " ".join(line.strip() for line in text.splitlines())
+    return text if len(text) <= longest else f"{text[:longest]}…"
+
+
+def did_you_mean(name: object, known: Iterable[str]) -> str:
+    """``"; did you mean 'naive'?"`` if a known name is close to ``name``, else empty.
+
+    Case is ignored: ``Naive`` matches ``naive``.
+    """
+    spelled = {candidate.casefold(): candidate for candidate in known}
+    close = get_close_matches(str(name).casefold(), spelled, n=1)
+    return f"; did you mean {spelled[close[0]]!r}?" if close else ""
+
+
+def listed(names: Iterable[str], limit: int = 20) -> str:
+    """``"'bm25', 'naive'"``: at most ``limit`` names in order and a count of the rest; ``"none"`` without names."""
+    ordered = sorted(names)
+    named = ", ".join(repr(name) for name in ordered[:limit])
+    rest = len(ordered) - limit
+    return f"{named} and {rest} more" if rest > 0 else named or "none"
+
+
+def local_time(moment: float | str) -> str:
+    """``2026-11-23 21:15``, local: of seconds since 1970, 0 for an unknown time, or of ISO 8601 with its zone."""
+    if not moment:
+        return ""
+    read = datetime.fromisoformat(moment) if isinstance(moment, str) else datetime.fromtimestamp(moment)
+    return f"{read.astimezone():%Y-%m-%d %H:%M}"

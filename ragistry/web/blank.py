@@ -9,7 +9,7 @@ from ragistry.errors import SourceError
 from ragistry.library.ingest.source import Reading
 from ragistry.library.service import DocumentService
 from ragistry.utils.chunker import chunk_extracted
-from ragistry.utils.extract import extract
+from ragistry.utils.documents.extract import extract
 
 
 def blank_replacements(paths: Sequence[Path], collection: str, library: DocumentService) -> list[Path]:

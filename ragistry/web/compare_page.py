@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 from nicegui import ui
 
-from ragistry.utils.times import local_time
+from ragistry.utils.wording import local_time
 from ragistry.web.compare_form import running_comparison, start_comparison
 from ragistry.web.controls import button
 from ragistry.web.frame import empty, frame, heading

@@ -8,7 +8,7 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 from nicegui import events, ui
 
 from ragistry.errors import RagistryError, SourceError
-from ragistry.utils.extract import SUPPORTED_FORMATS
+from ragistry.utils.documents.extract import SUPPORTED_FORMATS
 from ragistry.utils.wording import numbered
 from ragistry.web.controls import button
 from ragistry.web.security import BODY_MEGABYTES

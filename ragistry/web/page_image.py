@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from ragistry.errors import ExtractionError
-from ragistry.utils.extracted import ExtractLimits
+from ragistry.utils.documents.extracted import ExtractLimits
 
 WIDTH = 1_300
 """Pixels: sharp in a reader half as wide on a dense screen."""

@@ -14,7 +14,7 @@ from ragistry.presentation import blocks_of, excerpt
 from ragistry.presentation.hits import citation_of, collection_of, source_of, spot_of, title_of
 from ragistry.presentation.html import excerpt_html
 from ragistry.types import Document
-from ragistry.utils.languages import chunk_language
+from ragistry.utils.text.languages import chunk_language
 from ragistry.web.around import surroundings
 from ragistry.web.controls import button, icon_button
 from ragistry.web.files import file_address, image_address, original

@@ -7,8 +7,7 @@ from functools import partial
 from nicegui import events, ui
 
 from ragistry.errors import EvaluationError
-from ragistry.utils.times import local_time
-from ragistry.utils.wording import numbered
+from ragistry.utils.wording import local_time, numbered
 from ragistry.web.charts import by_query, quality, quality_and_time
 from ragistry.web.controls import button
 from ragistry.web.dialogs import dialog

@@ -12,7 +12,7 @@ from ragistry.presentation import Hit, body_of, excerpt, grouped, similar_by
 from ragistry.presentation.hits import collection_of, score_of, source_of, spot_of, title_of
 from ragistry.presentation.html import excerpt_html
 from ragistry.types import Document, RetrievalResult
-from ragistry.utils.languages import chunk_language
+from ragistry.utils.text.languages import chunk_language
 from ragistry.utils.wording import numbered
 from ragistry.web.controls import for_the_page
 from ragistry.web.routes import route

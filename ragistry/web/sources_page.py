@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 from nicegui import ui
 
 from ragistry.types import SourceInfo
-from ragistry.utils.times import local_time
-from ragistry.utils.wording import numbered
+from ragistry.utils.wording import local_time, numbered
 from ragistry.web.controls import button, icon_button
 from ragistry.web.description import description_field
 from ragistry.web.dialogs import choose, confirm

@@ -22,7 +22,7 @@ from ragistry.evaluation.data.testsets import (
     near_duplicates,
     stands_in,
 )
-from ragistry.utils.analysis import query_terms
+from ragistry.utils.text.analysis import query_terms
 from tests.evaluation.small_sets import hashed_workspace
 from tests.messages import refused
 

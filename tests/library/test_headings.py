@@ -13,8 +13,8 @@ from ragistry.library.ingest.source import Reading, chunks_of
 from ragistry.models.minilm import MiniLMEmbedder
 from ragistry.testing.hashed import HashingEmbedder
 from ragistry.utils.breadcrumb import LIMIT, breadcrumb, searched_text
-from ragistry.utils.extract import extract, extract_for_attachment
-from ragistry.utils.extracted import Extracted
+from ragistry.utils.documents.extract import extract, extract_for_attachment
+from ragistry.utils.documents.extracted import Extracted
 
 PAGE = "---\ntitle: Lost words zebra\nsection: tales\n---\n\nIt rained.\n\n## Camps\n\n### Tents\n\nWe slept well.\n"
 

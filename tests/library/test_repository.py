@@ -30,7 +30,7 @@ from ragistry.library.repositories.repository import Repositories, RepositoryTec
 from ragistry.techniques.bm25 import BM25Technique
 from ragistry.testing.hashed import HashingEmbedder
 from ragistry.types import Document
-from ragistry.utils.extracted import ExtractLimits
+from ragistry.utils.documents.extracted import ExtractLimits
 from tests.conftest import full_run
 from tests.library.git_trees import commit, git, write
 from tests.messages import check_message, refused

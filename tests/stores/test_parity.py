@@ -21,7 +21,7 @@ from ragistry.stores.chroma import ChromaStore
 from ragistry.stores.local import LocalStore
 from ragistry.stores.postgres import PostgresStore
 from ragistry.types import EmbeddedChunk
-from ragistry.utils.analysis import analyse
+from ragistry.utils.text.analysis import analyse
 from ragistry.utils.where import COMPARISONS
 from tests.conftest import full_run
 

@@ -15,10 +15,10 @@ from typing import Any
 from ragistry.errors import RagistryError
 from ragistry.library.ingest.source import Reading
 from ragistry.library.ingest.zip_folder import members_of
-from ragistry.utils import reader_process
 from ragistry.utils.chunker import chunk_extracted
-from ragistry.utils.extract import extract
-from ragistry.utils.extracted import Extracted, ExtractLimits
+from ragistry.utils.documents import reader_process
+from ragistry.utils.documents.extract import extract
+from ragistry.utils.documents.extracted import Extracted, ExtractLimits
 
 
 def peak(pid: int | str = "self") -> int:

@@ -1,10 +1,10 @@
-"""What `ragistry.utils.spans` promises of its spans."""
+"""What `ragistry.utils.text.spans` promises of its spans."""
 
 from __future__ import annotations
 
 from itertools import pairwise
 
-from ragistry.utils.spans import Span
+from ragistry.utils.text.spans import Span
 
 
 def check(text: str, spans: list[Span], size: int, overlap: int) -> None:

@@ -14,9 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ragistry.errors import ConfigError
-from ragistry.utils import analysis
-from ragistry.utils.analysis import CACHED_TOKENS, TERM_LIMIT, analyse, analysis_record, query_terms
-from ragistry.utils.languages import STEMMED, UNSTEMMED, canonical_language
+from ragistry.utils.text import analysis
+from ragistry.utils.text.analysis import CACHED_TOKENS, TERM_LIMIT, analyse, analysis_record, query_terms
+from ragistry.utils.text.languages import STEMMED, UNSTEMMED, canonical_language
 from tests.messages import refused
 
 

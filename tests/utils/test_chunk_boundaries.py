@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ragistry.utils import boundaries
+from ragistry.utils.text import boundaries
 
 
 def sentences(text: str) -> list[str]:

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from ragistry.errors import ConfigError, SourceNotFoundError, UnsupportedFormatError
 from ragistry.types import Chunk
 from ragistry.utils.chunker import Room, chunk_document, chunk_extracted
-from ragistry.utils.extract import extract
-from ragistry.utils.extracted import Extracted
-from ragistry.utils.markdown import outline
+from ragistry.utils.documents.extract import extract
+from ragistry.utils.documents.extracted import Extracted
+from ragistry.utils.documents.markdown import outline
 from tests.messages import refused
 from tests.utils.span_invariants import check
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ragistry.utils.detection import Detected, detect_language, language_warnings
+from ragistry.utils.text.detection import Detected, detect_language, language_warnings
 
 SENTENCES = {
     "en": "The library keeps its collections in one file, and every search reads a consistent state of it. ",

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ragistry.utils.encoding import decode
+from ragistry.utils.documents.encoding import decode
 
 POLISH = "Zażółć gęślą jaźń. Książka leży na stole, a żółw śpi pod łóżkiem. Był późny wieczór."
 RUSSIAN = "Привет мир. Это простой текст на русском языке, который нужно прочитать правильно."

@@ -15,7 +15,7 @@ from ragistry.errors import (
     SourceNotFoundError,
     UnsupportedFormatError,
 )
-from ragistry.utils.extract import (
+from ragistry.utils.documents.extract import (
     IMAGE_EXTS,
     SUPPORTED_FORMATS,
     TEXT_EXTS,
@@ -23,7 +23,7 @@ from ragistry.utils.extract import (
     extract_for_attachment,
     extract_text,
 )
-from ragistry.utils.extracted import Extracted, ExtractLimits
+from ragistry.utils.documents.extracted import Extracted, ExtractLimits
 from tests.messages import refused
 from tests.utils.raw_pdf import one_page
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ragistry.utils.front_matter import LISTS, SCALARS, split
+from ragistry.utils.documents.front_matter import LISTS, SCALARS, split
 
 FIELDS = {"title": "Install", "tags": ["a", "b"], "date": "2024-05-01"}
 

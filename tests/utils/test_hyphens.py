@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ragistry.utils.hyphens import BROKEN, rejoin
+from ragistry.utils.documents.pdf_engines import BROKEN, rejoin
 
 
 @pytest.mark.parametrize("end", ["-\n", "\u2010\n", "\u00ad\n", BROKEN])

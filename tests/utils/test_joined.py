@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from ragistry.types import Document
 from ragistry.utils.joined import joined_text, spans
-from ragistry.utils.spans import cut
+from ragistry.utils.text.spans import cut
 
 TEXTS = st.lists(
     st.sampled_from(["word", "Sentence.", "What?", "# head", "一句。", "x" * 20, " ", " ", "\n", "\n\n", "\t"]),

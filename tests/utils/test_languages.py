@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from ragistry.errors import ConfigError
-from ragistry.utils.languages import analysis_language, canonical_language, language_name
+from ragistry.utils.text.languages import analysis_language, canonical_language, language_name
 from tests.messages import refused
 
 

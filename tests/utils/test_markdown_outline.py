@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ragistry.utils.markdown import outline
+from ragistry.utils.documents.markdown import outline
 
 
 def contexts(text: str) -> list[str]:

@@ -11,9 +11,9 @@ from PIL import Image, ImageDraw, ImageFont
 
 from ragistry import open_workspace
 from ragistry.errors import ExtractionError
-from ragistry.utils import ocr
-from ragistry.utils.extract import extract
-from ragistry.utils.extracted import ExtractLimits
+from ragistry.utils.documents import ocr
+from ragistry.utils.documents.extract import extract
+from ragistry.utils.documents.extracted import ExtractLimits
 from tests import skips
 from tests.messages import refused
 from tests.utils.raw_pdf import CATALOG, FONT, ONE_PAGE, content, page, raw_pdf, stream

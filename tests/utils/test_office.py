@@ -11,9 +11,9 @@ import pytest
 
 from ragistry.errors import ExtractionError
 from ragistry.utils.chunker import chunk_document, chunk_extracted
-from ragistry.utils.extract import SUPPORTED_FORMATS, extract
-from ragistry.utils.extracted import ExtractLimits
-from ragistry.utils.office import OFFICE_EXTS
+from ragistry.utils.documents.extract import SUPPORTED_FORMATS, extract
+from ragistry.utils.documents.extracted import ExtractLimits
+from ragistry.utils.documents.office import OFFICE_EXTS
 from tests.messages import refused
 from tests.utils import office_files
 from tests.utils.office_files import HEADING, MAKERS, TITLE, WORDS
@@ -149,7 +149,7 @@ def test_limits_hold(tmp_path: Path) -> None:
 
 
 def test_nothing_is_left_on_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from ragistry.utils.reader_process import close_workers
+    from ragistry.utils.documents.reader_process import close_workers
 
     home = tmp_path / "home"
     home.mkdir()

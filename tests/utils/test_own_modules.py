@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from ragistry.errors import ConfigError
-from ragistry.utils.own_modules import modules_of
-from ragistry.utils.resolve import resolve_object
+from ragistry.utils.plugins import modules_of, resolve_object
 from tests.messages import refused
 
 

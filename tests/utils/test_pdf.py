@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ragistry.errors import ExtractionError
-from ragistry.utils.extract import extract
+from ragistry.utils.documents.extract import extract
 from tests import skips
 
 ENGINES = ["pypdfium2", "pypdf"]

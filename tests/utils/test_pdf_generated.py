@@ -10,10 +10,10 @@ from fpdf.enums import AccessPermission, EncryptionMethod
 from PIL import Image
 
 from ragistry.errors import ExtractionError
-from ragistry.utils.extract import extract
-from ragistry.utils.extracted import ExtractLimits
-from ragistry.utils.pdf import describe
-from ragistry.utils.reader_worker import clean
+from ragistry.utils.documents.extract import extract
+from ragistry.utils.documents.extracted import ExtractLimits
+from ragistry.utils.documents.pdf import describe
+from ragistry.utils.documents.reader_worker import clean
 from tests.messages import refused
 from tests.utils.raw_pdf import CATALOG, FONT, ONE_PAGE, content, one_page, page, raw_pdf, stream
 

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ragistry.errors import ExtractionError
-from ragistry.utils.extract import extract
-from ragistry.utils.extracted import ExtractLimits
+from ragistry.utils.documents.extract import extract
+from ragistry.utils.documents.extracted import ExtractLimits
 from tests.messages import refused
 from tests.utils.raw_pdf import (
     CATALOG,

@@ -20,10 +20,10 @@ from typing import Any
 import pytest
 
 from ragistry.errors import ExtractionError
-from ragistry.utils.extract import MARKDOWN_EXTS, SUPPORTED_FORMATS, TEXT_EXTS, extract
-from ragistry.utils.extracted import ExtractLimits
-from ragistry.utils.office import OFFICE_EXTS
-from ragistry.utils.pdf import PDF_ENGINES
+from ragistry.utils.documents.extract import MARKDOWN_EXTS, SUPPORTED_FORMATS, TEXT_EXTS, extract
+from ragistry.utils.documents.extracted import ExtractLimits
+from ragistry.utils.documents.office import OFFICE_EXTS
+from ragistry.utils.documents.pdf import PDF_ENGINES
 from tests.conftest import ROOT, full_run
 from tests.utils.hostile_files import CASES, PACKED, Scale, made
 from tests.utils.office_files import WORDS
@@ -161,7 +161,7 @@ def test_worker_ends_itself_where_no_other_thread_of_it_can_run(tmp_path: Path) 
     path.write_bytes(b"<!--" * 1_000_000)
     request = {"path": str(path), "engine": "office", "pages": 1, "characters": 1_000, "memory": 10**9}
     line = json.dumps(request | {"bytes": 10**8, "seconds": 0.1}).encode() + b"\n"
-    command, pipe = [sys.executable, "-m", "ragistry.utils.reader_worker"], subprocess.PIPE
+    command, pipe = [sys.executable, "-m", "ragistry.utils.documents.reader_worker"], subprocess.PIPE
     with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL) as worker:
         try:
             assert worker.stdin is not None

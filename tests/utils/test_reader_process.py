@@ -16,9 +16,9 @@ from time import monotonic, sleep
 import pytest
 
 from ragistry.errors import ExtractionError
-from ragistry.utils import reader_process
-from ragistry.utils.extract import extract
-from ragistry.utils.extracted import ExtractLimits
+from ragistry.utils.documents import reader_process
+from ragistry.utils.documents.extract import extract
+from ragistry.utils.documents.extracted import ExtractLimits
 from tests.messages import refused
 from tests.utils.raw_pdf import one_page, slow_for_pypdf
 
@@ -144,7 +144,7 @@ def test_an_interrupt_from_the_terminal_does_not_end_an_idle_worker(good: Path) 
 
 
 def test_a_worker_dies_with_its_parent_even_in_the_middle_of_a_file(slow: Path) -> None:
-    code = f"from ragistry.utils.extract import extract; extract({str(slow)!r}, pdf_engine='pypdf')"
+    code = f"from ragistry.utils.documents.extract import extract; extract({str(slow)!r}, pdf_engine='pypdf')"
     with subprocess.Popen([sys.executable, "-c", code]) as parent:
         assert wait_until(lambda: bool(children_of(parent.pid)))
         [worker] = children_of(parent.pid)
@@ -157,8 +157,8 @@ def test_a_worker_dies_with_its_parent_even_in_the_middle_of_a_file(slow: Path) 
 def test_a_fork_starts_a_worker_of_its_own(good: Path) -> None:
     code = f"""
         import os
-        from ragistry.utils import reader_process
-        from ragistry.utils.extract import extract
+        from ragistry.utils.documents import reader_process
+        from ragistry.utils.documents.extract import extract
         extract({str(good)!r})
         parents = [worker.pid for worker in reader_process._idle]
         child = os.fork()
@@ -174,8 +174,8 @@ def test_a_fork_starts_a_worker_of_its_own(good: Path) -> None:
 
 def test_workers_end_with_the_program_and_without_warnings(good: Path) -> None:
     code = f"""
-        from ragistry.utils import reader_process
-        from ragistry.utils.extract import extract
+        from ragistry.utils.documents import reader_process
+        from ragistry.utils.documents.extract import extract
         extract({str(good)!r})
         print(reader_process._idle[0].pid)
     """
@@ -190,7 +190,7 @@ def test_workers_end_with_the_program_and_without_warnings(good: Path) -> None:
 def test_libraries_are_loaded_by_who_needs_them(good: Path) -> None:
     code = f"""
         import sys
-        from ragistry.utils.extract import extract
+        from ragistry.utils.documents.extract import extract
         assert extract({str(good)!r}).text == "Good"
         loaded = {{"pypdfium2", "pypdf", "ruamel.yaml", "chardet"}} & set(sys.modules)
         assert not loaded, loaded

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ragistry.utils.shown import LONGEST, one_line, shown
+from ragistry.utils.wording import LONGEST, one_line, shown
 
 NESTED: list = []
 for _ in range(5_000):

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ragistry.errors import ConfigError
-from ragistry.utils.spans import Region, cut, cut_region
+from ragistry.utils.text.spans import Region, cut, cut_region
 from tests.utils.span_invariants import check
 
 WORDS = [

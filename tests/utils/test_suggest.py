@@ -1,4 +1,4 @@
-from ragistry.utils.suggest import did_you_mean, listed
+from ragistry.utils.wording import did_you_mean, listed
 
 
 def test_a_close_name_is_suggested():

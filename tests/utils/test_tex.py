@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from ragistry.utils.chunker import chunk_document
-from ragistry.utils.extract import extract
+from ragistry.utils.documents.extract import extract
 
 PAPER = r"""
 \documentclass[11pt]{article}

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from ragistry.utils.times import local_time
+from ragistry.utils.wording import local_time
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from ragistry.evaluation.data.dataset import Dataset, Text, raise_together
 from ragistry.evaluation.data.queries import read_queries
 from ragistry.types import Document
 from ragistry.utils.joined import joined_text
-from ragistry.utils.suggest import did_you_mean
+from ragistry.utils.wording import did_you_mean
 
 if TYPE_CHECKING:
     from ragistry.workspace import Workspace

@@ -22,8 +22,8 @@ from ragistry.evaluation.data.dataset import Dataset
 from ragistry.evaluation.data.lines import lines_of
 from ragistry.evaluation.data.testsets import Candidate, Source, near_duplicates, plain_words, stands_in
 from ragistry.protocols import Generator
-from ragistry.utils.analysis import analyse, query_terms
 from ragistry.utils.model_output import parse_answer
+from ragistry.utils.text.analysis import analyse, query_terms
 
 COPIED = 6
 """Number of consecutive words that a question may not copy from its chunk."""

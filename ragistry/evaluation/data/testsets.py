@@ -28,11 +28,11 @@ from ragistry.errors import DatasetError
 from ragistry.evaluation.data.dataset import Dataset, Text
 from ragistry.evaluation.data.library import sources_of
 from ragistry.library.ingest.folder import files_of
-from ragistry.utils.analysis import analyse, query_terms
 from ragistry.utils.chunker import chunk_extracted
-from ragistry.utils.extract import extract
+from ragistry.utils.documents.extract import extract
+from ragistry.utils.documents.markdown import outline
 from ragistry.utils.joined import joined_text
-from ragistry.utils.markdown import outline
+from ragistry.utils.text.analysis import analyse, query_terms
 from ragistry.utils.wording import numbered
 
 if TYPE_CHECKING:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from ragistry.evaluation.result import Comparison
-from ragistry.utils.times import local_time
-from ragistry.utils.wording import numbered
+from ragistry.utils.wording import local_time, numbered
 
 VERDICTS_SHOWN = 10
 """Number of pairs with a sentence; the others are in the table of differences."""

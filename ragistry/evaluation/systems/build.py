@@ -34,8 +34,8 @@ from ragistry.evaluation.systems.vectors import KeptVectors, kept
 from ragistry.techniques.classes import MODELS, complaints, resources_for, wanted_resources
 from ragistry.techniques.registry import TechniqueRegistry
 from ragistry.types import Progress
-from ragistry.utils.detection import detect_language
-from ragistry.utils.languages import AUTO, analysis_language
+from ragistry.utils.text.detection import detect_language
+from ragistry.utils.text.languages import AUTO, analysis_language
 from ragistry.workspace import Workspace, open_workspace
 
 EMBEDDER: Want = ("embedder", None)

@@ -21,7 +21,7 @@ from ragistry.evaluation.systems.systems import described
 from ragistry.techniques.checks import Checked, Entry, check_entries, read_entries
 from ragistry.techniques.classes import MODELS, RESOURCES, complaints, config_model, takes_everything, wanted_resources
 from ragistry.techniques.registry import TechniqueRegistry
-from ragistry.utils.suggest import did_you_mean
+from ragistry.utils.wording import did_you_mean
 from ragistry.workspace import Workspace
 
 Want = tuple[str, str | None]

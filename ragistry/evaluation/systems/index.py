@@ -29,7 +29,7 @@ from ragistry.stores.registry import open_local
 from ragistry.techniques.routing.target import library_targets
 from ragistry.types import Chunk, EmbeddedChunk, EmbedderFingerprint, Progress
 from ragistry.utils.chunker import chunk_extracted
-from ragistry.utils.extracted import Extracted
+from ragistry.utils.documents.extracted import Extracted
 from ragistry.workspace import Workspace
 
 FOLDER = EVALUATION

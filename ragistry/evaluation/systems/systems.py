@@ -16,7 +16,7 @@ from ragistry.evaluation.systems.index import DatasetIndex
 from ragistry.evaluation.systems.record import plain
 from ragistry.techniques.classes import retrieve_complaints, wanted_resources
 from ragistry.techniques.registry import RegisteredTechnique
-from ragistry.utils.own_modules import written
+from ragistry.utils.plugins import written
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,8 +63,8 @@ from ragistry.trace import collect, stage
 from ragistry.types import Document, EmbeddedChunk, Where
 from ragistry.utils.fingerprints import check_embedder
 from ragistry.utils.limits import check_query, check_top_k
-from ragistry.utils.shown import shown
 from ragistry.utils.where import normalise
+from ragistry.utils.wording import shown
 
 log = logging.getLogger(__name__)
 

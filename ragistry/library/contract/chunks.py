@@ -20,7 +20,7 @@ from ragistry.protocols import DocumentStore
 from ragistry.types import Chunk, Document
 from ragistry.utils.chunk_checks import MAX_TEXT_BYTES, id_problem, listed, refuse
 from ragistry.utils.metadata import MAX_VALUE_BYTES, key_problem, stored_metadata, text_problem, value_problem
-from ragistry.utils.shown import shown
+from ragistry.utils.wording import shown
 
 log = logging.getLogger(__name__)
 

@@ -19,8 +19,7 @@ from ragistry.library.contract.embedding import default_embedder
 from ragistry.library.contract.entries import MAKING, Entry, entries, locked, new_folder, put_entry, read_entry
 from ragistry.protocols import Embedder, LibraryStore
 from ragistry.stores.registry import local_exists, open_local
-from ragistry.utils.shown import shown
-from ragistry.utils.suggest import did_you_mean
+from ragistry.utils.wording import did_you_mean, shown
 
 Answer = TypeVar("Answer")
 

@@ -23,7 +23,7 @@ from filelock import FileLock, Timeout
 from ragistry.errors import ChromaDBConnectionError, InvalidCollectionNameError, StoreCorruptError
 from ragistry.stores.lock import WriterLock
 from ragistry.utils.disk import remedy
-from ragistry.utils.shown import shown
+from ragistry.utils.wording import shown
 
 NAME_RULE = "1 to 63 lower-case letters, digits and '-'"
 LOCK_SECONDS = 2.0

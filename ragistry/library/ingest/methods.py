@@ -14,7 +14,7 @@ from ragistry.library.ingest.report import IngestReport
 from ragistry.library.ingest.source import SourceBytes, SourceText
 from ragistry.protocols import Embedder
 from ragistry.types import EmbedderFingerprint, Progress, Role, SourceInfo
-from ragistry.utils.extracted import ExtractLimits
+from ragistry.utils.documents.extracted import ExtractLimits
 
 if TYPE_CHECKING:
     from ragistry.protocols import Engine, Vectors

@@ -21,7 +21,7 @@ from ragistry.library.ingest.own_files import refuse_own_file
 from ragistry.library.ingest.report import Failure, IngestReport
 from ragistry.library.ingest.source import IngestSource, SourceBytes, fetched, start_of
 from ragistry.types import SourceInfo
-from ragistry.utils.extracted import ExtractLimits
+from ragistry.utils.documents.extracted import ExtractLimits
 from ragistry.utils.urls import is_url
 
 Stored = Callable[[Path], Sequence[SourceInfo]]

@@ -36,8 +36,8 @@ from ragistry.protocols import Embedder, Engine, LibraryStore
 from ragistry.trace import span
 from ragistry.types import Chunk, EmbeddedChunk, Progress, SourceInfo
 from ragistry.utils.breadcrumb import searched_text
-from ragistry.utils.detection import detect_language, language_warnings
-from ragistry.utils.languages import AUTO
+from ragistry.utils.text.detection import detect_language, language_warnings
+from ragistry.utils.text.languages import AUTO
 from ragistry.utils.urls import is_url
 from ragistry.utils.wording import agreeing, numbered
 

@@ -18,10 +18,10 @@ from ragistry.protocols import Embedder
 from ragistry.types import Chunk
 from ragistry.utils.breadcrumb import searched_text
 from ragistry.utils.chunker import chunk_extracted
-from ragistry.utils.detection import detect_language
-from ragistry.utils.extract import extract
-from ragistry.utils.extracted import Extracted, ExtractLimits, reader_errors
-from ragistry.utils.languages import AUTO, analysis_language
+from ragistry.utils.documents.extract import extract
+from ragistry.utils.documents.extracted import Extracted, ExtractLimits, reader_errors
+from ragistry.utils.text.detection import detect_language
+from ragistry.utils.text.languages import AUTO, analysis_language
 from ragistry.utils.urls import url_name
 
 SMALLEST = 50

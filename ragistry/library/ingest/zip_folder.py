@@ -18,8 +18,8 @@ from zlib import crc32
 
 from ragistry.errors import ExtractionError, SourceError
 from ragistry.library.ingest.source import Reading, SourceFile, extract_bytes
-from ragistry.utils.extract import SUPPORTED_FORMATS
-from ragistry.utils.extracted import Extracted, ExtractLimits, reader_errors
+from ragistry.utils.documents.extract import SUPPORTED_FORMATS
+from ragistry.utils.documents.extracted import Extracted, ExtractLimits, reader_errors
 
 UNREAD_FORMATS = frozenset(
     {

@@ -11,11 +11,11 @@ from ragistry.library.ingest.source import Reading, SourceText
 from ragistry.library.repositories.code import code_spans, fenced
 from ragistry.library.repositories.git import Blob, Commit
 from ragistry.library.repositories.git import content as bytes_of
-from ragistry.utils import front_matter
-from ragistry.utils.encoding import decode
-from ragistry.utils.extracted import Extracted
-from ragistry.utils.languages import AUTO, canonical_language
-from ragistry.utils.markdown import outline
+from ragistry.utils.documents import front_matter
+from ragistry.utils.documents.encoding import decode
+from ragistry.utils.documents.extracted import Extracted
+from ragistry.utils.documents.markdown import outline
+from ragistry.utils.text.languages import AUTO, canonical_language
 
 # bounded lengths, and a mark ends before the next, so that an unclosed mark costs little
 _SHORTCODE = re.compile(r"\{\{(?:<(?!/\*)[^{}]{0,2000}?>|%(?!/\*)[^{}]{0,2000}?%)\}\}")

@@ -52,7 +52,7 @@ from ragistry.stores.registry import open_local
 from ragistry.trace import collect
 from ragistry.types import Document, Progress, RetrievalResult, Where
 from ragistry.utils.fingerprints import check_embedder
-from ragistry.utils.suggest import did_you_mean, listed
+from ragistry.utils.wording import did_you_mean, listed
 
 _FRONT_PAGE = re.compile(r"(?:_index|index|readme)\.(?:md|markdown)", re.IGNORECASE)
 

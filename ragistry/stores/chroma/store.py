@@ -33,9 +33,9 @@ from ragistry.utils.chunk_checks import check_chunks, check_source, listed
 from ragistry.utils.fingerprints import check_same_embedder, from_json, to_json
 from ragistry.utils.limits import check_batch, check_ids, check_top_k
 from ragistry.utils.metadata import OWN_PREFIX
-from ragistry.utils.shown import shown
 from ragistry.utils.vectors import query_vector as unit_query
 from ragistry.utils.where import normalise
+from ragistry.utils.wording import shown
 
 if TYPE_CHECKING:
     from chromadb.api.models.Collection import Collection

@@ -16,7 +16,7 @@ from ragistry.errors import InvalidChunkError, StoreCorruptError, StoreError, St
 from ragistry.stores.local.room import Room
 from ragistry.stores.lock import WriterLock
 from ragistry.utils.chunk_checks import CheckedChunks
-from ragistry.utils.shown import one_line
+from ragistry.utils.wording import one_line
 
 log = logging.getLogger(__name__)
 

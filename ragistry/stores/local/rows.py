@@ -21,7 +21,7 @@ from ragistry.types import Chunk, Document, SourceInfo
 from ragistry.utils.breadcrumb import searched_text
 from ragistry.utils.chunk_checks import CheckedChunks, id_problem
 from ragistry.utils.ids import chunk_id
-from ragistry.utils.shown import shown
+from ragistry.utils.wording import shown
 
 if TYPE_CHECKING:
     from ragistry.protocols import Vectors

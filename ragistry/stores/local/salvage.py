@@ -37,7 +37,7 @@ from ragistry.stores.local.rows import text_hash
 from ragistry.types import Repair
 from ragistry.utils.chunk_checks import id_problem
 from ragistry.utils.disk import remedy
-from ragistry.utils.shown import one_line, shown
+from ragistry.utils.wording import one_line, shown
 
 KEPT = f"{FILE}.damaged-"
 AT_ONCE = 2_000

@@ -17,8 +17,7 @@ import numpy as np
 
 from ragistry.stores.local.rows import NAMES, Keys
 from ragistry.types import Where
-from ragistry.utils.settle import settle
-from ragistry.utils.where import matches
+from ragistry.utils.where import matches, settle
 
 if TYPE_CHECKING:
     from ragistry.protocols import Vectors

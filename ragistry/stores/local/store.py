@@ -44,11 +44,11 @@ from ragistry.types import (
 )
 from ragistry.utils.chunk_checks import CheckedChunks, check_chunks, check_source, listed
 from ragistry.utils.disk import is_full
-from ragistry.utils.languages import canonical_language
 from ragistry.utils.limits import check_batch, check_ids, check_query, check_top_k
-from ragistry.utils.shown import shown
+from ragistry.utils.text.languages import canonical_language
 from ragistry.utils.vectors import query_vector as unit_query
 from ragistry.utils.where import normalise
+from ragistry.utils.wording import shown
 
 if TYPE_CHECKING:
     from ragistry.protocols import Embedder, Vectors
@@ -72,7 +72,7 @@ class LocalStore:
 
     A search under a condition compares up to 50,000 matching vectors; a search without a condition compares all up to
     ``exact_below`` chunks. Above that, sketches preselect vectors, which finds at least 98 % of the nearest.
-    ``language``: language of the words (`utils.analysis`).
+    ``language``: language of the words (`utils.text.analysis`).
     """
 
     abilities = frozenset({"text", "repair", "reembed"})

@@ -1,4 +1,4 @@
-"""The index of words: BM25 by tantivy, over hashes of the terms from `utils.analysis`.
+"""The index of words: BM25 by tantivy, over hashes of the terms from `utils.text.analysis`.
 
 Robertson and Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond", 2009; k1 1.2, b 0.75.
 """
@@ -26,9 +26,9 @@ from ragistry.errors import StoreError
 from ragistry.stores.local.index import DerivedIndex, Files, Signature, Stale, Stamp, View, checksum
 from ragistry.stores.local.rows import Keys, chunks_where
 from ragistry.types import Chunk
-from ragistry.utils.analysis import analyse, analysis_record, query_terms
 from ragistry.utils.breadcrumb import searched_text
-from ragistry.utils.languages import canonical_language, chunk_language
+from ragistry.utils.text.analysis import analyse, analysis_record, query_terms
+from ragistry.utils.text.languages import canonical_language, chunk_language
 
 FILES_VERSION = 3
 META = "meta.json"
@@ -53,7 +53,7 @@ class WordView(View):
 
 
 class WordIndex(DerivedIndex[WordView]):
-    """``language``: language of chunks without ``language`` in their metadata (see `utils.languages`).
+    """``language``: language of chunks without ``language`` in their metadata (see `utils.text.languages`).
 
     Terms of different languages never match. A query is analysed in every language of the index.
     """

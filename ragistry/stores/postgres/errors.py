@@ -16,7 +16,7 @@ from ragistry.errors import (
     StoreError,
     StoreLockedError,
 )
-from ragistry.utils.shown import one_line
+from ragistry.utils.wording import one_line
 
 Ours = type[StoreError]
 

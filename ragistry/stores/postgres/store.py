@@ -41,10 +41,10 @@ from ragistry.types import (
     ranked,
 )
 from ragistry.utils.chunk_checks import check_chunks, check_source, listed
-from ragistry.utils.languages import canonical_language
 from ragistry.utils.limits import check_batch, check_ids, check_query, check_top_k
-from ragistry.utils.shown import shown
+from ragistry.utils.text.languages import canonical_language
 from ragistry.utils.vectors import query_vector as unit_query
+from ragistry.utils.wording import shown
 
 if TYPE_CHECKING:
     from ragistry.protocols import Embedder, Vectors
@@ -64,7 +64,7 @@ class PostgresStore:
     ``ragistry_NAME``, so that several libraries can share a database. ``folder``: for the word index; None: a temporary
     one. ``timeout``, ``lock_timeout``: seconds for a statement, and for waiting on writers of the same source.
     ``connections``: maximum number to each server. Up to ``exact_below`` matching chunks are all compared; above that,
-    HNSW preselects. ``language``: language of the words (`utils.analysis`).
+    HNSW preselects. ``language``: language of the words (`utils.text.analysis`).
 
     It keeps these promises of the local store:
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from ragistry.errors import QueryError, SourceNotFoundError
 from ragistry.techniques.routing.route import Route
-from ragistry.utils.suggest import did_you_mean, listed
+from ragistry.utils.wording import did_you_mean, listed
 
 NONE = "(none)"
 """No collection, in a confusion matrix."""

@@ -8,7 +8,7 @@ from ragistry.errors import QueryError
 from ragistry.techniques.routing.route import Route
 from ragistry.techniques.routing.target import Reachable
 from ragistry.types import Where
-from ragistry.utils.suggest import listed
+from ragistry.utils.wording import listed
 
 
 class ExplicitRouter:

@@ -18,7 +18,7 @@ from ragistry.techniques.routing.samples import place_of
 from ragistry.techniques.routing.sampling import sample_documents
 from ragistry.techniques.routing.target import Target
 from ragistry.types import Document, Where
-from ragistry.utils.suggest import listed
+from ragistry.utils.wording import listed
 
 PER_TARGET = 50
 """Number of chunks of each target from which queries are made."""

@@ -10,8 +10,7 @@ from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 from ragistry.errors import ConfigError
 from ragistry.protocols import DocumentStore, Technique
 from ragistry.types import Document, Where
-from ragistry.utils.settle import settle
-from ragistry.utils.where import JOINS
+from ragistry.utils.where import JOINS, settle
 
 
 @runtime_checkable

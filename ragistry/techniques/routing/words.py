@@ -15,7 +15,7 @@ from typing import NamedTuple, TypeGuard
 import numpy as np
 from numpy.typing import NDArray
 
-from ragistry.utils.analysis import analyse, query_terms
+from ragistry.utils.text.analysis import analyse, query_terms
 
 PRIOR, SHARE = 1_000, 0.1
 """Words of the language of all targets together that are added to those of each (Dirichlet prior), and the share of its

@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from ragistry.errors import ExtractionError, SourceError, SourceNotFoundError, UnsupportedFormatError
-from ragistry.utils import front_matter
-from ragistry.utils.encoding import decode
-from ragistry.utils.extracted import Extracted, ExtractLimits, read_at_most
-from ragistry.utils.office import OFFICE_EXTS, read_office
-from ragistry.utils.pdf import read_pdf
-from ragistry.utils.reader_process import read_in_worker
-from ragistry.utils.tex import TEX_EXTS
+from ragistry.utils.documents import front_matter
+from ragistry.utils.documents.encoding import decode
+from ragistry.utils.documents.extracted import Extracted, ExtractLimits, read_at_most
+from ragistry.utils.documents.office import OFFICE_EXTS, read_office
+from ragistry.utils.documents.pdf import read_pdf
+from ragistry.utils.documents.reader_process import read_in_worker
+from ragistry.utils.documents.tex import TEX_EXTS
 
 MARKDOWN_EXTS = frozenset({".md", ".markdown"})
 TEXT_EXTS = MARKDOWN_EXTS | frozenset(

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from ragistry.errors import ConfigError, ExtractionError
-from ragistry.utils.extracted import FEW, Extracted, ExtractLimits
-from ragistry.utils.ocr import HOW, read_page
-from ragistry.utils.reader_process import read_in_worker
+from ragistry.utils.documents.extracted import FEW, Extracted, ExtractLimits
+from ragistry.utils.documents.ocr import HOW, read_page
+from ragistry.utils.documents.reader_process import read_in_worker
 from ragistry.utils.wording import agreeing, numbered
 
 PDF_ENGINES = ("pypdfium2", "pypdf")

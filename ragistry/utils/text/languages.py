@@ -7,8 +7,7 @@ from functools import cache
 from typing import Any
 
 from ragistry.errors import ConfigError
-from ragistry.utils.shown import shown
-from ragistry.utils.suggest import did_you_mean, listed
+from ragistry.utils.wording import did_you_mean, listed, shown
 
 STEMMED = {
     "ar": "arabic", "ca": "catalan", "cs": "czech", "da": "danish", "de": "german", "el": "greek", "en": "english",

@@ -27,7 +27,7 @@ from typing import Any
 
 import Stemmer
 
-from ragistry.utils.languages import canonical_language, stemmer_name
+from ragistry.utils.text.languages import canonical_language, stemmer_name
 
 VERSION = 2
 TERM_LIMIT = 100
@@ -75,8 +75,8 @@ _INVISIBLE = dict.fromkeys((0x00AD, 0x200C, 0x200D, 0x2060, 0xFEFF))
 def analyse(text: str, language: str = "english") -> list[str]:
     """The terms of a text in order, with repetitions; no term is empty or contains white space.
 
-    ``language``: a name or ISO 639-1 code of `utils.languages`, or ``"none"`` for no stemming. Raises `ConfigError`
-    for an unknown one. About 10 MB of English per second; thread-safe.
+    ``language``: a name or ISO 639-1 code of `utils.text.languages`, or ``"none"`` for no stemming. About 10 MB of
+    English per second; thread-safe. Raises `ConfigError` for an unknown language.
     """
     language = canonical_language(language)
     if language == "turkish":

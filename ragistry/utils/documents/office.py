@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
-from ragistry.utils.extracted import FEW, Extracted, ExtractLimits
-from ragistry.utils.pdf import describe
-from ragistry.utils.reader_process import read_in_worker
+from ragistry.utils.documents.extracted import FEW, Extracted, ExtractLimits
+from ragistry.utils.documents.pdf import describe
+from ragistry.utils.documents.reader_process import read_in_worker
 from ragistry.utils.wording import agreeing, numbered
 
 OFFICE_EXTS = frozenset(

@@ -1,7 +1,7 @@
 """The process that reads PDFs and office documents: a file that hangs, crashes or bloats it takes nothing else along.
 
-``python -m ragistry.utils.reader_worker`` answers each line of JSON on its standard input with one on its standard
-output: ``{"path", "engine", "pages", "characters", "memory", "bytes", "seconds"}`` with
+``python -m ragistry.utils.documents.reader_worker`` answers each line of JSON on its standard input with one on its
+standard output: ``{"path", "engine", "pages", "characters", "memory", "bytes", "seconds"}`` with
 ``{"pages": [text], "unreadable": [page], "pictured": [page], "unmapped", "xfa", "info"}``. For the engine ``office``
 the answer is what `office_reader.read` returns, for ``tex`` ``{"text", "metadata", "warning"}``; ``draw`` writes the
 ``image`` of a ``page``. Any answer may be ``{"error": reason}``; ``"spoiled"`` in it says that this process is better
@@ -22,11 +22,10 @@ import unicodedata
 from queue import SimpleQueue
 from typing import Any
 
-from ragistry.utils.encoding import decode
-from ragistry.utils.extracted import read_at_most
-from ragistry.utils.hyphens import rejoin
-from ragistry.utils.pdf_engines import ENGINES, Pdf, UnreadableFileError, draw, look
-from ragistry.utils.tex import read_tex
+from ragistry.utils.documents.encoding import decode
+from ragistry.utils.documents.extracted import read_at_most
+from ragistry.utils.documents.pdf_engines import ENGINES, Pdf, UnreadableFileError, draw, look, rejoin
+from ragistry.utils.documents.tex import read_tex
 
 _JUNK = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\uffff]|\u00ad(?!\n)")  # of fonts that map no characters
 _UNMAPPED = re.compile("[\x00\x01\x03-\x08\x0e-\x1f\ufffd\ue000-\uf8ff]")  # 2 is a hyphen of pdfium
@@ -110,7 +109,7 @@ def _limit_memory(size: int) -> None:
 
 
 def _read_office(data: bytes, path: str) -> dict[str, Any]:
-    from ragistry.utils.office_reader import read
+    from ragistry.utils.documents.office_reader import read
 
     return read(data, path)
 

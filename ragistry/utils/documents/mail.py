@@ -8,7 +8,7 @@ from email.message import EmailMessage, MIMEPart
 from email.utils import parsedate_to_datetime
 from typing import NamedTuple
 
-from ragistry.utils.encoding import decode
+from ragistry.utils.documents.encoding import decode
 
 SHOWN = ("Subject", "From", "To", "Cc", "Date")
 

@@ -11,7 +11,7 @@ from bisect import bisect_left
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from ragistry.utils.boundaries import next_word
+from ragistry.utils.text.boundaries import next_word
 
 _ITEM = r"(?:[-*+]|\d{1,3}[.)])[ \t]"
 _BLOCK = re.compile(

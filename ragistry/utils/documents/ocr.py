@@ -9,9 +9,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from ragistry.errors import ExtractionError
-from ragistry.utils.extracted import ExtractLimits
-from ragistry.utils.languages import chunk_language
-from ragistry.utils.reader_process import read_in_worker
+from ragistry.utils.documents.extracted import ExtractLimits
+from ragistry.utils.documents.reader_process import read_in_worker
+from ragistry.utils.text.languages import chunk_language
 
 PROGRAM = "tesseract"
 HOW = (

@@ -19,7 +19,7 @@ from signal import strsignal
 from typing import Any
 
 from ragistry.errors import ExtractionError
-from ragistry.utils.extracted import ExtractLimits
+from ragistry.utils.documents.extracted import ExtractLimits
 
 _idle: deque[subprocess.Popen[bytes]] = deque()
 
@@ -117,7 +117,7 @@ def _idle_worker() -> subprocess.Popen[bytes] | None:
 def _start() -> subprocess.Popen[bytes]:
     package = str(Path(__file__).resolve().parents[2])
     path = os.pathsep.join([*filter(None, sys.path), package])  # "" is the current folder, which may hold anything
-    command = [sys.executable, "-P", "-m", "ragistry.utils.reader_worker"]
+    command = [sys.executable, "-P", "-m", "ragistry.utils.documents.reader_worker"]
     pipe, environment = subprocess.PIPE, {**os.environ, "PYTHONPATH": path}
     try:
         return subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, env=environment)

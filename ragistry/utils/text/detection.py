@@ -9,7 +9,7 @@ from functools import cache
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
-from ragistry.utils.languages import STEMMED, analysis_language, canonical_language, language_name
+from ragistry.utils.text.languages import STEMMED, analysis_language, canonical_language, language_name
 
 if TYPE_CHECKING:
     from py3langid.langid import LanguageIdentifier  # type: ignore[import-untyped]

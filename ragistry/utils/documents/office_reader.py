@@ -14,11 +14,11 @@ from typing import Any
 from kreuzberg import ExtractionConfig, KreuzbergError, PageConfig, extract_bytes_sync
 from kreuzberg import detect_mime_type_from_path as mime_type_of
 
-from ragistry.utils.encoding import decode
-from ragistry.utils.mail import read_mail
-from ragistry.utils.notebook import read_notebook
-from ragistry.utils.office import REPAIR
-from ragistry.utils.pdf_engines import UnreadableFileError
+from ragistry.utils.documents.encoding import decode
+from ragistry.utils.documents.mail import read_mail
+from ragistry.utils.documents.notebook import read_notebook
+from ragistry.utils.documents.office import REPAIR
+from ragistry.utils.documents.pdf_engines import UnreadableFileError
 
 HTML = {".html", ".htm", ".xhtml"}
 SLIDES = {".pptx", ".pptm"}
