@@ -29,8 +29,7 @@ from ragistry.protocols import Technique
 from ragistry.techniques.bm25 import BM25Technique
 from ragistry.techniques.hybrid import HybridTechnique
 from ragistry.techniques.naive import NaiveRAGTechnique
-from ragistry.techniques.routing.evaluate import Labelled, evaluate_router
-from ragistry.techniques.routing.fit import FittedLimits, fit_limits, made_queries
+from ragistry.techniques.routing.evaluate import FittedLimits, Labelled, evaluate_router, fit_limits, made_queries
 from ragistry.techniques.routing.technique import CollectionRoutedTechnique
 from ragistry.trace import collect
 from ragistry.types import Document

@@ -25,7 +25,6 @@ from ragistry.library.service import DocumentService
 from ragistry.models.registry import Models, choose_embedder, chunking_of, uses_ollama
 from ragistry.protocols import Embedder, Generator, LibraryStore
 from ragistry.stores.registry import StoreChoice, choose_store, open_store
-from ragistry.techniques.checks import check_agreement
 from ragistry.techniques.registry import RegisteredTechnique, TechniqueRegistry
 from ragistry.types import RetrievalResult, SearchRequest
 from ragistry.utils.documents.extracted import ExtractLimits
@@ -84,7 +83,7 @@ def open_workspace(
     try:
         # Built now, so that errors of the configuration are reported when the workspace is opened.
         workspace.embedder  # noqa: B018
-        check_agreement(registry, workspace.settings.embed_model, workspace.reading.chunk_size)
+        registry.check_agreement(workspace.settings.embed_model, workspace.reading.chunk_size)
     except BaseException:
         workspace.close()
         raise

@@ -157,7 +157,7 @@ def test_two_workspaces_have_their_own_techniques_and_nodes_of_one_name(tmp_path
             f"  steps: {{use: pipeline, steps: {{one: {{node: 'twice_named:Step', on: {{{name}: END}}}}}}}}\n",
         )
     with ragistry.open_workspace(tmp_path / "a") as a, ragistry.open_workspace(tmp_path / "b") as b:
-        assert [one.technique("mine").at for one in (a, b)] == ["a", "b"]
-        assert [one.technique_over(one.store, "mine").at for one in (a, b)] == ["a", "b"]
-        steps = [one.technique("steps").pipeline.flow.steps["one"].node for one in (a, b)]
+        assert [one.technique("mine").technique.at for one in (a, b)] == ["a", "b"]
+        assert [one.technique_over(one.store, "mine").technique.at for one in (a, b)] == ["a", "b"]
+        steps = [one.technique("steps").technique.pipeline.flow.steps["one"].node for one in (a, b)]
         assert [step.actions for step in steps] == [{"a"}, {"b"}]

@@ -14,8 +14,7 @@ from ragistry.cli.output import console, print_json
 from ragistry.cli.tables import Kind, print_table
 
 if TYPE_CHECKING:
-    from ragistry.techniques.routing.evaluate import RoutingReport
-    from ragistry.techniques.routing.fit import FittedLimits
+    from ragistry.techniques.routing.evaluate import FittedLimits, RoutingReport
     from ragistry.techniques.routing.route import Route
     from ragistry.techniques.routing.technique import CollectionRoutedTechnique
     from ragistry.workspace import Workspace
@@ -54,8 +53,7 @@ def route(
     if sum((query is not None, evaluate is not None, fit)) != 1:
         raise typer.BadParameter("give one of QUERY, --evaluate FILE and --fit")
     with open_workspace(workspace, existing=True) as opened:
-        name = routing_technique(opened.registry, technique)
-        routed: CollectionRoutedTechnique = opened.technique(name).technique  # type: ignore[assignment]
+        name, routed = routing_technique(opened.registry, technique)
         named = {"technique": name}
         if query is not None:
             chosen = routed.route(query)
@@ -78,7 +76,7 @@ def _evaluated(routed: CollectionRoutedTechnique, path: Path) -> RoutingReport:
 
 def _fitted(routed: CollectionRoutedTechnique, workspace: Workspace) -> FittedLimits:
     from ragistry.errors import ConfigError
-    from ragistry.techniques.routing.fit import fit_limits, made_queries
+    from ragistry.techniques.routing.evaluate import fit_limits, made_queries
 
     if routed.config.router not in ("evidence", "embedding"):
         raise ConfigError(f"router {routed.config.router!r} has nothing to fit; fit 'evidence' or 'embedding'")

@@ -1,4 +1,4 @@
-"""``ragistry technique new``: create a package with a technique, its entry, its tests and its entry point."""
+"""The command ``ragistry technique new``, which creates a package with a technique."""
 
 from __future__ import annotations
 
@@ -70,27 +70,27 @@ def new(
 
 
 def check_name(name: str) -> None:
-    """Raise `ConfigError` for a name that is invalid or taken as technique, module or project."""
+    """Raise `ConfigError` if a name is invalid, or already the name of a technique or module."""
     from ragistry.errors import ConfigError
     from ragistry.techniques.checks import AUTO
     from ragistry.techniques.classes import offers
 
     if not re.fullmatch(r"[a-z][a-z0-9]*(_[a-z0-9]+)*", name) or keyword.iskeyword(name):
         raise ConfigError(
-            f"{name!r} cannot be the name of a Python module; write letters a to z, digits and single underscores, "
+            f"{name!r} cannot be the name of a Python module; use letters a to z, digits and single underscores, "
             "such as 'newest_first'"
         )
     offer = offers().get(name)
     if offer is not None or name == AUTO:
         owner = "ragistry" if offer is None else offer.distribution
-        raise ConfigError(f"{name!r} already means a technique of {owner!r}; choose another name")
+        raise ConfigError(f"{name!r} is already a technique of {owner!r}; choose another name")
     if name in sys.stdlib_module_names or name == "ragistry":
         raise ConfigError(
             f"{name!r} is a module of {'Ragistry' if name == 'ragistry' else 'Python'}; choose another name"
         )
     found = find_spec(name)
     if found is not None and found.origin is not None:
-        raise ConfigError(f"there is a module {name!r} already, in {found.origin!r}; choose another name")
+        raise ConfigError(f"a module {name!r} already exists in {found.origin!r}; choose another name")
 
 
 PYPROJECT = """\
@@ -150,7 +150,7 @@ techniques:
 """
 
 TESTS = '''\
-"""Tests of what every technique must do, and of what this one does."""
+"""Tests of the technique: the conformance suite, and its own behaviour."""
 
 import shutil
 from pathlib import Path
@@ -192,7 +192,7 @@ class Base:
         return [Document(name, {}, score, id=name) for name, score in (("a", 0.8), ("b", 0.4), ("c", 0.3))]
 
 
-def test_leaves_out_what_scores_below_a_share_of_the_best():
+def test_results_below_a_share_of_the_best_score_are_dropped():
     found = $Class({"share": 0.5}, base=Base()).retrieve("backup")
     assert [document.id for document in found] == ["a", "b"]
 
@@ -205,7 +205,7 @@ README = """\
 # $name
 
 A retrieval technique for Ragistry: the class `$Class` in `$name.py`. `config/techniques.yaml` configures it for this
-folder; `tests/test_$name.py` checks what every technique must do.
+folder; `tests/test_$name.py` runs the conformance suite of techniques.
 
 ```sh
 python -m pip install --editable '.[dev]'

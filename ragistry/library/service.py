@@ -118,7 +118,9 @@ class DocumentService(IngestMethods, SearchMethods):
         chosen = self.registry.get(request.technique or self.registry.default)
         start = perf_counter()
         with span("ragistry.search", technique=chosen.name), collect() as trace:
-            found = chosen.retrieve(request.query, top_k=self._top_k(chosen.name, request.top_k), where=condition)
+            # The caller's number of results, else that of the technique's entry, else that of documents.yaml
+            top_k = request.top_k if request.top_k is not None or chosen.sets_top_k else self.n_results
+            found = chosen.retrieve(request.query, top_k=top_k, where=condition)
             documents = self.scope.named(found)
             if request.where is not None:
                 self._report_unknown_keys(request.where, request.collection, found=bool(documents))
@@ -135,12 +137,6 @@ class DocumentService(IngestMethods, SearchMethods):
             )
         answerer = Answerer(generator, self.embedder, language=self.reading.language)
         return answerer.answer(request.query, result.documents, on_piece=on_piece or (lambda _: None))
-
-    def _top_k(self, technique: str, asked: int | None) -> int | None:
-        """The caller's number of results, else that of the technique's entry, else that of documents.yaml."""
-        if asked is not None or "top_k" in self.registry.entry(technique).config:
-            return asked
-        return self.n_results
 
     def _report_unknown_keys(self, where: Where, collection: str | None, *, found: bool) -> None:
         scope = self.scope.of_all() if collection is None else self.scope.of(collection)

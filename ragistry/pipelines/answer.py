@@ -1,4 +1,4 @@
-"""Answers from documents: a generator reads the passages that were found, and each sentence is checked against them."""
+"""Write an answer from passages with a generator, and check each sentence against the passages that it cites."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ Question: {query}
 Answer:"""
 NOT_FOUND = re.compile(r"\W*NOT[ _]FOUND\b", re.IGNORECASE)
 CHARACTERS = 2_000
-"""Of each passage that the generator reads."""
+"""Maximum number of characters of a passage in the prompt."""
 NEAR = 0.35
-"""Cosine below which no passage is about the question, unless it has its words."""
+"""Minimum cosine of a passage that is about the question, unless it has its words."""
 FEW = 0.34
-"""Share of the question's words below which a passage does not have them."""
+"""Minimum share of the question's words in a passage that is about it."""
 MOST = 0.9
-"""Share of a sentence's words that a passage has from which on it supports the sentence."""
+"""Share of a sentence's words in a passage that supports it."""
 SOME = 0.1
-"""The same for a passage with a sentence whose cosine with this one is `ALIKE` or more."""
+"""The same share for a passage with a sentence whose cosine with this one is `ALIKE` or more."""
 ALIKE = 0.5
 
 _WORD = r"(?:sources?|passages?|documents?|docs?|references?|refs?|quellen?)\.?:?\s*"
@@ -59,7 +59,13 @@ _FIGURE = re.compile(r"\d+(?:[.,]\d+)*")
 
 
 class Sentence(NamedTuple):
-    """A sentence of an answer. ``citations``: numbers of documents from 1. ``supported``: whether one says it."""
+    """A sentence of an answer.
+
+    Attributes:
+        text: The sentence, without citations.
+        citations: Numbers of the cited documents, from 1.
+        supported: Whether a cited document supports the sentence.
+    """
 
     text: str
     citations: tuple[int, ...]
@@ -68,9 +74,13 @@ class Sentence(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a generator wrote from ``documents``, checked. ``sentences`` is empty where nothing answers the question.
+    """A checked answer.
 
-    ``reason``: why there is no answer.
+    Attributes:
+        query: The question.
+        documents: The passages that the generator read.
+        sentences: The sentences; empty if the documents do not answer the question.
+        reason: Why there is no answer.
     """
 
     query: str
@@ -87,10 +97,12 @@ class Answer:
 
 
 class Evidence(NamedTuple):
-    """What a passage has of a sentence.
+    """How far a passage supports a sentence.
 
-    ``figures``: whether it has all of them. ``words``: the share of its words. ``near``: the cosine of the nearest
-    sentence of the passage.
+    Attributes:
+        figures: Whether the passage has all figures of the sentence.
+        words: Share of the sentence's words in the passage.
+        near: Cosine of the nearest sentence of the passage.
     """
 
     figures: bool
@@ -98,12 +110,12 @@ class Evidence(NamedTuple):
     near: float
 
     def supports(self, most: float = MOST, some: float = SOME, alike: float = ALIKE) -> bool:
-        """Whether that is enough to say that the passage says the sentence."""
+        """Return whether the passage supports the sentence."""
         return self.figures and (self.words >= most or (self.words >= some and self.near >= alike))
 
 
 def evidence(sentence: str, passage: str, near: float, language: str) -> Evidence:
-    """What a passage has of a sentence; ``near``: see `Evidence`."""
+    """Compare a sentence with a passage; see `Evidence` for ``near``."""
     said = _terms(sentence, language)
     share = len(said & _terms(passage, language)) / len(said) if said else 0.0
     return Evidence(set(_FIGURE.findall(sentence)) <= set(_FIGURE.findall(passage)), share, near)
@@ -112,18 +124,21 @@ def evidence(sentence: str, passage: str, near: float, language: str) -> Evidenc
 class Answerer:
     """Answers questions from passages. Safe for threads.
 
-    Before the generator is asked, passages are looked at: where none has a third of the question's words and none is
-    near to it, the answer is that the documents do not say. A sentence of the answer is supported if a passage that it
-    cites has its figures and nearly all of its words, or a few of its words and a sentence near to it. That finds
-    sentences that a model made up; it does not find a "not" that is missing.
+    The generator is not asked if no passage has a third of the question's words and none is near to it. A sentence of
+    the answer is supported if a passage that it cites has its figures and nearly all of its words, or a few of its
+    words and a sentence near to it. This finds sentences that a model made up; it does not find a missing "not".
 
     The thresholds were chosen on 300 claims of SciFact and tested on 300 others (`benchmarks.support`): 76 % of the
     claims are supported by their own abstract, 46 % by the other abstract with most of their words, 0.3 % by any other.
-    So a mark is a reason to open the passage, and the absence of a mark proves nothing. Before the generator is asked,
-    1.5 % of 1,190 questions of XQuAD are turned away although a paragraph answers them, 26 % of those whose paragraph
-    was taken out, and 79 % of 300 claims about another subject.
+    So a mark is a reason to open the passage, and the absence of a mark proves nothing. Without asking the generator,
+    1.5 % of 1,190 questions of XQuAD are rejected although a paragraph answers them, 26 % of those whose paragraph was
+    removed, and 79 % of 300 claims about another subject.
 
-    ``language``: of the words of documents that do not say theirs. ``prompt``: with ``{query}`` and ``{passages}``.
+    Args:
+        generator: The generator.
+        embedder: The embedder that compares sentences.
+        language: Language of documents whose metadata have none.
+        prompt: The prompt, with ``{query}`` and ``{passages}``.
     """
 
     def __init__(
@@ -137,14 +152,23 @@ class Answerer:
     def answer(
         self, query: str, documents: Sequence[Document], *, on_piece: Callable[[str], object] = lambda _: None
     ) -> Answer:
-        """The answer; ``on_piece`` is called with its text as it arrives, but for "NOT FOUND". Raises `ModelError`."""
+        """Answer a question from documents.
+
+        Args:
+            query: The question.
+            documents: The passages.
+            on_piece: Called with the text as it arrives, except for "NOT FOUND".
+
+        Raises:
+            ModelError: The generator or the embedder failed.
+        """
         found = tuple(documents)
         with stage("answer") as this:
             this.documents_in = len(found)
             if not found:
-                return Answer(query, (), reason="nothing was found")
+                return Answer(query, (), reason="the search found nothing")
             if self._is_weak(query, found):
-                return Answer(query, found, reason="no passage that was found is about the question")
+                return Answer(query, found, reason="no passage is about the question")
             text, told = "", 0
             for piece in self._pieces(query, found):
                 text += piece
@@ -153,7 +177,7 @@ class Answerer:
                     told = len(text)
             text = without_reasoning(text)
             if not text.strip() or NOT_FOUND.match(text):
-                return Answer(query, found, reason="the passages that were found do not answer the question")
+                return Answer(query, found, reason="the passages do not answer the question")
             if told < len(text):
                 on_piece(text[told:])
             return Answer(query, found, self._checked(text, found))
@@ -207,7 +231,7 @@ def _terms(text: str, language: str) -> set[str]:
 
 
 def cited_sentences(text: str) -> list[tuple[str, list[int]]]:
-    """The sentences of an answer without their marks, each with the numbers that follow it or its group."""
+    """Split an answer into sentences without citations, each with the numbers that follow it or its group."""
     found: list[tuple[str, list[int]]] = []
     at, begun, early = 0, "", list[int]()
     for mark in [*_marks(text), None]:
@@ -229,7 +253,7 @@ def cited_sentences(text: str) -> list[tuple[str, list[int]]]:
 
 
 def cited_numbers(mark: str) -> list[int]:
-    """The numbers that a citation names; a range names all of its numbers."""
+    """Return the numbers that a citation names; a range names all of its numbers."""
     numbers: list[int] = []
     for found in _NUMBERS.finditer(_NAME.sub("", mark)):
         first, last = int(found[1]), int(found[2] or found[1])
@@ -238,12 +262,12 @@ def cited_numbers(mark: str) -> list[int]:
 
 
 def _marks(text: str) -> list[re.Match[str]]:
-    """The citations of a text, but for brackets within `code`."""
+    """Find the citations of a text, except brackets within `code`."""
     return [mark for mark in _CITED.finditer(text) if text.count("`", 0, mark.start()) % 2 == 0]
 
 
 def sentences_of(text: str) -> list[str]:
-    """The sentences of a text, each in one line."""
+    """Split a text into sentences, each on one line."""
     text, sentences, start = text.strip(), [], 0
     while start < len(text):
         end = first_sentence_start(text, start + 1, len(text))
@@ -254,9 +278,9 @@ def sentences_of(text: str) -> list[str]:
 
 
 class AnswerNode(Node):  # type: ignore[misc] # untyped base
-    """Answer from what an earlier step found: ``answered``, or ``not_found`` where the documents do not say.
+    """Answers from the documents of an earlier step: returns the action ``answered`` or ``not_found``.
 
-    Reads ``query`` and ``documents`` from the run's shared mapping and writes ``answer``, an `Answer`.
+    It reads ``query`` and ``documents`` from the run's shared mapping and writes ``answer``, an `Answer`.
     """
 
     actions: ClassVar[frozenset[str]] = frozenset({"answered", "not_found"})

@@ -1,4 +1,4 @@
-"""Build a pipeline from named steps, joined by their actions and checked as a whole before it runs."""
+"""Build a pipeline from named steps; it is checked as a whole before it runs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ragistry.types import Where
 
 
 class _Draft(NamedTuple):
-    """A step as it was given, not yet checked."""
+    """A step that is not checked yet."""
 
     name: str
     part: Technique | BaseNode
@@ -39,8 +39,8 @@ class PipelineBuilder:
     """Composes a pipeline in Python.
 
     A step is a named technique or PocketFlow node; the first one starts. ``on`` names the next step for every action
-    the step can return; a step without ``on`` ends the run. A technique returns
-    ``found`` or ``empty``; the class of a node declares its own: ``actions = frozenset({"default"})``::
+    that the step can return; a step without ``on`` ends the run. A technique returns ``found`` or ``empty``; the class
+    of a node declares its own actions: ``actions = frozenset({"default"})``::
 
         pipeline = (
             PipelineBuilder("careful")
@@ -65,8 +65,12 @@ class PipelineBuilder:
     ) -> Self:
         """Add a step; `build` reports its errors.
 
-        ``on``: the next step, or `END`, by action, or one name for all actions. ``top_k`` and ``where`` are for
-        techniques: they override the run's number of results, and add a condition to the run's.
+        Args:
+            name: Name of the step.
+            part: A technique or a PocketFlow node.
+            on: The next step, or `END`, for each action, or one name for all actions.
+            top_k: Number of results of a technique, instead of the run's.
+            where: Condition of a technique, in addition to the run's.
         """
         self._drafts.append(_Draft(name, part, on, top_k, where))
         return self
@@ -76,9 +80,13 @@ class PipelineBuilder:
     ) -> Pipeline:
         """Build the pipeline from copies of the nodes.
 
-        ``start``: the first step, if not the first one added. ``max_steps``: maximum number of steps of a run, required
-        for a graph with a loop. ``max_seconds``: maximum duration of a run, checked before each step; a running step is
-        not interrupted. Raises `PipelineError` with all errors.
+        Args:
+            start: The first step; by default the one that was added first.
+            max_steps: Maximum number of steps of a run. A graph with a loop requires it.
+            max_seconds: Maximum duration of a run, checked before each step; a running step is not interrupted.
+
+        Raises:
+            PipelineError: The pipeline has errors; all of them.
         """
         outlines = {draft.name: Outline(actions_of(draft.part), draft.on) for draft in self._drafts}
         problems = [
@@ -99,14 +107,14 @@ def _check_drafts(drafts: Sequence[_Draft]) -> Iterator[str]:
     step_of: dict[int, str] = {}
     for draft in drafts:
         if draft.name in names:
-            yield f"two steps are called {draft.name!r}; give each its own name"
+            yield f"two steps are called {draft.name!r}; rename one"
         names.add(draft.name)
         for problem in check_part(draft.part, draft.top_k, draft.where):
             yield f"step {draft.name!r}: {problem}"
         if isinstance(draft.part, BaseNode):
             other = step_of.setdefault(id(draft.part), draft.name)
             if other != draft.name:
-                yield f"steps {other!r} and {draft.name!r} share one node; make one for each"
+                yield f"steps {other!r} and {draft.name!r} share one node; make a node for each step"
 
 
 def _check_budgets(max_steps: int | None, max_seconds: float | None) -> Iterator[str]:

@@ -29,7 +29,7 @@ from ragistry.utils.where import normalise
 
 
 def _transitions(value: Any, handler: ValidatorFunctionWrapHandler) -> Transitions:
-    """Gives one error for a value of neither form, instead of one for each form."""
+    """Report one error for a value of neither form, instead of one for each form."""
     try:
         checked: Transitions = handler(value)
     except ValidationError as error:
@@ -62,20 +62,20 @@ class StepConfig(BaseModel):
         if (self.technique is None) == (self.node is None):
             raise ValueError("a step is a technique or a node; write one of `technique: name`, `node: module:Class`")
         if self.node is not None and (self.top_k is not None or self.where is not None):
-            raise ValueError("top_k and where are for a technique; give them to the node in `with`")
+            raise ValueError("top_k and where are for a technique; pass them to the node in `with`")
         if self.technique is not None and (self.with_ or self.generator or self.reranker):
             raise ValueError("with, generator and reranker are for a node; configure the technique in its own entry")
         return self
 
     @property
     def models(self) -> dict[str, str]:
-        """The models that the step names, by kind."""
+        """The generator and the reranker that the step names, by kind."""
         named = {"generator": self.generator, "reranker": self.reranker}
         return {kind: name for kind, name in named.items() if name is not None}
 
 
 class PipelineConfig(BaseModel):
-    """The steps by name, and the limits of a run."""
+    """The settings of a pipeline: its steps by name, and the limits of a run."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -104,7 +104,7 @@ class PipelineConfig(BaseModel):
 
 
 def _check_outline(data: Any) -> Iterator[Problem]:
-    """Errors of the graph and the nodes of an unchecked mapping; skips what it cannot read."""
+    """Find the errors of the graph and of the nodes in an unchecked mapping; skip malformed parts."""
     if not isinstance(data, Mapping) or not isinstance(data.get("steps"), Mapping):
         return
     outlines: dict[str, Outline] = {}
@@ -131,7 +131,7 @@ def _readable(on: Any) -> Transitions:
 
 
 def _as_problem(item: Any, model: type[BaseModel]) -> Problem:
-    """An error of pydantic as one of our messages, with the field names of its model."""
+    """Convert an error of pydantic to one of our messages, with the field names of its model."""
     path = item["loc"]
     return Problem(path, explain(item, StepConfig if path[:1] == ("steps",) else model))
 

@@ -7,17 +7,16 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Literal
 
 from pocketflow import Node
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from ragistry.config.numbers import Whole
-from ragistry.config.parse import parse_config
 from ragistry.pipelines.builder import PipelineBuilder
 from ragistry.pipelines.graph import END
 from ragistry.protocols import DocumentStore, Generator, Technique
-from ragistry.techniques.prompting import Prompter, filled, flat, placeholders
-from ragistry.techniques.query_fusion import fused, new_queries
+from ragistry.techniques.prompting import PromptedConfig, PromptedTechnique, Prompter, filled, flat, placeholders
+from ragistry.techniques.query_fusion import fuse_queries, new_queries
 from ragistry.trace import stage
-from ragistry.types import TOP_K_LIMIT, Document, Where
+from ragistry.types import Document, Where
 
 GRADE_PROMPT = """\
 Does the passage help to answer the question? It is correct if it has the answer or a part of it, ambiguous if it is \
@@ -61,7 +60,7 @@ class State:
 
 
 class GradeNode(Node):  # type: ignore[misc] # untyped base
-    """Keep the documents that are not incorrect: returns ``fits`` if one is correct, else ``lacking``.
+    """Keeps the documents that are not graded incorrect: returns ``fits`` if one is correct, else ``lacking``.
 
     Returns ``ungraded`` if the generator failed; the documents do not change.
     """
@@ -93,7 +92,7 @@ class GradeNode(Node):  # type: ignore[misc] # untyped base
 
 
 class RewriteNode(Node):  # type: ignore[misc] # untyped base
-    """Replace the query of the run: ``rewritten``, or ``given up`` after ``most`` attempts or without a new query."""
+    """Replaces the query: returns ``rewritten``, or ``given up`` after ``most`` attempts or without a new query."""
 
     actions: ClassVar[frozenset[str]] = frozenset({"rewritten", "given up"})
 
@@ -120,7 +119,7 @@ class RewriteNode(Node):  # type: ignore[misc] # untyped base
         return "rewritten"
 
 
-class CorrectiveTechnique:
+class CorrectiveTechnique(PromptedTechnique):
     """Corrective retrieval: a generator grades the results of the base, and rewrites the query if none fits.
 
     Yan et al., "Corrective Retrieval Augmented Generation", 2024 (CRAG). From the paper: each document of the base is
@@ -134,10 +133,7 @@ class CorrectiveTechnique:
     returned. If the generator fails, they are returned ungraded.
     """
 
-    class Config(BaseModel):
-        model_config = ConfigDict(extra="forbid")
-
-        top_k: Whole = Field(default=5, ge=1, le=TOP_K_LIMIT, description="default number of results")
+    class Config(PromptedConfig):
         n: Whole = Field(default=1, ge=0, le=10, description="maximum number of rewritten queries")
         grade: Whole = Field(
             default=10, ge=1, le=100, description="number of documents of a search that are graded, one call each"
@@ -150,7 +146,8 @@ class CorrectiveTechnique:
             default=REWRITE_PROMPT,
             description="the prompt for another query: {query} is the question, {tried} are the queries so far",
         )
-        strict: bool = Field(default=False, description="raise an error if the generator fails")
+
+    config: Config
 
     def __init__(
         self,
@@ -161,24 +158,25 @@ class CorrectiveTechnique:
         store: DocumentStore | None = None,
         name: str = "corrective",
     ) -> None:
-        self.config = own = parse_config(self.Config, config, type(self).__name__)
-        prompter = Prompter(generator, store=store, strict=own.strict)
+        super().__init__(config, base=base, generator=generator, store=store)
+        own = self.config
         self.pipeline = (
             PipelineBuilder(name)
             .step("search", base, on="grade", top_k=own.grade)
             .step(
                 "grade",
-                GradeNode(prompter, own.prompt, own.passage_characters),
+                GradeNode(self.prompter, own.prompt, own.passage_characters),
                 on={"fits": END, "lacking": "rewrite", "ungraded": END},
             )
             .step(
-                "rewrite", RewriteNode(prompter, own.rewrite_prompt, own.n), on={"rewritten": "search", "given up": END}
+                "rewrite",
+                RewriteNode(self.prompter, own.rewrite_prompt, own.n),
+                on={"rewritten": "search", "given up": END},
             )
             .build(max_steps=3 * (own.n + 1))
         )
 
-    def retrieve(self, query: str, *, top_k: int | None = None, where: Where | None = None) -> list[Document]:
-        wanted = self.config.top_k if top_k is None else top_k
+    def search(self, query: str, top_k: int, where: Where | None) -> list[Document]:
         state = State([query])
         shared: dict[str, Any] = {"query": query, "where": where, "documents": [], "corrective": state}
         self.pipeline.flow.run(shared)
@@ -187,5 +185,5 @@ class CorrectiveTechnique:
             this.detail["verdict"] = "documents" if kept else "nothing fits"
             this.documents_out = sum(map(len, kept))
         if len(kept) < 2:
-            return [document for documents in kept for document in documents][:wanted]
-        return fused(kept, "corrective", k=RRF_K, top_k=wanted)
+            return [document for documents in kept for document in documents][:top_k]
+        return fuse_queries(kept, "corrective", k=RRF_K, top_k=top_k)

@@ -1,4 +1,4 @@
-"""Run a pipeline: PocketFlow's nodes and transitions, with errors where PocketFlow would end silently."""
+"""Run the steps of a pipeline, with errors where PocketFlow would end silently."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from typing import Any
 from pocketflow import BaseNode, Flow
 
 from ragistry.errors import PipelineError
-from ragistry.pipelines.access import Access
 from ragistry.pipelines.graph import END
 from ragistry.trace import stage
-from ragistry.types import Document
+from ragistry.types import Document, Where
+from ragistry.utils.where import Condition, matches, normalise
 from ragistry.utils.wording import did_you_mean, listed
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A named node, and the next step or `END` for every action it can return."""
+    """A named node, and the next step or `END` for every action that it can return."""
 
     name: str
     node: BaseNode
@@ -31,7 +31,7 @@ class Step:
 class PipelineFlow(Flow):  # type: ignore[misc] # untyped base
     """A PocketFlow flow that raises `PipelineError` where PocketFlow would silently continue or end.
 
-    Its shared mapping holds ``query``, ``original_query``, ``top_k``, ``where``, ``documents`` and whatever nodes
+    Its shared mapping has ``query``, ``original_query``, ``top_k``, ``where``, ``documents`` and the values that nodes
     add. Each step runs on a copy of its node, so attributes set by a node are lost after the step; results belong in
     the shared mapping. The flow keeps no state of a run, so many threads can share it.
     """
@@ -46,7 +46,7 @@ class PipelineFlow(Flow):  # type: ignore[misc] # untyped base
             step.node.successors = {action: steps[target].node for action, target in step.on.items() if target != END}
 
     def _orch(self, shared: dict[str, Any], params: dict[str, Any] | None = None) -> str:
-        """Run step after step until one leads to `END`, and return the last action."""
+        """Run step after step until one leads to `END`; return the last action."""
         shared.setdefault("original_query", shared["query"])
         shared.setdefault("documents", [])
         access = Access(shared)
@@ -116,5 +116,45 @@ class PipelineFlow(Flow):  # type: ignore[misc] # untyped base
 
 
 def _arrows(path: Sequence[str], shown: int = 12) -> str:
-    """The last steps of a run's path."""
+    """Write the last steps of a run's path."""
     return ("… → " if len(path) > shown else "") + " → ".join(path[-shown:])
+
+
+class Access:
+    """The caller's condition on metadata during a run. It limits access, so no step may remove it."""
+
+    def __init__(self, shared: dict[str, Any]) -> None:
+        where = shared.get("where")
+        self.required = None if where is None else normalise(where)
+        self.current = shared["where"] = self._copy(self.required)
+
+    def uphold(self, step: str, shared: dict[str, Any]) -> None:
+        """Add the condition to a ``where`` that a step changed, and check the step's documents.
+
+        Args:
+            step: Name of the step in the error.
+            shared: The shared mapping of the run.
+
+        Raises:
+            PipelineError: A document does not meet the condition.
+        """
+        if self.required is None:
+            return
+        if shared.get("where") is not self.current:
+            self.current = shared["where"] = self._copy(normalise(both(self.required, shared.get("where"))))
+        for document in shared["documents"]:
+            if not matches(self.required, document.metadata):
+                raise PipelineError(
+                    f"{step} returned document {document.id!r}, which does not meet where {self.required!r}; "
+                    "techniques and nodes must follow the shared 'where'"
+                )
+
+    @staticmethod
+    def _copy(condition: Condition | None) -> dict[str, Any] | None:
+        """Copy the condition for the steps, which may change their copy."""
+        return None if condition is None else copy.deepcopy(dict(condition))
+
+
+def both(first: Where, second: Where | None) -> Where:
+    """Join two conditions by ``$and``; without a second one, return the first."""
+    return first if second is None else {"$and": [first, second]}

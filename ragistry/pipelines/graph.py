@@ -1,4 +1,4 @@
-"""Check the graph of a pipeline by its names: finds all errors at once, before anything runs."""
+"""Check the graph of a pipeline: find all errors before it runs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ END = "END"
 Transitions = Mapping[str, str] | str | None
 """The next step: by action, or one step for all actions; None ends the run."""
 
-_BUDGET = "say how many steps a run may take: build(max_steps=…), in YAML max_steps: …"
+_BUDGET = "set a maximum number of steps: build(max_steps=…), in YAML max_steps: …"
 
 
 class Outline(NamedTuple):
@@ -32,7 +32,7 @@ class Problem(NamedTuple):
 
 
 def transitions(outline: Outline) -> dict[str, str]:
-    """The next step, or `END`, for every known action."""
+    """Return the next step, or `END`, for every known action."""
     on = outline.on or END
     if isinstance(on, str):
         return dict.fromkeys(sorted(outline.actions or ("default",)), on)
@@ -40,9 +40,9 @@ def transitions(outline: Outline) -> dict[str, str]:
 
 
 def check_graph(steps: Mapping[str, Outline], start: str | None, max_steps: object) -> Iterator[Problem]:
-    """All errors of the graph; ``start`` None: the first step."""
+    """Find all errors of a graph; ``start`` is by default the first step."""
     if not steps:
-        yield Problem(("steps",), "there is no step")
+        yield Problem(("steps",), "the pipeline has no steps")
         return
     for name, outline in steps.items():
         yield from _check_step(name, outline, steps)
@@ -54,25 +54,25 @@ def check_graph(steps: Mapping[str, Outline], start: str | None, max_steps: obje
         reached = _reachable(first, links)
         for name in steps:
             if name not in reached:
-                yield Problem(("steps", name), f"step {name!r} can never be reached from {first!r}")
+                yield Problem(("steps", name), f"step {name!r} cannot be reached from {first!r}")
     yield from _check_loops(links, max_steps)
 
 
 def _check_step(name: str, outline: Outline, steps: Mapping[str, Outline]) -> Iterator[Problem]:
     path = ("steps", name)
     if name in ("", END):
-        yield Problem(path, f"a step cannot be called {name!r}; give it another name")
+        yield Problem(path, f"a step cannot be called {name!r}; rename it")
     actions, on = outline.actions, outline.on
     if isinstance(on, Mapping) and on and actions is not None:
         for action in sorted(on.keys() - actions):
             suggestion = did_you_mean(action, actions) or f"; it returns {listed(actions)}"
             yield Problem((*path, "on", action), f"step {name!r} never returns {action!r}{suggestion}")
         for action in sorted(actions - on.keys()):
-            yield Problem((*path, "on"), f"step {name!r} leads nowhere on {action!r}; give a step's name or {END!r}")
+            yield Problem((*path, "on"), f"step {name!r} has no next step for {action!r}; add a step's name or {END!r}")
     named: dict[str, str] = {"": on} if isinstance(on, str) else dict(on or {})
     for action, target in named.items():
         if target not in steps and target != END:
-            suggestion = did_you_mean(target, [*steps, END]) or f"; there are {listed([*steps, END])}"
+            suggestion = did_you_mean(target, [*steps, END]) or f"; the steps are {listed([*steps, END])}"
             place, when = ((*path, "on", action), f" on {action!r}") if action else ((*path, "on"), "")
             yield Problem(place, f"step {name!r} leads to {target!r}{when}, which is not a step{suggestion}")
 
@@ -92,7 +92,7 @@ def _check_loops(links: Mapping[str, list[str]], max_steps: object) -> Iterator[
                 comes_from.setdefault(target if target in links else END, []).append(name)
         endless = links.keys() - _reachable(END, comes_from)
         if endless:
-            yield Problem(("steps",), f"no way leads to {END!r} from {listed(endless)}")
+            yield Problem(("steps",), f"{END!r} cannot be reached from {listed(endless)}")
 
 
 def _reachable(start: str, links: Mapping[str, list[str]]) -> set[str]:

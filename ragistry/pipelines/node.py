@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 from pocketflow import Node
 
 from ragistry.errors import PipelineError
-from ragistry.pipelines.access import both
+from ragistry.pipelines.flow import both
 from ragistry.protocols import Technique
 from ragistry.types import Document, Where
 from ragistry.utils.limits import check_top_k
@@ -17,11 +17,19 @@ Request = tuple[str, int | None, Where | None]
 
 
 class TechniqueNode(Node):  # type: ignore[misc] # untyped base
-    """Retrieve with a technique: returns ``found``, or ``empty`` without documents.
+    """Retrieves with a technique: returns the action ``found``, or ``empty`` without documents.
 
-    Reads ``query``, ``top_k`` and ``where`` from the run's shared mapping and writes ``documents``. ``top_k`` of
-    the node (1 to 1,000) overrides the run's; ``where`` of the node is added to the run's. The node keeps no state of a
-    run. The constructor raises `InvalidLimitError` and `InvalidFilterError`.
+    It reads ``query``, ``top_k`` and ``where`` from the run's shared mapping and writes ``documents``. It keeps no
+    state of a run.
+
+    Args:
+        technique: The technique.
+        top_k: Number of results, 1 to 1,000, instead of the run's.
+        where: Condition, in addition to the run's.
+
+    Raises:
+        InvalidLimitError: ``top_k`` is out of range.
+        InvalidFilterError: ``where`` is malformed.
     """
 
     actions: ClassVar[frozenset[str]] = frozenset({"found", "empty"})

@@ -1,4 +1,4 @@
-"""Parts of a pipeline: a technique, or a PocketFlow node that avoids PocketFlow's traps."""
+"""The parts of a pipeline: techniques and PocketFlow nodes, and their checks."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from ragistry.utils.wording import listed
 
 
 def actions_of(part: Any) -> frozenset[str] | None:
-    """The actions of a step: ``found`` and ``empty`` of a technique, the declared ones of a node; None: unknown."""
+    """Return the actions of a technique (``found``, ``empty``) or of a node (declared); None if unknown."""
     return declared_actions(part) if isinstance(part, BaseNode) else TechniqueNode.actions
 
 
 def declared_actions(node: BaseNode | type[BaseNode]) -> frozenset[str] | None:
-    """The ``actions`` of a node or its class; None if it is not a set of names."""
+    """Return the ``actions`` of a node or its class; None if it is not a set of names."""
     actions = getattr(node, "actions", None)
     if isinstance(actions, Set) and actions and all(isinstance(action, str) for action in actions):
         return frozenset(actions)
@@ -32,7 +32,7 @@ def declared_actions(node: BaseNode | type[BaseNode]) -> frozenset[str] | None:
 
 
 def node_class(spec: str) -> type[BaseNode]:
-    """The class that ``"module:Class"`` names. Raises `ConfigError` if it is not a node class."""
+    """Return the class that ``"module:Class"`` names. Raises `ConfigError` if it is not a node class."""
     found = resolve_object(spec)
     if not isinstance(found, type) or not issubclass(found, BaseNode):
         raise ConfigError(f"{spec!r} is {found!r}; name a class that inherits from pocketflow.Node")
@@ -40,9 +40,11 @@ def node_class(spec: str) -> type[BaseNode]:
 
 
 def node_wants(cls: type[BaseNode], given: Container[str]) -> dict[str, bool]:
-    """The resources that the constructor of a node takes, and whether each is required.
+    """Return the resources that the constructor of a node takes, and whether each is required.
 
-    ``given``: arguments set by ``with``, which take precedence. ``name`` is the step's name; a node has no base.
+    Args:
+        cls: The class of the node. Its parameter ``name`` is the step's name; a node has no base.
+        given: Arguments set by ``with``, which take precedence.
     """
     wanted = wanted_resources(cls, first=0)
     return {
@@ -53,7 +55,7 @@ def node_wants(cls: type[BaseNode], given: Container[str]) -> dict[str, bool]:
 
 
 def check_class(cls: type[BaseNode], step: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Errors of a step's node before it is built: the key of the step, and a sentence."""
+    """Find the errors of a step's node before it is built: the key of the step, and a sentence."""
     silent = declared_actions(cls) is None and not _computes_actions(cls)
     if silent and cls.__init__ in (BaseNode.__init__, Node.__init__):  # its __init__ cannot set the actions either
         yield "node", _silent(cls)
@@ -64,31 +66,31 @@ def check_class(cls: type[BaseNode], step: Mapping[str, Any]) -> Iterator[tuple[
     try:
         signature(cls).bind(**given, **dict.fromkeys(wanted))
     except TypeError as error:
-        yield "with", f"{cls.__name__} cannot be made with {listed(given)}: {error}"
+        yield "with", f"{cls.__name__} does not accept the arguments {listed(given)}: {error}"
     for kind in MODELS:
         if step.get(kind) is not None and kind not in wanted:
             yield kind, f"{cls.__name__} does not take a parameter {kind!r}; remove this key"
 
 
 def _computes_actions(cls: type[BaseNode]) -> bool:
-    """Whether ``actions`` is a property, which only an instance can answer."""
+    """Return whether ``actions`` is a property, which only an instance can answer."""
     found = getattr_static(cls, "actions", None)
     return hasattr(type(found), "__get__") and not isroutine(found)
 
 
 def _silent(cls: type[BaseNode]) -> str:
-    return f"{cls.__name__} does not say what it returns; write in its class: actions = frozenset({{'default'}})"
+    return f"{cls.__name__} does not declare its actions; add to the class: actions = frozenset({{'default'}})"
 
 
 def check_part(part: Any, top_k: int | None, where: Where | None) -> Iterator[str]:
-    """All reasons why ``part`` cannot be a step with these settings."""
+    """Find the reasons why ``part`` cannot be a step with these settings."""
     if isinstance(part, BaseNode):
         yield from _check_node(part)
         if top_k is not None or where is not None:
-            yield f"top_k and where are for techniques; give them to {type(part).__name__} itself"
+            yield f"top_k and where are for techniques; set them on {type(part).__name__} itself"
         return
     if isinstance(part, type) or not callable(getattr(part, "retrieve", None)):
-        yield f"{part!r} is neither a technique nor a PocketFlow node; give an object that has retrieve(), or a Node"
+        yield f"{part!r} is neither a technique nor a PocketFlow node; pass an object with retrieve(), or a Node"
     settings: list[tuple[Callable[[Any], object], Any]] = [(check_top_k, top_k), (normalise, where)]
     for check, value in settings:
         try:
@@ -103,14 +105,14 @@ def _check_node(node: BaseNode) -> Iterator[str]:
     if actions_of(node) is None:
         yield _silent(type(node))
     if isinstance(node, AsyncNode):
-        yield f"{kind} is asynchronous, and steps run one after the other in the caller's thread; make it a Node"
+        yield f"{kind} is asynchronous, but steps run in sequence in the caller's thread; make it a Node"
     elif isinstance(node, Flow):
-        yield f"{kind} is a whole flow, whose inside is not checked; build it as a pipeline, which is a technique"
+        yield f"{kind} is a flow, whose steps cannot be checked; build it as a pipeline, which is a technique"
     elif not hasattr(node, "successors"):
         yield f"{kind}.__init__ does not call super().__init__()"
     else:
         if node.successors:
-            yield f"{kind} has transitions of its own, on {listed(node.successors)}; say them with on="
+            yield f"{kind} has its own transitions, on {listed(node.successors)}; pass them as on="
         retries = getattr(node, "max_retries", 1)
         if not isinstance(retries, int) or retries < 1:
-            yield f"{kind} has max_retries={retries!r}, with which PocketFlow never runs it; 1 is one attempt"
+            yield f"{kind} has max_retries={retries!r}, so PocketFlow would never run it; set 1 or more"

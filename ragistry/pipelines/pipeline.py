@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from time import perf_counter
 from typing import Any
 
 from ragistry.pipelines.flow import PipelineFlow
-from ragistry.pipelines.mermaid import flowchart
+from ragistry.pipelines.graph import END
 from ragistry.trace import collect
 from ragistry.types import Document, RetrievalResult, Where
 from ragistry.utils.limits import check_query, check_top_k
 
 
 class Pipeline:
-    """Steps joined as a graph, built by `PipelineBuilder`; it keeps no state of a run, so many threads can share it.
+    """Steps joined as a graph, built by `PipelineBuilder`. Safe for threads: it keeps no state of a run.
 
     ``flow`` is the PocketFlow flow: ``pipeline.flow.run({"query": "…"})``.
     """
@@ -26,10 +28,17 @@ class Pipeline:
         return self.flow.name
 
     def retrieve(self, query: str, *, top_k: int | None = None, where: Where | None = None) -> list[Document]:
-        """The documents of the last step, in its order, at most ``top_k``.
+        """Run the steps and return the documents of the last one, in its order.
 
-        All meet ``where``, independent of the conditions of steps. Exceptions of a step get a note that names the step.
-        Raises `PipelineError` if a budget is used up or a step returns an undeclared action.
+        Exceptions of a step get a note that names the step.
+
+        Args:
+            query: The query.
+            top_k: Maximum number of documents.
+            where: A condition that all documents meet, in addition to the conditions of steps.
+
+        Raises:
+            PipelineError: A budget is used up, or a step returned an undeclared action.
         """
         shared: dict[str, Any] = {
             "query": check_query(query),
@@ -43,7 +52,7 @@ class Pipeline:
         return documents[:top_k]
 
     def run(self, query: str, *, top_k: int | None = None, where: Where | None = None) -> RetrievalResult:
-        """As `retrieve`, with the time and a trace of one stage per step; the result has the original ``query``."""
+        """Run the steps like `retrieve`, and return the result with its time and a trace of one stage per step."""
         start = perf_counter()
         with collect() as trace:
             documents = self.retrieve(query, top_k=top_k, where=where)
@@ -51,5 +60,29 @@ class Pipeline:
         return RetrievalResult(query, documents, len(documents), milliseconds, trace.stages())
 
     def mermaid(self) -> str:
-        """The graph as a Mermaid flowchart: steps by name, actions on the arrows."""
+        """Draw the graph as a Mermaid flowchart: steps by name, actions on the arrows."""
         return flowchart({name: step.on for name, step in self.flow.steps.items()}, self.flow.first)
+
+
+def flowchart(steps: Mapping[str, Mapping[str, str]], start: str) -> str:
+    """Draw a graph as a Mermaid flowchart, which GitHub and most documentation tools render.
+
+    Args:
+        steps: For each step the next one, or `END`, by action.
+        start: The step that runs first.
+    """
+    ids = {name: f"s{number}" for number, name in enumerate(steps)} | {END: "done"}
+    lines = ["flowchart TD", '    start(["START"])']
+    lines += [f'    {ids[name]}["{_label(name)}"]' for name in steps]
+    lines += [f'    done(["{END}"])', f"    start --> {ids[start]}"]
+    lines += [
+        f'    {ids[name]} -->|"{_label(action)}"| {ids[target]}'
+        for name, on in steps.items()
+        for action, target in on.items()
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _label(text: str) -> str:
+    """Replace every character that could be markup by its number."""
+    return re.sub(r"[^\w .,:/()-]", lambda match: f"#{ord(match[0])};", text)

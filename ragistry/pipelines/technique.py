@@ -1,4 +1,4 @@
-"""A pipeline from techniques.yaml."""
+"""The technique ``pipeline``: a graph in techniques.yaml."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ class Techniques(Protocol):
     @property
     def resources(self) -> Mapping[str, Any]: ...
 
-    def get(self, name: str) -> Technique: ...
+    def base(self, name: str) -> Technique: ...
 
 
 class PipelineTechnique:
-    """Techniques and nodes joined as a graph; the action a step returns selects the next step::
+    """Techniques and nodes joined as a graph; the action that a step returns selects the next step::
 
     careful:
       use: pipeline
@@ -42,7 +42,7 @@ class PipelineTechnique:
         settings = parse_config(self.Config, config, type(self).__name__)
         builder = PipelineBuilder(name)
         for step_name, step in settings.steps.items():
-            part = registry.get(step.technique) if step.technique is not None else _node(step_name, step, registry)
+            part = registry.base(step.technique) if step.technique is not None else _node(step_name, step, registry)
             builder.step(step_name, part, on=step.on, top_k=step.top_k, where=step.where)
         self.pipeline = builder.build(
             start=settings.start, max_steps=settings.max_steps, max_seconds=settings.max_seconds
@@ -50,13 +50,13 @@ class PipelineTechnique:
 
     @staticmethod
     def references(config: Mapping[str, Any]) -> list[str]:
-        """The techniques named by the steps, without duplicates; skips malformed steps."""
+        """List the techniques that the steps name, without duplicates; skip malformed steps."""
         names = [step.get("technique") for _, step in _steps(config)]
         return list(dict.fromkeys(name for name in names if isinstance(name, str)))
 
     @staticmethod
     def wanted(config: Mapping[str, Any]) -> list[Wanted]:
-        """The resources that the nodes of the steps take; skips malformed steps."""
+        """List the resources that the nodes of the steps take; skip malformed steps."""
         found = []
         for name, step in _steps(config):
             try:
@@ -72,7 +72,7 @@ class PipelineTechnique:
 
 
 def _steps(config: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
-    """The steps of an unchecked configuration."""
+    """List the steps of an unchecked configuration."""
     steps = config.get("steps")
     return (
         [(name, step) for name, step in steps.items() if isinstance(step, Mapping)]
@@ -88,4 +88,4 @@ def _node(name: str, step: StepConfig, registry: Techniques) -> Any:
     try:
         return cls(**step.with_, **given)
     except TypeError as error:
-        raise ConfigError(f"node {step.node!r} cannot be made with {step.with_!r}: {error}") from error
+        raise ConfigError(f"node {step.node!r} does not accept {step.with_!r}: {error}") from error

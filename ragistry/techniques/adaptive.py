@@ -6,14 +6,15 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
-from ragistry.config.numbers import Number, Whole
+from ragistry.config.numbers import Number
 from ragistry.config.parse import parse_config
 from ragistry.errors import InvalidConfigError
 from ragistry.protocols import Technique
+from ragistry.techniques.built_in import TechniqueConfig
 from ragistry.trace import stage
-from ragistry.types import TOP_K_LIMIT, Document, Where
+from ragistry.types import Document, Where
 from ragistry.utils.text.analysis import TERM_LIMIT
 
 _IDENTIFIER = re.compile(
@@ -51,10 +52,7 @@ class AdaptiveTechnique:
     more, and rankings by words and by vectors without a common document.
     """
 
-    class Config(BaseModel):
-        model_config = ConfigDict(extra="forbid")
-
-        top_k: Whole = Field(default=5, ge=1, le=TOP_K_LIMIT, description="default number of results")
+    class Config(TechniqueConfig):
         identifiers: Number = Field(
             default=0.25, gt=0, le=1, description="search words only from this share of identifiers"
         )
@@ -73,7 +71,7 @@ class AdaptiveTechnique:
 
     @staticmethod
     def disagreements(config: Mapping[str, Any], bases: Sequence[Any]) -> dict[str, str]:  # noqa: ARG004
-        """What is wrong with the bases; called before the technique is built."""
+        """Return the errors in the bases by key; called before the technique is built."""
         if len(bases) == 2:
             return {}
         return {"bases": f"got {len(bases)}; list one for words and one for everything, such as [bm25, hybrid]"}
@@ -89,7 +87,7 @@ class AdaptiveTechnique:
         return found[:wanted] if reason else self.everything.retrieve(query, top_k=wanted, where=where)
 
     def _enough(self, query: str, found: Sequence[Document], wanted: int) -> str:
-        """The reason why the results by words suffice; empty if they do not."""
+        """Return the reason why the results by words suffice; empty if they do not."""
         share, second = identifier_share(query), part_of_best(found)
         if found and share >= self.config.identifiers:
             return f"{share:.0%} of the query's words are identifiers"
@@ -99,17 +97,17 @@ class AdaptiveTechnique:
 
 
 def identifier_share(query: str) -> float:
-    """The share of the query's words that are identifiers, 0 to 1."""
+    """Return the share of the query's words that are identifiers, 0 to 1."""
     words = [word for part in query.split() if (word := part.strip(".,;:!?[]{}'\"`"))]
     return sum(map(is_identifier, words)) / max(1, len(words))
 
 
 def is_identifier(word: str) -> bool:
-    """Whether a word is a code, path, version, option or program name instead of a word of a language."""
+    """Return whether a word is a code, path, version, option or program name instead of a word of a language."""
     return len(word) <= TERM_LIMIT and _IDENTIFIER.fullmatch(word) is not None
 
 
 def part_of_best(documents: Sequence[Document]) -> float:
-    """The second score divided by the best; 0 without a second, 1 if the best is not positive."""
+    """Divide the second score by the best; 0 without a second, 1 if the best is not positive."""
     best, second, *_ = [*(document.score for document in documents[:2]), 0.0, 0.0]
     return max(0.0, second) / best if best > 0 else 1.0

@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
-
-from ragistry.config.numbers import Whole
 from ragistry.config.parse import parse_config
-from ragistry.errors import ConfigError
 from ragistry.protocols import LibraryStore
+from ragistry.techniques.built_in import TechniqueConfig, require_word_search
 from ragistry.trace import stage
-from ragistry.types import TOP_K_LIMIT, Document, Where
+from ragistry.types import Document, Where
 
 
 class BM25Technique:
@@ -22,18 +19,11 @@ class BM25Technique:
     no upper bound and are comparable within one query only.
     """
 
-    class Config(BaseModel):
-        model_config = ConfigDict(extra="forbid")
-
-        top_k: Whole = Field(default=5, ge=1, le=TOP_K_LIMIT, description="default number of results")
+    Config = TechniqueConfig
 
     def __init__(self, config: Mapping[str, Any], *, store: LibraryStore) -> None:
         self.config = parse_config(self.Config, config, type(self).__name__)
-        if "text" not in getattr(store, "abilities", ()):
-            raise ConfigError(
-                f"{type(self).__name__}: the store {type(store).__name__!r} does not search words; use 'naive', as "
-                "the default and as a base, or set `store: {use: local}` in vector_stores.yaml"
-            )
+        require_word_search(store, self, "use 'naive', as the default and as a base")
         self.store = store
 
     def retrieve(self, query: str, *, top_k: int | None = None, where: Where | None = None) -> list[Document]:

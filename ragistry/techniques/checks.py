@@ -1,11 +1,11 @@
-"""Read and check techniques.yaml: all its errors are found before a technique is built."""
+"""The entries of techniques.yaml, read and checked before a technique is built."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from graphlib import CycleError, TopologicalSorter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -26,9 +26,6 @@ from ragistry.techniques.classes import (
 from ragistry.utils.plugins import BrokenPluginError
 from ragistry.utils.wording import did_you_mean
 
-if TYPE_CHECKING:
-    from ragistry.techniques.registry import TechniqueRegistry
-
 DEFAULT_TECHNIQUE = "naive"
 WITH_WORDS = "hybrid"
 AUTO = "auto"
@@ -42,7 +39,7 @@ Complaint = tuple[tuple[str, ...], str]
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A configured technique: its class, what it builds on, the models that it names, and its own configuration."""
+    """An entry: the class of the technique, its bases, the models that it names, and its own configuration."""
 
     name: str
     use: str
@@ -53,15 +50,19 @@ class Entry:
 
     @property
     def keys(self) -> list[str | int]:
-        """Where the entry is in its file."""
+        """The place of the entry in its file."""
         return ["techniques", self.name]
 
 
 @dataclass(slots=True)
 class Checked:
-    """The entries, the class of each valid one, and the reason for each that is unusable.
+    """The checked entries.
 
-    ``links``: what each builds on.
+    Attributes:
+        entries: All well-formed entries by name.
+        classes: The class of each usable technique.
+        broken: The other techniques, with the reason.
+        links: The techniques that each entry builds on.
     """
 
     entries: dict[str, Entry]
@@ -70,7 +71,7 @@ class Checked:
     links: dict[str, list[str]] = field(default_factory=dict)
 
     def break_dependents(self) -> None:
-        """What builds on a broken technique is broken too, for the same reason."""
+        """Mark the techniques that build on a broken one as broken, for the same reason."""
         for name in self.broken:
             self.classes.pop(name, None)
         while below := {
@@ -82,9 +83,9 @@ class Checked:
 
 
 def read_entries(file: YamlFile, problems: Problems) -> dict[str, Entry]:
-    """The well-formed entries of the file; errors of the others are added to ``problems``."""
+    """Read the well-formed entries of the file; add the errors of the others to ``problems``."""
     for key in file.data.keys() - {"techniques", "default"}:
-        problems.add(file, [key], f"unknown setting {key!r}; there are default, techniques")
+        problems.add(file, [key], f"unknown setting {key!r}; the settings are default and techniques")
     section = file.data.get("techniques")
     if not isinstance(section, dict) or not section:
         problems.add(file, ["techniques"], f"techniques: must be a mapping of names to entries, got {section!r}")
@@ -115,9 +116,13 @@ def _read(file: YamlFile, name: Any, body: Any, problems: Problems) -> Entry | N
 def check_entries(
     file: YamlFile, entries: dict[str, Entry], problems: Problems, resources: Mapping[str, Any] | None = None
 ) -> Checked:
-    """Find the class of every entry, and check its configuration, its bases, and the models it names.
+    """Find the class of every entry, and check its configuration, its bases and the models that it names.
 
-    ``resources``: holds the generators and rerankers that entries name; without it, these names are not checked.
+    Args:
+        file: The techniques.yaml.
+        entries: The entries, as `read_entries` returns them.
+        problems: The errors are added here.
+        resources: The generators and rerankers that entries may name; without it, these names are not checked.
     """
     checked = Checked(entries)
     links = checked.links
@@ -154,6 +159,15 @@ def check_entries(
     return checked
 
 
+def check_default(file: YamlFile, problems: Problems) -> None:
+    """Check that the ``default`` of the file is one of its techniques."""
+    default, entries = file.data.get("default"), file.data["techniques"]
+    known = [*(map(str, entries) if isinstance(entries, dict) else ()), AUTO]
+    if default is not None and str(default) not in known:
+        there = f"the file has {', '.join(known)}"
+        problems.add(file, ["default"], f"default: no technique {default!r}{did_you_mean(default, known)}; {there}")
+
+
 def _unknown_use(entry: Entry, error: ConfigError, body: Any) -> Complaint:
     if body and "use" in body:
         return ("use",), str(error)
@@ -175,7 +189,7 @@ def _check_config(file: YamlFile, entry: Entry, cls: type[Any], problems: Proble
 
 
 def _check_reserved(entry: Entry, cls: type[Any]) -> Iterator[Complaint]:
-    """Check that the class accepts the bases and models of the entry, and that the bases it needs are there."""
+    """Check that the class accepts the bases and models of the entry, and that it has the bases that it needs."""
     wanted = wanted_resources(cls)
     given = {"base": entry.base, "bases": entry.bases, **entry.models}
     for key, value in given.items():
@@ -187,57 +201,42 @@ def _check_reserved(entry: Entry, cls: type[Any]) -> Iterator[Complaint]:
 
 
 def _check_models(entry: Entry, cls: type[Any], resources: Mapping[str, Any]) -> Iterator[Complaint]:
-    """Check that the models named by the entry, or by its class's configuration, exist."""
+    """Check that the models exist that the entry or its configuration names."""
     named = [Wanted((), kind, name) for kind, name in entry.models.items()]
     more = getattr(cls, "wanted", None)
     for path, kind, name in [*named, *(more(entry.config) if callable(more) else [])]:
         known = resources.get(f"{kind}s") if name is not None else None
         if known is not None and name not in known:
-            there = f"there are {', '.join(known) or 'none'} in config/models.yaml"
+            there = f"config/models.yaml has {', '.join(known) or 'none'}"
             yield (*path, kind), f"no {kind} {name!r}{did_you_mean(name, known)}; {there}"
 
 
 def _links(entry: Entry, cls: type[Any] | None, entries: Mapping[str, Entry]) -> list[str]:
-    """The techniques that an entry builds on, including those its class finds in its configuration."""
+    """List the techniques that an entry may build on: for the base ``auto``, both that it can mean."""
+    both = [name for name in (WITH_WORDS, DEFAULT_TECHNIQUE) if name in entries]
+    if entry.base == AUTO and AUTO not in entries and both:
+        return [*both, *bases_of(replace(entry, base=None), cls)]
+    return bases_of(entry, cls)
+
+
+def bases_of(entry: Entry, cls: type[Any] | None) -> list[str]:
+    """List the techniques that an entry builds on, including those that its class finds in its configuration."""
     more = getattr(cls, "references", None)
     base = [] if entry.base is None else [entry.base]
-    if base == [AUTO] and AUTO not in entries:  # one of two, depending on the store
-        base = [name for name in (WITH_WORDS, DEFAULT_TECHNIQUE) if name in entries] or base
     return [*base, *entry.bases, *(more(entry.config) if callable(more) else [])]
 
 
 def _unknown_link(entry: Entry, used: str, entries: Mapping[str, Entry]) -> Complaint:
     key = "base" if used == entry.base else "bases" if used in entry.bases else ""
     known = [*entries, AUTO] if key == "base" and used != AUTO else list(entries)
-    return (key,) if key else (), f"no technique {used!r}{did_you_mean(used, known)}; there are {', '.join(known)}"
+    return (key,) if key else (), f"no technique {used!r}{did_you_mean(used, known)}; the file has {', '.join(known)}"
 
 
 _SHORT = {"minilm": "all-minilm-l6-v2", "multilingual": "multilingual-e5-small"}
 
 
 def model_name(name: str) -> str:
-    """The bare name of an embedding model, in lower case, without server, owner and the tag ``latest``."""
+    """Return the bare name of an embedding model in lower case, without server, owner and the tag ``latest``."""
     name = name.partition(":")[2] if name.startswith(("ollama:", "openai:", "tei:")) else name
     name = name.rpartition("/")[2].removesuffix(":latest").lower()
     return _SHORT.get(name, name)
-
-
-def check_agreement(registry: TechniqueRegistry, embed_model: str, chunk_size: int) -> None:
-    """Raise `InvalidConfigError` for every ``embedding_model`` and ``chunk_size`` that differs from the settings."""
-    problems = Problems()
-    for name in registry.names():
-        entry = registry.entry(name)
-        model, size = entry.config.get("embedding_model"), entry.config.get("chunk_size")
-        if isinstance(model, str) and embed_model != "tei" and model_name(model) != model_name(embed_model):
-            problems.add(
-                registry.file, [*entry.keys, "embedding_model"],
-                f"techniques.{name}.embedding_model: {model!r}, but the store is made with {embed_model!r}; "
-                f"set embed_model: {model} in documents.yaml and run `ragistry reembed`, or remove this key",
-            )  # fmt: skip
-        if isinstance(size, int) and size != chunk_size:
-            problems.add(
-                registry.file, [*entry.keys, "chunk_size"],
-                f"techniques.{name}.chunk_size: {size}, but the store is made with chunks of {chunk_size}; "
-                f"set chunk_size: {size} in documents.yaml and ingest again, or remove this key",
-            )  # fmt: skip
-    problems.report()

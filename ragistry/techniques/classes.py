@@ -1,4 +1,4 @@
-"""Classes of techniques: find them by name, check them, pass their resources, describe them as JSON Schema."""
+"""The classes of techniques: find, check and describe them, and select the arguments of their constructors."""
 
 from __future__ import annotations
 
@@ -21,18 +21,17 @@ GROUP = "ragistry.techniques"
 RESOURCES = (
     "name", "store", "embedder", "generator", "reranker", "base", "bases", "library", "targets", "registry", "folder",
 )  # fmt: skip
-"""The parameters that a constructor may have. ``folder``: a path for data derived from the store, created on the first
-write; left out if there is no such folder.
-"""
+"""The parameters that a constructor may have. ``folder`` is a path for data derived from the store. It is created on
+the first write, and is left out if the store has no folder."""
 MODELS = ("generator", "reranker")
-"""The resources that an entry or a pipeline step may select by name; see config/models.yaml."""
+"""The resources that an entry or a pipeline step may select by name from config/models.yaml."""
 SETTING = {kind: f"add one to config/models.yaml under '{kind}s'" for kind in MODELS}
 """How to configure a resource that a workspace may lack."""
-_AUTO = "auto: hybrid where the store searches words, else naive"
+_AUTO = "auto: hybrid if the store searches words, else naive"
 
 
 class Reserved(BaseModel):
-    """The keys of an entry that the registry reads; all others are settings of the technique."""
+    """The keys of an entry that the registry reads; the others are settings of the technique."""
 
     model_config = ConfigDict(extra="allow", strict=True)
 
@@ -46,7 +45,10 @@ class Reserved(BaseModel):
 class Wanted(NamedTuple):
     """A resource that a part of an entry needs, such as a node of a pipeline.
 
-    ``path``: the part, below the entry. ``name``: the generator or reranker named there.
+    Attributes:
+        path: Keys of the part below the entry.
+        resource: Name of the constructor's parameter.
+        name: The generator or reranker that the part names.
     """
 
     path: tuple[str, ...]
@@ -55,17 +57,17 @@ class Wanted(NamedTuple):
 
 
 def offers() -> dict[str, Offer]:
-    """Every technique that an installed package offers, by name."""
+    """Find the techniques that installed packages offer, by name."""
     return plugins.offers(GROUP)
 
 
 def find_class(use: str) -> type[Any]:
-    """The class that ``use`` names. Raises `ConfigError`, and `BrokenPluginError` for an installed plugin."""
+    """Return the class that ``use`` names. Raises `ConfigError`, or `BrokenPluginError` for an installed plugin."""
     return plugins.find_class(use, GROUP, "technique")
 
 
 def broken_plugins() -> dict[str, str]:
-    """Every offered name that cannot be loaded, with the reason."""
+    """Return the offered techniques that cannot be loaded, with the reason."""
     broken = {}
     for name in offers():
         try:
@@ -76,20 +78,22 @@ def broken_plugins() -> dict[str, str]:
 
 
 def modules_beside(path: Path) -> AbstractContextManager[None]:
-    """Within this block, Python files of the workspace of this techniques.yaml are found before other modules."""
+    """Make the Python files beside a techniques.yaml importable, before other modules, within a block."""
     folder = path.resolve().parent
     return modules_of(folder.parent if folder.name == CONFIG_FOLDER else None)
 
 
 def takes_everything(cls: type[Any]) -> bool:
-    """Whether the constructor takes ``**resources``, and so gets all of them."""
+    """Return whether the constructor takes ``**resources``, and so gets all of them."""
     return any(p.kind is p.VAR_KEYWORD for p in inspect.signature(cls).parameters.values())
 
 
 def wanted_resources(cls: type[Any], first: int = 1) -> dict[str, bool]:
-    """The constructor's parameters by name, and whether each is required.
+    """Return the constructor's parameters by name, and whether each is required.
 
-    ``first``: the parameter to begin with; a technique's configuration comes before it.
+    Args:
+        cls: The class.
+        first: Index of the first parameter to return; a technique's configuration comes before it.
     """
     if cls.__init__ is object.__init__:
         return {}
@@ -105,11 +109,17 @@ def resources_for(
     resources: Mapping[str, Any],
     models: Mapping[str, str],
 ) -> dict[str, Any]:
-    """The resources that a technique or a node of a pipeline gets, by parameter name.
+    """Select the arguments of a technique or of a node of a pipeline by parameter name.
 
-    ``user``: its name in messages. ``wanted``: see `wanted_resources`. ``own``: its own resources, such as its base;
-    ``resources``: the shared ones. ``models``: the generator and the reranker that its entry names; otherwise it gets
-    the default ones. Raises `ConfigError` for a missing resource.
+    Args:
+        user: Name of the technique or node in messages.
+        wanted: The parameters, as `wanted_resources` returns them.
+        own: Its own resources, such as its base.
+        resources: The shared resources.
+        models: The generator and the reranker that its entry names, instead of the default ones.
+
+    Raises:
+        ConfigError: A required resource is missing.
     """
     given = {}
     for name, required in wanted.items():
@@ -118,7 +128,9 @@ def resources_for(
             given[name] = own[name]
         elif name in models:
             if models[name] not in named:
-                raise ConfigError(f"{user}: no {name} {models[name]!r}; there are {listed(named)}; {SETTING[name]}")
+                raise ConfigError(
+                    f"{user}: no {name} {models[name]!r}; models.yaml has {listed(named)}; {SETTING[name]}"
+                )
             given[name] = named[models[name]]
         elif name in resources:
             given[name] = resources[name]
@@ -127,13 +139,13 @@ def resources_for(
         elif required:
             remedy = SETTING.get(name, "configure one in the workspace")
             raise ConfigError(
-                f"{user} needs a {name}, and none is configured here; {remedy}, or pass resources={{{name!r}: …}}"
+                f"{user} needs a {name}, and none is configured; {remedy}, or pass resources={{{name!r}: …}}"
             )
     return given
 
 
 def complaints(cls: type[Any]) -> list[str]:
-    """Why the class is not a technique; empty if it is one."""
+    """List the reasons why a class is not a technique; empty if it is one."""
     return [*_constructor(cls), *retrieve_complaints(cls)]
 
 
@@ -150,14 +162,14 @@ def _constructor(cls: type[Any]) -> list[str]:
     if (first := parameters[0].name) in RESOURCES:
         return [f"{cls.__name__}.__init__ takes {first!r} first; write __init__(self, config, *, {first})"]
     return [
-        f"{cls.__name__}.__init__ asks for {name!r}, which is not a resource; there are {', '.join(RESOURCES)}"
+        f"{cls.__name__}.__init__ needs {name!r}, which is not a resource; the resources are {', '.join(RESOURCES)}"
         for name, required in wanted_resources(cls).items()
         if required and name not in RESOURCES
     ]
 
 
 def retrieve_complaints(technique: Any) -> list[str]:
-    """What is wrong with the ``retrieve`` of a class or an object."""
+    """List what is wrong with the ``retrieve`` of a class or an object."""
     cls = technique if isinstance(technique, type) else type(technique)
     retrieve = getattr(technique, "retrieve", None)
     if not callable(retrieve):
@@ -173,25 +185,25 @@ def retrieve_complaints(technique: Any) -> list[str]:
 
 
 def config_model(cls: type[Any]) -> type[BaseModel] | None:
-    """The pydantic model of a technique's own configuration; None without one."""
+    """Return the pydantic model of a technique's own configuration, if it has one."""
     model = getattr(cls, "Config", None)
     return model if isinstance(model, type) and issubclass(model, BaseModel) else None
 
 
 def config_schema(cls: type[Any]) -> dict[str, Any] | None:
-    """The JSON Schema of a technique's own configuration; None without one."""
+    """Return the JSON Schema of a technique's own configuration, if it has a model."""
     model = config_model(cls)
     return None if model is None else model.model_json_schema()
 
 
 def first_sentence(cls: type[Any]) -> str:
-    """The first sentence of a class's docstring as plain text."""
+    """Return the first sentence of a class's docstring as plain text."""
     paragraph = " ".join(re.split(r"\n\s*\n", (cls.__doc__ or "").strip())[0].split())
     return re.split(r"(?<=\.)\s", paragraph)[0].rstrip(":").replace("`", "")
 
 
 def techniques_schema() -> dict[str, Any]:
-    """The JSON Schema of techniques.yaml: it accepts what the registry loads. Broken plugins are left out."""
+    """Make the JSON Schema of techniques.yaml. Broken plugins are left out."""
     definitions: dict[str, Any] = {}
     branches = []
     for name in offers():
@@ -205,7 +217,7 @@ def techniques_schema() -> dict[str, Any]:
         branches.append({"if": {"properties": {"use": {"const": name}}, "required": ["use"]}, "then": entry})
     uses = {"anyOf": [{"enum": list(offers())}, {"pattern": ":"}], "type": "string"}
     any_entry = {"type": "object", "properties": {"use": uses}, "allOf": branches}
-    default = {"type": "string", "description": f"the technique of a search that names none; {_AUTO}"}
+    default = {"type": "string", "description": f"the technique of a search that does not name one; {_AUTO}"}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "techniques.yaml",
@@ -220,7 +232,7 @@ def techniques_schema() -> dict[str, Any]:
 
 
 def _entry_schema(name: str, schema: dict[str, Any], wanted: Mapping[str, bool]) -> dict[str, Any]:
-    """The schema of an entry: the technique's own settings and the reserved keys it accepts."""
+    """Make the schema of an entry: the technique's own settings and the reserved keys that it accepts."""
     taken = {key: value for key, value in Reserved.model_json_schema()["properties"].items() if key in wanted}
     required = [key for key in ("base", "bases") if wanted.get(key)]
     entry = {

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Annotated, Any
+from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from ragistry.config.numbers import Whole
-from ragistry.config.parse import parse_config
-from ragistry.protocols import DocumentStore, Generator, Technique
-from ragistry.techniques.prompting import Prompter, filled, flat, placeholders
+from ragistry.techniques.prompting import PromptedConfig, PromptedTechnique, filled, flat, placeholders
 from ragistry.trace import degraded, stage
-from ragistry.types import TOP_K_LIMIT, Document, Where
+from ragistry.types import Document, Where
 from ragistry.utils.where import matches, normalise
 
 PROMPT = """\
@@ -34,7 +32,7 @@ class Sentences(BaseModel):
     sentences: list[str]
 
 
-class ContextualCompressionTechnique:
+class ContextualCompressionTechnique(PromptedTechnique):
     """Contextual compression: reduces each document of the base to the sentences that the query needs.
 
     Xu, Shi and Choi, "RECOMP: Improving Retrieval-Augmented LMs with Compression and Selective Augmentation", 2023, its
@@ -48,25 +46,16 @@ class ContextualCompressionTechnique:
     ``where``, such as a condition on ``start``, it stays whole.
     """
 
-    class Config(BaseModel):
-        model_config = ConfigDict(extra="forbid")
-
-        top_k: Whole = Field(default=5, ge=1, le=TOP_K_LIMIT, description="default number of results")
+    class Config(PromptedConfig):
         n: Whole = Field(default=20, ge=1, le=200, description="maximum number of calls; later documents stay whole")
         prompt: Annotated[str, placeholders("query", "passage")] = Field(
             default=PROMPT, description="the prompt, with a {passage} and the {query}"
         )
-        strict: bool = Field(default=False, description="raise an error if the generator fails")
 
-    def __init__(
-        self, config: Mapping[str, Any], *, base: Technique, generator: Generator, store: DocumentStore | None = None
-    ) -> None:
-        self.config = parse_config(self.Config, config, type(self).__name__)
-        self.base = base
-        self.prompter = Prompter(generator, store=store, strict=self.config.strict)
+    config: Config
 
-    def retrieve(self, query: str, *, top_k: int | None = None, where: Where | None = None) -> list[Document]:
-        documents = self.base.retrieve(query, top_k=self.config.top_k if top_k is None else top_k, where=where)
+    def search(self, query: str, top_k: int, where: Where | None) -> list[Document]:
+        documents = self.base.retrieve(query, top_k=top_k, where=where)
         condition = None if where is None else normalise(where)
         head, tail = documents[: self.config.n], documents[self.config.n :]
         with stage("compress") as this:
@@ -86,7 +75,7 @@ class ContextualCompressionTechnique:
 
 
 def compressed(document: Document, sentences: Sequence[str]) -> Document | None:
-    """The document reduced to these sentences; None without sentences, the whole document if it has none of them."""
+    """Reduce a document to sentences; return None without sentences, the whole document if it contains none of them."""
     wanted = [sentence for sentence in sentences if sentence.strip()]
     if not wanted:
         return None
@@ -97,8 +86,7 @@ def compressed(document: Document, sentences: Sequence[str]) -> Document | None:
     if not pieces:
         return document
     content = "\n".join(document.content[start:end] for start, end in pieces)
-    # it counted the whole document
-    dropped = ("start", "end", "token_count")
+    dropped = ("start", "end", "token_count")  # they describe the whole document
     metadata = {key: value for key, value in document.metadata.items() if key not in dropped}
     start, end = document.metadata.get("start"), document.metadata.get("end")
     if type(start) is int and type(end) is int and end - start == len(document.content):
@@ -111,13 +99,13 @@ def compressed(document: Document, sentences: Sequence[str]) -> Document | None:
 
 
 def found_spans(text: str, sentences: Sequence[str]) -> list[Span | None]:
-    """The first place of each sentence in the text, ignoring differences of white space; None if it is not there."""
+    """Find the first place of each sentence, ignoring differences of white space; None if the text lacks it."""
     found = (re.search(r"\s+".join(map(re.escape, sentence.split())), text) for sentence in sentences)
     return [None if match is None else match.span() for match in found]
 
 
 def joined(spans: Sequence[Span], text: str) -> list[Span]:
-    """The spans in the order of the text; those separated only by white space are merged."""
+    """Sort spans in the order of the text, and merge those that only white space separates."""
     pieces: list[Span] = []
     for start, end in sorted(spans):
         if pieces and not text[pieces[-1][1] : start].strip():

@@ -62,11 +62,16 @@ class _Part(NamedTuple):
 class DerivedRows:
     """The rows of every chunk of a store, current at every call of `table`. Safe for threads and processes.
 
-    ``name``: the file's name in ``folder``; None: in memory only. ``stamp``: one line that identifies format and model
-    of the rows. ``compute``: see `Compute`; ``empty``: rows without chunks, ``(0, ...)``.
-
     A source counts as changed if its hash, its time or its number of chunks differ. Chunks without ``source_hash`` are
     compared by text, so they are read again after every write, or at every call if the store has no ``version()``.
+
+    Args:
+        store: The store.
+        compute: Computes the rows of chunks; see `Compute`.
+        name: Name of the file.
+        stamp: A line that identifies format and model of the rows.
+        empty: The rows of no chunk, ``(0, ...)``.
+        folder: Folder of the file; None: in memory only.
     """
 
     def __init__(
@@ -83,9 +88,12 @@ class DerivedRows:
         self._lock = Lock()
 
     def table(self) -> Table:
-        """The current rows; the same object as before if nothing was written.
+        """Return the current rows: the same object as before if nothing was written.
 
-        Raises `StoreError` and errors of ``compute``; rows computed until then are kept.
+        Rows that were computed before an error are kept.
+
+        Raises:
+            StoreError: The store cannot be read. Errors of ``compute`` are raised too.
         """
         with self._lock:
             version = getattr(self.store, "version", None)
@@ -125,7 +133,7 @@ class DerivedRows:
                 self._write(parts)
 
     def _documents(self, sources: Mapping[str, SourceInfo], parts: Mapping[str, _Part]) -> Iterator[Document]:
-        """The chunks of sources that are not among the parts, and those without a source; may include others."""
+        """Read the chunks of sources that are not among the parts, and those without a source; may include others."""
         missing = [info for key, info in sources.items() if key not in parts]
         if len(missing) > FEW or self.store.count() > sum(info.chunks for info in sources.values()):
             yield from self.store.scan(batch=BATCH)
@@ -135,7 +143,7 @@ class DerivedRows:
             yield from self.store.scan(one, batch=BATCH)
 
     def _loaded(self) -> dict[str, _Part]:
-        """The content of the file; empty if it is missing, damaged, or has another stamp."""
+        """Read the file; empty if it is missing, damaged, or has another stamp."""
         if self.path is None:
             return {}
         try:
@@ -147,7 +155,7 @@ class DerivedRows:
         except FileNotFoundError:
             return {}
         except (OSError, ValueError, KeyError) as error:
-            log.warning("%s is %s; making it again", self.path, error)
+            log.warning("%s cannot be used (%s); it is rebuilt from the store", self.path, error)
             return {}
 
     def _write(self, parts: Mapping[str, _Part]) -> None:
@@ -169,7 +177,7 @@ class DerivedRows:
 
 
 def documents_meeting(store: LibraryStore, ids: Sequence[str], where: Where | None) -> Iterator[Document]:
-    """The stored chunks of these ids that meet the condition, in this order, read lazily."""
+    """Read the chunks of these ids that meet the condition, lazily and in this order."""
     condition = None if where is None else normalise(where)
     start, size = 0, 16
     while start < len(ids):
@@ -180,7 +188,7 @@ def documents_meeting(store: LibraryStore, ids: Sequence[str], where: Where | No
 
 
 def hashed(text: str) -> int:
-    """A 64-bit hash of a text, the same in every process, stored instead of the text."""
+    """Hash a text to 64 bits, the same in every process; the hash is stored instead of the text."""
     return int.from_bytes(blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "little")
 
 

@@ -35,7 +35,7 @@ FROM_METADATA = 3.0
 FLAGS = 7
 """Number of flag bits of a word; the others are its hash."""
 UNSPACED = "\u0e00"
-"""The first character of the scripts without spaces; what lies between them loses nothing by being cut as they are."""
+"""The first character of the scripts without spaces; the scripts after it can be cut in the same way."""
 
 CAPITAL, STOP, LINK, OPENS, CLOSES, ENDS, WHOLE = (1 << bit for bit in range(7))
 """What a word is: capitalised; a stop word; a small word within names; after a bracket or quote; before a punctuation
@@ -69,7 +69,7 @@ class _Found(NamedTuple):
 
 
 def entities(documents: Sequence[Document]) -> list[Rows]:
-    """The entities of each chunk, ``(n,)`` of `ENTITY`, each entity once."""
+    """Find the entities of each chunk, ``(n,)`` of `ENTITY`, each entity once."""
     if not documents:
         return []
     words = _words([document.content for document in documents], documents)
@@ -91,7 +91,7 @@ def entities(documents: Sequence[Document]) -> list[Rows]:
 
 
 def names(document: Document, keys: Collection[int]) -> dict[int, str]:
-    """The spelling of these entities in a chunk, by hash; without those it lacks."""
+    """Find the spelling of these entities in a chunk, by hash; entities that it lacks are left out."""
     spelled: dict[int, str] = {}
     read, wanted = _reader(document), np.array(list(keys), dtype=np.uint64)
     for texts, wholes in ([document.content], False), (_metadata(document), True):
@@ -104,7 +104,7 @@ def names(document: Document, keys: Collection[int]) -> dict[int, str]:
 
 
 def _metadata(document: Document) -> list[str]:
-    """Titles, headings and tags."""
+    """Return titles, headings and tags."""
     get = document.metadata.get
     tags = get("tags")
     said = [get("title"), *str(get("heading_context") or "").split(" > "), get("section")]
@@ -128,7 +128,7 @@ def _reader(document: Document) -> Callable[[str], tuple[int, ...]]:
 
 @cache
 def _reader_of(language: str) -> Callable[[str], tuple[int, ...]]:
-    """Token between white space → its words, each as hash with flags in the lowest bits."""
+    """Make a function from a token to its words, each a hash with flags in the lowest bits."""
 
     @lru_cache(maxsize=100_000)  # words repeat so often that most of the work is the lookup
     def read(token: str) -> tuple[int, ...]:
@@ -152,12 +152,12 @@ def _packed(term: str, flags: int) -> int:
 
 
 def _tells(word: str, language: str) -> bool:
-    """Whether a word is not a stop word: then a query with another word has both."""
+    """Return whether a word is not a stop word: then a query with another word has both."""
     return len(query_terms(f"{word} zzyzx", language)) > 1
 
 
 def _found(words: _Words, *, wholes: bool = False) -> _Found:
-    """The entities of the words. ``wholes``: each text as a whole too, and single words that begin one."""
+    """Find the entities of words; with ``wholes`` also each text as a whole, and single words that begin one."""
     capital, stop, link, opens, closes, ends, whole = (
         (words.flags & np.uint64(flag)) > 0 for flag in (CAPITAL, STOP, LINK, OPENS, CLOSES, ENDS, WHOLE)
     )
@@ -165,7 +165,7 @@ def _found(words: _Words, *, wholes: bool = False) -> _Found:
     same_text = words.text[:-1] == words.text[1:]
     first = np.ones(count, dtype=bool)
     first[1:] = ends[:-1] | ~same_text
-    # Whether a word and the one after it may be parts of one name or phrase.
+    # Whether a word and the next one may be parts of one name or phrase.
     joins = same_text & ~closes[:-1] & ~opens[1:] & ~whole[:-1] & ~whole[1:]
     named, inside = capital & ~stop, capital | link
     alone = np.flatnonzero((named & (~first | wholes)) | whole)
@@ -186,7 +186,7 @@ def _found(words: _Words, *, wholes: bool = False) -> _Found:
 
 
 def _wholes(words: _Words) -> list[tuple[NDArray[np.uint64], NDArray[np.int64], NDArray[np.int64]]]:
-    """Each text of at most `LONGEST` words as one entity."""
+    """Return each text of at most `LONGEST` words as one entity."""
     _, first, length = np.unique(words.text, return_index=True, return_counts=True)
     parts = []
     for start, size in zip(first.tolist(), length.tolist(), strict=True):

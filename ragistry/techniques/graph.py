@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from ragistry.config.numbers import Number, Whole
 from ragistry.config.parse import parse_config
 from ragistry.protocols import LibraryStore, Technique
+from ragistry.techniques.built_in import TechniqueConfig, rescored
 from ragistry.techniques.derived import DerivedRows, Table, documents_meeting
 from ragistry.techniques.entities import ENTITY, STAMP, entities, names
 from ragistry.trace import degraded, stage
-from ragistry.types import TOP_K_LIMIT, Document, StageScore, Where, ranked
+from ragistry.types import TOP_K_LIMIT, Document, Where, ranked
 from ragistry.utils.fusion import scaled
 
 Numbers = NDArray[np.int64]
@@ -54,10 +54,7 @@ class GraphTechnique:
     none of them, its order is kept and the trace says ``degraded``.
     """
 
-    class Config(BaseModel):
-        model_config = ConfigDict(extra="forbid")
-
-        top_k: Whole = Field(default=5, ge=1, le=TOP_K_LIMIT, description="default number of results")
+    class Config(TechniqueConfig):
         fetch: Whole = Field(default=100, ge=1, le=TOP_K_LIMIT, description="number of candidates taken from the base")
         seeds: Whole = Field(
             default=20, ge=1, le=TOP_K_LIMIT, description="number of documents of the base where walks start"
@@ -98,7 +95,7 @@ class GraphTechnique:
             total = self._score(np.array(shares), np.array(gains)).tolist()
             scores = {one.id: score for one, score in zip(found, total, strict=True)}
             best = sorted(found, key=lambda one: (-scores[one.id], one.id))[:wanted]
-            best = [_scored(one, scores[one.id]) for one in best]
+            best = [rescored(one, "graph", "pagerank", scores[one.id]) for one in best]
             worst = best[-1].score if len(best) == wanted else 0.0
             reached = self._reached(graph, gain, scores, worst, where)
             documents = ranked([*best, *islice(reached, wanted)])[:wanted]
@@ -114,7 +111,7 @@ class GraphTechnique:
         return graph
 
     def _gain(self, graph: Graph, seeds: Sequence[tuple[Document, float]]) -> Masses:
-        """The mass that the walk brings to each chunk of the store: ``(n,)``, 1 for the largest."""
+        """Compute the mass that the walk brings to each chunk of the store: ``(n,)``, 1 for the largest."""
         mass = np.array([share for _, share in seeds]) ** SHARPNESS
         rows = np.array([graph.chunk[one.id] for one, _ in seeds], dtype=np.int64)
         reached, arrived = graph.walk(rows, mass / max(mass.sum(), 1e-12), self.config.hops, 1 - self.config.restart)
@@ -128,16 +125,14 @@ class GraphTechnique:
     def _reached(
         self, graph: Graph, gain: Masses, scores: Mapping[str, float], worst: float, where: Where | None
     ) -> Iterator[Document]:
-        """The chunks that the base did not find and that score above ``worst``, best first."""
+        """Read the chunks that the base did not find and that score above ``worst``, best first."""
         own = self._score(np.zeros(len(gain)), gain)
         rows = np.flatnonzero(own > worst)
         reached = {graph.table.ids[row]: score for row, score in zip(rows.tolist(), own[rows].tolist(), strict=True)}
         ids = sorted(reached.keys() - scores.keys(), key=lambda id: (-reached[id], id))[:LOOKED_AT]
-        return (_scored(one, reached[one.id]) for one in documents_meeting(self.store, ids, where))
-
-
-def _scored(document: Document, score: float) -> Document:
-    return replace(document, score=score, scores=(*document.scores, StageScore("graph", "pagerank", score)))
+        return (
+            rescored(one, "graph", "pagerank", reached[one.id]) for one in documents_meeting(self.store, ids, where)
+        )
 
 
 class Graph:
@@ -157,7 +152,7 @@ class Graph:
         self.of_entity = Links(entity, chunk, weight, len(self.keys))
 
     def walk(self, rows: Numbers, mass: Masses, hops: int, damping: float) -> tuple[Numbers, Masses]:
-        """The chunks reached from ``rows`` ``(n,)`` with ``mass`` ``(n,)``, and the mass that reaches each."""
+        """Return the chunks reached from ``rows`` ``(n,)`` with ``mass`` ``(n,)``, and the mass that reaches each."""
         reached: list[tuple[Numbers, Masses]] = [(np.zeros(0, np.int64), np.zeros(0))]
         for _ in range(hops):
             strongest = np.argsort(-mass, kind="stable")[:BEAM]
@@ -166,9 +161,9 @@ class Graph:
         return _summed(*(np.concatenate(parts) for parts in zip(*reached, strict=True)))
 
     def hops(self, seeds: Sequence[Document], documents: Sequence[Document]) -> list[dict[str, str]]:
-        """For each document that one hop reaches, the seed and the entity that lead to it.
+        """Explain each document that one hop reaches by the seed and the entity that lead to it.
 
-        Of several, the one with the largest weight of entity and seed.
+        Of several, the pair with the largest weight of entity and seed is returned.
         """
         rows = np.array([self.chunk[one.id] for one in seeds], dtype=np.int64)
         links, seed = self.of_chunk.entries(rows)
@@ -182,7 +177,7 @@ class Graph:
                 if fits.any():
                     best = int(np.argmax(np.where(fits, brings, -1.0)))
                     found.append((document.id, seeds[int(seed[best])], int(self.keys[through[best]])))
-        # Named from the text of the seed, which the base returned under the condition of this search.
+        # The spelling is that of the seed, which the base returned under the condition of this search.
         spelled = {
             origin.id: names(origin, {key for _, one, key in found if one.id == origin.id}) for _, origin, _ in found
         }
@@ -204,19 +199,19 @@ class Links:
         self.starts = np.concatenate([[0], np.cumsum(np.bincount(sources, minlength=size))])
 
     def entries(self, rows: Numbers) -> tuple[Numbers, Numbers]:
-        """The positions of all links from ``rows``, and for each the position of its row in ``rows``."""
+        """Return the positions of all links from ``rows``, and for each the position of its row in ``rows``."""
         lengths = self.starts[rows + 1] - self.starts[rows]
         owner = np.repeat(np.arange(len(rows)), lengths)
         before = np.cumsum(lengths) - lengths
         return self.starts[rows][owner] + np.arange(len(owner)) - before[owner], owner
 
     def spread(self, rows: Numbers, mass: Masses) -> tuple[Numbers, Masses]:
-        """The targets of ``mass`` that starts at ``rows``, and the mass of each; each target once, ascending."""
+        """Spread the mass at ``rows``: return its targets, each once and ascending, and the mass of each."""
         links, owner = self.entries(rows)
         return _summed(self.targets[links], self.shares[links] * mass[owner])
 
 
 def _summed(rows: Numbers, mass: Masses) -> tuple[Numbers, Masses]:
-    """Each row once, ascending, with the sum of its masses."""
+    """Return each row once, ascending, with the sum of its masses."""
     found, position = np.unique(rows, return_inverse=True)
     return found, np.bincount(position, mass, len(found)).astype(np.float64)

@@ -8,12 +8,13 @@ from dataclasses import replace
 from math import fsum
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import Field, field_validator
 
 from ragistry.config.numbers import Number, Whole
 from ragistry.config.parse import parse_config
 from ragistry.errors import InvalidConfigError
 from ragistry.protocols import Technique
+from ragistry.techniques.built_in import TechniqueConfig
 from ragistry.trace import stage
 from ragistry.types import TOP_K_LIMIT, Document, Where
 from ragistry.utils.fusion import Ranking, dbsf, min_max_fusion, prominences, reciprocal_rank_fusion
@@ -37,10 +38,7 @@ class HybridTechnique:
     word search takes less time than starting a second thread.
     """
 
-    class Config(BaseModel):
-        model_config = ConfigDict(extra="forbid")
-
-        top_k: Whole = Field(default=5, ge=1, le=TOP_K_LIMIT, description="default number of results")
+    class Config(TechniqueConfig):
         fusion: Literal["dbsf", "rrf", "min_max"] = Field(
             default="dbsf",
             description="dbsf: scores in standard deviations; rrf: ranks; min_max: scores scaled to [0, 1]",
@@ -58,7 +56,7 @@ class HybridTechnique:
         @classmethod
         def _can_be_summed(cls, weights: list[float] | None) -> list[float] | None:
             if weights is not None and not (all(0 <= weight <= 1e6 for weight in weights) and any(weights)):
-                raise ValueError(f"takes numbers from 0 to 1,000,000, one of them above 0, got {weights!r}")
+                raise ValueError(f"must be numbers from 0 to 1,000,000, at least one above 0, got {weights!r}")
             return weights
 
     def __init__(self, config: Mapping[str, Any], *, bases: Sequence[Technique]) -> None:
@@ -71,11 +69,11 @@ class HybridTechnique:
 
     @staticmethod
     def disagreements(config: Mapping[str, Any], bases: Sequence[Any]) -> dict[str, str]:
-        """The settings that do not fit the bases, by key; called before the technique is built."""
+        """Return the settings that do not fit the bases, by key; called before the technique is built."""
         weights = config.get("weights")
         if weights is None or len(weights) == len(bases):
             return {}
-        return {"weights": f"{weights!r} are {len(weights)} for {len(bases)} bases; give each base one"}
+        return {"weights": f"must have one weight for each of the {len(bases)} bases, got {weights!r}"}
 
     def retrieve(self, query: str, *, top_k: int | None = None, where: Where | None = None) -> list[Document]:
         wanted = self.config.top_k if top_k is None else top_k
@@ -106,16 +104,16 @@ class HybridTechnique:
 
 
 def gated(weights: Sequence[float], prominence: Sequence[float]) -> list[float]:
-    """The weights times the prominences, scaled to the same sum; unchanged without documents."""
+    """Multiply the weights by the prominences, scaled to the same sum; unchanged without documents."""
     products = [weight * one for weight, one in zip(weights, prominence, strict=True)]
     return [product * fsum(weights) / fsum(products) for product in products] if any(products) else list(weights)
 
 
 def under_present_names(rankings: Sequence[Ranking]) -> Sequence[Ranking]:
-    """The rankings, in which a chunk that moved to another collection between two searches has a single id.
+    """Give a chunk that moved to another collection between two searches the same id in all rankings.
 
     A collection may be renamed, or a source moved, between the searches of two bases; the later search has the right
-    id. Copies of a text in several collections are left alone: a single search returns both.
+    id. Copies of a text in several collections do not change: a single search returns both.
     """
     if not _one_place_twice(rankings):
         return rankings
@@ -131,19 +129,19 @@ def under_present_names(rankings: Sequence[Ranking]) -> Sequence[Ranking]:
 
 
 def _one_place_twice(rankings: Sequence[Ranking]) -> bool:
-    """Whether any two results are the same part of a file under different ids: rare, and a cheap test."""
+    """Return whether two results are the same part of a file under different ids: rare, and a cheap test."""
     ids: dict[Hashable, str] = {}
     for ranking in rankings:
         for document in ranking:
             source, index = document.metadata.get("source_file"), document.metadata.get("chunk_index")
-            named = isinstance(source, str) and isinstance(index, int)  # chunks of no library may have lists there
+            named = isinstance(source, str) and isinstance(index, int)  # other chunks may have lists there
             if named and ids.setdefault((source, index), document.id) != document.id:
                 return True
     return False
 
 
 def _place(document: Document) -> Hashable:
-    """The identity of a chunk that stays when it moves to another collection; without a source, its text and id."""
+    """Identify a chunk by values that it keeps in another collection; without a source, by its text and id."""
     source = tuple(document.metadata.get(key) for key in ("source_file", "source_hash", "chunk_index"))
     named = all(isinstance(value, str | int) for value in source)
     return (document.content, *(source if named else (document.id,)))

@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from typing import Annotated, Any
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from ragistry.config.numbers import Whole
 from ragistry.config.parse import parse_config
 from ragistry.protocols import DocumentStore, Embedder, Generator, LibraryStore
-from ragistry.techniques.prompting import Prompter, filled, flat, placeholders
+from ragistry.techniques.prompting import PromptedConfig, PromptedTechnique, Prompter, filled, flat, placeholders
 from ragistry.trace import stage
-from ragistry.types import TOP_K_LIMIT, Document, Where
+from ragistry.types import Document, Where
 from ragistry.utils.fingerprints import check_embedder
 
 PROMPT = """\
@@ -29,7 +29,7 @@ class Passages(BaseModel):
     passages: list[str] = Field(min_length=1)
 
 
-class HyDETechnique:
+class HyDETechnique(PromptedTechnique):
     """HyDE: a generator writes passages that could answer the query; the chunks nearest to them are returned.
 
     Gao et al., "Precise Zero-Shot Dense Retrieval without Relevance Labels", 2022. The query's vector is the mean of
@@ -40,15 +40,13 @@ class HyDETechnique:
     fails, only the query's vector is searched, as in ``naive``.
     """
 
-    class Config(BaseModel):
-        model_config = ConfigDict(extra="forbid")
-
-        top_k: Whole = Field(default=5, ge=1, le=TOP_K_LIMIT, description="default number of results")
+    class Config(PromptedConfig):
         n: Whole = Field(default=1, ge=1, le=20, description="maximum number of passages that the generator writes")
         prompt: Annotated[str, placeholders("query", optional=["n"])] = Field(
             default=PROMPT, description="the prompt: {query} is the question, {n} the setting"
         )
-        strict: bool = Field(default=False, description="raise an error if the generator fails")
+
+    config: Config
 
     def __init__(
         self, config: Mapping[str, Any], *, store: DocumentStore, embedder: Embedder, generator: Generator
@@ -59,7 +57,7 @@ class HyDETechnique:
         self._recorded = store if isinstance(store, LibraryStore) else None
         self.prompter = Prompter(generator, store=store, strict=self.config.strict)
 
-    def retrieve(self, query: str, *, top_k: int | None = None, where: Where | None = None) -> list[Document]:
+    def search(self, query: str, top_k: int, where: Where | None) -> list[Document]:
         if self._recorded is not None:
             check_embedder(self._recorded, self.embedder.fingerprint)
         with stage("imagine") as this:
@@ -73,7 +71,7 @@ class HyDETechnique:
                 vectors = self.embedder.embed(written, role="document")
                 vector = np.mean(np.vstack([vectors, vector]), axis=0, dtype=np.float32)
                 vector /= max(float(np.linalg.norm(vector)), 1e-12)
-        with stage("search") as search:
-            documents = self.store.search(vector, self.config.top_k if top_k is None else top_k, where=where)
-            search.documents_out = len(documents)
+        with stage("search") as this:
+            documents = self.store.search(vector, top_k, where=where)
+            this.documents_out = len(documents)
         return documents

@@ -10,15 +10,15 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
-from ragistry.config.numbers import Whole
 from ragistry.config.parse import parse_config
 from ragistry.errors import InvalidConfigError, ModelError
 from ragistry.protocols import LibraryStore, SparseEncoder
+from ragistry.techniques.built_in import TechniqueConfig, rescored
 from ragistry.techniques.derived import DerivedRows, Rows, Table, documents_meeting, hashed
 from ragistry.trace import model_call, stage
-from ragistry.types import TOP_K_LIMIT, Document, Role, StageScore, Where, ranked
+from ragistry.types import Document, Role, Where, ranked
 from ragistry.utils.breadcrumb import searched_text
 from ragistry.utils.plugins import resolve_object
 
@@ -38,10 +38,7 @@ class LearnedSparseTechnique:
     headings, at the first search after it was written (`techniques.derived`).
     """
 
-    class Config(BaseModel):
-        model_config = ConfigDict(extra="forbid")
-
-        top_k: Whole = Field(default=5, ge=1, le=TOP_K_LIMIT, description="default number of results")
+    class Config(TechniqueConfig):
         encoder: str = Field(description="module:Class of the encoder")
 
     def __init__(self, config: Mapping[str, Any], *, store: LibraryStore, folder: Path | None = None) -> None:
@@ -67,7 +64,7 @@ class LearnedSparseTechnique:
         with stage("search") as search:
             scores = index.scores(terms)
             found = islice(documents_meeting(self.store, list(scores), where), wanted)
-            documents = ranked(_scored(document, scores[document.id]) for document in found)
+            documents = ranked(rescored(document, "learned_sparse", "dot", scores[document.id]) for document in found)
             search.documents_out = len(documents)
         return documents
 
@@ -82,11 +79,11 @@ class LearnedSparseTechnique:
         return self._encode([searched_text(one.content, one.metadata) for one in documents], "document")
 
     def _encode(self, texts: Sequence[str], role: Role) -> list[Rows]:
-        """Terms and weights of each text, without zero weights. Raises `ModelError`."""
+        """Return the terms and weights of each text, without zero weights. Raises `ModelError`."""
         encoded = self.encoder.encode(texts, role=role)
         model_call()
         if len(encoded) != len(texts):
-            raise ModelError(f"encoder {self.config.encoder!r}: {len(encoded)} answers for {len(texts)} texts")
+            raise ModelError(f"encoder {self.config.encoder!r} returned {len(encoded)} results for {len(texts)} texts")
         for terms in encoded:
             wrong = next((term for term, weight in terms.items() if not isfinite(weight) or weight < 0), None)
             if wrong is not None:
@@ -100,24 +97,20 @@ class LearnedSparseTechnique:
         ]
 
 
-def _scored(document: Document, score: float) -> Document:
-    return Document(
-        document.content, document.metadata, score, document.id, (StageScore("learned_sparse", "dot", score),)
-    )
-
-
 def _encoder(spec: str) -> SparseEncoder:
     try:
         made = resolve_object(spec)()
     except TypeError as error:
-        raise InvalidConfigError(f"encoder: {spec!r} cannot be made without arguments: {error}") from error
+        raise InvalidConfigError(f"encoder: {spec!r} cannot be called without arguments: {error}") from error
     if not isinstance(made, SparseEncoder):
-        raise InvalidConfigError(f"encoder: {spec!r} has no encode(texts, *, role) and fingerprint; see SparseEncoder")
+        raise InvalidConfigError(
+            f"encoder: {spec!r} must have encode(texts, *, role) and fingerprint; see SparseEncoder"
+        )
     return made
 
 
 class InvertedIndex:
-    """For each term the chunks that have it, and their weights."""
+    """The chunks of each term, and their weights."""
 
     def __init__(self, table: Table) -> None:
         self.table = table
@@ -128,7 +121,7 @@ class InvertedIndex:
         self.weights = table.rows["weight"][order].astype(np.float64)
 
     def scores(self, terms: Rows) -> dict[str, float]:
-        """The dot product with every chunk that shares a term, by id, best first."""
+        """Compute the dot product with every chunk that shares a term, by id, best first."""
         total = np.zeros(len(self.table.ids))
         for key, weight in terms.tolist():
             place = int(np.searchsorted(self.keys, np.uint64(key)))

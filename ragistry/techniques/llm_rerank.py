@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import Annotated, Any
+from collections.abc import Sequence
+from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, Field, model_validator
 
 from ragistry.config.numbers import Whole
-from ragistry.config.parse import parse_config
-from ragistry.protocols import DocumentStore, Generator, Technique
-from ragistry.techniques.prompting import Prompter, filled, flat, numbered, placeholders
+from ragistry.techniques.built_in import rescored
+from ragistry.techniques.prompting import PromptedConfig, PromptedTechnique, filled, flat, numbered, placeholders
 from ragistry.trace import stage
-from ragistry.types import TOP_K_LIMIT, Document, StageScore, Where
+from ragistry.types import Document, Where
 
 PROMPT = """\
 Rank the {n} passages below by how well they answer the query. Give the numbers of all passages, the most relevant \
@@ -33,7 +31,7 @@ class Ranking(BaseModel):
     ranking: list[int]
 
 
-class LLMRerankTechnique:
+class LLMRerankTechnique(PromptedTechnique):
     """Listwise reranking: a generator orders the candidates of the base, several in one prompt.
 
     Sun et al., "Is ChatGPT Good at Search? Investigating Large Language Models as Re-Ranking Agents", 2023 (RankGPT):
@@ -41,19 +39,16 @@ class LLMRerankTechnique:
     upwards. Numbers that the model repeats or invents are ignored; passages that it omits keep their order after the
     others, as in the paper's program.
 
-    Models prefer some positions of the list, whatever is there. So the list is given in several orders: that of the
-    base, its reverse, then random ones seeded by the query. Tang et al., "Found in the Middle: Permutation
-    Self-Consistency Improves Listwise Ranking in Large Language Models", 2023. They choose the order
-    with the smallest distance to all rankings (Kemeny); here the mean rank decides (Borda), which needs no search, and
-    the base's order breaks ties. ``orders: 1`` is plain RankGPT.
+    Models prefer some positions of the list, independent of the passages there. So the list is given in several
+    orders: that of the base, its reverse, then random ones seeded by the query. Tang et al., "Found in the Middle:
+    Permutation Self-Consistency Improves Listwise Ranking in Large Language Models", 2023. They choose the order with
+    the smallest distance to all rankings (Kemeny); here the mean rank decides (Borda), which needs no search, and the
+    base's order breaks ties. ``orders: 1`` is plain RankGPT.
 
     The score of a document is 1 / rank. Candidates after the first ``fetch`` keep the base's order.
     """
 
-    class Config(BaseModel):
-        model_config = ConfigDict(extra="forbid")
-
-        top_k: Whole = Field(default=5, ge=1, le=TOP_K_LIMIT, description="default number of results")
+    class Config(PromptedConfig):
         fetch: Whole = Field(default=20, ge=1, le=200, description="number of candidates that the generator ranks")
         window: Whole = Field(default=20, ge=2, le=100, description="maximum number of passages in one prompt")
         step: Whole = Field(default=10, ge=1, le=99, description="number of passages by which the window moves")
@@ -63,9 +58,8 @@ class LLMRerankTechnique:
         passage_characters: Whole = Field(default=1_500, ge=1, description="characters of each passage in the prompt")
         prompt: Annotated[str, placeholders("query", "passages", optional=["n"])] = Field(
             default=PROMPT,
-            description="the prompt: {query}, {passages} with their numbers, {n} how many they are",
+            description="the prompt: {query}, {passages} with their numbers, {n} is the number of passages",
         )
-        strict: bool = Field(default=False, description="raise an error if the generator fails")
 
         @model_validator(mode="after")
         def _windows_overlap(self) -> LLMRerankTechnique.Config:
@@ -73,30 +67,24 @@ class LLMRerankTechnique:
                 raise ValueError(f"step {self.step} must be below window {self.window}, so that windows overlap")
             return self
 
-    def __init__(
-        self, config: Mapping[str, Any], *, base: Technique, generator: Generator, store: DocumentStore | None = None
-    ) -> None:
-        self.config = parse_config(self.Config, config, type(self).__name__)
-        self.base = base
-        self.prompter = Prompter(generator, store=store, strict=self.config.strict)
+    config: Config
 
-    def retrieve(self, query: str, *, top_k: int | None = None, where: Where | None = None) -> list[Document]:
-        wanted = self.config.top_k if top_k is None else top_k
-        candidates = self.base.retrieve(query, top_k=max(wanted, self.config.fetch), where=where)
+    def search(self, query: str, top_k: int, where: Where | None) -> list[Document]:
+        candidates = self.base.retrieve(query, top_k=max(top_k, self.config.fetch), where=where)
         head, tail = candidates[: self.config.fetch], candidates[self.config.fetch :]
         if len(head) < 2:
-            return candidates[:wanted]
+            return candidates[:top_k]
         with stage("rerank") as this:
             this.documents_in = len(head)
             rankings = self._rankings(query, head)
             this.detail["rankings"] = len(rankings)
         if not rankings:
-            return candidates[:wanted]
+            return candidates[:top_k]
         ordered = [*(head[row] for row in by_mean_rank(rankings)), *tail]
-        return [_scored(document, 1 / rank) for rank, document in enumerate(ordered[:wanted], 1)]
+        return [rescored(document, "llm_rerank", "rank", 1 / rank) for rank, document in enumerate(ordered[:top_k], 1)]
 
     def _rankings(self, query: str, documents: Sequence[Document]) -> list[list[int]]:
-        """The rows of the documents as ranked in each order; an order without an answer is dropped."""
+        """Rank the rows of the documents from each starting order; an order without an answer is dropped."""
         orders = starting_orders(len(documents), self.config.orders, seed=query)
         for first, last in windows(len(documents), self.config.window, self.config.step):
             prompts = [self._prompt(query, [documents[row].content for row in order[first:last]]) for order in orders]
@@ -114,33 +102,29 @@ class LLMRerankTechnique:
 
 
 def starting_orders(count: int, orders: int, seed: str) -> list[list[int]]:
-    """The rows in the base's order, reversed, and shuffled; the same for the same seed."""
+    """Return the rows in the base's order, reversed, and shuffled; the same for the same seed."""
     found, shuffle = [list(range(count)), list(reversed(range(count)))], random.Random(seed).sample
     found += [shuffle(range(count), count) for _ in range(orders - 2)]
     return found[:orders]
 
 
 def windows(count: int, window: int, step: int) -> list[tuple[int, int]]:
-    """Start and end of each window, from the last rows to the first."""
+    """Return start and end of each window, from the last rows to the first."""
     ends = range(count, 0, -step)
     found = [(max(0, end - window), end) for end in ends]
     return found[: next(place for place, (first, _) in enumerate(found, 1) if first == 0)]
 
 
 def reordered(rows: Sequence[int], ranking: Sequence[int]) -> list[int]:
-    """The rows ordered by a ranking of their numbers (1 is the first row); omitted rows come last."""
+    """Order rows by a ranking of their numbers (1 is the first row); omitted rows come last."""
     named = [rows[number - 1] for number in dict.fromkeys(ranking) if 1 <= number <= len(rows)]
     return [*named, *(row for row in rows if row not in named)]
 
 
 def by_mean_rank(rankings: Sequence[Sequence[int]]) -> list[int]:
-    """All rows ordered by the sum of their ranks; ties keep the order of the rows."""
+    """Order all rows by the sum of their ranks; ties keep the order of the rows."""
     sums = dict.fromkeys(range(len(rankings[0])), 0)
     for ranking in rankings:
         for rank, row in enumerate(ranking):
             sums[row] += rank
     return sorted(sums, key=lambda row: (sums[row], row))
-
-
-def _scored(document: Document, score: float) -> Document:
-    return replace(document, score=score, scores=(*document.scores, StageScore("llm_rerank", "rank", score)))

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from ragistry.config.numbers import Number, Whole
 from ragistry.config.parse import parse_config
 from ragistry.errors import StoreError
 from ragistry.protocols import Embedder, LibraryStore, Technique
+from ragistry.techniques.built_in import TechniqueConfig, rescored
 from ragistry.trace import stage
-from ragistry.types import TOP_K_LIMIT, Document, StageScore, Where
+from ragistry.types import TOP_K_LIMIT, Document, Where
 from ragistry.utils.fusion import scaled
 
 Vectors = NDArray[np.float32]
@@ -36,10 +36,7 @@ class MMRTechnique:
     meanwhile, ``embedder`` embeds its content.
     """
 
-    class Config(BaseModel):
-        model_config = ConfigDict(extra="forbid", populate_by_name=True)
-
-        top_k: Whole = Field(default=5, ge=1, le=TOP_K_LIMIT, description="default number of results")
+    class Config(TechniqueConfig, populate_by_name=True):
         weight: Number = Field(
             default=0.7, ge=0, le=1, alias="lambda", description="1: relevance only, 0: novelty only"
         )
@@ -64,17 +61,17 @@ class MMRTechnique:
             relevance = np.array(scaled([document.score for document in candidates]), dtype=np.float32)
             chosen = choose(vectors, relevance, self.config.weight, wanted)
             this.documents_out = len(chosen)
-        return [_scored(candidates[row], score) for row, score in chosen]
+        return [rescored(candidates[row], "mmr", "mmr", score) for row, score in chosen]
 
     def _vectors(self, documents: Sequence[Document]) -> Vectors:
-        """``(n, d)``, in the order of the documents."""
+        """Return the vectors of the documents, ``(n, d)``."""
         stored = self._stored_vectors([document.id for document in documents])
         others = [document.content for document in documents if document.id not in stored]
         made = iter(self.embedder.embed(others) if others else ())
         return np.stack([stored[found.id] if found.id in stored else next(made) for found in documents])
 
     def _stored_vectors(self, ids: Sequence[str], again: int = AGAIN) -> dict[str, Vectors]:
-        """The vectors ``(d,)`` that the store has, by id. Raises `StoreError` if it cannot be read."""
+        """Read the vectors ``(d,)`` that the store has, by id. Raises `StoreError`."""
         if not ids:
             return {}
         try:
@@ -86,9 +83,16 @@ class MMRTechnique:
 
 
 def choose(vectors: Vectors, relevance: NDArray[np.float32], weight: float, count: int) -> list[tuple[int, float]]:
-    """The rows of ``vectors`` ``(n, d)`` in greedy order, each with its score, at most ``count`` of them.
+    """Choose vectors greedily by relevance and novelty.
 
-    ``relevance``: ``(n,)``, 0 to 1.
+    Args:
+        vectors: Unit vectors, ``(n, d)``.
+        relevance: Relevance of each, ``(n,)``, 0 to 1.
+        weight: Weight of relevance; novelty has the rest.
+        count: Maximum number of rows to choose.
+
+    Returns:
+        The chosen rows in order, each with its score.
     """
     gain = weight * relevance
     nearest = np.zeros(len(vectors), dtype=np.float32)
@@ -101,7 +105,3 @@ def choose(vectors: Vectors, relevance: NDArray[np.float32], weight: float, coun
         left[row] = False
         nearest = np.maximum(nearest, np.clip(vectors @ vectors[row], 0.0, 1.0))
     return chosen
-
-
-def _scored(document: Document, score: float) -> Document:
-    return replace(document, score=score, scores=(*document.scores, StageScore("mmr", "mmr", score)))

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from ragistry.config.numbers import Whole
-from ragistry.config.parse import parse_config
-from ragistry.protocols import DocumentStore, Generator, Technique
-from ragistry.techniques.prompting import Prompter, filled, flat, placeholders
-from ragistry.techniques.query_fusion import fused, new_queries, search_all
+from ragistry.techniques.prompting import filled, flat, placeholders
+from ragistry.techniques.query_fusion import QueryFusionConfig, QueryFusionTechnique, new_queries
 from ragistry.trace import stage
-from ragistry.types import TOP_K_LIMIT, Document, Where
+from ragistry.types import Document, Where
 
 PROMPT = """\
 Write {n} search queries that would find documents to answer the question below. Each takes another view of it, or \
@@ -28,7 +25,7 @@ class Queries(BaseModel):
     queries: list[str] = Field(min_length=1)
 
 
-class MultiQueryTechnique:
+class MultiQueryTechnique(QueryFusionTechnique):
     """Multi-query: a generator rewords the question; all wordings are searched and their rankings fused.
 
     Rackauckas, "RAG-Fusion: a New Take on Retrieval-Augmented Generation", 2024: several generated queries, a search
@@ -36,34 +33,19 @@ class MultiQueryTechnique:
     generator misunderstands it. The paper's last step, the answer, is not part of retrieval.
     """
 
-    class Config(BaseModel):
-        model_config = ConfigDict(extra="forbid")
-
-        top_k: Whole = Field(default=5, ge=1, le=TOP_K_LIMIT, description="default number of results")
+    class Config(QueryFusionConfig):
         n: Whole = Field(default=3, ge=1, le=20, description="maximum number of queries that the generator writes")
-        fetch: Whole = Field(default=50, ge=1, le=TOP_K_LIMIT, description="number of candidates for each query")
-        k: Whole = Field(default=60, ge=0, description="a larger value gives the first ranks less weight")
         prompt: Annotated[str, placeholders("query", optional=["n"])] = Field(
             default=PROMPT, description="the prompt: {query} is the question, {n} the setting"
         )
-        strict: bool = Field(default=False, description="raise an error if the generator fails")
 
-    def __init__(
-        self, config: Mapping[str, Any], *, base: Technique, generator: Generator, store: DocumentStore | None = None
-    ) -> None:
-        self.config = parse_config(self.Config, config, type(self).__name__)
-        self.base = base
-        self.prompter = Prompter(generator, store=store, strict=self.config.strict)
+    config: Config
 
-    def retrieve(self, query: str, *, top_k: int | None = None, where: Where | None = None) -> list[Document]:
-        wanted = self.config.top_k if top_k is None else top_k
+    def search(self, query: str, top_k: int, where: Where | None) -> list[Document]:
         with stage("rewrite") as this:
-            prompt = filled(self.config.prompt, query=flat(query), n=self.config.n)
-            answer = self.prompter.ask(prompt, Queries)
+            answer = self.prompter.ask(filled(self.config.prompt, query=flat(query), n=self.config.n), Queries)
             if answer is not None:
-                queries = new_queries(answer.queries, [query], self.config.n)
-                this.detail["queries"] = queries
+                queries = this.detail["queries"] = new_queries(answer.queries, [query], self.config.n)
         if answer is None:
-            return self.base.retrieve(query, top_k=wanted, where=where)
-        rankings = search_all(self.base, [query, *queries], max(wanted, self.config.fetch), where)
-        return fused(rankings, "multi_query", k=self.config.k, top_k=wanted)
+            return self.base.retrieve(query, top_k=top_k, where=where)
+        return self.fuse(self.search_all([query, *queries], top_k, where), "multi_query", top_k)

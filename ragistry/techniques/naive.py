@@ -1,19 +1,20 @@
-"""Dense retrieval: embed the query, return the chunks with the nearest vectors."""
+"""Dense retrieval: embed the query and return the chunks with the nearest vectors."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
-from ragistry.config.numbers import Number, Whole, WholeOrNone
+from ragistry.config.numbers import Number, WholeOrNone
 from ragistry.config.parse import parse_config
 from ragistry.errors import EmbeddingMismatchError
 from ragistry.protocols import DocumentStore, Embedder, LibraryStore
+from ragistry.techniques.built_in import TechniqueConfig
 from ragistry.techniques.checks import model_name
 from ragistry.trace import stage
-from ragistry.types import TOP_K_LIMIT, Document, Where
+from ragistry.types import Document, Where
 from ragistry.utils.fingerprints import check_embedder
 
 
@@ -23,10 +24,7 @@ class NaiveRAGTechnique:
     Karpukhin et al., "Dense Passage Retrieval for Open-Domain Question Answering", 2020.
     """
 
-    class Config(BaseModel):
-        model_config = ConfigDict(extra="forbid")
-
-        top_k: Whole = Field(default=5, ge=1, le=TOP_K_LIMIT, description="default number of results")
+    class Config(TechniqueConfig):
         min_score: Number = Field(default=0.0, ge=0.0, le=1.0, description="leave out documents with a lower score")
         embedding_model: str | None = Field(default=None, description="the embedding model that the store must have")
         chunk_size: WholeOrNone = Field(default=None, ge=1, description="the chunk size that the store must have")
@@ -47,13 +45,13 @@ class NaiveRAGTechnique:
         return [document for document in documents if document.score >= self.config.min_score]
 
     def _check_embedder(self) -> None:
-        """Vectors of two models cannot be compared, even if they have the same length."""
+        """Check that the store has vectors of this embedder: those of two models cannot be compared."""
         fingerprint = self.embedder.fingerprint
         wanted = self.config.embedding_model
         if wanted is not None and model_name(wanted) != model_name(fingerprint.model):
             raise EmbeddingMismatchError(
                 f"embedding_model is {wanted!r}, but the embedder here is {fingerprint.model!r}; "
-                f"set embed_model: {wanted} in documents.yaml and ingest again, or take embedding_model out"
+                f"set embed_model: {wanted} in documents.yaml and ingest again, or remove embedding_model"
             )
         if self._recorded is not None:
             check_embedder(self._recorded, fingerprint)

@@ -27,19 +27,30 @@ class Place(NamedTuple):
 
 
 def fetch_for(top_k: int) -> int:
-    """Number of hits to request from a base, so that ``top_k`` documents remain after neighbours are joined."""
+    """Return the number of hits to request, so that ``top_k`` documents remain after neighbours are joined."""
     return min(3 * top_k, TOP_K_LIMIT)
 
 
 def widened(
     store: DocumentStore, hits: Sequence[Document], *, reach: int, top_k: int, where: Where | None, choose: Choose
 ) -> list[Document]:
-    """The hits, best first, each joined with the chunks that ``choose`` selects from up to ``reach`` on both sides.
+    """Join hits with chunks before and after them.
 
     Each chunk is used once, by the best hit that selects it; a hit inside a document above it is part of that document.
-    A neighbour must meet ``where`` and come from the same version of the source. A document has the id, the score and
-    the metadata of its hit, but its own ``start`` and ``end``; ``chunk_indexes`` lists its chunks. A hit without
-    ``collection``, ``source_file`` and ``chunk_index`` does not change.
+    A neighbour must meet ``where`` and come from the same version of the source. A hit without ``collection``,
+    ``source_file`` and ``chunk_index`` does not change.
+
+    Args:
+        store: The store of the hits.
+        hits: The hits, best first.
+        reach: Number of chunks read on each side of a hit.
+        top_k: Maximum number of documents.
+        where: The condition of the search.
+        choose: Selects the chunks of a document.
+
+    Returns:
+        Documents with the id, the score and the metadata of the hit, but their own ``start`` and ``end``;
+        ``chunk_indexes`` lists their chunks.
     """
     condition = None if where is None else normalise(where)
     documents: list[Document] = []
@@ -76,7 +87,7 @@ def _place(document: Document) -> Place | None:
 def _around(
     store: DocumentStore, hits: Sequence[Document], reach: int, condition: Where | None
 ) -> dict[Place | None, Document]:
-    """The neighbours of all hits, read from the store in one call."""
+    """Read the neighbours of all hits in one call."""
     wanted = dict.fromkeys(
         chunk_id(place.collection, place.source_file, index)
         for place in map(_place, hits)
@@ -94,7 +105,7 @@ def _around(
 def _run(
     hit: Document, place: Place, known: Mapping[Place | None, Document], taken: Container[Place | None], reach: int
 ) -> tuple[list[Document], int]:
-    """The consecutive unused chunks around a hit, and the hit's position among them."""
+    """Return the consecutive unused chunks around a hit, and the hit's position among them."""
     version = hit.metadata.get("source_hash")
 
     def side(step: int) -> list[Document]:

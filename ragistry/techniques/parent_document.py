@@ -1,17 +1,18 @@
-"""Find small chunks, return the larger part of the source around each."""
+"""Find small chunks and return the larger part of the source around each."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from ragistry.config.numbers import Whole
 from ragistry.config.parse import parse_config
 from ragistry.protocols import DocumentStore, Technique
+from ragistry.techniques.built_in import TechniqueConfig
 from ragistry.techniques.neighbours import fetch_for, widened
-from ragistry.types import TOP_K_LIMIT, Document, Where
+from ragistry.types import Document, Where
 from ragistry.utils.joined import joined_text
 
 
@@ -24,10 +25,7 @@ class ParentDocumentTechnique:
     with the best score (`neighbours.widened` describes a document).
     """
 
-    class Config(BaseModel):
-        model_config = ConfigDict(extra="forbid")
-
-        top_k: Whole = Field(default=5, ge=1, le=TOP_K_LIMIT, description="default number of results")
+    class Config(TechniqueConfig):
         max_characters: Whole = Field(default=4_000, ge=1, description="maximum length of a document in characters")
         reach: Whole = Field(default=8, ge=1, le=100, description="number of chunks read on each side of a hit")
 
@@ -42,7 +40,7 @@ class ParentDocumentTechnique:
         return widened(self.store, hits, reach=self.config.reach, top_k=wanted, where=where, choose=self._part)
 
     def _part(self, chunks: list[Document], at: int) -> list[Document]:
-        """The largest part around the hit that fits."""
+        """Select the largest part around the hit that fits."""
         fitting: list[Document] = []
         path = _path(chunks[at])
         for depth in range(len(path), -1, -1):
@@ -53,7 +51,7 @@ class ParentDocumentTechnique:
         return fitting
 
     def _around(self, chunks: list[Document], at: int) -> list[Document]:
-        """The hit and as many nearest neighbours as fit, alternating after and before it."""
+        """Select the hit and as many nearest neighbours as fit, alternating after and before it."""
         first = last = at
         for index in sorted(range(len(chunks)), key=lambda index: (abs(index - at), -index)):
             wider = min(first, index), max(last, index)
@@ -67,7 +65,7 @@ class ParentDocumentTechnique:
 
 
 def _path(chunk: Document) -> tuple[Any, ...]:
-    """The names of the parts around a chunk, from the outermost; empty for a text without parts."""
+    """Return the names of the parts around a chunk, from the outermost; empty for a text without parts."""
     headings = chunk.metadata.get("heading_context")
     if isinstance(headings, str):
         return tuple(headings.split(" > "))
@@ -75,7 +73,7 @@ def _path(chunk: Document) -> tuple[Any, ...]:
 
 
 def _same_part(chunks: list[Document], at: int, path: tuple[Any, ...]) -> tuple[int, int]:
-    """Start and end of the consecutive chunks around ``at`` that lie in the part of that path."""
+    """Return start and end of the consecutive chunks around ``at`` in the part of that path."""
     first, last = at, at + 1
     while first > 0 and _path(chunks[first - 1])[: len(path)] == path:
         first -= 1

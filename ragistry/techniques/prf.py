@@ -9,14 +9,15 @@ from math import ceil
 from typing import Any
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import Field, field_validator
 
 from ragistry.config.numbers import Number, Whole
 from ragistry.config.parse import parse_config
 from ragistry.errors import ConfigError
 from ragistry.protocols import Embedder, LibraryStore, Technique
+from ragistry.techniques.built_in import TechniqueConfig, require_word_search
 from ragistry.trace import degraded, stage
-from ragistry.types import TOP_K_LIMIT, Document, Where
+from ragistry.types import Document, Where
 from ragistry.utils.fingerprints import check_embedder
 from ragistry.utils.text.analysis import analyse, query_terms
 from ragistry.utils.text.languages import canonical_language, chunk_language
@@ -41,10 +42,7 @@ class RM3Technique:
     ``original_weight`` is 0.5; 0.7 lost less on half of the queries of nine sets.
     """
 
-    class Config(BaseModel):
-        model_config = ConfigDict(extra="forbid")
-
-        top_k: Whole = Field(default=5, ge=1, le=TOP_K_LIMIT, description="default number of results")
+    class Config(TechniqueConfig):
         fb_docs: Whole = Field(
             default=10, ge=1, le=100, description="number of documents of the base that count as relevant"
         )
@@ -64,11 +62,7 @@ class RM3Technique:
 
     def __init__(self, config: Mapping[str, Any], *, base: Technique, store: LibraryStore) -> None:
         self.config = parse_config(self.Config, config, type(self).__name__)
-        if "text" not in getattr(store, "abilities", ()):
-            raise ConfigError(
-                f"{type(self).__name__}: the store {type(store).__name__!r} does not search words; use 'rocchio', or "
-                "set `store: {use: local}` in vector_stores.yaml"
-            )
+        require_word_search(store, self, "use 'rocchio'")
         self.base = base
         self.store = store
 
@@ -87,7 +81,7 @@ class RM3Technique:
         return documents
 
     def _relevant_words(self, feedback: Sequence[Document]) -> dict[str, float]:
-        """The best words and their shares of the relevance model, which sum to 1; best first."""
+        """Return the best words, best first, with their shares of the relevance model, which sum to 1."""
         languages = [chunk_language(document.metadata, self.config.language) for document in feedback]
         model: defaultdict[str, float] = defaultdict(float)
         for document, language, likelihood in zip(feedback, languages, likelihoods(feedback), strict=True):
@@ -100,14 +94,14 @@ class RM3Technique:
 
 
 def likelihoods(documents: Sequence[Document]) -> list[float]:
-    """The share of each document in the sum of scores; equal shares unless every score is positive."""
+    """Return the share of each document in the sum of scores; equal shares unless every score is positive."""
     scores = [document.score for document in documents]
     scores = scores if min(scores) > 0 else [1.0] * len(scores)
     return [score / sum(scores) for score in scores]
 
 
 def as_written(texts: Sequence[str], languages: Sequence[str], terms: Mapping[str, float]) -> dict[str, str]:
-    """For each term, the most frequent word of the texts that gives only this term, else the term itself.
+    """Find for each term the most frequent word that is analysed to this term only, else the term itself.
 
     The store analyses the query: a stem could be stemmed again and then find nothing.
     """
@@ -124,7 +118,7 @@ def as_written(texts: Sequence[str], languages: Sequence[str], terms: Mapping[st
 
 
 def weighted_query(query: str, words: Mapping[str, float], original_weight: float, language: str) -> str:
-    """A query text in which the query has ``original_weight`` and ``words`` share the rest.
+    """Write a query text in which the query has ``original_weight`` and ``words`` share the rest.
 
     It repeats the query, then each word as often as its weight requires.
     """
@@ -147,10 +141,7 @@ class RocchioTechnique:
     documents, these are returned unchanged, and the trace says ``degraded``.
     """
 
-    class Config(BaseModel):
-        model_config = ConfigDict(extra="forbid")
-
-        top_k: Whole = Field(default=5, ge=1, le=TOP_K_LIMIT, description="default number of results")
+    class Config(TechniqueConfig):
         fb_docs: Whole = Field(
             default=3, ge=1, le=100, description="number of documents of the base that count as relevant"
         )

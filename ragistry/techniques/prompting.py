@@ -1,21 +1,25 @@
-"""Prompts of techniques: checked placeholders, answers that fit a schema, remembered answers."""
+"""Techniques that ask a generator: checked prompts, answers that fit a schema, remembered answers."""
 
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from hashlib import sha256
 from threading import Lock
 from typing import Any, TypeVar
 
-from pydantic import AfterValidator, BaseModel
+from pydantic import AfterValidator, BaseModel, Field
 
+from ragistry.config.parse import parse_config
 from ragistry.errors import ModelConnectionError, ModelError
-from ragistry.protocols import Generator
+from ragistry.protocols import DocumentStore, Generator, Technique
+from ragistry.techniques.built_in import TechniqueConfig
 from ragistry.trace import degraded, stage
+from ragistry.types import Document, Where
 from ragistry.utils.model_output import parse_answer
 from ragistry.utils.wording import did_you_mean, shown
 
@@ -28,8 +32,38 @@ _PLACEHOLDER = re.compile(r"\{(\w+)\}")
 Answer = TypeVar("Answer", bound=BaseModel)
 
 
+class PromptedConfig(TechniqueConfig):
+    """The settings of every technique that asks a generator."""
+
+    strict: bool = Field(default=False, description="raise an error if the generator fails")
+
+
+class PromptedTechnique(ABC):
+    """A technique that asks a generator about the query or about the results of its base.
+
+    A subclass declares its settings as ``Config`` and implements `search`. If the generator fails, ``self.prompter``
+    gives None for the answer, and the technique returns what it can without it.
+    """
+
+    Config: type[PromptedConfig]
+
+    def __init__(
+        self, config: Mapping[str, Any], *, base: Technique, generator: Generator, store: DocumentStore | None = None
+    ) -> None:
+        self.config: Any = parse_config(self.Config, config, type(self).__name__)
+        self.base = base
+        self.prompter = Prompter(generator, store=store, strict=self.config.strict)
+
+    def retrieve(self, query: str, *, top_k: int | None = None, where: Where | None = None) -> list[Document]:
+        return self.search(query, self.config.top_k if top_k is None else top_k, where)
+
+    @abstractmethod
+    def search(self, query: str, top_k: int, where: Where | None) -> list[Document]:
+        """Return at most ``top_k`` documents."""
+
+
 def placeholders(*required: str, optional: Sequence[str] = ()) -> AfterValidator:
-    """Checks a configured prompt: it has each required ``{name}`` and no unknown one.
+    """Make a validator of prompts: each required ``{name}`` is there, and no unknown one.
 
     Other braces are plain text, so that a prompt may contain JSON.
     """
@@ -40,7 +74,7 @@ def placeholders(*required: str, optional: Sequence[str] = ()) -> AfterValidator
         for name in found:
             if name not in known:
                 there = ", ".join(f"{{{one}}}" for one in known)
-                raise ValueError(f"has an unknown placeholder {{{name}}}{did_you_mean(name, known)}; there are {there}")
+                raise ValueError(f"has an unknown placeholder {{{name}}}{did_you_mean(name, known)}; use {there}")
         if missing := [f"{{{name}}}" for name in required if name not in found]:
             raise ValueError(f"must contain {' and '.join(missing)}, got {shown(prompt)}")
         return prompt
@@ -49,26 +83,31 @@ def placeholders(*required: str, optional: Sequence[str] = ()) -> AfterValidator
 
 
 def filled(prompt: str, **values: object) -> str:
-    """The prompt with its placeholders filled in; a placeholder inside a value stays as it is."""
+    """Fill in the placeholders of a prompt; a placeholder inside a value stays as it is."""
     return _PLACEHOLDER.sub(lambda found: str(values[found[1]]), prompt)
 
 
 def flat(text: str) -> str:
-    """The text on one line, so that it cannot imitate a line of the prompt."""
+    """Join the lines of a text, so that it cannot imitate a line of the prompt."""
     return " ".join(text.split())
 
 
 def numbered(passages: Sequence[str], characters: int) -> str:
-    """The passages as lines ``[1] …``, ``[2] …``, each cut to ``characters``."""
+    """Write the passages as lines ``[1] …``, ``[2] …``, each cut to ``characters``."""
     return "\n".join(f"[{number}] {flat(passage)[:characters]}" for number, passage in enumerate(passages, 1))
 
 
 class Prompter:
     """Asks a generator for one technique. Thread-safe.
 
-    A remembered answer costs no call. Answers may quote passages, so all are forgotten when the version of ``store``
+    A remembered answer costs no call. Answers may quote passages, so all are forgotten when the version of the store
     changes (`LocalStore.version`); with a store without versions, none is remembered. The stores of a comparison have
-    no versions, so that each query costs what it costs alone. ``strict``: raise if the generator fails.
+    no versions, so that each query costs what it costs alone.
+
+    Args:
+        generator: The generator.
+        store: The store whose passages are in the prompts.
+        strict: Raise the generator's error instead of returning None.
     """
 
     def __init__(self, generator: Generator, *, store: object = None, strict: bool = False) -> None:
@@ -81,13 +120,17 @@ class Prompter:
         self._lock = Lock()
 
     def ask(self, prompt: str, schema: type[Answer]) -> Answer | None:
-        """The answer, or None; see `ask_all`."""
+        """Ask one prompt; see `ask_all`."""
         return self.ask_all([prompt], schema)[0]
 
     def ask_all(self, prompts: Sequence[str], schema: type[Answer]) -> list[Answer | None]:
-        """The answer to each prompt, or None if the generator failed; the current stage then reports ``degraded``.
+        """Ask several prompts, some of them in parallel.
 
-        Raises the generator's `ModelError` if ``strict``.
+        Returns:
+            The answer to each prompt; None if the generator failed. The current stage then reports ``degraded``.
+
+        Raises:
+            ModelError: The generator failed, and the prompter is strict.
         """
         version = self._version()
         answers = self._recalled(prompts, schema, version)
@@ -119,20 +162,13 @@ class Prompter:
         return [answers.get(prompt) for prompt in prompts]
 
     def _generated(self, prompt: str, schema: type[Answer]) -> Answer:
-        """The answer of the generator, asked again once if it does not fit the schema. Raises `ModelError`."""
+        """Ask the generator. Raises `ModelError`, also if the answer does not fit the schema."""
         with stage("generate"):
-            try:
-                text = self._generator.generate(prompt, schema=schema)
-            except ModelError:  # one of them is a ConnectionError as well
-                raise
-            except (TimeoutError, ConnectionError) as error:
-                raise ModelConnectionError(
-                    f"the generator gave no answer: {error!r}; check that its server runs"
-                ) from error
+            text = generated(self._generator, prompt, schema)
         try:
             return parse_answer(text, schema.model_validate_json)
         except ValueError as error:
-            raise ModelError(f"the generator said {shown(text)}, which does not fit {schema.__name__}") from error
+            raise ModelError(f"the generator answered {shown(text)}, which does not fit {schema.__name__}") from error
 
     def _recalled(self, prompts: Sequence[str], schema: type[Answer], version: object) -> dict[str, Answer]:
         with self._lock:
@@ -156,6 +192,16 @@ class Prompter:
                 self._remembered.popitem(last=False)
 
 
+def generated(generator: Generator, prompt: str, schema: type[BaseModel]) -> str:
+    """Ask a generator, and report errors of its connection as `ModelConnectionError`."""
+    try:
+        return generator.generate(prompt, schema=schema)
+    except ModelError:  # one of them is a ConnectionError as well
+        raise
+    except (TimeoutError, ConnectionError) as error:
+        raise ModelConnectionError(f"the generator gave no answer: {error!r}; check that its server runs") from error
+
+
 def _digest(prompt: str) -> bytes:
-    """A key instead of the prompt, whose passages should not be kept longer than needed."""
+    """Return a key to keep instead of the prompt, whose passages should not be kept longer than needed."""
     return sha256(prompt.encode("utf-8", "surrogatepass")).digest()

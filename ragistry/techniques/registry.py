@@ -1,4 +1,4 @@
-"""The techniques of techniques.yaml: checked when the file is loaded, each built on first use."""
+"""The registry of the techniques in techniques.yaml, each built on first use."""
 
 from __future__ import annotations
 
@@ -31,7 +31,10 @@ from ragistry.techniques.checks import (
     WITH_WORDS,
     Checked,
     Entry,
+    bases_of,
+    check_default,
     check_entries,
+    model_name,
     read_entries,
 )
 from ragistry.techniques.classes import (
@@ -52,12 +55,16 @@ from ragistry.utils.wording import did_you_mean
 class TechniqueRegistry:
     """Techniques by name.
 
-    ``resources`` holds what constructors ask for by parameter name (``store``, ``embedder``, …). It may be any
-    mapping; an item is read when the first technique that needs it is built. Its ``generators`` and ``rerankers`` are
-    mappings by name, from which ``generator: NAME`` in an entry selects. ``searches_words``: whether the store has word
-    search, which decides what ``auto`` means. ``one_place``: there is only one place to search, such as the store of a
-    repository; a technique that chooses collections is then replaced by its base. ``broken``: why the other techniques
-    of the file do not work; ``mistakes``: the errors in their entries, line by line.
+    Attributes:
+        file: The techniques.yaml.
+        resources: The arguments that constructors take by parameter name (``store``, ``embedder``, …). It may be any
+            mapping; an item is read when the first technique that needs it is built. Its ``generators`` and
+            ``rerankers`` are mappings by name, from which ``generator: NAME`` in an entry selects.
+        broken: The techniques that cannot be used, with the reason.
+        mistakes: The errors in the entries of broken techniques, line by line.
+        searches_words: Whether the store searches words, which decides the meaning of ``auto``.
+        one_place: Whether there is only one place to search, such as the store of a repository. A technique that
+            chooses collections is then replaced by its base.
     """
 
     def __init__(self, file: YamlFile, checked: Checked, resources: Mapping[str, Any]) -> None:
@@ -75,32 +82,30 @@ class TechniqueRegistry:
     def load(
         cls, path: str | Path, resources: Mapping[str, Any] | None = None, *, keep_broken: bool = False
     ) -> TechniqueRegistry:
-        """Read and check a techniques.yaml; one without ``techniques`` has those of the packaged file.
+        """Read and check a techniques.yaml; a file without ``techniques`` has those of the packaged file.
 
-        Raises `InvalidConfigError` with every problem as ``file:line: …``. A technique of an installed plugin that
-        cannot be imported is not an error: ``broken`` lists it, and the others work. With ``keep_broken`` an entry with
-        errors is not an error either.
+        A technique of an installed plugin that cannot be imported is not an error: it is in ``broken``, and the others
+        work.
+
+        Args:
+            path: The file.
+            resources: See `TechniqueRegistry`.
+            keep_broken: Put entries with errors into ``broken`` instead of raising.
+
+        Raises:
+            InvalidConfigError: The file has errors; all of them, as ``file:line: …``.
         """
         path = Path(path)
         if not path.is_file():
-            raise InvalidConfigError(f"{path}: there is no such file; `ragistry init` writes one")
+            raise InvalidConfigError(f"{path}: no such file; `ragistry init` writes one")
         file, problems = read_yaml(path), Problems()
         if file.data.get("techniques") is None:
             packaged = read_yaml(DEFAULTS / "techniques.yaml").data
             file = replace(file, data=packaged | {key: value for key, value in file.data.items() if value is not None})
         resources = {} if resources is None else resources
         checked = check_entries(file, read_entries(file, problems), problems, resources)
-        default, written = file.data.get("default"), file.data["techniques"]
-        known = list(map(str, written)) if isinstance(written, dict) else []
-        if default not in (None, AUTO) and str(default) not in known:
-            there = f"there are {', '.join([*known, AUTO])}"
-            said = f"default: no technique {default!r}{did_you_mean(default, [*known, AUTO])}; {there}"
-            problems.add(file, ["default"], said)
-        mistakes: dict[str, list[str]] = {}
-        for line in problems.lines if keep_broken else ():
-            if (keys := problems.keys.get(line, ()))[:1] == ("techniques",) and len(keys) > 1:
-                mistakes.setdefault(str(keys[1]), []).append(line)
-        problems.lines = [line for line in problems.lines if not any(line in lines for lines in mistakes.values())]
+        check_default(file, problems)
+        mistakes = _take_mistakes(problems) if keep_broken else {}
         problems.report()
         checked.broken |= {name: "; ".join(lines) for name, lines in mistakes.items()}
         checked.break_dependents()
@@ -110,7 +115,7 @@ class TechniqueRegistry:
 
     @property
     def default(self) -> str:
-        """The technique of a search that names none: the file's ``default``, else ``naive``, else its first."""
+        """The technique of a search that does not name one: the file's ``default``, else ``naive``, else its first."""
         named, names = self.file.data.get("default"), self.names()
         meant = self._meant(DEFAULT_TECHNIQUE if named is None else str(named))
         known = meant in names or meant in self.broken
@@ -124,74 +129,111 @@ class TechniqueRegistry:
         return WITH_WORDS if self.searches_words and with_words else DEFAULT_TECHNIQUE
 
     def names(self) -> list[str]:
-        """Every usable technique, in the order of the file."""
+        """List the usable techniques in the order of the file."""
         return list(self._checked.classes)
 
     def entry(self, name: str) -> Entry:
-        """The configuration of a technique, with ``auto`` resolved. Raises `UnknownTechniqueError`."""
+        """Return the configuration of a technique, with ``auto`` resolved. Raises `UnknownTechniqueError`."""
         self._known(name)
         entry = self._checked.entries[name]
         return entry if entry.base is None else replace(entry, base=self._meant(entry.base))
 
     def technique_class(self, name: str) -> type[Any]:
-        """The class of the technique. Raises `UnknownTechniqueError`."""
+        """Return the class of a technique. Raises `UnknownTechniqueError`."""
         self._known(name)
         return self._checked.classes[name]
 
     def missing_model(self, name: str) -> str:
-        """``"generator"`` or ``"reranker"`` if the technique or a base needs one that is missing; else ``""``.
+        """Return the kind of model that the technique or a base needs and that is not configured.
 
-        Raises `UnknownTechniqueError`.
+        Returns:
+            ``"generator"``, ``"reranker"``, or ``""`` if no model is missing.
+
+        Raises:
+            UnknownTechniqueError: There is no such technique.
         """
-        entry, wanted = self.entry(name), wanted_resources(self.technique_class(name))
-        below = [*entry.bases, *filter(None, [entry.base])]
-        if hasattr(
-            cls := self.technique_class(name), "wanted"
-        ):  # a pipeline: its nodes need models, and its steps name techniques
+        entry, cls = self.entry(name), self.technique_class(name)
+        wanted = wanted_resources(cls)
+        if hasattr(cls, "wanted"):  # the nodes of a pipeline need models
             wanted |= {node.resource: True for node in cls.wanted(entry.config) if node.name is None}
-            below += cls.references(entry.config)
         for kind in MODELS:
             if wanted.get(kind) and kind not in entry.models and kind not in self.resources:
                 return kind
-        return next(filter(None, map(self.missing_model, below)), "")
+        return next(filter(None, map(self.missing_model, self.builds_on(name))), "")
+
+    def builds_on(self, name: str) -> list[str]:
+        """List the techniques that a technique builds on directly. Raises `UnknownTechniqueError`."""
+        return bases_of(self.entry(name), self.technique_class(name))
 
     def get(self, name: str) -> RegisteredTechnique:
-        """The technique, built on first use and kept.
+        """Return a technique; it is built on first use.
 
-        Raises `UnknownTechniqueError`, and `ConfigError` if something that it needs is missing.
+        Raises:
+            UnknownTechniqueError: There is no such technique.
+            ConfigError: Something that it needs is missing.
         """
         self._known(name)
         if self.one_place:
             name = self._searching(name)
         with self._lock:
             if name not in self._built:
-                self._built[name] = RegisteredTechnique(name, self._build(self.entry(name)))
+                entry = self.entry(name)
+                self._built[name] = RegisteredTechnique(name, self._build(entry), sets_top_k="top_k" in entry.config)
             return self._built[name]
 
+    def base(self, name: str) -> RegisteredTechnique:
+        """Return a technique as the base of another one; see `RegisteredTechnique`. Raises the errors of `get`."""
+        built = self.get(name)
+        return RegisteredTechnique(built.name, built.technique, is_base=True)
+
     def _searching(self, name: str) -> str:
-        """The technique itself; for one that only chooses collections, its first base that searches."""
+        """Return the name itself, or for a technique that only chooses collections its first base that searches."""
         passed: set[str] = set()
         while "targets" in wanted_resources(self.technique_class(name)) and name not in passed:
             passed.add(name)
             name = self.entry(name).base or DEFAULT_TECHNIQUE
         return name
 
+    def check_agreement(self, embed_model: str, chunk_size: int) -> None:
+        """Compare ``embedding_model`` and ``chunk_size`` of the entries with the settings of the store.
+
+        Raises:
+            InvalidConfigError: They differ; the error lists every entry.
+        """
+        problems = Problems()
+        for name in self.names():
+            entry = self.entry(name)
+            model, size = entry.config.get("embedding_model"), entry.config.get("chunk_size")
+            if isinstance(model, str) and embed_model != "tei" and model_name(model) != model_name(embed_model):
+                problems.add(
+                    self.file, [*entry.keys, "embedding_model"],
+                    f"techniques.{name}.embedding_model: {model!r}, but the store is made with {embed_model!r}; "
+                    f"set embed_model: {model} in documents.yaml and run `ragistry reembed`, or remove this key",
+                )  # fmt: skip
+            if isinstance(size, int) and size != chunk_size:
+                problems.add(
+                    self.file, [*entry.keys, "chunk_size"],
+                    f"techniques.{name}.chunk_size: {size}, but the store is made with chunks of {chunk_size}; "
+                    f"set chunk_size: {size} in documents.yaml and ingest again, or remove this key",
+                )  # fmt: skip
+        problems.report()
+
     def _known(self, name: str) -> None:
         if name in self.broken:
             raise (InvalidConfigError if self.mistakes else ConfigError)(self.broken[name])
         if name not in self._checked.classes:
             raise UnknownTechniqueError(
-                f"no technique {name!r}{did_you_mean(str(name), self.names())}; there are "
-                f"{', '.join(self.names()) or 'none'} in {self.file.path}"
+                f"no technique {name!r}{did_you_mean(str(name), self.names())}; {self.file.path} has "
+                f"{', '.join(self.names()) or 'no usable technique'}"
             )
 
     def _build(self, entry: Entry) -> Any:
         cls, place = self._checked.classes[entry.name], self.file.place(entry.keys)
         own: dict[str, Any] = {"name": entry.name, "registry": self}
         if entry.base is not None:
-            own["base"] = self.get(entry.base)
+            own["base"] = self.base(entry.base)
         if entry.bases:
-            own["bases"] = [self.get(base) for base in entry.bases]
+            own["bases"] = [self.base(base) for base in entry.bases]
         wanted = wanted_resources(cls)
         if takes_everything(cls):
             wanted = {name: False for name in RESOURCES if name != "name"} | wanted
@@ -208,6 +250,17 @@ class TechniqueRegistry:
             raise kind(f"{place}: {said}") from error
 
 
+def _take_mistakes(problems: Problems) -> dict[str, list[str]]:
+    """Remove the errors inside entries from the problems, and return them by the name of the entry."""
+    mistakes: dict[str, list[str]] = {}
+    for line in problems.lines:
+        keys = problems.keys.get(line, ())
+        if keys[:1] == ("techniques",) and len(keys) > 1:
+            mistakes.setdefault(str(keys[1]), []).append(line)
+    problems.lines = [line for line in problems.lines if not any(line in lines for lines in mistakes.values())]
+    return mistakes
+
+
 @contextmanager
 def named_errors(technique: str) -> Iterator[None]:
     """Add a note to exceptions of a technique's code: the name of the technique and the line in the user's file."""
@@ -220,6 +273,7 @@ def named_errors(technique: str) -> Iterator[None]:
         raise
 
 
+PACKAGE = __name__.partition(".")[0]
 INSTALLED = tuple(
     f"{folder}{os.sep}"
     for folder in (
@@ -231,65 +285,74 @@ INSTALLED = tuple(
 
 
 def _own_line(error: Exception) -> str:
-    """The innermost line in a file that is neither part of this package nor installed; empty without one."""
+    """Find the innermost line of a file that is neither part of this package nor installed; else return ""."""
     frames = [(frame.f_code.co_filename, line) for frame, line in walk_tb(error.__traceback__)]
     own = [f" at {file}:{line}" for file, line in frames if not file.startswith((*INSTALLED, "<"))]
     return own[-1] if own else ""
 
 
 class RegisteredTechnique:
-    """A named technique that checks its input and its results, and records the stage.
+    """A named technique that records a stage, and checks its input and its results.
 
     ``where`` also limits access, so a document that does not meet it is an error, never a result. At most ``top_k``
     documents are returned, because the caller may have no room for more.
+
+    A base of another technique is checked less, because the outermost technique checks what a caller gives and gets.
+    The results of a base whose code is not part of this package are checked all the same: the technique above may
+    send them to a language model.
+
+    Args:
+        name: Name of the technique, of its stage and in its errors.
+        technique: The technique.
+        sets_top_k: The entry of the technique sets ``top_k``.
+        is_base: Another technique of the registry builds on this one.
     """
 
-    __slots__ = ("name", "technique")
+    __slots__ = ("_checks_results", "_is_base", "name", "sets_top_k", "technique")
 
-    def __init__(self, name: str, technique: Technique) -> None:
+    def __init__(self, name: str, technique: Technique, *, sets_top_k: bool = False, is_base: bool = False) -> None:
         self.name = name
         self.technique = technique
-
-    def __getattr__(self, name: str) -> Any:
-        """All other attributes are those of the technique."""
-        return getattr(object.__getattribute__(self, "technique"), name)
+        self.sets_top_k = sets_top_k
+        self._is_base = is_base
+        self._checks_results = not is_base or type(technique).__module__.partition(".")[0] != PACKAGE
 
     def __repr__(self) -> str:
         return f"<technique {self.name!r}: {type(self.technique).__name__}>"
 
     def retrieve(self, query: str, *, top_k: int | None = None, where: Where | None = None) -> list[Document]:
-        check_query(query)
-        if top_k is not None:
-            check_top_k(top_k)
-        condition = None if where is None else normalise(where)
+        if not self._is_base:
+            check_query(query)
+            if top_k is not None:
+                check_top_k(top_k)
+        if self._checks_results and where is not None:
+            where = normalise(where)
         with stage(self.name) as this, named_errors(self.name):
-            documents = self.technique.retrieve(query, top_k=top_k, where=condition)
-            self._check(documents, condition)
+            documents = self.technique.retrieve(query, top_k=top_k, where=where)
+            if self._checks_results:
+                self._check(documents, where)
             documents = documents[:top_k]
             this.documents_out = len(documents)
         return documents
 
-    def _check(self, documents: Any, condition: Where | None) -> None:
-        if not isinstance(documents, list) or not all(isinstance(item, Document) for item in documents):
-            raise TechniqueError(
-                f"technique {self.name!r} returned {type(documents).__name__} {str(documents)[:80]!r}; "
-                "retrieve must return a list of Document"
-            )
-        for document in documents:
-            if not _is_finite(document.score):
+    def _check(self, documents: Any, where: Where | None) -> None:
+        for document in documents if isinstance(documents, list) else [None]:
+            if not isinstance(document, Document):
+                raise TechniqueError(
+                    f"technique {self.name!r} returned {type(documents).__name__} {str(documents)[:80]!r}; "
+                    "retrieve must return a list of Document"
+                )
+            try:
+                finite = isfinite(document.score)
+            except (TypeError, ValueError, OverflowError):
+                finite = False
+            if not finite:
                 raise TechniqueError(
                     f"technique {self.name!r} gave document {document.id!r} the score {document.score!r}; "
-                    "a score must be a finite number, by which documents are ordered"
+                    "a score must be a finite number"
                 )
-            if condition is not None and not matches(condition, document.metadata):
+            if where is not None and not matches(where, document.metadata):
                 raise TechniqueError(
-                    f"technique {self.name!r} ignored where={condition!r}: it returned {document.id!r}; "
+                    f"technique {self.name!r} ignored where={where!r}: it returned {document.id!r}; "
                     "pass `where` on to the store or base"
                 )
-
-
-def _is_finite(score: Any) -> bool:
-    try:
-        return isfinite(score)
-    except (TypeError, ValueError, OverflowError):
-        return False

@@ -8,12 +8,13 @@ from dataclasses import replace
 from math import isfinite
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from ragistry.config.numbers import Number, Whole
 from ragistry.config.parse import parse_config
 from ragistry.errors import ModelError
 from ragistry.protocols import Reranker, Technique
+from ragistry.techniques.built_in import TechniqueConfig
 from ragistry.trace import degraded, stage
 from ragistry.types import TOP_K_LIMIT, Document, ScoreKind, StageScore, Where, ranked
 from ragistry.utils.breadcrumb import searched_text
@@ -38,10 +39,7 @@ class RerankTechnique:
     so. ``scores`` of a document has the reranker's score and the mixed one.
     """
 
-    class Config(BaseModel):
-        model_config = ConfigDict(extra="forbid")
-
-        top_k: Whole = Field(default=5, ge=1, le=TOP_K_LIMIT, description="default number of results")
+    class Config(TechniqueConfig):
         fetch: Whole = Field(
             default=50, ge=1, le=TOP_K_LIMIT, description="number of candidates that the reranker scores"
         )
@@ -79,12 +77,12 @@ class RerankTechnique:
         return documents
 
     def _scores(self, query: str, documents: Sequence[Document]) -> list[float]:
-        """One finite number per document. Raises `ModelError`."""
+        """Return the reranker's score of each document. Raises `ModelError`."""
         texts = [searched_text(document.content, document.metadata) for document in documents]
         scores = self.reranker.rerank(query, texts)
         if len(scores) != len(texts) or not all(map(isfinite, scores)):
             raise ModelError(
-                f"the reranker {type(self.reranker).__name__} was asked for {len(texts)} finite scores, got "
+                f"the reranker {type(self.reranker).__name__} must return {len(texts)} finite scores, got "
                 f"{scores!r:.200}; correct its rerank(query, texts)"
             )
         return [float(score) for score in scores]

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from ragistry.config.numbers import Number, Whole
-from ragistry.config.parse import parse_config
-from ragistry.protocols import DocumentStore, Generator, Technique
-from ragistry.techniques.prompting import Prompter, filled, flat, placeholders
+from ragistry.techniques.prompting import PromptedConfig, PromptedTechnique, filled, flat, placeholders
 from ragistry.trace import stage
-from ragistry.types import TOP_K_LIMIT, Document, StageScore, Where, ranked
+from ragistry.types import Document, StageScore, Where, ranked
 from ragistry.utils.fusion import scaled
 
 PROMPT = """\
@@ -51,7 +48,7 @@ class Demand(BaseModel):
     retrieve: bool
 
 
-class SelfRAGTechnique:
+class SelfRAGTechnique(PromptedTechnique):
     """Self-RAG: a generator drafts an answer from each passage; its critique of the drafts ranks the passages.
 
     Asai et al., "Self-RAG: Learning to Retrieve, Generate, and Critique through Self-Reflection", 2023. From the paper:
@@ -66,10 +63,7 @@ class SelfRAGTechnique:
     could not judge has the base's score only.
     """
 
-    class Config(BaseModel):
-        model_config = ConfigDict(extra="forbid")
-
-        top_k: Whole = Field(default=5, ge=1, le=TOP_K_LIMIT, description="default number of results")
+    class Config(PromptedConfig):
         n: Whole = Field(
             default=10, ge=1, le=100, description="number of documents of the base that are judged, one call each"
         )
@@ -84,32 +78,25 @@ class SelfRAGTechnique:
         demand_prompt: Annotated[str, placeholders("query")] = Field(
             default=DEMAND_PROMPT, description="on_demand: the prompt about the {query}"
         )
-        strict: bool = Field(default=False, description="raise an error if the generator fails")
 
-    def __init__(
-        self, config: Mapping[str, Any], *, base: Technique, generator: Generator, store: DocumentStore | None = None
-    ) -> None:
-        self.config = parse_config(self.Config, config, type(self).__name__)
-        self.base = base
-        self.prompter = Prompter(generator, store=store, strict=self.config.strict)
+    config: Config
 
-    def retrieve(self, query: str, *, top_k: int | None = None, where: Where | None = None) -> list[Document]:
-        wanted = self.config.top_k if top_k is None else top_k
+    def search(self, query: str, top_k: int, where: Where | None) -> list[Document]:
         if self.config.on_demand and not self._needs_documents(query):
             return []
         documents = self.base.retrieve(query, top_k=self.config.n, where=where)
         with stage("critique") as this:
             this.documents_in = len(documents)
             critiques = self.prompter.ask_all([self._prompt(query, document) for document in documents], Critique)
-            this.documents_out = min(wanted, len(documents))
+            this.documents_out = min(top_k, len(documents))
         if not any(critiques):
-            return documents[:wanted]
+            return documents[:top_k]
         shares = scaled([document.score for document in documents])
         judged = [self._judged(*parts) for parts in zip(documents, shares, critiques, strict=True)]
-        return ranked(judged)[:wanted]
+        return ranked(judged)[:top_k]
 
     def _needs_documents(self, query: str) -> bool:
-        """Whether the question needs documents; also True if the generator fails."""
+        """Ask whether the question needs documents; True if the generator fails."""
         with stage("demand") as this:
             answer = self.prompter.ask(filled(self.config.demand_prompt, query=flat(query)), Demand)
             needed = answer is None or answer.retrieve
@@ -121,7 +108,7 @@ class SelfRAGTechnique:
         return filled(self.config.prompt, query=flat(query), passage=passage)
 
     def _judged(self, document: Document, share: float, critique: Critique | None) -> Document:
-        """The document with the score of its critique plus ``share`` from the base."""
+        """Score a document by its critique plus ``share``, the scaled score of the base."""
         if critique is None:
             grades = {}
         else:

@@ -1,17 +1,18 @@
-"""Find small chunks, return each with its neighbours."""
+"""Find small chunks and return each with its neighbours."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from ragistry.config.numbers import Whole
 from ragistry.config.parse import parse_config
 from ragistry.protocols import DocumentStore, Technique
+from ragistry.techniques.built_in import TechniqueConfig
 from ragistry.techniques.neighbours import fetch_for, widened
-from ragistry.types import TOP_K_LIMIT, Document, Where
+from ragistry.types import Document, Where
 
 
 class SentenceWindowTechnique:
@@ -23,10 +24,7 @@ class SentenceWindowTechnique:
     (`neighbours.widened` describes a document).
     """
 
-    class Config(BaseModel):
-        model_config = ConfigDict(extra="forbid")
-
-        top_k: Whole = Field(default=5, ge=1, le=TOP_K_LIMIT, description="default number of results")
+    class Config(TechniqueConfig):
         window: Whole = Field(default=1, ge=0, le=100, description="number of chunks added on each side of a hit")
 
     def __init__(self, config: Mapping[str, Any], *, base: Technique, store: DocumentStore) -> None:

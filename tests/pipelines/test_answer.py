@@ -76,7 +76,7 @@ def test_weak_results_are_not_given_to_the_generator():
     answer = Answerer(generator, MINILM).answer("quarterly revenue forecast of the shipping company", DOCUMENTS)
     assert (answer.sentences, generator.prompts) == ((), [])
     check_message(answer.reason)
-    assert Answerer(generator, MINILM).answer("slugs", []).reason == "nothing was found"
+    assert Answerer(generator, MINILM).answer("slugs", []).reason == "the search found nothing"
 
 
 def test_generator_may_say_that_the_documents_do_not_answer():

@@ -141,7 +141,7 @@ def test_what_is_not_a_pipeline_at_all(config):
 
 
 def test_no_steps_and_bad_budgets():
-    assert complaints({"steps": {}}) == {"steps": ["there is no step"]}
+    assert complaints({"steps": {}}) == {"steps": ["the pipeline has no steps"]}
     found = complaints({"steps": {"a": naive()}, "max_steps": 0, "max_seconds": 0})
     assert found.keys() == {"max_steps", "max_seconds"}
 

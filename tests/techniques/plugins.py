@@ -46,6 +46,27 @@ class Echo:
         return [Document(query, dict(self.config), 1.0, id="echo")]
 
 
+class Open:
+    """Search without the condition."""
+
+    def __init__(self, config, *, base):
+        self.base = base
+
+    def retrieve(self, query, *, top_k=None, where=None):
+        return self.base.retrieve(query, top_k=top_k)
+
+
+class Nothing:
+    """Ask the base, and return nothing."""
+
+    def __init__(self, config, *, base):
+        self.base = base
+
+    def retrieve(self, query, **options):
+        self.base.retrieve(query, **options)
+        return []
+
+
 class Joined:
     """Return what all the bases return."""
 

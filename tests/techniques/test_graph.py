@@ -167,4 +167,4 @@ def test_workspace_keeps_the_graph_in_its_data_directory(tmp_path):
         assert {one.metadata["source_file"] for one in found.documents[:2]} == {"thomas.txt", "stanford.txt"}
         assert (workspace.folder / "graph.rows").is_file()
         elsewhere = workspace.technique_over(workspace.store, "graph")  # as over the store of a repository
-        assert elsewhere.rows.path is None
+        assert elsewhere.technique.rows.path is None

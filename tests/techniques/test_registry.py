@@ -19,6 +19,7 @@ from ragistry.errors import (
 )
 from ragistry.techniques.classes import find_class, wanted_resources
 from ragistry.techniques.registry import TechniqueRegistry
+from ragistry.types import EmbeddedChunk
 from tests.messages import refused
 from tests.techniques.doubles import Ready, ids, traced
 
@@ -64,7 +65,7 @@ def test_resources_are_passed_by_parameter_name(tmp_path):
     registry = load(tmp_path, text, generator=str.title, store="s")
     assert contents(registry, "g", "a b") == ["A B"]
     assert contents(registry, "all") == ["base bases generator registry store"]
-    assert registry.get("all").resources["store"] == "s", "attributes of the technique itself are visible"
+    assert registry.get("all").technique.resources["store"] == "s"
 
 
 NAMED = """techniques:
@@ -258,6 +259,31 @@ def test_technique_that_ignores_where_is_an_error(tmp_path):
     assert len(registry.get("s").retrieve("q", where={"collection": "a"})) == 1
     with refused(TechniqueError, "'f'", "private"):
         registry.get("s").retrieve("q", where={"collection": "private"})
+
+
+def test_technique_that_searches_without_the_condition_is_an_error(tmp_path, store):
+    store.add_documents([EmbeddedChunk("green tea", {"collection": "a"}, [1.0])])
+    registry = load(tmp_path, 'techniques:\n  bm25: {}\n  open: {use: "HERE:Open", base: bm25}\n', store=store)
+    assert len(registry.get("open").retrieve("tea", where={"collection": "a"})) == 1
+    with refused(TechniqueError, "'open'", "private"):
+        registry.get("open").retrieve("tea", where={"collection": "private"})
+
+
+def test_leaking_base_is_an_error_even_if_the_technique_above_drops_its_documents(tmp_path):
+    text = 'techniques:\n  f: {use: "HERE:Fixed", texts: [x]}\n  n: {use: "HERE:Nothing", base: f}\n'
+    with refused(TechniqueError, "'f'", "private"):
+        load(tmp_path, text).get("n").retrieve("q", where={"collection": "private"})
+
+
+def test_bases_of_this_package_are_not_checked_again(tmp_path, store, monkeypatch):
+    store.add_documents([EmbeddedChunk("green tea", {"collection": "a"}, [1.0])])
+    registry = load(tmp_path, "techniques:\n  bm25: {}\n  both: {use: hybrid, bases: [bm25, bm25]}\n", store=store)
+    technique, checked = registry.get("both"), []
+    monkeypatch.setattr("ragistry.techniques.registry.check_query", checked.append)
+    monkeypatch.setattr("ragistry.techniques.registry.matches", lambda *_: checked.append("result") or True)
+    _, stages = traced(technique, "tea", where={"collection": "a"})
+    assert checked == ["tea", "result"]
+    assert [stage.name for stage in stages if stage.name != "search"] == ["both", "bm25", "bm25", "fuse"]
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,15 @@ from typing import Any
 import pytest
 
 from ragistry.errors import ConfigError, QueryError, SourceNotFoundError
-from ragistry.techniques.routing.evaluate import NONE, Labelled, evaluate_router, read_labelled
-from ragistry.techniques.routing.fit import MadeQuery, fit_limits, made_queries
+from ragistry.techniques.routing.evaluate import (
+    NONE,
+    Labelled,
+    MadeQuery,
+    evaluate_router,
+    fit_limits,
+    made_queries,
+    read_labelled,
+)
 from ragistry.techniques.routing.route import Limits, Route, decide
 from ragistry.techniques.routing.target import Target
 from ragistry.types import Where

@@ -21,9 +21,8 @@ from ragistry.techniques.naive import NaiveRAGTechnique
 from ragistry.techniques.registry import RegisteredTechnique
 from ragistry.techniques.routing.route import Route
 from ragistry.techniques.routing.samples import Samples
-from ragistry.techniques.routing.searching import within
 from ragistry.techniques.routing.target import Reachable, Target, library_targets, reachable, residual
-from ragistry.techniques.routing.technique import CollectionRoutedTechnique
+from ragistry.techniques.routing.technique import CollectionRoutedTechnique, within_store
 from ragistry.testing.ports import refused_port
 from ragistry.trace import collect
 from ragistry.types import Document, EmbeddedChunk, StageScore
@@ -116,9 +115,10 @@ def test_two_targets_of_one_name_are_refused():
 def test_target_that_shares_a_store_is_never_more_than_its_collection():
     shared = [Target("a"), Target("b", where={"page": 3})]
     items = reachable(shared, None)
-    assert within(items[:1], None) == normalise({"collection": "a"})
-    assert within(reachable([Target("a"), Target("c")], None), None) == normalise({"collection": {"$in": ["a", "c"]}})
-    both = within(items, normalise({"tag": "x"}))
+    assert within_store(items[:1], None) == normalise({"collection": "a"})
+    pair = reachable([Target("a"), Target("c")], None)
+    assert within_store(pair, None) == normalise({"collection": {"$in": ["a", "c"]}})
+    both = within_store(items, normalise({"tag": "x"}))
     assert matches(both, {"tag": "x", "collection": "b", "page": 3})
     for outside in ({"collection": "a"}, {"tag": "x", "collection": "b", "page": 4}, {"tag": "x", "collection": "c"}):
         assert not matches(both, outside)

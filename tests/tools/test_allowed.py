@@ -173,8 +173,8 @@ def test_a_tool_that_reaches_everything_names_what_fails_and_neither_paths_nor_s
 def test_a_model_that_has_to_name_a_collection_is_told_by_which_argument(leaky: Workspace) -> None:
     tool = SearchLibraryTool(leaky.library, technique="to_explicit")
     text = tool.handle({"query": "boat"})
-    assert all(name in text.partition("has to name one of ")[2] for name in ("open", "also", "vault7"))
-    assert "as its `collection`, or '" in text
+    assert all(name in text.partition("set `collection` to one of ")[2] for name in ("open", "also", "vault7"))
+    assert ", or pass where={'collection': NAME} with one of '" in text
     assert not tool.answer({"query": "boat", "collection": "open"}).error
 
 

@@ -7,8 +7,8 @@ from langchain_core.runnables.config import merge_configs
 
 from ragistry import open_workspace
 from ragistry.config.archive_settings import archive_settings
+from ragistry.config.archives import NONE
 from ragistry.errors import ConfigError, InvalidConfigError
-from ragistry.techniques.routing.llm import NONE
 from ragistry.tools.archives import ChromaRagConfig, RagArchiveConfig, extract_rag_config
 from tests.messages import check_message, refused
 from tests.stores.scripts import run

@@ -1,50 +1,48 @@
-"""What is known of each target by its words and its vectors, with no search before that of the target itself."""
+"""The router that compares a query with descriptions and samples of the targets."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from math import exp
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from math import exp, isnan
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
 
 from ragistry.protocols import Embedder
-from ragistry.techniques.routing.embedding import Neighbours, shares
 from ragistry.techniques.routing.route import Limits, Route, decide
-from ragistry.techniques.routing.samples import Samples
-from ragistry.techniques.routing.sampling import Sample
-from ragistry.techniques.routing.target import Reachable
+from ragistry.techniques.routing.samples import Sample, Samples
+from ragistry.techniques.routing.target import Reachable, Target
 from ragistry.techniques.routing.words import Languages, word_shares
 from ragistry.types import Where
 
+if TYPE_CHECKING:
+    from ragistry.protocols import Vectors
+
+NEIGHBOURS = 3
+"""Number of nearest chunks of a sample to average; a single one may be near by chance."""
+TEMPERATURE = 0.05
+"""Difference of cosines that makes one target e times as likely as another."""
 CONTENDS = 0.1
-"""The share by words from which on vectors are compared: those of a target cost more than the words of all."""
-
-
-class _Spoken(NamedTuple):
-    """The languages of samples: of the targets whose words are known, and of those of them that hold any."""
-
-    targets: list[str]
-    samples: list[Sample | None]
-    known: list[str]
-    filled: list[str]
-    languages: Languages | None
-
-    def by_words(self, query: str) -> tuple[dict[str, float], float]:
-        """The share of each target whose words are known, and the log-likelihood of the best; none if none can tell."""
-        values = self.languages.likelihoods(query) if self.languages else []
-        if not values:
-            return {}, 0.0
-        return dict.fromkeys(self.known, 0.0) | dict(zip(self.filled, word_shares(values), strict=True)), max(values)
+"""Minimum share by words of a target whose vectors are compared: they cost more than the words of all targets."""
 
 
 class EvidenceRouter:
-    """Words and vectors of samples: first the words of every target, then the vectors of those that contend.
+    """Compares words and vectors: first the words of every target, then the vectors of the targets that contend.
 
     After Si and Callan, "Relevant Document Distribution Estimation Method for Resource Selection", 2003: samples of
-    the same size of every target stand for all that they hold. Scores are shares of 1, the mean of both; the ``fit``
-    is the best target's cosine similarity, without vectors 0 to 1 by its likelihood.
+    the same size represent the targets, so that large targets have no advantage. By vectors, a target scores by the
+    nearest chunks of its sample, or by its description. Scores sum to 1 and are the mean of both comparisons. ``fit``
+    is the best target's cosine similarity; without vectors, its likelihood mapped to 0 to 1.
+
+    Args:
+        samples: The samples; without words, only vectors are compared.
+        embedder: The embedder of queries and descriptions; None: only words are compared.
+        limits: When a target is chosen.
+        name: Name of the router.
     """
 
-    def __init__(self, samples: Samples, embedder: Embedder | None, limits: Limits) -> None:
+    def __init__(self, samples: Samples, embedder: Embedder | None, limits: Limits, *, name: str = "evidence") -> None:
+        self.name = name
         self.samples = samples
         self.neighbours = None if embedder is None else Neighbours(embedder)
         self.limits = limits
@@ -52,14 +50,14 @@ class EvidenceRouter:
 
     def route(self, query: str, within: Sequence[Reachable], where: Where | None) -> Route:  # noqa: ARG002
         """See `Router`. Raises `ModelError`, `StoreError`, `TechniqueError`."""
-        # First: a model leaves nothing in the processor's caches, so that whatever is done before is as if done twice.
+        # First, because running a model clears the processor's caches.
         vector = None if self.neighbours is None else self.neighbours.embedded(query)
         names, samples = [item.target.name for item in within], self.samples.of(within)
         spoken = self._spoken(names, samples, keep=all(item.where is None for item in within))
         by_words, likelihood = spoken.by_words(query)
         if self.neighbours is None or vector is None:
             fit = 1 / (1 + exp(-likelihood)) if by_words else 0.0
-            return decide("evidence", dict.fromkeys(names, 0.0) | by_words, fit, self.limits, "by words")
+            return decide(self.name, dict.fromkeys(names, 0.0) | by_words, fit, self.limits, "by words")
         least = min(CONTENDS, max(by_words.values(), default=0.0))
         contend = [
             (item.target, sample)
@@ -68,14 +66,14 @@ class EvidenceRouter:
         ]
         nearness = self.neighbours.of(vector, contend)
         by_vectors = dict.fromkeys(names, 0.0) | shares(nearness)
-        # Words divide anew what vectors give to the targets whose words are known; of others they know nothing.
+        # Words divide again what vectors give to the targets with known words; they say nothing about the others.
         total = sum([by_vectors[name] for name in by_words])
         divided = {name: (by_vectors[name] + total * share) / 2 for name, share in by_words.items()}
-        note = "by vectors and words" if by_words else "by vectors"
-        return decide("evidence", by_vectors | divided, max(nearness.values()), self.limits, note)
+        note = "by vectors and words" if by_words else "by vectors" if self.name == "evidence" else ""
+        return decide(self.name, by_vectors | divided, max(nearness.values()), self.limits, note)
 
     def _spoken(self, names: list[str], samples: list[Sample | None], *, keep: bool) -> _Spoken:
-        """The languages of samples; those of whole ones are kept as long as they stay the same."""
+        """Return the languages of samples; those of whole samples are kept until the samples change."""
         kept = self._kept
         if kept.samples is not samples or kept.targets != names:
             known = {name: sample.words for name, sample in zip(names, samples, strict=True) if sample and sample.words}
@@ -85,3 +83,72 @@ class EvidenceRouter:
             if keep:
                 self._kept = kept
         return kept
+
+
+class _Spoken(NamedTuple):
+    """The languages of samples; ``known``: the targets with known words, ``filled``: those that have any."""
+
+    targets: list[str]
+    samples: list[Sample | None]
+    known: list[str]
+    filled: list[str]
+    languages: Languages | None
+
+    def by_words(self, query: str) -> tuple[dict[str, float], float]:
+        """Return the share of each target with known words and the best log-likelihood; empty without evidence."""
+        values = self.languages.likelihoods(query) if self.languages else []
+        if not values:
+            return {}, 0.0
+        return dict.fromkeys(self.known, 0.0) | dict(zip(self.filled, word_shares(values), strict=True)), max(values)
+
+
+class Neighbours:
+    """The cosine similarity of a query to targets, 0 to 1; 0 for an empty target.
+
+    Only the description is used for a target without a sample.
+    """
+
+    def __init__(self, embedder: Embedder) -> None:
+        self.embedder = embedder
+        self._descriptions: dict[str, Vectors] = {}
+
+    def embedded(self, query: str) -> Vectors:
+        """Embed a query. Raises `ModelError`."""
+        vector: Vectors = self.embedder.embed([query], role="query")[0]
+        return vector
+
+    def of(self, query: Vectors, targets: Iterable[tuple[Target, Sample | None]]) -> dict[str, float]:
+        """Return the similarity of each target, which comes with its sample, by name."""
+        return {
+            target.name: self._nearness(query, target, None if sample is None else sample.vectors)
+            for target, sample in targets
+        }
+
+    def _nearness(self, query: Vectors, target: Target, held: Vectors | None) -> float:
+        if held is not None and not len(held):
+            return 0.0
+        # Not `held @ query`: for so few rows, one thread is faster than several that wait for each other.
+        near = [] if held is None else [_mean_of_best(np.vecdot(held, query))]
+        if target.description.strip():
+            near.append(float(self._description(target.description) @ query))
+        return next((value for value in near if isnan(value)), max(0.0, *near)) if near else 0.0
+
+    def _description(self, text: str) -> Vectors:
+        if text not in self._descriptions:
+            self._descriptions[text] = self.embedder.embed([text])[0]
+        return self._descriptions[text]
+
+
+def _mean_of_best(similarities: Vectors) -> float:
+    count = min(NEIGHBOURS, len(similarities))
+    similarities.partition(len(similarities) - count)
+    best: list[float] = similarities[-count:].tolist()
+    return sum(best) / count
+
+
+def shares(nearness: Mapping[str, float]) -> dict[str, float]:
+    """Convert similarities to shares of 1 (softmax); 0 stays 0."""
+    best = max(nearness.values(), default=0.0)
+    weights = {name: exp((value - best) / TEMPERATURE) if value else 0.0 for name, value in nearness.items()}
+    total = sum(weights.values()) or 1.0
+    return {name: float(weight / total) for name, weight in weights.items()}

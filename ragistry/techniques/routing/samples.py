@@ -1,4 +1,4 @@
-"""What targets hold, as a sample of each: read when it is first asked for, and again when it changes."""
+"""Samples of the targets: read when they are first needed, and again when the target changes."""
 
 from __future__ import annotations
 
@@ -6,34 +6,101 @@ import operator
 from collections.abc import Sequence
 from threading import Lock
 from time import monotonic
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from ragistry.errors import StoreError
+import numpy as np
+
+from ragistry.errors import EmbeddingMismatchError, StoreError
 from ragistry.protocols import DocumentStore, Embedder, LibraryStore
-from ragistry.techniques.routing.sampling import Sample, read_sample
-from ragistry.techniques.routing.target import Place, Reachable, Target
-from ragistry.techniques.routing.words import Vocabulary
+from ragistry.techniques.routing.target import Place, Reachable, Sampled, Target
+from ragistry.techniques.routing.words import Vocabulary, Words
 from ragistry.trace import degraded
-from ragistry.types import SourceInfo
+from ragistry.types import Document, SourceInfo, Where
+from ragistry.utils.fingerprints import check_embedder
+from ragistry.utils.ids import chunk_id
+from ragistry.utils.where import matches, normalise
+
+if TYPE_CHECKING:
+    from ragistry.protocols import Vectors
 
 SECONDS = 1.0
-"""For how long what is stored is taken to be as it was."""
+"""Minimum time between two looks at a store."""
 PATIENCE = 100
-"""And as many times as long as it takes to look, so that looking takes 1 % of the time at most."""
+"""The same as a multiple of the time that a look takes, so that looking takes at most 1 % of the time."""
 LONGEST = 60.0
-"""Seconds after which a store that failed is asked again, however long it took to fail."""
-
+"""Seconds after which a store that failed is asked again, even if it took long to fail."""
 KEPT_IN_ALL = 16_384
-"""Chunks of all targets together: with more than 32 targets, each has a smaller sample than 512."""
+"""Maximum number of sampled chunks of all targets: with more than 32 targets, each has a sample smaller than 512."""
 LEAST = 16
-"""Chunks of a target, however many targets there are."""
+"""Minimum number of sampled chunks of a target, with any number of targets."""
+EMBEDDED = 32
+"""Number of chunks that are embedded if a store has no vectors of the router's embedder."""
 
+Item = TypeVar("Item")
 State = list[SourceInfo] | list[int]
-"""What a store holds, as far as a change shows in it."""
+"""The sources of a store, or its number of chunks; it differs if the store changed."""
+
+
+class Sample(NamedTuple):
+    """Some of the chunks of a target.
+
+    Attributes:
+        metadatas: The metadata of each chunk.
+        vectors: Unit vectors of all or of the first chunks, ``(n, d)`` float32; None if not requested.
+        words: The words of all chunks; None if not requested.
+    """
+
+    metadatas: list[dict[str, Any]]
+    vectors: Vectors | None
+    words: Words | None
+
+    def within(self, where: Where | None) -> Sample:
+        """Select the chunks that meet a condition in its normal form."""
+        if where is None:
+            return self
+        kept = np.array([matches(where, metadata) for metadata in self.metadatas], dtype=np.bool_)
+        vectors, words = self.vectors, self.words
+        return Sample(
+            [metadata for metadata, keep in zip(self.metadatas, kept, strict=True) if keep],
+            None if vectors is None else vectors[kept[: len(vectors)]],
+            None if words is None else words.within(kept),
+        )
+
+
+def sample_documents(place: Place, where: Where | None, size: int) -> list[Document]:
+    """Read up to ``size`` chunks that meet a condition, spread evenly over the sources."""
+    if isinstance(place, Sampled):
+        condition = None if where is None else normalise(where)
+        found = place.sample(size)
+        return [document for document in found if condition is None or matches(condition, document.metadata)]
+    return place.get(_ids_by_sources(place, where, size)) or place.get(
+        spread([document.id for document in place.scan(where)], size)
+    )
+
+
+def _ids_by_sources(store: DocumentStore, where: Where | None, size: int) -> list[str]:
+    """Compute ids from the list of sources without reading chunks; they do not exist if the caller chose other ids."""
+    condition = {} if where is None else normalise(where)
+    if not isinstance(store, LibraryStore) or not condition.keys() <= {"collection"}:
+        return []
+    only = condition.get("collection", {}).get("$eq")
+    chunks = [
+        (info, index)
+        for info in store.sources(only)
+        if not condition or matches(condition, {"collection": info.collection})
+        for index in range(info.chunks)
+    ]
+    return [chunk_id(info.collection, info.source_file, index) for info, index in spread(chunks, size)]
+
+
+def spread(items: Sequence[Item], size: int) -> list[Item]:
+    """Select up to ``size`` items at equal distances."""
+    step = max(1.0, len(items) / size)
+    return [items[int(number * step)] for number in range(min(size, len(items)))]
 
 
 class _Seen(NamedTuple):
-    """What a store held when it was last looked at, or why it could not be; to be looked at again when ``due``."""
+    """The state of a store when it was last read, or the error; valid until ``due``."""
 
     place: Place
     due: float
@@ -43,7 +110,7 @@ class _Seen(NamedTuple):
 
 
 class _Kept(NamedTuple):
-    """The sample of a target, the state of the store in which it is right, and what of that concerns the target."""
+    """A sample, the state of its store, and the part of this state that concerns the target."""
 
     place: Place
     state: State
@@ -51,8 +118,15 @@ class _Kept(NamedTuple):
     sample: Sample
 
 
+class _Known(NamedTuple):
+    """The last sample of a target, or the reason why there is none."""
+
+    sample: Sample | None
+    problem: str = ""
+
+
 class _Answer(NamedTuple):
-    """The samples of some targets, right without another look until ``due``."""
+    """The samples of some targets, valid until ``due``."""
 
     targets: list[Target]
     samples: list[Sample | None]
@@ -60,12 +134,17 @@ class _Answer(NamedTuple):
 
 
 class Samples:
-    """Up to ``size`` chunks a target, spread evenly over its sources, with what the routers need. Safe for threads.
+    """Samples of targets, spread evenly over their sources. Safe for threads.
 
-    Of many targets the samples are smaller, all of the same size (`KEPT_IN_ALL`), so that memory has a bound.
-    ``embedder``: that of the vectors, None for no vectors; ``words``: whether words are counted. ``seconds``: for how
-    long at least a look at what is stored holds good. A sample that is out of date makes the choice a little less
-    precise, and changes nothing in what a search then finds.
+    All samples have the same size; with many targets it is smaller, so that memory has a bound (`KEPT_IN_ALL`). An
+    outdated sample makes the choice a little less precise, and changes nothing in the results of a search.
+
+    Args:
+        store: The store of the targets that have no technique of their own.
+        size: Maximum number of chunks of each target.
+        embedder: The embedder of the vectors; None: no vectors.
+        words: Count words.
+        seconds: Minimum time between two looks at a store.
     """
 
     def __init__(
@@ -88,10 +167,14 @@ class Samples:
         self._lock = Lock()
 
     def of(self, items: Sequence[Reachable]) -> list[Sample | None]:
-        """Of every target the sample within its condition; None: what it holds is not known.
+        """Return the sample of each target within its condition, or None if nothing is known of its content.
 
-        The same list as before where all of it is the same and whole. A store of a target's own that cannot be read is
-        named in the trace. Raises `ModelError`, and `StoreError` for the store that the others share.
+        The result is the same list as before if no condition applies and nothing changed. A store of a target's own
+        that cannot be read is named in the trace.
+
+        Raises:
+            ModelError: The embedder failed.
+            StoreError: The shared store cannot be read.
         """
         samples = self._whole([item.target for item in items])
         if all(item.where is None for item in items):
@@ -105,88 +188,77 @@ class Samples:
         if monotonic() < answer.due and answer.targets == targets:
             return answer.samples
         size = self._size_for(len(targets))
-        # What another thread reads anew, perhaps from a slow archive, is waited for only where nothing is known yet.
-        if self._lock.acquire(blocking=not all(self._is_known(target, size) for target in targets)):
+        known = [self._known(target, size) for target in targets]
+        # Wait for another thread that reads, perhaps from a slow archive, only if a target is not known yet.
+        if self._lock.acquire(blocking=any(one is None for one in known)):
             try:
-                return self._answered(targets, [self._of(target, size) for target in targets])
+                return self._answered(targets, [self._current(target, size) for target in targets])
             finally:
                 self._lock.release()
-        return [self._last(target, size) for target in targets]
+        for target, one in zip(targets, known, strict=True):
+            if one is not None and one.problem:
+                _report(target, one.problem)
+        return [None if one is None else one.sample for one in known]
 
     def _size_for(self, targets: int) -> int:
-        """A power of two below the share of each, so that one target more or less seldom changes it."""
+        """Return a power of two below the share of each target, so that another target rarely changes it."""
         if self.size * targets <= KEPT_IN_ALL:
             return self.size
         return min(self.size, max(LEAST, 1 << (KEPT_IN_ALL // targets).bit_length() - 1))
 
     def _answered(self, targets: list[Target], samples: list[Sample | None]) -> list[Sample | None]:
-        """Remember an answer, unless of some place there is a problem to tell with each."""
+        """Keep the samples, unless a place has a problem, which is reported with each query."""
         known = self._answer
         if known.targets == targets and all(map(operator.is_, known.samples, samples)):
             samples = known.samples
-        places = [place for target in targets if (place := place_of(target, self.store)) is not None]
+        places = [place for target in targets if (place := target.place(self.store)) is not None]
         seen = [self._seen.get(id(place)) for place in places]
         due = min((0.0 if each is None or each.problem else each.due for each in seen), default=0.0)
         self._answer = _Answer(targets, samples, due)
         return samples
 
-    def _is_known(self, target: Target, size: int) -> bool:
-        place = place_of(target, self.store)
-        return place is None or self._problem(place) != "" or self._sample(target, place, size) is not None
-
-    def _last(self, target: Target, size: int) -> Sample | None:
-        """What is kept of a target, without a look at what is stored."""
-        place = place_of(target, self.store)
+    def _known(self, target: Target, size: int) -> _Known | None:
+        """Return what is known of a target without reading its store; None: nothing yet."""
+        place = target.place(self.store)
         if place is None:
-            return None
-        if problem := self._problem(place):
-            _say_unknown(target, problem)
-            return None
-        return self._sample(target, place, size)
+            return _Known(None)
+        seen, kept = self._seen.get(id(place)), self._kept.get((target.name, size))
+        if seen is not None and seen.place is place and seen.problem:
+            return _Known(None, seen.problem)
+        return _Known(kept.sample) if kept is not None and kept.place is place else None
 
-    def _problem(self, place: Place) -> str:
-        seen = self._seen.get(id(place))
-        return seen.problem if seen is not None and seen.place is place else ""
-
-    def _sample(self, target: Target, place: Place, size: int) -> Sample | None:
-        kept = self._kept.get((target.name, size))
-        return kept.sample if kept is not None and kept.place is place else None
-
-    def _of(self, target: Target, size: int) -> Sample | None:
-        place, key = place_of(target, self.store), (target.name, size)
+    def _current(self, target: Target, size: int) -> Sample | None:
+        """Return the sample of a target, read again if the target changed."""
+        place, key = target.place(self.store), (target.name, size)
         if place is None:
             return None
         kept = self._kept.get(key)
-        if kept is not None and kept.place is not place:
-            self._forget(key, kept)
+        if kept is not None and kept.place is not place:  # another store replaced it
+            del self._kept[key]
+            if kept.place is not self.store:
+                self._seen.pop(id(kept.place), None)
             kept = None
         seen = self._look(place)
         if seen.problem:
-            _say_unknown(target, seen.problem)
+            _report(target, seen.problem)
             return None
         if kept is not None and kept.state is seen.state:
             return kept.sample
         part = seen.state if target.technique is not None else seen.parts.get(target.name) or seen.state
-        if kept is None or kept.part != part:
+        if kept is not None and kept.part == part:
+            sample = kept.sample
+        else:
             start = monotonic()
             try:
-                sample = read_sample(place, target.condition, size, self.embedder, self.vocabulary)
+                sample = self._read(place, target.condition, size)
             except StoreError as error:
-                _say_unknown(target, self._fail(place, monotonic() - start, error).problem)
+                _report(target, self._failed(place, monotonic() - start, error).problem)
                 return None
-        else:
-            sample = kept.sample
         self._kept[key] = _Kept(place, seen.state, part, sample)
         return sample
 
-    def _forget(self, key: tuple[str, int], kept: _Kept) -> None:
-        """Let go of a store that another took the place of."""
-        del self._kept[key]
-        if kept.place is not self.store:
-            self._seen.pop(id(kept.place), None)
-
     def _look(self, place: Place) -> _Seen:
-        """What a store holds, the same object as before until it is due."""
+        """Return the state of a store: the same object as before until it is due."""
         start = monotonic()
         seen = self._seen.get(id(place))
         if seen is not None and seen.place is place and start < seen.due:
@@ -194,8 +266,9 @@ class Samples:
         try:
             state: State = place.sources() if isinstance(place, LibraryStore) else [place.count()]
         except StoreError as error:
-            return self._fail(place, monotonic() - start, error)
-        due = self._due(monotonic() - start)
+            return self._failed(place, monotonic() - start, error)
+        now = monotonic()
+        due = now + max(self.seconds, PATIENCE * (now - start))
         if seen is not None and seen.place is place and seen.state == state:
             found = seen._replace(due=due, problem="")
         else:
@@ -203,31 +276,49 @@ class Samples:
         self._seen[id(place)] = found
         return found
 
-    def _fail(self, place: Place, took: float, error: StoreError) -> _Seen:
-        """Remember what is wrong with a store, which is not asked again for a while."""
+    def _failed(self, place: Place, took: float, error: StoreError) -> _Seen:
+        """Keep the error of a store, which is not read again until it is due. Raises that of the shared store."""
         if place is self.store:
             raise error
         due = monotonic() + max(self.seconds, min(LONGEST, PATIENCE * took))
         failed = self._seen[id(place)] = _Seen(place, due, [], {}, str(error) or type(error).__name__)
         return failed
 
-    def _due(self, took: float) -> float:
-        return monotonic() + max(self.seconds, PATIENCE * took)
+    def _read(self, place: Place, where: Where | None, size: int) -> Sample:
+        """Read a sample, with stored vectors if they are of the embedder, else with those of a few chunks."""
+        documents, vectors = sample_documents(place, where, size), None
+        if self.embedder is not None:
+            vectors = _stored_vectors(place, documents, self.embedder)
+            if vectors is None:
+                first = spread(documents, EMBEDDED)
+                chosen = {id(document) for document in first}
+                documents = [*first, *(document for document in documents if id(document) not in chosen)]
+                vectors = self.embedder.embed([document.content for document in first])
+        vocabulary = self.vocabulary
+        words = None if vocabulary is None else Words.of((document.content for document in documents), vocabulary)
+        return Sample([document.metadata for document in documents], vectors, words)
 
 
-def _say_unknown(target: Target, problem: str) -> None:
-    degraded(f"{target.name} is known by its description only: {problem}")
+def _stored_vectors(place: Place, documents: Sequence[Document], embedder: Embedder) -> Vectors | None:
+    if not documents:
+        return np.empty((0, 0), dtype=np.float32)
+    if not isinstance(place, LibraryStore):
+        return None
+    try:
+        check_embedder(place, embedder.fingerprint)
+        return place.vectors([document.id for document in documents])
+    except EmbeddingMismatchError:
+        return None
+
+
+def _report(target: Target, problem: str) -> None:
+    degraded(f"{target.name} is routed by its description only: {problem}")
 
 
 def _by_collection(state: State) -> dict[str, State]:
-    """What of a store's state concerns each target."""
+    """Group the sources of a store by collection."""
     parts: dict[str, list[SourceInfo]] = {}
     for info in state:
         if isinstance(info, SourceInfo):
             parts.setdefault(info.collection, []).append(info)
     return dict(parts)
-
-
-def place_of(target: Target, shared: DocumentStore) -> Place | None:
-    """Where a sample of what a target holds can be read; None: nowhere."""
-    return target.store or (shared if target.technique is None else None)

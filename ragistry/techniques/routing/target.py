@@ -1,4 +1,4 @@
-"""What a query can be routed to: a collection of the library, a documentation repository, an archive."""
+"""The targets of routing: a collection of the library, a documentation repository, an archive."""
 
 from __future__ import annotations
 
@@ -15,29 +15,33 @@ from ragistry.utils.where import JOINS, settle
 
 @runtime_checkable
 class Sampled(Protocol):
-    """What can be read in part only, such as an archive on another server."""
+    """A place of which only a sample can be read, such as an archive on another server."""
 
     def count(self) -> int:
-        """How many chunks there are. Raises `StoreError`."""
+        """Return the number of chunks. Raises `StoreError`."""
         ...
 
     def sample(self, size: int) -> list[Document]:
-        """Up to ``size`` of them, score 0. Raises `StoreError`."""
+        """Return up to ``size`` chunks with score 0. Raises `StoreError`."""
         ...
 
 
 Place = DocumentStore | Sampled
-"""Where a sample of what a target holds is read."""
+"""A place from which a sample of a target is read."""
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
     """A place that can be searched by itself.
 
-    ``technique``: how it is searched, if not by the base of the routed technique; without one it shares the base's
-    store, in which its documents are those with its name as ``collection``. ``where``: a condition besides that all
-    its documents meet. ``store``: where a sample of what it holds can be read; None: in the store that it
-    shares, or nowhere, if it has a technique of its own.
+    Attributes:
+        name: Name of the target. Its documents have it as ``collection``.
+        description: What the target contains.
+        kind: Kind of the target.
+        where: A condition that all its documents meet, in addition to that on ``collection``.
+        technique: The technique that searches it; None: the base of the routed technique, in whose store it is.
+        store: The place from which a sample is read; None: the store of the base, or no place if the target has a
+            technique.
     """
 
     name: str
@@ -49,65 +53,54 @@ class Target:
 
     @property
     def facts(self) -> dict[str, str]:
-        """What is true of every document of the target: ``collection`` is its name, whatever kind it is of."""
-        return (
-            {"collection": self.name} if self.kind == "collection" else {"collection": self.name, self.kind: self.name}
-        )
+        """The metadata of every document of the target; ``collection`` is its name, whatever its kind."""
+        named = {"collection": self.name}
+        return named if self.kind == "collection" else {**named, self.kind: self.name}
 
     @property
     def condition(self) -> Where | None:
-        """What is asked of a store, or of the target's own technique, to get its documents and no others."""
+        """The condition by which a store, or the target's own technique, returns its documents and no others."""
         return self.where if self.technique is not None else {**(self.where or {}), "collection": self.name}
+
+    def place(self, shared: DocumentStore) -> Place | None:
+        """Return the place from which a sample can be read, if any; ``shared`` is the store of the base."""
+        return self.store or (shared if self.technique is None else None)
 
 
 Targets = Callable[[], Sequence[Target]]
-"""The targets as they are now; asked at every query, so it should cost little."""
-
-
-class Described(Protocol):
-    """An entry of documents.yaml."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def description(self) -> str: ...
-
-
-class CollectionList(Protocol):
-    """What a library knows of its collections, without looking into them."""
-
-    def entries(self) -> Sequence[Described]: ...
+"""Returns the current targets. It is called at every query, so it should cost little."""
 
 
 class Library(Protocol):
-    """A library as far as routing needs it."""
+    """A library; ``collections.entries()`` lists the name and the description of each collection."""
 
     @property
-    def collections(self) -> CollectionList: ...
+    def collections(self) -> Any: ...
 
 
 def library_targets(library: Library) -> list[Target]:
-    """The collections of a library, in its own order."""
+    """List the collections of a library as targets, in its order."""
     return [_collection(entry.name, entry.description) for entry in library.collections.entries()]
 
 
 @lru_cache(maxsize=100_000)
 def _collection(name: str, description: str) -> Target:
-    """The same object at every query, for which the like is soon found to be the same."""
+    """Return the same object at every query, so that comparing two lists of targets is fast."""
     return Target(name, description)
 
 
 class Reachable(NamedTuple):
-    """A target within a caller's condition, and what of the condition its documents have yet to meet."""
+    """A target that a caller may search, and the remaining condition that its documents must meet."""
 
     target: Target
     where: Where | None
 
 
 def reachable(targets: Sequence[Target], where: Where | None) -> list[Reachable]:
-    """The targets that a condition in its normal form leaves, each with the rest of the condition.
+    """Select the targets that a condition in its normal form admits, each with the rest of the condition.
 
-    Raises `ConfigError` where two targets have one name: a name is how access is limited.
+    Raises:
+        ConfigError: Two targets have one name. Access is limited by name, so names must differ.
     """
     names = [target.name for target in targets]
     if len(set(names)) < len(names):
@@ -120,11 +113,11 @@ def reachable(targets: Sequence[Target], where: Where | None) -> list[Reachable]
 
 
 def residual(where: Where, facts: Mapping[str, Any]) -> Where | bool:
-    """What is left of a condition in its normal form when ``facts`` are known: a condition, or whether it holds."""
+    """Simplify a condition in its normal form by known metadata: return the rest, or whether it is met."""
     return settle(where, facts, _keys(where) - facts.keys())
 
 
 def _keys(where: Where) -> set[str]:
-    """The keys of metadata that a condition in its normal form looks at."""
+    """Return the metadata keys in a condition in its normal form."""
     [(key, value)] = where.items()
     return set().union(*map(_keys, value)) if key in JOINS else {key}

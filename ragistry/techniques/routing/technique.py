@@ -1,39 +1,81 @@
-"""Choose the collections to search by the query, then search only these."""
+"""The technique ``collection_routed``: choose the collections to search by the query, then search only these."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
+from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any, Literal, TypeVar
 
+from pydantic import Field
+
+from ragistry.config.numbers import Number, Whole
 from ragistry.config.parse import parse_config
-from ragistry.errors import ConfigError
+from ragistry.errors import ConfigError, ModelError, StoreError
 from ragistry.protocols import DocumentStore, Embedder, Generator, Technique
-from ragistry.techniques.routing.config import RoutingConfig
-from ragistry.techniques.routing.route import Route, Rule
-from ragistry.techniques.routing.routers import make_router
-from ragistry.techniques.routing.searching import search_targets
+from ragistry.techniques.built_in import TechniqueConfig
+from ragistry.techniques.classes import SETTING
+from ragistry.techniques.query_fusion import fuse_by_rank
+from ragistry.techniques.registry import TechniqueRegistry
+from ragistry.techniques.routing.evidence import EvidenceRouter
+from ragistry.techniques.routing.route import (
+    AllRouter,
+    ExplicitRouter,
+    Limits,
+    LLMRouter,
+    Route,
+    Router,
+    Rule,
+    route_to_all,
+)
+from ragistry.techniques.routing.samples import Samples
 from ragistry.techniques.routing.target import Library, Reachable, Targets, library_targets, reachable
-from ragistry.trace import stage
-from ragistry.types import Document, Where
+from ragistry.trace import degraded, stage
+from ragistry.types import Document, Where, ranked
+from ragistry.utils.fusion import Ranking
 from ragistry.utils.limits import check_query
-from ragistry.utils.where import normalise
+from ragistry.utils.where import matches, normalise
 
-if TYPE_CHECKING:
-    from ragistry.techniques.registry import TechniqueRegistry
+BETWEEN = "\x1f"
+"""Separator of target name and document id while rankings of several stores are fused."""
+
+Resource = TypeVar("Resource")
+Call = tuple[str, Callable[[], list[Document]]]
+"""The name of what is searched, and the search."""
 
 
 class CollectionRoutedTechnique:
     """Routing: choose the collections to search by the query, then search only these with the base.
 
-    The targets are what ``targets`` gives, else the collections of the library. A router scores them:
-    ``evidence`` by the words and vectors of a sample of what each holds, ``embedding`` by descriptions and the vectors
-    of samples, ``llm`` lets a generator pick, ``explicit`` leaves it to the caller, ``all`` takes every one.
-    Several are searched where the best are within ``margin`` of each other, none where what is found fits the query
-    less than ``threshold``. A caller's ``where`` limits the targets; if one is left, no router is asked.
+    A router scores the targets: ``evidence`` by the words and vectors of a sample of each, ``embedding`` by
+    descriptions and the vectors of samples. ``llm`` lets a generator choose, ``explicit`` leaves the choice to the
+    caller, ``all`` searches every target. Several targets are searched if they are within ``margin`` of the best, none
+    if the best fits the query less than ``threshold``. A caller's ``where`` limits the targets; if one is left, no
+    router is asked. Without ``targets``, the targets are the collections of the library.
     """
 
-    Config = RoutingConfig
+    class Config(TechniqueConfig):
+        router: Literal["evidence", "embedding", "llm", "explicit", "all"] = Field(
+            default="evidence", description="the router that chooses"
+        )
+        margin: Number = Field(
+            default=0.1, ge=0, le=1, description="also search targets that score less than this below the best"
+        )
+        threshold: Number = Field(
+            default=0.0, ge=0, le=1, description="search nothing if the fit is lower; 0: always search"
+        )
+        most: Whole = Field(default=3, ge=1, le=100, description="maximum number of targets to search")
+        evidence: list[Literal["words", "vectors"]] = Field(
+            default=["words", "vectors"], min_length=1, description="router evidence: what to compare"
+        )
+        sample: Whole = Field(
+            default=512, ge=3, le=10_000, description="number of chunks of each target to compare the query with"
+        )
+        on_error: Literal["raise", "all", "abstain"] = Field(
+            default="raise", description="router llm: what to do if the answer names no target"
+        )
 
     def __init__(
         self,
@@ -51,28 +93,48 @@ class CollectionRoutedTechnique:
         if targets is None:
             if library is None:
                 raise ConfigError(
-                    f"{type(self).__name__} has nothing to choose from; "
+                    f"{type(self).__name__} has no targets; "
                     "pass library=, or targets= with a function that returns a list of Target"
                 )
             targets = partial(library_targets, library)
         self.targets: Targets = targets
-        self.router = make_router(self.config, store, embedder, generator)
+        self.router = self._router(store, embedder, generator)
+
+    def _router(self, store: DocumentStore | None, embedder: Embedder | None, generator: Generator | None) -> Router:
+        config = self.config
+        limits = Limits(config.margin, config.threshold, config.most)
+        if config.router == "explicit":
+            return ExplicitRouter()
+        if config.router == "all":
+            return AllRouter()
+        if config.router == "llm":
+            return LLMRouter(self._required(generator, "generator"), config.on_error)
+        store = self._required(store, "store")
+        evidence = ["vectors"] if config.router == "embedding" else config.evidence
+        embedder = self._required(embedder, "embedder") if "vectors" in evidence else None
+        samples = Samples(store, config.sample, embedder, words="words" in evidence)
+        return EvidenceRouter(samples, embedder, limits, name=config.router)
+
+    def _required(self, resource: Resource | None, name: str) -> Resource:
+        if resource is None:
+            raise ConfigError(
+                f"router {self.config.router!r} needs `{name}`, and none is configured here; "
+                f"{SETTING.get(name, 'configure one')}, or change the router"
+            )
+        return resource
 
     def retrieve(self, query: str, *, top_k: int | None = None, where: Where | None = None) -> list[Document]:
-        wanted = self.config.top_k if top_k is None else top_k
         condition = None if where is None else normalise(where)
         within, route = self._routed(query, condition)
         chosen = [item for item in within if item.target.name in route.chosen]
-        if not chosen:
-            return []
-        return search_targets(query, chosen, self.base, wanted, condition)
+        return self._search(query, chosen, self.config.top_k if top_k is None else top_k, condition)
 
     def route(self, query: str, where: Where | None = None) -> Route:
-        """What `retrieve` would search, and why."""
+        """Return the route of a query: the targets that `retrieve` would search, and why."""
         return self._routed(check_query(query), None if where is None else normalise(where))[1]
 
     def _routed(self, query: str, where: Where | None) -> tuple[list[Reachable], Route]:
-        """The targets that the caller may reach, and the route among them."""
+        """Return the targets that the caller may search, and the route among them."""
         targets = self.targets()
         within = reachable(targets, where)
         with stage("route") as this:
@@ -80,24 +142,92 @@ class CollectionRoutedTechnique:
                 route = self.router.route(query, within, where)
             else:
                 rule: Rule = "no targets" if not within else "only target" if len(targets) == 1 else "named"
-                names = tuple(item.target.name for item in within)
-                route = Route(self.config.router, rule, names, dict.fromkeys(names, 1.0))
+                route = route_to_all(self.config.router, rule, within)
             this.detail.update(route.detail())
         return within, route
 
+    def _search(self, query: str, chosen: Sequence[Reachable], top_k: int, where: Where | None) -> list[Document]:
+        """Search the chosen targets.
 
-def routing_technique(registry: TechniqueRegistry, technique: str | None) -> str:
-    """The technique that was named, else the one that searches by default, if it routes, or the first that does.
+        Targets in the base's store are searched together, so that their scores are comparable. The others are searched
+        by their own techniques, in parallel, and the rankings are fused by rank.
+        """
+        shared = [item for item in chosen if item.target.technique is None]
+        calls: list[Call] = []
+        if shared:
+            names = ", ".join(item.target.name for item in shared)
+            calls.append((names, partial(self.base.retrieve, query, top_k=top_k, where=within_store(shared, where))))
+        calls += [
+            (item.target.name, partial(_search_target, query, item, item.target.technique, top_k, where))
+            for item in chosen
+            if item.target.technique is not None
+        ]
+        if len(calls) < 2:
+            return [document for _, call in calls for document in call()]
+        return _search_stores(calls, top_k)
 
-    Raises `ConfigError` where the technique does not route, or none does, and `UnknownTechniqueError`.
+
+def within_store(shared: Sequence[Reachable], where: Where | None) -> Where:
+    """Write the condition for these targets of one store, limited to what the caller may search."""
+    if any(item.target.where for item in shared):
+        limit: Where = {"$or": [item.target.condition for item in shared]}
+    else:  # the same condition, in a form that stores look up quickly
+        names = [item.target.name for item in shared]
+        limit = {"collection": {"$eq": names[0]} if len(names) == 1 else {"$in": names}}
+    if where is not None:
+        limit = {"$and": [where, limit]}
+    return normalise(limit)
+
+
+def _search_target(
+    query: str, item: Reachable, technique: Technique, top_k: int, where: Where | None
+) -> list[Document]:
+    """Search a target with its own technique; add its name to the documents, and drop those that violate ``where``."""
+    parts = [part for part in (item.where, item.target.condition) if part is not None]
+    condition = normalise({"$and": parts}) if parts else None
+    found = technique.retrieve(query, top_k=top_k, where=condition)
+    named = [replace(document, metadata=document.metadata | item.target.facts) for document in found]
+    return [document for document in named if where is None or matches(where, document.metadata)]
+
+
+def _search_stores(calls: Sequence[Call], top_k: int) -> list[Document]:
+    """Run searches in parallel and fuse their rankings.
+
+    The trace names targets that cannot be searched. If all fail, the first error is raised.
     """
-    if technique is not None:
-        if not issubclass(registry.technique_class(technique), CollectionRoutedTechnique):
-            raise ConfigError(f"technique {technique!r} does not route; name one that uses collection_routed")
-        return technique
-    for name in (registry.default, *registry.names()):
-        if issubclass(registry.technique_class(name), CollectionRoutedTechnique):
-            return name
+    rankings: list[Ranking] = []
+    failures: list[ModelError | StoreError] = []
+    with ThreadPoolExecutor(len(calls), thread_name_prefix="route") as pool:
+        pending = [(name, pool.submit(copy_context().run, call)) for name, call in calls]
+    for name, future in pending:
+        try:
+            rankings.append([replace(found, id=f"{name}{BETWEEN}{found.id}") for found in future.result()])
+        except (ModelError, StoreError) as error:
+            failures.append(error)
+            degraded(f"{name} was not searched: {error}")
+    if failures and not rankings:
+        raise failures[0]
+    best = fuse_by_rank(rankings, "collection_routed", top_k=top_k)
+    return ranked(replace(found, id=found.id.partition(BETWEEN)[2]) for found in best)
+
+
+def routing_technique(registry: TechniqueRegistry, name: str | None) -> tuple[str, CollectionRoutedTechnique]:
+    """Find a technique that routes: the named one, else the default technique or the first one that routes.
+
+    Returns:
+        Its name and the technique.
+
+    Raises:
+        ConfigError: The named technique does not route, or none does.
+        UnknownTechniqueError: There is no technique of that name.
+    """
+    names = (registry.default, *registry.names()) if name is None else (name,)
+    for one in names:
+        if issubclass(registry.technique_class(one), CollectionRoutedTechnique):
+            technique: Any = registry.get(one).technique
+            return one, technique
+    if name is not None:
+        raise ConfigError(f"technique {name!r} does not route; name one that uses collection_routed")
     raise ConfigError(
         f"no technique of {registry.file.path} routes; add `routed: {{use: collection_routed, base: hybrid}}`"
     )

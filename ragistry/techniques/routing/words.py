@@ -1,4 +1,4 @@
-"""How likely a query is in the language of each target, by the words of a sample of what it holds.
+"""Language models of samples: the likelihood of a query in the words of each target.
 
 Si, Jin, Callan and Ogilvie, "A Language Modeling Framework for Resource Selection and Results Merging", 2002; smoothed
 as in Zhai and Lafferty, "A Study of Smoothing Methods for Language Models Applied to Information Retrieval", 2004.
@@ -18,18 +18,17 @@ from numpy.typing import NDArray
 from ragistry.utils.text.analysis import analyse, query_terms
 
 PRIOR, SHARE = 1_000, 0.1
-"""Words of the language of all targets together that are added to those of each (Dirichlet prior), and the share of its
-own that they are at most: a small collection is not to drown in them."""
+"""Dirichlet prior: the number of words of the common language that are added to each target's, and their maximum as a
+share of the target's own, so that a small collection keeps its language."""
 TEMPERATURE = 0.5
-"""A difference of log-likelihoods, per word of the query, that makes one target e times as likely as another."""
-
+"""Difference of log-likelihoods, per word of the query, that makes one target e times as likely as another."""
 
 Vocabulary = dict[str, int]
-"""The number of every word, shared by all whose words are compared; it only grows."""
+"""The number of every word. It is shared by all compared samples, and only grows."""
 
 
 class Words(NamedTuple):
-    """The words of some texts, one after the other: ``sizes`` has how many different ones each text has."""
+    """The words of some texts in sequence; ``sizes`` has the number of different words of each text."""
 
     terms: NDArray[np.int32]
     counts: NDArray[np.int32]
@@ -37,7 +36,7 @@ class Words(NamedTuple):
 
     @classmethod
     def of(cls, texts: Iterable[str], vocabulary: Vocabulary) -> Words:
-        """The words of some texts, analysed as those of a query are; new ones join the vocabulary."""
+        """Count the words of texts, analysed like those of a query; add new words to the vocabulary."""
         counted = [Counter(analyse(text)) for text in texts]
         terms = [vocabulary.setdefault(term, len(vocabulary)) for counts in counted for term in counts]
         counts = np.fromiter(chain.from_iterable(each.values() for each in counted), dtype=np.int32, count=len(terms))
@@ -45,17 +44,23 @@ class Words(NamedTuple):
         return cls(np.array(terms, dtype=np.int32), counts, sizes)
 
     def within(self, kept: NDArray[np.bool_]) -> Words:
-        """The words of the texts that are kept."""
+        """Select the words of the texts that are kept."""
         rows = np.repeat(kept, self.sizes)
         return Words(self.terms[rows], self.counts[rows], self.sizes[kept])
 
 
 class Languages(NamedTuple):
-    """Of every word of a vocabulary the log-likelihood in each of several parts.
+    """The log-likelihood of every word in each of several parts, relative to its likelihood in all parts together.
 
-    It is beside that in all parts together, where each counts the same however much it holds; what is in none is as
-    unlikely anywhere, 0. ``absent``, ``(parts,)``: of a word that a part does not have. ``gains``: by how much it is
-    more where it has it, the parts of word ``n`` in ``starts[n]:starts[n + 1]``.
+    Each part counts the same in the common language, independent of its size. A word that no part has is equally
+    unlikely in all, 0.
+
+    Attributes:
+        vocabulary: The numbers of the words.
+        absent: The value of a word that a part does not have, by part, ``(parts,)``.
+        starts: The parts that have word ``n`` are ``parts[starts[n]:starts[n + 1]]``.
+        parts: See ``starts``.
+        gains: By how much the value exceeds ``absent`` there.
     """
 
     vocabulary: Vocabulary
@@ -66,8 +71,8 @@ class Languages(NamedTuple):
 
     @classmethod
     def of(cls, parts: Sequence[Words], vocabulary: Vocabulary) -> Languages:
-        """The languages of one part or more, none of which is empty."""
-        size, many = len(vocabulary), len(parts)  # once: another thread may add to the vocabulary
+        """Compute the languages of one or more parts, none of which is empty."""
+        size, many = len(vocabulary), len(parts)  # read once: another thread may add to the vocabulary
         each = np.concatenate([words.terms.astype(np.int64) * many + part for part, words in enumerate(parts)])
         cells, place = np.unique(each, return_inverse=True)
         counts = np.bincount(place, weights=np.concatenate([words.counts for words in parts]))
@@ -81,7 +86,7 @@ class Languages(NamedTuple):
         return cls(vocabulary, absent.astype(np.float32), starts, part, gains.astype(np.float32))
 
     def likelihoods(self, query: str) -> list[float]:
-        """Per word of the query, the log-likelihood of each part; empty where no part has any of the words."""
+        """Compute the log-likelihood of a query in each part, per word; empty if no part has any of the words."""
         terms = query_terms(query)
         known = [(place, times) for term, times in terms.items() if self._is_known(place := self.vocabulary.get(term))]
         if not known:
@@ -98,7 +103,7 @@ class Languages(NamedTuple):
 
 
 def word_shares(values: Sequence[float]) -> list[float]:
-    """Log-likelihoods as shares of 1 (softmax)."""
+    """Convert log-likelihoods to shares of 1 (softmax)."""
     best = max(values, default=0.0)
     weights = [exp((value - best) / TEMPERATURE) for value in values]
     total = fsum(weights)
