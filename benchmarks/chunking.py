@@ -24,10 +24,10 @@ from typing import NamedTuple
 import numpy as np
 
 from benchmarks.chunk_scores import ChunkScores, Piece, chunk_scores, token_ranges
-from ragistry.evaluation.data.chunking import read_chunking_set
 from ragistry.evaluation.data.dataset import Dataset
+from ragistry.evaluation.data.files import read_chunking_set
 from ragistry.evaluation.statistics import holm, paired_test
-from ragistry.evaluation.systems.vectors import KeptVectors, kept
+from ragistry.evaluation.systems.kept import KeptVectors, kept
 from ragistry.library.ingest.source import Reading, chunks_of
 from ragistry.models.minilm import MiniLMEmbedder, load_tokenizer
 from ragistry.models.registry import chunking_of

@@ -24,8 +24,8 @@ from typing import NamedTuple
 import numpy as np
 
 from benchmarks.quality import DATA
-from ragistry.evaluation.data.beir import read_beir
 from ragistry.evaluation.data.dataset import Dataset
+from ragistry.evaluation.data.files import read_beir
 from ragistry.models.minilm import MiniLMEmbedder
 from ragistry.pipelines.answer import ALIKE, FEW, MOST, NEAR, SOME, Evidence, evidence, sentences_of
 from ragistry.utils.text.analysis import query_terms

@@ -29,21 +29,24 @@ def compare(
     dataset: Annotated[
         Path | None,
         typer.Option(
-            "--dataset", help="Folder of a test set in BEIR's layout, or ir_datasets:NAME.", parser=given_path
+            "--dataset", help="A test set: its folder in BEIR's layout, or ir_datasets:NAME.", parser=given_path
         ),
     ] = None,
     queries: Annotated[
-        Path | None, typer.Option("--queries", help="Queries for this workspace's own library, as JSON lines.")
+        Path | None, typer.Option("--queries", help="Queries for the library of this workspace, as JSON lines.")
     ] = None,
     technique: Annotated[
         list[str] | None,
-        typer.Option("--technique", "-t", help="A name in techniques.yaml; repeat for more (default: all)."),
+        typer.Option("--technique", "-t", help="A technique of techniques.yaml; repeatable (default: all)."),
     ] = None,
     baseline: Annotated[str | None, typer.Option("--baseline", help="Test each technique against this one.")] = None,
     measure: Annotated[
-        list[str] | None, typer.Option("--measure", "-m", help="Such as nDCG@10; the first decides; repeat for more.")
+        list[str] | None,
+        typer.Option("--measure", "-m", help="A measure, such as nDCG@10; repeatable. The first decides the verdicts."),
     ] = None,
-    grid: Annotated[list[str] | None, typer.Option("--grid", help="Vary a parameter: hybrid.k=10,60.")] = None,
+    grid: Annotated[
+        list[str] | None, typer.Option("--grid", help="Values of a parameter, such as hybrid.k=10,60; repeatable.")
+    ] = None,
     chunk_size: Annotated[
         str | None,
         typer.Option(
@@ -56,7 +59,9 @@ def compare(
     depth: Annotated[
         int | None, typer.Option("--depth", help="Number of documents in a ranking (default: 100).")
     ] = None,
-    drop_query: Annotated[bool, typer.Option("--drop-query", help="Leave out hits with the query's own id.")] = False,
+    drop_query: Annotated[
+        bool, typer.Option("--drop-query", help="Remove the result whose id is the query's.")
+    ] = False,
     seed: Annotated[int, typer.Option("--seed", help="Seed of all random choices.")] = 0,
     tune_on: Annotated[
         float | None,
@@ -73,7 +78,7 @@ def compare(
     markdown: Annotated[Path | None, typer.Option("--markdown", help="Write Markdown here; - prints it.")] = None,
     runs: Annotated[
         Path | None,
-        typer.Option("--runs", help="Folder that keeps answers and TREC runs, to resume from.", parser=given_path),
+        typer.Option("--runs", help="Folder that keeps answers, to resume, and TREC runs.", parser=given_path),
     ] = None,
     cache: Annotated[
         Path | None, typer.Option("--cache", help="Folder that keeps vectors and indexes.", parser=given_path)
@@ -93,11 +98,11 @@ def compare(
     from ragistry.evaluation.comparison import MEASURES
     from ragistry.evaluation.outputs import check_outputs
     from ragistry.evaluation.report.content import failures
-    from ragistry.evaluation.systems.entries import parse_grid
+    from ragistry.evaluation.systems.variants import parse_grid
     from ragistry.workspace import open_workspace
 
     if (dataset is None) == (queries is None):
-        raise typer.BadParameter("give --dataset FOLDER, or --queries FILE for this workspace's own library")
+        raise typer.BadParameter("give either --dataset FOLDER, or --queries FILE for the library of this workspace")
     reports = {"json": json_file, "html": html, "markdown": markdown}
     printed = [kind for kind, path in reports.items() if path == STDOUT]
     if len(printed) > 1:
@@ -110,7 +115,7 @@ def compare(
         progress_bar() as progress,
     ):
         comparison = run_comparison(
-            technique or _fitting(opened, queries is not None),
+            technique or _all(opened, on_library=queries is not None),
             _test_set(opened, dataset, queries, split),
             measure or MEASURES,
             baseline,
@@ -145,16 +150,14 @@ def compare(
         raise typer.Exit(1)
 
 
-def _fitting(workspace: Workspace, library: bool) -> list[str]:
-    """Every technique whose models are configured; without a library, none that chooses between collections."""
-    from ragistry.techniques.classes import wanted_resources
+def _all(workspace: Workspace, *, on_library: bool) -> list[str]:
+    """List every technique that can be compared, and report those that are left out."""
+    from ragistry.evaluation.systems.systems import comparable
 
-    names = [name for name in workspace.registry.names() if not workspace.registry.missing_model(name)]
-    asking = [name for name in names if "library" in wanted_resources(workspace.registry.technique_class(name))]
-    if library or not asking:
-        return names
-    error_line(f"{', '.join(asking)} left out: it chooses between collections, and a test set is one", label="note")
-    return [name for name in names if name not in asking]
+    names, routed = comparable(workspace.registry, on_library=on_library)
+    if routed:
+        error_line(f"left out {', '.join(routed)}, because a test set has a single collection", label="note")
+    return names
 
 
 def _test_set(workspace: Workspace, dataset: Path | None, queries: Path | None, split: str) -> Dataset:
@@ -169,7 +172,7 @@ def _test_set(workspace: Workspace, dataset: Path | None, queries: Path | None, 
 
 
 def _keep(workspace: Workspace, comparison: Comparison) -> Path:
-    """Save the report in the workspace, for the page."""
+    """Save the report in the workspace, so that the page shows it."""
     from ragistry.evaluation.outputs import keep_report
 
     folder = workspace.path_of(workspace.settings.data_dir) / EVALUATION / "reports"
@@ -177,7 +180,7 @@ def _keep(workspace: Workspace, comparison: Comparison) -> Path:
 
 
 def _text(comparison: Comparison, kind: str) -> str:
-    """The report as JSON, HTML or Markdown."""
+    """Return the report as JSON, HTML or Markdown."""
     import json
 
     from ragistry.evaluation import markdown, page
@@ -194,13 +197,13 @@ def _save(path: Path, text: str) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
     except OSError as error:
-        raise EvaluationError(f"cannot write {str(path)!r}: {error.strerror}; name another file") from error
+        raise EvaluationError(f"cannot write {str(path)!r}: {error.strerror}; choose another file") from error
 
 
 def _print(comparison: Comparison) -> None:
     import os
 
-    from ragistry.evaluation.report.terminal import print_report
+    from ragistry.evaluation.report.text import print_report
 
     out = console()
     if not out.is_terminal and "COLUMNS" not in os.environ:

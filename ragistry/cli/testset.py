@@ -15,7 +15,8 @@ from ragistry.cli.output import console, error_line, print_json
 from ragistry.utils.wording import numbered
 
 if TYPE_CHECKING:
-    from ragistry.evaluation.data.testsets import Candidate, Kind, Source
+    from ragistry.evaluation.data.library import Source
+    from ragistry.evaluation.data.testsets import Candidate, Kind
     from ragistry.ollama.generator import OllamaGenerator
 
 app = typer.Typer(invoke_without_command=True)
@@ -61,13 +62,12 @@ def make(
     as_json: JsonOption = False,
     debug: DebugOption = False,  # noqa: ARG001, read from the command line by `run`
 ) -> None:
-    """Make queries with one right source each: descriptions, titles, headings, or questions of a model.
+    """Make queries with one relevant source each: descriptions, titles, headings, or questions of a model.
 
     The text of a query is removed from the document to find. Use the set with `ragistry compare --dataset FOLDER`.
     """
-    from ragistry.evaluation.data.beir import write_beir
-    from ragistry.evaluation.data.questions import ask_questions
-    from ragistry.evaluation.data.testsets import known_items, make_testset
+    from ragistry.evaluation.data.files import write_beir
+    from ragistry.evaluation.data.testsets import ask_questions, known_items, make_testset
 
     kinds = _kinds(kind, model)
     _check_target(out)
@@ -93,7 +93,7 @@ def make(
     documents, queries = numbered(len(sources), "document[|s]"), numbered(len(made.dataset.queries), "[query|queries]")
     console().print(f"{out}: {queries} ({shares}) over {documents}, marked as synthetic")
     for reason, count in made.left_out.items():
-        error_line(f"{numbered(count, '[query|queries]')} left out {reason}", label="note")
+        error_line(f"{numbered(count, '[query|queries]')} left out: {reason}", label="note")
 
 
 @app.command()
@@ -109,8 +109,8 @@ def check(
 
     Exit code 1 if there are any. A query that shares no word with its answer is only a remark.
     """
-    from ragistry.evaluation.data.beir import read_beir
-    from ragistry.evaluation.data.questions import check_testset, judged_in_any_split, remarks
+    from ragistry.evaluation.data.checks import check_testset, judged_in_any_split, remarks
+    from ragistry.evaluation.data.files import read_beir
 
     read = read_beir(dataset, split)
     with closing(_generator(model, workspace)) if model else nullcontext() as generator:
@@ -133,16 +133,16 @@ def check(
 
 
 def _kinds(given: list[str] | None, model: str | None) -> list[Kind]:
-    """The requested kinds in their fixed order; questions need a model."""
+    """Return the requested kinds in their fixed order; questions need a model."""
     from ragistry.evaluation.data.testsets import KINDS
 
     known: tuple[Kind, ...] = (*KINDS, "question")
     wanted = given or (["question"] if model else list(KINDS))
     unknown = [name for name in wanted if name not in known]
     if unknown:
-        raise typer.BadParameter(f"unknown kind {unknown[0]!r}; there are {', '.join(known)}")
+        raise typer.BadParameter(f"unknown kind {unknown[0]!r}; the kinds are {', '.join(known)}")
     if "question" in wanted and not model:
-        raise typer.BadParameter("questions need a model: add --model NAME, a model of your Ollama")
+        raise typer.BadParameter("questions need a model of Ollama; add --model NAME")
     return [name for name in known if name in wanted]
 
 
@@ -150,12 +150,12 @@ def _check_target(folder: Path) -> None:
     from ragistry.errors import DatasetError
 
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise DatasetError(f"{str(folder)!r} exists and is not empty; give a new folder")
+        raise DatasetError(f"{str(folder)!r} exists and is not empty; choose a new folder")
 
 
 def _sources(folder: Path | None, collection: str | None, workspace: Path) -> list[Source]:
     from ragistry.errors import DatasetError
-    from ragistry.evaluation.data.testsets import folder_sources, library_sources
+    from ragistry.evaluation.data.library import folder_sources, library_sources
     from ragistry.workspace import open_workspace
 
     if folder is not None:
@@ -164,7 +164,7 @@ def _sources(folder: Path | None, collection: str | None, workspace: Path) -> li
         sources = library_sources(opened, collection)
     if not sources:
         where = f"the collection {collection!r}" if collection else "the library"
-        raise DatasetError(f"{where} has no sources; run `ragistry ingest` first, or name a folder with --from")
+        raise DatasetError(f"{where} has no sources; run `ragistry ingest` first, or give a folder with --from")
     return sources
 
 

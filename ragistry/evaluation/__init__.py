@@ -1,4 +1,4 @@
-"""An honest comparison of techniques: test sets, measures, statistics, cost, and reports.
+"""Compare techniques: test sets, measures, statistics, cost and reports.
 
 Public names are loaded on first use, so that importing the package is cheap.
 """
@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ragistry.evaluation.comparison import compare as compare
-    from ragistry.evaluation.data.beir import read_beir as read_beir
-    from ragistry.evaluation.data.beir import write_beir as write_beir
     from ragistry.evaluation.data.dataset import Dataset as Dataset
     from ragistry.evaluation.data.dataset import Text as Text
+    from ragistry.evaluation.data.files import read_beir as read_beir
+    from ragistry.evaluation.data.files import write_beir as write_beir
     from ragistry.evaluation.data.library import read_library as read_library
     from ragistry.evaluation.data.trec import read_ir_datasets as read_ir_datasets
     from ragistry.evaluation.data.trec import read_qrels as read_qrels
@@ -22,27 +22,27 @@ if TYPE_CHECKING:
     from ragistry.evaluation.data.trec import write_run as write_run
     from ragistry.evaluation.data.trec import write_topics as write_topics
     from ragistry.evaluation.report.html import page as page
-    from ragistry.evaluation.report.markdown import markdown as markdown
+    from ragistry.evaluation.report.text import markdown as markdown
     from ragistry.evaluation.result import Comparison as Comparison
-    from ragistry.evaluation.systems.record import recording as recording
-    from ragistry.evaluation.systems.record import replaying as replaying
+    from ragistry.evaluation.systems.kept import recording as recording
+    from ragistry.evaluation.systems.kept import replaying as replaying
 
 _HOMES = {
     "Comparison": "result",
     "Dataset": "data.dataset",
     "Text": "data.dataset",
     "compare": "comparison",
-    "markdown": "report.markdown",
+    "markdown": "report.text",
     "page": "report.html",
-    "read_beir": "data.beir",
+    "read_beir": "data.files",
     "read_ir_datasets": "data.trec",
     "read_library": "data.library",
     "read_qrels": "data.trec",
     "read_run": "data.trec",
     "read_topics": "data.trec",
-    "recording": "systems.record",
-    "replaying": "systems.record",
-    "write_beir": "data.beir",
+    "recording": "systems.kept",
+    "replaying": "systems.kept",
+    "write_beir": "data.files",
     "write_qrels": "data.trec",
     "write_run": "data.trec",
     "write_topics": "data.trec",

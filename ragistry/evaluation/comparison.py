@@ -1,6 +1,6 @@
 """Compare techniques: every technique over one frozen corpus and the same queries.
 
-`compare` follows the order of the work: test set, systems, answers, measures and statistics, result.
+`compare` follows the order of the work: test set, systems, rankings, measures and statistics, result.
 """
 
 from __future__ import annotations
@@ -17,21 +17,19 @@ from pathlib import Path
 from typing import Any
 
 from ragistry.errors import EvaluationError
-from ragistry.evaluation.answers import TIMED, TIMING_REPEATS, WARM_UP, Asking, failure
-from ragistry.evaluation.data.beir import read_beir
-from ragistry.evaluation.data.chunking import is_chunking_set, read_chunking_set
+from ragistry.evaluation.asking import TIMED, TIMING_REPEATS, WARM_UP, Asking, failure, ranking_files
 from ragistry.evaluation.data.dataset import Dataset
+from ragistry.evaluation.data.files import is_chunking_set, read_beir, read_chunking_set
 from ragistry.evaluation.measures import Measure, parse_measures
-from ragistry.evaluation.on_workers import ask_on, home_of
-from ragistry.evaluation.outputs import answer_files, check_outputs, write_runs
+from ragistry.evaluation.on_workers import ask_on
+from ragistry.evaluation.outputs import check_outputs, write_runs
 from ragistry.evaluation.result import Comparison
-from ragistry.evaluation.selection import check_fraction
+from ragistry.evaluation.statistics import check_fraction
 from ragistry.evaluation.summary import summarise
 from ragistry.evaluation.systems.build import build_systems
 from ragistry.evaluation.systems.controls import controls
-from ragistry.evaluation.systems.entries import Grid, Variant, parse_chunking, variants
-from ragistry.evaluation.systems.index import Chunking
 from ragistry.evaluation.systems.systems import System
+from ragistry.evaluation.systems.variants import Chunking, Grid, Variant, parse_chunking, variants
 from ragistry.protocols import Engine
 from ragistry.types import TOP_K_LIMIT, Progress
 from ragistry.utils.wording import did_you_mean
@@ -69,28 +67,43 @@ def compare(
 ) -> Comparison:
     """Compare techniques on a test set and report which differences are significant.
 
-    ``techniques``: names of techniques.yaml, or name → object with ``retrieve``, class, or function that makes one of
-    ``store`` and ``embedder``; None: the technique of that name in techniques.yaml. ``dataset``: a folder in
-    BEIR's layout or of a chunking evaluation (`read_chunking_set`), or a `Dataset`. ``measures``: the first decides
-    the verdicts. ``baseline``: the technique that each is tested against; None: each against each. ``workspace``:
-    one that is open, or a folder (default: the current one).
-
-    ``grid``: parameters → values, as in `entries.Grid`. ``chunk_size``: ``"document"`` (each is one chunk, as published
-    figures have it), characters, ``"500/75"``, or ``"library"`` for a `read_library`: the workspace as it is. None: a
-    synthetic test set, or one whose answers are spans, is cut with the settings of the workspace; for any other it is
-    ``"document"``. ``depth``: documents of a ranking, 1 to 1,000. ``drop_query``: take out the hit whose id is the
-    query's. ``tune_on``: the share of queries on which the best variant is chosen, to be measured on the others.
-    ``timing_repeats``: how often some queries are repeated to measure their time.
-
-    ``runs``: a folder that keeps answers and TREC runs. An answer there is reused if configuration, versions, data,
-    embedder and the source file of the technique's class are the same. Changes of other files that affect rankings are
-    not noticed: use a new folder after such a change. ``cache``: a folder that keeps vectors and indexes (default: in
-    the workspace's data). ``record``: a file that keeps every answer of a model, ``replay``: a file to read them from,
-    so that no model is asked and each call counts with its recorded time.
-
     During a comparison, techniques see opaque names of sources. A technique that raises, when it is built or asked, is
-    left out; `Comparison.failures` has the error. Raises `EvaluationError` and `DatasetError` for what cannot be
-    measured, before any work is done, `ConfigError`, `ModelError` and `StoreError`.
+    left out; `Comparison.failures` has the error.
+
+    Args:
+        techniques: Names of techniques.yaml, or a mapping of names to an object with ``retrieve``, a class, or a
+            function that makes such an object from ``store`` and ``embedder``. None as a value means the technique of
+            that name in techniques.yaml.
+        dataset: A `Dataset`, or a folder in BEIR's layout or of a chunking evaluation (see `read_chunking_set`).
+        measures: The first one decides the verdicts.
+        baseline: The technique that each other one is tested against. Without it, each is tested against each.
+        workspace: An open workspace, or its folder (default: the current folder).
+        grid: Parameters and the values to compare. ``TECHNIQUE.PARAMETER`` changes an entry of techniques.yaml,
+            ``chunk_size`` the chunks.
+        chunk_size: ``"document"`` (each is one chunk, as in published results), a number of characters, ``"500/75"``,
+            or ``"library"``, which searches the workspace of a `read_library` as it is. By default a synthetic test
+            set, or one whose answers are spans, is cut with the settings of the workspace; for any other set the
+            default is ``"document"``.
+        depth: Number of documents of a ranking, 1 to 1,000.
+        drop_query: Remove the result whose id is the query's.
+        seed: Seed of all random choices.
+        tune_on: The share of queries on which the best variant is chosen; it is measured on the others.
+        timing_repeats: How often some queries are repeated to measure their time.
+        runs: A folder that keeps answers and TREC runs. An answer there is reused if configuration, versions, data,
+            embedder and the source file of the technique's class are the same. Changes of other files that affect
+            rankings are not noticed; use a new folder after such a change.
+        cache: A folder that keeps vectors and indexes (default: in the data of the workspace).
+        record: A file that keeps every answer of a model.
+        replay: A file of recorded answers. No model is asked, and each call counts with its recorded time.
+        engine: Runs each technique as a task on its workers.
+        progress: Called with the current step, and how much of it is done.
+
+    Raises:
+        EvaluationError: An argument is not valid, or a file cannot be written; nothing has been done.
+        DatasetError: The test set is not valid; nothing has been done.
+        ConfigError: techniques.yaml or a value of the grid is not valid.
+        ModelError: A model refused a text, or cannot be reached.
+        StoreError: An index cannot be written.
     """
     load = os.getloadavg()[0] if hasattr(os, "getloadavg") else None
     check_outputs(files={"record": record}, folders={"runs": runs, "cache": cache}, seed=seed)
@@ -101,12 +114,12 @@ def compare(
     _check_options(columns, baseline, tune_on, timing_repeats)
     cache, record, replay, runs = (None if path is None else Path(path) for path in (cache, record, replay, runs))
     if record and runs and not record.exists() and any(runs.glob("*.answers.jsonl")):
-        # resumed answers ask no model, so the recording would be incomplete
-        raise EvaluationError(f"{str(runs)!r} has answers that were not recorded; give a new folder for runs")
+        # Resumed answers ask no model, so the recording would be incomplete.
+        raise EvaluationError(f"{str(runs)!r} has answers that were not recorded; use a new folder for runs")
     if engine is not None and not isinstance(engine, Engine):
-        raise EvaluationError(f"the engine is {engine!r:.80}; give one such as RayEngine(), or leave it out")
+        raise EvaluationError(f"engine is {engine!r:.80}; it must be an engine, such as RayEngine(), or None")
     if engine is not None and (record or replay):
-        raise EvaluationError("an engine cannot record or replay the answers of models; leave out one of the two")
+        raise EvaluationError("engine cannot be combined with record or replay")
     asking = Asking(tested, _depth(depth, parsed), drop_query, seed, timing_repeats, progress=progress)
     with ExitStack() as stack:
         places = {"cache": cache, "record": record, "replay": replay}
@@ -115,12 +128,12 @@ def compare(
         embedder = None if built.embedder is None else built.embedder.model
         if runs is not None:
             keys = {one.name: _key(one, asking, embedder) for one in systems}
-            asking.files = answer_files(runs, keys, {one.name for one in systems if one.not_resumed})
+            asking.files = ranking_files(runs, keys, {one.name for one in systems if one.not_resumed})
         asking.failures.update({name: failure(error) for name, error in built.errors.items()})
         if engine is None:
             asking.run(systems)
         else:
-            ask_on(engine, asking, systems, columns, given, home_of(workspace, cache))
+            ask_on(engine, asking, systems, columns, given, workspace, cache)
         collections = {one.name: one.index.collection_of for one in systems if one.index is not None}
     origin = {
         "dataset": _dataset_record(tested),
@@ -140,7 +153,7 @@ def compare(
     }
     result = summarise(
         tested,
-        asking.answers,
+        asking.rankings,
         parsed,
         provenance=origin,
         depth=asking.depth,
@@ -149,7 +162,7 @@ def compare(
         failures=asking.failures,
         indexes={str(one.configuration["chunking"]): one.index.cost for one in systems if one.index is not None},
         collections=collections,
-        controls={} if tested.spans else controls(tested, asking.depth, seed),  # they rank documents, not passages
+        controls={} if tested.spans else controls(tested, asking.depth, seed),  # They rank documents, not passages.
         variants={column.name: column.technique for column in columns if column.name != column.technique},
         tune_on=tune_on,
     )
@@ -163,23 +176,23 @@ def _test_set(dataset: Any) -> Dataset:
         return dataset
     if isinstance(dataset, str | Path):
         return read_chunking_set(dataset) if is_chunking_set(Path(dataset)) else read_beir(dataset)
-    raise EvaluationError(f"the dataset is {dataset!r:.80}; give a folder in BEIR's layout, or a Dataset")
+    raise EvaluationError(f"dataset is {dataset!r:.80}; it must be a folder in BEIR's layout or a Dataset")
 
 
 def _named(techniques: Any) -> dict[str, Any]:
-    """Technique → the object given for it, or None for its entry in techniques.yaml."""
+    """Return the object given for each technique, or None for its entry in techniques.yaml."""
     if isinstance(techniques, Mapping):
         named = dict(techniques)
     else:
         named = dict.fromkeys([techniques] if isinstance(techniques, str) else techniques)
     wrong = [name for name in named if not isinstance(name, str) or not name.strip()]
     if wrong:
-        raise EvaluationError(f"the name of a technique is {wrong[0]!r:.80}; give each one as text")
+        raise EvaluationError(f"the name of a technique is {wrong[0]!r:.80}; it must be text and not empty")
     return named
 
 
 def _chunking(size: str | int | Chunking | None, dataset: Dataset) -> Chunking:
-    """The default chunking: synthetic test sets are cut as the library is, public ones as in published results."""
+    """Return the chunking; by default synthetic test sets are cut as the library, others as in published results."""
     ingested = size is None and (dataset.synthetic or dataset.spans)
     return Chunking(ingested=True) if ingested else parse_chunking(size)
 
@@ -187,31 +200,33 @@ def _chunking(size: str | int | Chunking | None, dataset: Dataset) -> Chunking:
 def _check_options(columns: Sequence[Variant], baseline: str | None, tune_on: float | None, repeats: int) -> None:
     names = [variant.name for variant in columns]
     if not names:
-        raise EvaluationError("no technique is named; give two or more to compare them")
+        raise EvaluationError("techniques is empty; name two or more to compare them")
     if baseline is not None and baseline not in names:
         raise EvaluationError(
-            f"the baseline {baseline!r} is not compared{did_you_mean(baseline, names)}; "
-            f"add it to the techniques, or take one of {', '.join(names)}"
+            f"the baseline {baseline!r} is not one of the techniques{did_you_mean(baseline, names)}; "
+            f"add it, or use one of {', '.join(names)}"
         )
     if tune_on is not None:
         check_fraction(tune_on)
     if type(repeats) is not int or not 0 <= repeats <= 100:
-        raise EvaluationError(f"timing_repeats is {repeats!r:.80}; give a whole number from 0 to 100")
+        raise EvaluationError(f"timing_repeats is {repeats!r:.80}; it must be a whole number from 0 to 100")
 
 
 def _depth(depth: int | None, measures: Sequence[Measure]) -> int:
     deepest = max((measure.cutoff or 1 for measure in measures), default=1)
     chosen = max(DEPTH, deepest) if depth is None else depth
+    if deepest > TOP_K_LIMIT:
+        raise EvaluationError(f"the measures need {deepest:,} documents, and a ranking has at most {TOP_K_LIMIT:,}")
     if type(chosen) is not int or not deepest <= chosen <= TOP_K_LIMIT:
         raise EvaluationError(
-            f"rankings of {chosen!r:.80} documents do not do for the measures, which look at {deepest}; "
-            f"the depth is at least that and at most {TOP_K_LIMIT:,}"
+            f"depth is {chosen!r:.80}; it must be a whole number from {deepest}, which the measures need, to "
+            f"{TOP_K_LIMIT:,}"
         )
     return chosen
 
 
 def _key(system: System, asking: Asking, embedder: Any) -> dict[str, Any]:
-    """Everything that decides a system's rankings; answers with another key are not reused."""
+    """Return everything that decides a system's rankings; rankings with another key are not reused."""
     return {
         "dataset": asking.dataset.content_hash(),
         "technique": system.configuration,
@@ -223,7 +238,7 @@ def _key(system: System, asking: Asking, embedder: Any) -> dict[str, Any]:
 
 
 def _dataset_record(dataset: Dataset) -> dict[str, Any]:
-    """A test set in figures; ``synthetic``: how a program made queries, None if people wrote all of them."""
+    """Describe a test set in figures; ``synthetic``: how a program made queries, None if people wrote all of them."""
     made = [dataset.synthetic[query] for query in dataset.judged if query in dataset.synthetic]
     synthetic = {
         "queries": len(made),
@@ -251,8 +266,8 @@ def _asking_record(systems: Sequence[System], asking: Asking, replayed: Path | N
         "depth": asking.depth,
         "drop_query": asking.drop_query,
         "warm_up_queries": WARM_UP,
-        "timing": f"the median of {1 + asking.timing_repeats} on up to {TIMED} queries, where that is soon done",
-        "search": f"exact, except of {own}: as their own store searches" if own else "exact: every vector is compared",
+        "timing": f"the median of {1 + asking.timing_repeats} on up to {TIMED} queries, if they are fast",
+        "search": f"exact, except {own}: as their own store searches" if own else "exact: every vector is compared",
         "replayed": None if replayed is None else replayed.name,
         "resumed_answers": asking.resumed,
         "never_resumed": {one.name: one.not_resumed for one in systems if one.not_resumed and asking.files},
@@ -260,7 +275,7 @@ def _asking_record(systems: Sequence[System], asking: Asking, replayed: Path | N
 
 
 def versions() -> dict[str, str]:
-    """The installed version of each relevant package."""
+    """Return the installed version of each relevant package."""
     found = {}
     for name in PACKAGES:
         try:
@@ -271,7 +286,7 @@ def versions() -> dict[str, str]:
 
 
 def peak_memory() -> int | None:
-    """Peak memory of this process in bytes, including models and matrices; None if the system does not report it."""
+    """Return the peak memory of this process in bytes; None if the system does not report it."""
     try:
         import resource
     except ImportError:  # Windows

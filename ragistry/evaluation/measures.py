@@ -1,4 +1,4 @@
-"""Measures of a ranking as it is shown, spelled as ir-measures spells them and computed as trec_eval computes them.
+"""Measures of a ranking, spelled as in ir-measures and computed as in trec_eval.
 
 The order of a run is used as it is; scores are ignored. The gain of nDCG is the grade itself, discounted by
 ``log2(rank + 1)`` (Järvelin and Kekäläinen, Cumulated gain-based evaluation of IR techniques, 2002, in the form of
@@ -28,7 +28,13 @@ _SPELLING = re.compile(r"([A-Za-z]+)(?:\(rel=([1-9]\d*)\))?(?:@([1-9]\d*))?")
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """A measure of one ranking, 0 to 1. ``cutoff``: how many of the ranking count, None for all."""
+    """A measure of one ranking, 0 to 1.
+
+    Attributes:
+        kind: Name of the measure, such as ``nDCG``.
+        cutoff: Number of results that count; None for all.
+        rel: Smallest grade of a relevant document.
+    """
 
     kind: str
     cutoff: int | None = None
@@ -40,16 +46,16 @@ class Measure:
 
     @property
     def on_spans(self) -> bool:
-        """Whether it measures characters, so that it needs answers that are spans."""
+        """Whether the measure counts characters, so that answers must be spans."""
         return self.kind in _OF_SPANS
 
     def value(self, grades: Grades, ranking: Iterable[str]) -> float:
-        """The measure of document ids, best first; a duplicate counts at its first rank."""
+        """Measure document ids, best first; a duplicate counts at its first rank."""
         shown = list(dict.fromkeys(ranking))[: self.cutoff]
         return _FORMULAS[self.kind](self, grades, shown)
 
     def value_of_passages(self, spans: Spans, passages: Sequence[Passage]) -> float:
-        """The measure of passages, best first, for an answer that is ``spans``."""
+        """Measure passages, best first, of which ``spans`` are the answer."""
         shown = passages[: self.cutoff]
         if self.on_spans:
             return _OF_SPANS[self.kind](spans, shown)
@@ -61,18 +67,22 @@ class Measure:
         return _FORMULAS[self.kind](self, grades, places[: self.cutoff] if self.kind == "nDCG" else places)
 
     def relevant(self, grades: Grades) -> set[str]:
+        """Return the relevant documents."""
         return {document for document, grade in grades.items() if grade >= self.rel}
 
 
 def parse_measures(names: Iterable[str]) -> list[Measure]:
-    """``["nDCG@10", "AP", "R(rel=2)@100"]`` as measures, each once. Raises `EvaluationError` naming every bad one."""
+    """Parse names such as ``nDCG@10``, ``AP`` and ``R(rel=2)@100``; duplicates are dropped.
+
+    Raises:
+        EvaluationError: A name is not a measure; the error lists all of these. Or there is no name.
+    """
     given = [str(name).strip() for name in names]
     problems = [f"{name!r} is not a measure{reason}" for name in given if (reason := _problem(name)) is not None]
     if problems or not given:
-        said = "; ".join(problems) or "no measure is named"
         raise EvaluationError(
-            f"{said}; there are nDCG@k AP AP@k RR RR@k R@k P@k Success@k Judged@k, "
-            "and with spans SR@k SP@k, k = 1, 2, …"
+            f"{'; '.join(problems) or 'measures is empty'}; the measures are nDCG@k AP AP@k RR RR@k R@k P@k Success@k "
+            "Judged@k, and with spans SR@k SP@k, k = 1, 2, …"
         )
     return list(dict.fromkeys(_measure(*found.groups()) for name in given if (found := _SPELLING.fullmatch(name))))
 
@@ -80,7 +90,16 @@ def parse_measures(names: Iterable[str]) -> list[Measure]:
 def per_query(
     measures: Iterable[Measure], qrels: Mapping[str, Grades], run: Mapping[str, Sequence[tuple[str, float]]]
 ) -> dict[str, dict[str, float]]:
-    """Measure → query id → value, for every query with judgements; 0 if the run lacks the query."""
+    """Measure rankings of documents.
+
+    Args:
+        measures: The measures.
+        qrels: Query id → document id → grade.
+        run: Query id → ranking.
+
+    Returns:
+        Measure → query id → value, of every query with judgements; 0 if the run lacks the query.
+    """
     rankings = {query: [document for document, _ in run.get(query, ())] for query, grades in qrels.items() if grades}
     return {
         str(measure): {query: measure.value(qrels[query], ranking) for query, ranking in rankings.items()}
@@ -91,13 +110,21 @@ def per_query(
 def per_query_of_passages(
     measures: Iterable[Measure], spans: Mapping[str, Spans], passages: Mapping[str, Sequence[Passage]]
 ) -> dict[str, dict[str, float]]:
-    """Measure → query id → value, for every query with spans, computed over passages.
+    """Measure rankings of passages.
 
     A passage is relevant (grade 1) if it overlaps a span, and each span counts once, where it is first found: the
     ranking that is measured has each passage's new spans in its place; a passage that brings no new span takes one
     place. ``SR@k`` is the share of the spans' characters that the first k passages cover, ``SP@k`` the share of the
     characters in the first k passages that lie in a span (Smith and Troynikov, Evaluating Chunking Strategies for
-    Retrieval, Chroma technical report, 2024); what two passages share was returned twice, and counts twice there.
+    Retrieval, Chroma technical report, 2024). Characters that two passages share were returned twice, and count twice.
+
+    Args:
+        measures: The measures.
+        spans: Query id → spans that answer.
+        passages: Query id → passages, best first.
+
+    Returns:
+        Measure → query id → value, of every query with spans.
     """
     return {
         str(measure): {query: measure.value_of_passages(of, passages.get(query, ())) for query, of in spans.items()}
@@ -106,7 +133,7 @@ def per_query_of_passages(
 
 
 def _problem(name: str) -> str | None:
-    """What is wrong with a spelling, to follow "is not a measure"; None if it is correct."""
+    """Describe what is wrong with a name, to follow "is not a measure"; None if it is correct."""
     found = _SPELLING.fullmatch(name)
     if found is None:
         return did_you_mean(name, _EXAMPLES)
@@ -156,12 +183,12 @@ def _success(measure: Measure, grades: Grades, shown: Sequence[str]) -> float:
 
 
 def _judged(_: Measure, grades: Grades, shown: Sequence[str]) -> float:
-    """The share of the results that have a judgement; a ranking shorter than the cutoff is not padded."""
+    """Return the share of the results that have a judgement; a ranking shorter than the cutoff is not padded."""
     return sum(document in grades for document in shown) / len(shown) if shown else 0.0
 
 
 def _new_spans(spans: Spans, passages: Sequence[Passage]) -> list[list[str]]:
-    """For each passage, the spans that it is the first to overlap."""
+    """Return for each passage the spans that it is the first to overlap."""
     found: set[str] = set()
     new = []
     for document, start, end in passages:
@@ -183,7 +210,7 @@ def _span_precision(spans: Spans, passages: Sequence[Passage]) -> float:
 
 
 def _covered(spans: Spans, passages: Sequence[Passage]) -> int:
-    """Characters of the spans that lie in a passage."""
+    """Count the characters of the spans that lie in a passage."""
     found = 0
     for document, ranges in spans.items():
         shown = [(start, end) for id, start, end in passages if id == document]

@@ -9,60 +9,42 @@ from __future__ import annotations
 import shutil
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 from ragistry.errors import RagistryError, WorkerLostError
-from ragistry.evaluation.answers import Answer, Asking, failure
-from ragistry.evaluation.data.dataset import Dataset
+from ragistry.evaluation.asking import Asking, Ranking, failure
 from ragistry.evaluation.result import Failure
 from ragistry.evaluation.systems.build import build_systems
-from ragistry.evaluation.systems.entries import Variant
 from ragistry.evaluation.systems.index import FOLDER, folders_of
 from ragistry.evaluation.systems.systems import System, is_ready
+from ragistry.evaluation.systems.variants import Variant
 from ragistry.protocols import Engine
 from ragistry.workspace import Workspace, open_workspace
 
 
 @dataclass(frozen=True, slots=True)
-class Home:
-    """The workspace that a worker opens: its folder, and the settings that do not come from its files.
+class WorkerTask:
+    """What every worker gets.
 
-    ``cache``: the folder of its indexes; None: in its data.
-    """
-
-    root: Path
-    cache: Path | None = None
-    settings: dict[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class Questions:
-    """The queries for every technique, as in `Asking`.
-
-    ``columns``, ``given``: everything that is compared, as in `build_systems`, without ready objects. Together they
-    determine the index.
+    Attributes:
+        columns: Everything that is compared, without ready objects. Together they determine the index.
+        given: Technique → the object given for it, as in `build_systems`.
+        asking: The queries, without rankings.
+        root: Folder of the workspace.
+        cache: Folder of its indexes; None: in its data.
+        settings: Settings that do not come from its files.
     """
 
     columns: Sequence[Variant]
     given: Mapping[str, Any]
-    dataset: Dataset
-    depth: int
-    drop_query: bool
-    seed: int
-    timing_repeats: int
-
-
-def home_of(workspace: Workspace | str | Path | None, cache: Path | None) -> Home:
-    """The same workspace for a worker, whose environment has other variables."""
-    cache = None if cache is None else cache.resolve()
-    if not isinstance(workspace, Workspace):
-        return Home(Path(workspace or ".").resolve(), cache)
-    given = [name for name, place in workspace.origins.items() if place.startswith(("argument", "environment"))]
-    return Home(workspace.root.resolve(), cache, {name: getattr(workspace.settings, name) for name in given})
+    asking: Asking
+    root: Path
+    cache: Path | None
+    settings: dict[str, Any] = field(default_factory=dict)
 
 
 def ask_on(
@@ -71,22 +53,24 @@ def ask_on(
     systems: Sequence[System],
     columns: Sequence[Variant],
     given: Mapping[str, Any],
-    home: Home,
+    workspace: Workspace | str | Path | None,
+    cache: Path | None,
 ) -> None:
-    """`Asking.run` on workers. A technique with only some kept answers is asked all queries again.
+    """Run `Asking.run` on workers. A technique with only some kept rankings is asked all queries again.
 
-    Raises `EngineError`, and the `SourceError`, `ModelError` or `StoreError` that stops a worker.
+    Raises:
+        EngineError: The engine failed.
+        SourceError, ModelError, StoreError: A worker was stopped by it.
     """
     waiting = asking.resume(systems)
-    asking.resumed -= sum(len(asking.answers[one.name]) for one in waiting)
+    asking.resumed -= sum(len(asking.rankings[one.name]) for one in waiting)
     made = [column for column in columns if not is_ready(given[column.technique])]
     makers = {column.technique: given[column.technique] for column in made}
-    questions = Questions(
-        made, makers, asking.dataset, asking.depth, asking.drop_query, asking.seed, asking.timing_repeats
-    )
+    blank = replace(asking, embedder=None, files={}, progress=None, rankings={}, failures={}, resumed=0)
+    cache = None if cache is None else cache.resolve()
+    task = WorkerTask(made, makers, blank, *_home(workspace, cache))
     by_name = {column.name: (column, given[column.technique]) for column in columns}
-    shares = [by_name[one.name] for one in waiting]
-    outcomes = engine.map(partial(_ask_alone, questions=questions, home=home), shares)
+    outcomes = engine.map(partial(_ask_alone, task=task), [by_name[one.name] for one in waiting])
     for done, one in enumerate(waiting):
         asking.report(done, len(waiting))
         outcome = next(outcomes)
@@ -95,34 +79,37 @@ def ask_on(
             continue
         if isinstance(outcome, RagistryError):
             raise outcome
-        asking.answers[one.name], failures = outcome
+        asking.rankings[one.name], failures = outcome
         asking.failures.update(failures)
         if one.name in asking.files and not failures:
             asking.files[one.name].remove()
-            asking.files[one.name].append(asking.answers[one.name].values())
+            asking.files[one.name].append(asking.rankings[one.name].values())
     asking.report(len(waiting), len(waiting))
     asking.drop_failed()
 
 
-def _ask_alone(
-    share: tuple[Variant, Any], questions: Questions, home: Home
-) -> tuple[dict[str, Answer], dict[str, Failure]]:
-    """On a worker: the answers of one technique, or why it failed."""
+def _home(workspace: Workspace | str | Path | None, cache: Path | None) -> tuple[Path, Path | None, dict[str, Any]]:
+    """Describe the workspace for a worker, whose environment has other variables."""
+    if not isinstance(workspace, Workspace):
+        return Path(workspace or ".").resolve(), cache, {}
+    names = [name for name, place in workspace.origins.items() if place.startswith(("argument", "environment"))]
+    return workspace.root.resolve(), cache, {name: getattr(workspace.settings, name) for name in names}
+
+
+def _ask_alone(share: tuple[Variant, Any], task: WorkerTask) -> tuple[dict[str, Ranking], dict[str, Failure]]:
+    """Return the rankings of one technique, or why it failed. Runs on a worker."""
     variant, given = share
-    dataset = questions.dataset
     with ExitStack() as stack:
-        workspace = stack.enter_context(open_workspace(home.root, **home.settings))
-        indexes = home.cache or workspace.path_of(workspace.settings.data_dir) / FOLDER
+        workspace = stack.enter_context(open_workspace(task.root, **task.settings))
+        indexes = task.cache or workspace.path_of(workspace.settings.data_dir) / FOLDER
         copy = Path(stack.enter_context(TemporaryDirectory(prefix="ragistry-", ignore_cleanup_errors=True)))
-        for folder in folders_of(dataset, indexes):
+        for folder in folders_of(task.asking.dataset, indexes):
             shutil.copytree(folder, copy / folder.name)
-        columns = [one for one in questions.columns if one.name != variant.name]
-        makers = {**questions.given, variant.technique: given}
-        built = build_systems(stack, [*columns, variant], makers, dataset, workspace, cache=copy)
-        asking = Asking(
-            dataset, questions.depth, questions.drop_query, questions.seed, questions.timing_repeats, built.embedder
-        )
+        columns = [one for one in task.columns if one.name != variant.name]
+        makers = {**task.given, variant.technique: given}
+        built = build_systems(stack, [*columns, variant], makers, task.asking.dataset, workspace, cache=copy)
         if variant.name in built.errors:
             return {}, {variant.name: failure(built.errors[variant.name])}
+        asking = replace(task.asking, embedder=built.embedder, rankings={}, failures={})
         asking.run([one for one in built.systems if one.name == variant.name])
-        return asking.answers.get(variant.name, {}), asking.failures
+        return asking.rankings.get(variant.name, {}), asking.failures

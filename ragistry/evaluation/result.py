@@ -47,9 +47,14 @@ class Failure:
 class RelevantFound:
     """Where the relevant documents of all queries ended up.
 
-    ``shown``: in the first ``cutoff``. ``low``: retrieved, but ranked below. ``never``: not among the ``depth``
-    that were asked for. ``routed_away``: in a collection that the route left out. ``examples``: of the last three, some
-    with ``query``, ``document`` and ``rank`` (None: not retrieved).
+    Attributes:
+        cutoff: Number of results that count as shown.
+        depth: Number of documents that were asked for.
+        shown: Documents in the first ``cutoff``.
+        low: Documents that were retrieved, but ranked below.
+        never: Documents that were not retrieved.
+        routed_away: Documents in a collection that the route left out.
+        examples: Some of the last three, each with ``query``, ``document`` and ``rank`` (None: not retrieved).
     """
 
     cutoff: int
@@ -65,13 +70,21 @@ class RelevantFound:
 class TechniqueResult:
     """One technique.
 
-    ``measures``: measure → mean over the queries. ``latency_ms``: wall time. ``cpu_ms``: CPU time of the process.
-    ``calls``, ``tokens``: of models, over all queries. ``returned_tokens``: mean tokens of the returned texts per
-    query. ``stages``: mean milliseconds of each stage without the stages inside it. ``per_query``: measure → query →
-    value. ``by_kind``: kind of query → measure → mean, with the number of queries under ``"queries"``. ``found``: what
-    became of the relevant documents. ``judged``: share of the first ``found.cutoff`` results that have a judgement;
-    None when the test set has positive judgements only. ``degraded``: message → number of queries. ``same_as``: an
-    earlier technique whose rankings are the same on every query; this one then takes part in no pair.
+    Attributes:
+        measures: Measure → mean over the queries.
+        latency_ms: Wall time.
+        cpu_ms: CPU time of the process.
+        calls: Calls of models, over all queries.
+        tokens: Tokens that models read, over all queries.
+        returned_tokens: Mean tokens of the returned texts per query.
+        stages: Mean milliseconds of each stage without the stages inside it.
+        per_query: Measure → query → value.
+        by_kind: Kind of query → measure → mean, with the number of queries under ``"queries"``.
+        found: Where the relevant documents ended up.
+        judged: Share of the first ``found.cutoff`` results that have a judgement; None if the test set has positive
+            judgements only.
+        degraded: Message → number of queries.
+        same_as: An earlier technique with the same rankings on every query. This one then is in no pair.
     """
 
     measures: dict[str, Estimate]
@@ -91,14 +104,25 @@ class TechniqueResult:
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Two techniques on one measure; ``difference`` is the mean of a minus the mean of b.
+    """Two techniques on one measure.
 
-    ``low``, ``high``: 95 % interval; it excludes 0 exactly when ``p`` < 0.05. ``family_low``, ``family_high``: 95 %
-    for all pairs of the measure together; it excludes 0 exactly when ``significant``. ``p_holm``: corrected over the
-    pairs of the measure. ``effect_size``: Cohen's d_z; None when the differences do not vary. ``detectable``: the
-    smallest true difference that a test set like this one shows in four of five cases, after the correction; None
-    when it can show none. ``smallest_p``: the smallest corrected p-value that this many clusters can give.
-    ``clusters``: independent groups of queries.
+    Attributes:
+        a: The first technique.
+        b: The second technique.
+        measure: The measure.
+        difference: Mean of a minus mean of b.
+        low, high: 95 % interval; it excludes 0 exactly when ``p`` < 0.05.
+        family_low, family_high: 95 % interval for all pairs of the measure together; it excludes 0 exactly when
+            ``significant``.
+        p: p-value of this pair alone.
+        p_holm: p-value corrected over the pairs of the measure.
+        wins, ties, losses: Number of queries on which a is better, equal, worse.
+        significant: Whether ``p_holm`` is below 0.05.
+        effect_size: Cohen's d_z; None if the differences do not vary.
+        detectable: The smallest true difference that a test set like this one shows in four of five cases, after the
+            correction; None if it cannot show any.
+        smallest_p: The smallest corrected p-value that so many clusters can give.
+        clusters: Number of independent groups of queries.
     """
 
     a: str
@@ -122,17 +146,18 @@ class Pair:
 
     @property
     def queries(self) -> int:
+        """The number of queries."""
         return self.wins + self.ties + self.losses
 
     @property
     def size(self) -> str:
-        """``40 queries`` or ``40 queries in 4 groups``."""
+        """The number of queries as text: ``40 queries`` or ``40 queries in 4 groups``."""
         groups = "" if self.clusters == self.queries else f" in {numbered(self.clusters, '[group|groups]')}"
         return numbered(self.queries, "[query|queries]") + groups
 
     @property
     def better(self) -> str | None:
-        """The technique that is significantly better, if there is one."""
+        """The technique that is significantly better; None without one."""
         if not self.significant:
             return None
         return self.a if self.difference > 0 else self.b
@@ -143,38 +168,38 @@ class Pair:
         return self.smallest_p < ALPHA
 
     def queries_needed(self) -> int | None:
-        """About how many such queries would show a difference of this size; None if it cannot be estimated."""
+        """Estimate how many such queries would show a difference of this size; None if that is impossible."""
         if self.significant or self.detectable is None or abs(self.difference) < 0.001:
             return None
         return max(self.queries + 1, round(self.queries * (self.detectable / self.difference) ** 2))
 
     def verdict(self) -> str:
-        """The conclusion about the two, in one sentence."""
+        """State the conclusion about the pair in one sentence."""
         p = p_text(self.p_holm)
         if self.better is not None:
             worse, sign = (self.b, 1) if self.better == self.a else (self.a, -1)
             low, high = sorted((sign * self.low, sign * self.high))
             lead = f"{abs(self.difference):.3f} ({low:.3f} to {high:.3f})"
             return f"{self.better} is better than {worse} in {self.measure} by {lead}, {p}, {self.size}"
-        said = f"no difference shown between {self.a} and {self.b} in {self.measure} ({self.difference:+.3f}, {p})"
+        text = f"no difference shown between {self.a} and {self.b} in {self.measure} ({self.difference:+.3f}, {p})"
         if not self.testable:
-            return f"{said}; it cannot be significant with {self.size}"
-        said += f", {self.size}"
+            return f"{text}; it cannot be significant with {self.size}"
+        text += f", {self.size}"
         if self.detectable is not None:
-            said += (
-                "; so few queries show no difference reliably"
-                if self.detectable > 1  # larger than any possible difference
+            text += (
+                "; so few queries cannot show any difference reliably"
+                if self.detectable > 1  # Larger than any possible difference.
                 else f"; smallest difference that they show reliably: {self.detectable:.3f}"
             )
         needed = self.queries_needed()
-        return said if needed is None or needed >= 100_000 else f"{said}; about {needed:,} queries would show this one"
+        return text if needed is None or needed >= 100_000 else f"{text}; about {needed:,} queries would show this one"
 
 
 @dataclass(frozen=True, slots=True)
 class CpuPair:
     """CPU milliseconds per query: the mean of a minus that of b, the fastest.
 
-    ``low``, ``high``: 95 % interval over the same queries; None when there are too few queries for one.
+    ``low`` and ``high`` are the 95 % interval over the same queries; None if there are too few queries.
     """
 
     a: str
@@ -186,10 +211,20 @@ class CpuPair:
 
 @dataclass(frozen=True, slots=True)
 class Tuning:
-    """The best of several ``variants``, chosen on a ``fraction`` of the queries and measured on the others.
+    """The best of several variants, chosen on some queries and measured on the others.
 
-    ``gain_selected``: over ``baseline`` on the queries it was chosen on; ``gain_held_out``: on the others, with the
-    95 % interval ``low`` to ``high`` and the p-value ``p``.
+    Attributes:
+        fraction: Share of the queries on which it was chosen.
+        chosen: The variant.
+        baseline: The technique that it is compared with.
+        measure: The measure.
+        gain_selected: Gain over the baseline on the queries on which it was chosen.
+        gain_held_out: Gain on the other queries.
+        low, high: 95 % interval of ``gain_held_out``.
+        p: p-value of ``gain_held_out``.
+        queries_selected: Number of queries on which it was chosen.
+        queries_held_out: Number of the other queries.
+        variants: All variants.
     """
 
     fraction: float
@@ -206,26 +241,37 @@ class Tuning:
     variants: list[str]
 
     def verdict(self) -> str:
-        """The conclusion about the choice, in one sentence."""
+        """State the conclusion about the choice in one sentence."""
         chosen_on = f"{len(self.variants)} on {numbered(self.queries_selected, '[query|queries]')}"
         if self.chosen == self.baseline:
-            return f"{self.chosen} was the best of {chosen_on} in {self.measure}: no variant was chosen over it"
-        said = "is better than" if self.p < ALPHA and self.gain_held_out > 0 else "is not shown to be better than"
+            return f"{self.chosen}, the baseline, was the best of {chosen_on} in {self.measure}"
+        result = "is better than" if self.p < ALPHA and self.gain_held_out > 0 else "is not shown to be better than"
         others = f"the other {self.queries_held_out:,}"
-        return f"{self.chosen}, chosen among {chosen_on}, {said} {self.baseline} in {self.measure} on {others}"
+        return f"{self.chosen}, chosen among {chosen_on}, {result} {self.baseline} in {self.measure} on {others}"
 
 
 @dataclass(frozen=True)
 class Comparison:
     """Techniques over one frozen test set.
 
-    ``measure``: the first one requested; it decides the verdicts. ``pairs``: of every measure; with a
-    ``baseline`` each technique against it, else each against each. ``controls``: ``filename``, ``title_only``,
-    ``random`` → measure → mean, of rankings that do not read the texts. ``control_pairs``: each technique against
-    each control on the main measure, without a correction. ``cpu_pairs``: each technique against the fastest.
-    ``diagnosis``: see `diagnosis.diagnose`. ``indexes``: chunking → cost of its index. ``problems``: of the test set.
-    ``warnings``: reasons why the verdict may be wrong; every report shows them after the verdict. ``notes``: help to
-    read the figures; shown below the tables. ``runs``: the rankings.
+    Attributes:
+        name: Name of the test set.
+        measure: The main measure, the first one requested. It decides the verdicts.
+        techniques: The techniques by name.
+        pairs: Pairs on every measure; with a baseline each technique against it, else each against each.
+        provenance: Everything needed to reproduce the figures.
+        baseline: The technique that the others are tested against, if there is one.
+        failures: Techniques that could not be compared.
+        controls: ``filename``, ``title_only``, ``random`` → measure → mean, of rankings that do not read the texts.
+        control_pairs: Each technique against each control on the main measure, without a correction.
+        cpu_pairs: Each technique against the fastest.
+        diagnosis: The queries with the largest differences, as `diagnosis.diagnose` returns them.
+        indexes: Chunking → cost of its index.
+        problems: Remarks about the test set.
+        warnings: Reasons why the verdict may be wrong. Every report shows them after the verdict.
+        notes: Help to read the figures. Reports show them below the tables.
+        selection: The chosen variant, with ``tune_on``.
+        runs: Technique → query → ranking.
     """
 
     name: str
@@ -248,14 +294,14 @@ class Comparison:
 
     @property
     def queries(self) -> int:
-        """How many queries were measured."""
+        """The number of measured queries."""
         for result in self.techniques.values():
             return len(result.per_query[self.measure])
         return int(self.provenance["dataset"]["judged_queries"])
 
     @property
     def measures(self) -> list[str]:
-        """The measures, in the order asked for."""
+        """The measures, in the requested order."""
         return list(self.provenance["measures"])
 
     @property
@@ -275,14 +321,14 @@ class Comparison:
 
     @property
     def winner(self) -> str | None:
-        """The technique that is significantly better than every other on the main measure, if there is one."""
+        """The technique that is significantly better than every other on the main measure; None without one."""
         distinct = [name for name, result in self.techniques.items() if result.same_as is None]
         others = len(distinct) + len(self.failures) - 1
         beaten = [pair.better for pair in self.main_pairs]
         return next((name for name in distinct if others and beaten.count(name) == others), None)
 
     def conclusion(self) -> str:
-        """One sentence: the winner, or that there is none; with a baseline, what is better and worse than it."""
+        """State the result in one sentence: the winner, or what is better and worse than the baseline."""
         if not self.techniques:
             return "Every technique failed: nothing could be compared."
         if self.baseline in self.failures:
@@ -306,8 +352,8 @@ class Comparison:
                 "significantly worse": [pair.a for pair in pairs if pair.better == pair.b],
                 "no difference shown": [pair.a for pair in pairs if pair.better is None],
             }
-            said = "; ".join(f"{what}: {listed(names)}" for what, names in groups.items() if names)
-            return f"Against {self.baseline} in {self.measure}, {said}."
+            parts = "; ".join(f"{what}: {listed(names)}" for what, names in groups.items() if names)
+            return f"Against {self.baseline} in {self.measure}, {parts}."
         if len(pairs) == 1:
             return f"No difference is shown between {pairs[0].a} and {pairs[0].b} in {self.measure}, {pairs[0].size}."
         shown = sum(pair.significant for pair in pairs)
@@ -315,20 +361,20 @@ class Comparison:
         return f"No technique is shown to be better than all others in {self.measure}: {significant}."
 
     def to_json(self) -> dict[str, Any]:
-        """Everything except the rankings, as plain values."""
-        said = {"winner": self.winner, "conclusion": self.conclusion(), "verdicts": self.verdicts}
+        """Return everything except the rankings as plain values."""
+        summary = {"winner": self.winner, "conclusion": self.conclusion(), "verdicts": self.verdicts}
         fields = asdict(replace(self, runs={}))
         del fields["runs"]
-        return {"dataset": fields.pop("name"), **said, **fields}
+        return {"dataset": fields.pop("name"), **summary, **fields}
 
 
 def listed(names: Sequence[str], most: int = NAMES_SHOWN) -> str:
-    """The names, or the first of them and how many more there are."""
+    """Join names by commas; of many only the first and the number of the others."""
     if len(names) <= most + 1:
         return ", ".join(names)
     return f"{', '.join(names[:most])} and {len(names) - most} more"
 
 
 def p_text(p: float) -> str:
-    """``p = 0.034``, or ``p < 0.001``."""
+    """Format a p-value: ``p = 0.034``, or ``p < 0.001``."""
     return "p < 0.001" if p < 0.001 else f"p = {p:.3f}"

@@ -1,4 +1,4 @@
-"""From answers to a comparison: measures, tests, cost and diagnosis."""
+"""Summarise rankings as a comparison: measures, tests, cost and diagnosis."""
 
 from __future__ import annotations
 
@@ -14,12 +14,11 @@ import numpy as np
 
 from ragistry.errors import EvaluationError
 from ragistry.evaluation import statistics
-from ragistry.evaluation.answers import Answer
+from ragistry.evaluation.asking import Ranking
 from ragistry.evaluation.data.dataset import Dataset, Run
 from ragistry.evaluation.diagnosis import diagnose, relevant_found
 from ragistry.evaluation.measures import Measure, Passage, per_query, per_query_of_passages
 from ragistry.evaluation.result import ALPHA, Comparison, CpuPair, Estimate, Failure, Latency, Pair, TechniqueResult
-from ragistry.evaluation.selection import tune_on as selected
 from ragistry.evaluation.warnings import notes, warnings
 
 if TYPE_CHECKING:
@@ -29,7 +28,7 @@ CUTOFF = 10
 """Number of results that count as shown if the main measure has no cutoff."""
 
 RANGE = (-1.0, 1.0)
-"""Of the difference of two measures."""
+"""Range of the difference of two measures."""
 
 Values = Mapping[str, Mapping[str, float]]
 """Name → query → value of one measure."""
@@ -37,7 +36,7 @@ Values = Mapping[str, Mapping[str, float]]
 
 def summarise(
     dataset: Dataset,
-    answers: Mapping[str, Mapping[str, Answer]],
+    rankings: Mapping[str, Mapping[str, Ranking]],
     measures: Sequence[Measure],
     *,
     provenance: Mapping[str, Any],
@@ -51,25 +50,37 @@ def summarise(
     variants: Mapping[str, str] | None = None,
     tune_on: float | None = None,
 ) -> Comparison:
-    """Compute the comparison from the answers.
+    """Compute a comparison from rankings.
 
-    ``answers``: technique → query → answer, of every judged query, in the order of the report. ``collections``:
-    technique → document → the collection that it is in, to tell what a route left out. ``controls``: name → run, of
-    documents. ``variants``: name of a grid's column → the technique that it is a variant of. ``tune_on``: share of the
-    queries on which the best variant is chosen. Raises `EvaluationError` for measures of spans without spans, and for a
-    fraction that leaves no queries.
+    Args:
+        dataset: The test set.
+        rankings: Technique → query → ranking, of every judged query, in the order of the report.
+        measures: The measures; the first decides the verdicts.
+        provenance: What the report says about the origin of the figures.
+        depth: Number of documents of a ranking.
+        seed: Seed of all random choices.
+        baseline: The technique that each other one is tested against; None: each against each.
+        failures: Techniques that could not be compared.
+        indexes: Chunking → cost of its index.
+        collections: Technique → document → its collection, to find what a route left out.
+        controls: Name → run of a control.
+        variants: Name of a column of the grid → the technique that it varies.
+        tune_on: Share of the queries on which the best variant is chosen.
+
+    Raises:
+        EvaluationError: A measure needs spans and the test set has none, or the fraction leaves no queries.
     """
     if not dataset.spans and any(measure.on_spans for measure in measures):
-        raise EvaluationError("SR@k and SP@k measure spans, but the test set has no spans; add them to queries.jsonl")
+        raise EvaluationError("SR@k and SP@k need spans, and the test set has none; add them to queries.jsonl")
     main, cutoff = str(measures[0]), measures[0].cutoff or CUTOFF
-    runs = {name: {query: answer.ranking for query, answer in of.items()} for name, of in answers.items()}
-    values = {name: _measured(measures, dataset, of) for name, of in answers.items()}
+    runs = {name: {query: ranking.documents for query, ranking in of.items()} for name, of in rankings.items()}
+    values = {name: _measured(measures, dataset, of) for name, of in rankings.items()}
     main_values = {name: of[main] for name, of in values.items()}
-    queries = sorted(next(iter(main_values.values()), {}))  # the order of files decides no figure
+    queries = sorted(next(iter(main_values.values()), {}))  # The order of files must not change a figure.
     groups = [dataset.groups.get(query, query) for query in queries]
     estimates = _estimates(values, queries, groups, seed)
-    same = _same(answers, baseline, spans=bool(dataset.spans))
-    names = [name for name in answers if name not in same]
+    same = _same(rankings, baseline, spans=bool(dataset.spans))
+    names = [name for name in rankings if name not in same]
     if baseline is None:
         pairs = list(combinations(names, 2))
     else:
@@ -82,27 +93,27 @@ def summarise(
         candidates = {name: of for name, of in main_values.items() if not variants or name in variants}
         start = baseline if baseline in main_values else next(iter(candidates))
         tried = {start: main_values[start]} | candidates
-        selection = selected(tune_on, tried, start, main, dataset.groups, seed=seed)
+        selection = statistics.tune_on(tune_on, tried, start, main, dataset.groups, seed=seed)
     comparison = Comparison(
         name=dataset.name,
         measure=main,
         techniques={
             name: TechniqueResult(
                 measures=estimates[name],
-                latency_ms=_latency([answer.ms for answer in of.values()]),
-                cpu_ms=_latency([answer.cpu_ms for answer in of.values()]),
-                calls=sum(answer.calls for answer in of.values()),
-                tokens=sum(answer.tokens for answer in of.values()),
-                returned_tokens=float(np.mean([answer.returned_tokens for answer in of.values()])),
+                latency_ms=_latency([ranking.ms for ranking in of.values()]),
+                cpu_ms=_latency([ranking.cpu_ms for ranking in of.values()]),
+                calls=sum(ranking.calls for ranking in of.values()),
+                tokens=sum(ranking.tokens for ranking in of.values()),
+                returned_tokens=float(np.mean([ranking.returned_tokens for ranking in of.values()])),
                 stages=_stages(list(of.values())),
                 per_query=values[name],
                 by_kind=_by_kind(values[name], dataset.kinds),
                 found=relevant_found(of, dataset, cutoff, depth, (collections or {}).get(name, {})),
                 judged=None if dataset.positives_only else _judged(dataset, runs[name], cutoff),
-                degraded=dict(Counter(message for answer in of.values() for message in {*answer.degraded})),
+                degraded=dict(Counter(message for ranking in of.values() for message in {*ranking.degraded})),
                 same_as=same.get(name),
             )
-            for name, of in answers.items()
+            for name, of in rankings.items()
         },
         pairs=[
             pair
@@ -141,8 +152,8 @@ def summarise(
             seed=seed,
             corrected=False,
         ),
-        cpu_pairs=_cpu_pairs(answers, queries, groups, seed),
-        diagnosis=diagnose(pairs, main, main_values, answers, dataset),
+        cpu_pairs=_cpu_pairs(rankings, queries, groups, seed),
+        diagnosis=diagnose(pairs, main, main_values, rankings, dataset),
         indexes=dict(indexes or {}),
         problems=dataset.problems,
         selection=selection,
@@ -150,8 +161,8 @@ def summarise(
     )
     return replace(
         comparison,
-        warnings=warnings(comparison, dataset, answers, variants or {}),
-        notes=notes(comparison, dataset, answers),
+        warnings=warnings(comparison, dataset, rankings, variants or {}),
+        notes=notes(comparison, dataset, rankings),
     )
 
 
@@ -164,7 +175,16 @@ def pairs_of(
     seed: int = 0,
     corrected: bool = True,
 ) -> list[Pair]:
-    """Test each pair on one measure. ``groups``: of the queries in sorted order. ``corrected``: as one family."""
+    """Test pairs on one measure.
+
+    Args:
+        names: The pairs.
+        measure: The measure.
+        values: Technique → query → value.
+        groups: Groups of the queries in sorted order.
+        seed: Seed of the tests.
+        corrected: Correct the p-values over all pairs.
+    """
     family, clusters = len(names) if corrected else 1, len(set(groups))
     columns = {name: [values[name][query] for query in sorted(values[name])] for pair in names for name in pair}
     rows = [statistics.paired(columns[a], columns[b]).tolist() for a, b in names]
@@ -210,26 +230,27 @@ def pairs_of(
 
 
 def _measured(
-    measures: Sequence[Measure], dataset: Dataset, answers: Mapping[str, Answer]
+    measures: Sequence[Measure], dataset: Dataset, rankings: Mapping[str, Ranking]
 ) -> dict[str, dict[str, float]]:
-    """Measure → query → value; of passages where the test set has spans, else of documents."""
+    """Return measure → query → value, of passages if the test set has spans, else of documents."""
     if dataset.spans:
-        passages: dict[str, Sequence[Passage]] = {query: answer.passages for query, answer in answers.items()}
+        passages: dict[str, Sequence[Passage]] = {query: ranking.passages for query, ranking in rankings.items()}
         return per_query_of_passages(measures, dataset.spans, passages)
-    return per_query(measures, dataset.qrels, {query: answer.ranking for query, answer in answers.items()})
+    return per_query(measures, dataset.qrels, {query: ranking.documents for query, ranking in rankings.items()})
 
 
-def _same(answers: Mapping[str, Mapping[str, Answer]], baseline: str | None, *, spans: bool) -> dict[str, str]:
-    """Technique → an earlier one with the same rankings on every query; the baseline counts as the first."""
+def _same(rankings: Mapping[str, Mapping[str, Ranking]], baseline: str | None, *, spans: bool) -> dict[str, str]:
+    """Return technique → an earlier one with the same rankings on every query; the baseline counts as the first."""
     shown = {
         name: {
-            query: ([id for id, _ in answer.ranking], answer.passages if spans else []) for query, answer in of.items()
+            query: ([id for id, _ in ranking.documents], ranking.passages if spans else [])
+            for query, ranking in of.items()
         }
-        for name, of in answers.items()
+        for name, of in rankings.items()
     }
     distinct: list[str] = []
     same = {}
-    for name in sorted(answers, key=lambda name: name != baseline):
+    for name in sorted(rankings, key=lambda name: name != baseline):
         first = next((other for other in distinct if shown[other] == shown[name]), None)
         if first is None:
             distinct.append(name)
@@ -250,10 +271,10 @@ def _estimates(
 
 
 def _cpu_pairs(
-    answers: Mapping[str, Mapping[str, Answer]], queries: Sequence[str], groups: Sequence[str], seed: int
+    rankings: Mapping[str, Mapping[str, Ranking]], queries: Sequence[str], groups: Sequence[str], seed: int
 ) -> list[CpuPair]:
-    """Each technique against the one that takes the least CPU time."""
-    times = {name: np.array([of[query].cpu_ms for query in queries]) for name, of in answers.items()}
+    """Compare each technique with the one that takes the least CPU time."""
+    times = {name: np.array([of[query].cpu_ms for query in queries]) for name, of in rankings.items()}
     fastest = min(times, key=lambda name: float(times[name].mean()), default="")
     others = [name for name in times if name != fastest]
     rows = [(times[name] - times[fastest]).tolist() for name in others]
@@ -270,14 +291,14 @@ def _latency(ms: Sequence[float]) -> Latency:
     return Latency(float(p50), float(p95), float(np.mean(ms)))
 
 
-def _stages(answers: Sequence[Answer]) -> dict[str, float]:
-    """Mean milliseconds of each stage over all queries, in the order in which stages began."""
-    names = dict.fromkeys(name for answer in answers for name in answer.stages)
-    return {name: sum(answer.stages.get(name, 0.0) for answer in answers) / len(answers) for name in names}
+def _stages(rankings: Sequence[Ranking]) -> dict[str, float]:
+    """Return the mean milliseconds of each stage over all queries, in the order in which stages began."""
+    names = dict.fromkeys(name for ranking in rankings for name in ranking.stages)
+    return {name: sum(ranking.stages.get(name, 0.0) for ranking in rankings) / len(rankings) for name in names}
 
 
 def _by_kind(values: Values, kinds: Mapping[str, str]) -> dict[str, dict[str, float]]:
-    """Kind → measure → mean, and the number of queries."""
+    """Return kind → measure → mean, and the number of queries."""
     members: dict[str, list[str]] = {}
     for query in next(iter(values.values())):
         if query in kinds:

@@ -1,7 +1,7 @@
-"""Warnings and notes of a comparison, one sentence each.
+"""Warnings and notes of a comparison, one or two sentences each.
 
-Warnings are reasons why the verdict may be wrong and follow it directly. Notes help to read the figures and follow the
-tables.
+Warnings are reasons why the verdict may be wrong; reports show them after the verdict. Notes help to read the figures;
+reports show them below the tables.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from ragistry.evaluation.result import ALPHA, Comparison, Pair, listed, p_text
 from ragistry.utils.wording import agreeing, numbered
 
 if TYPE_CHECKING:
-    from ragistry.evaluation.answers import Answer
+    from ragistry.evaluation.asking import Ranking
     from ragistry.evaluation.data.dataset import Dataset
 
-Answers = Mapping[str, Mapping[str, "Answer"]]
-"""Technique → query → answer."""
+Rankings = Mapping[str, Mapping[str, "Ranking"]]
+"""Technique → query → ranking."""
 CONTROLS = {
     "filename": "the words of file names alone",
     "title_only": "the words of titles alone",
@@ -30,28 +30,35 @@ CUT = 0.1
 """Share of chunks longer than the model's limit above which the report warns."""
 
 
-def warnings(comparison: Comparison, dataset: Dataset, answers: Answers, variants: Mapping[str, str]) -> list[str]:
-    """Reasons why the verdict may be wrong, the most serious first. ``variants``: column of a grid → its technique."""
+def warnings(comparison: Comparison, dataset: Dataset, rankings: Rankings, variants: Mapping[str, str]) -> list[str]:
+    """List reasons why the verdict may be wrong, the most serious first.
+
+    Args:
+        comparison: The comparison.
+        dataset: The test set.
+        rankings: Technique → query → ranking.
+        variants: Column of a grid → the technique that it varies.
+    """
     return [
         *_controls(comparison),
         *_synthetic(comparison),
         *_groups(comparison, dataset),
         *_variants(comparison, variants),
-        *_without_spans(dataset, answers),
+        *_without_spans(dataset, rankings),
         *_cut(comparison),
         *_deep(comparison, [comparison.measure]),
         *_degraded(comparison),
-        *_outside(dataset, answers),
+        *_outside(dataset, rankings),
     ]
 
 
-def notes(comparison: Comparison, dataset: Dataset, answers: Answers) -> list[str]:
-    """Help to read the figures."""
+def notes(comparison: Comparison, dataset: Dataset, rankings: Rankings) -> list[str]:
+    """List what helps to read the figures."""
     return [
         *_same(comparison),
         *_deep(comparison, comparison.measures[1:]),
         *_judgements(dataset),
-        *_times(comparison, answers),
+        *_times(comparison, rankings),
         *_kept(comparison),
         *_how_synthetic(comparison),
     ]
@@ -68,22 +75,22 @@ def _controls(comparison: Comparison) -> Iterator[str]:
         mean, what = means[comparison.measure], CONTROLS.get(control, control)
         if best in weak:
             lead = f"difference {weak[best].difference:+.3f}, {p_text(weak[best].p)}"
-            said = f"{what} ({control}: {comparison.measure} {mean:.3f}, {lead})"
+            text = f"{what} ({control}: {comparison.measure} {mean:.3f}, {lead})"
             if control == "random":
-                yield f"{best} is not significantly better than {said}, so the figures show no retrieval at all."
+                yield f"{best} is not significantly better than {text}, so the figures show no retrieval at all."
             else:
-                by_names.append(said)
+                by_names.append(text)
         elif control == "random" and weak:
             yield f"Not significantly better than {what} ({mean:.3f}): {listed(list(weak))}."
     if by_names:
         yield (
-            f"{best} is not significantly better than {' or '.join(by_names)}, so this test set may be answered from "
-            "names, and its figures may say nothing about the texts."
+            f"{best} is not significantly better than {' or '.join(by_names)}. Names alone may answer this test set, "
+            "so its figures may say nothing about the texts."
         )
 
 
 def _beats(pair: Pair) -> bool:
-    """With too few queries for significance, a higher mean suffices; another sentence reports this."""
+    """Return whether a technique beats a control. With too few queries for significance, a higher mean suffices."""
     return pair.difference > 0 and (pair.p < ALPHA or not pair.testable)
 
 
@@ -91,25 +98,25 @@ def _synthetic(comparison: Comparison) -> Iterator[str]:
     dataset = comparison.provenance["dataset"]
     if (made := dataset["synthetic"]) is None:
         return
-    heading, judged = "Synthetic test set: no person asked these queries", dataset["judged_queries"]
+    heading, judged = "Synthetic test set", dataset["judged_queries"]
     if made["queries"] < judged:
-        heading = f"Partly synthetic test set: no person asked {made['queries']:,} of the {judged:,} queries"
+        heading = f"Partly synthetic test set ({made['queries']:,} of {judged:,} queries)"
     shares = ", ".join(numbered(count, f"{kind}[|s]") for kind, count in made["kinds"].items())
     by = ", ".join([f"model {name}" for name in made["models"]] + [f"seed {seed}" for seed in made["seeds"]])
     yield (
-        f"{heading}. A program made them from the documents: {shares}{f'; {by}' if by else ''}. They tend to favour "
-        "techniques that match words."
+        f"{heading}: a program made the queries from the documents ({shares}{f'; {by}' if by else ''}). Such queries "
+        "tend to favour techniques that match words."
     )
 
 
 def _groups(comparison: Comparison, dataset: Dataset) -> Iterator[str]:
-    """Queries of one group are not independent; the tests flip groups."""
+    """Queries of one group are not independent, so the tests flip groups."""
     queries = dataset.spans or dataset.judged
     sizes = Counter(dataset.groups.get(query, query) for query in queries)
     if comparison.techniques and len(sizes) < len(queries):
         yield (
             f"The {len(queries):,} queries come from {numbered(len(sizes), '[group|groups]')} (the largest has "
-            f"{max(sizes.values()):,}), such as one document each: tests and intervals count groups, not queries."
+            f"{max(sizes.values()):,}), such as one document. Tests and intervals count groups, not queries."
         )
 
 
@@ -119,17 +126,17 @@ def _variants(comparison: Comparison, variants: Mapping[str, str]) -> Iterator[s
         tested = "" if comparison.baseline is None else " and are not tested against each other"
         if count > 1:
             yield (
-                f"{count} variants of {technique} were measured on the same queries{tested}: the best of them looks "
-                "better than it is. Choose on one part of the queries and report the other with --tune-on 0.5 (in "
-                "Python, tune_on)."
+                f"{count} variants of {technique} were measured on the same queries{tested}. The best of them looks "
+                "better than it is: use --tune-on 0.5 (in Python, tune_on) to choose on one part of the queries and "
+                "measure on the other."
             )
 
 
-def _without_spans(dataset: Dataset, answers: Answers) -> Iterator[str]:
-    without = [name for name, of in answers.items() if any(one.ranking and not one.passages for one in of.values())]
+def _without_spans(dataset: Dataset, rankings: Rankings) -> Iterator[str]:
+    without = [name for name, of in rankings.items() if any(one.documents and not one.passages for one in of.values())]
     if dataset.spans and without:
         yield (
-            "Results without `start` and `end` in their metadata, which count as not relevant where answers are "
+            "Some results have no `start` and `end` in their metadata and count as not relevant, because answers are "
             f"spans: {listed(without)}."
         )
 
@@ -141,25 +148,26 @@ def _cut(comparison: Comparison) -> Iterator[str]:
             chunks = f"{numbered(cost.chunks, '[chunk|chunks]')} ({cost.chunking})"
             yield (
                 f"{cost.cut:,} of {chunks} {agreeing(cost.cut, '[is|are]')} longer than the embedder's limit of "
-                f"{limit:,} tokens: dense retrieval sees only the beginning, word matching sees all. In a library, "
-                "which cuts to fit, the order may differ; try a smaller --chunk-size (in Python, chunk_size)."
+                f"{limit:,} tokens: dense retrieval sees only the beginning, word matching sees all. A library cuts "
+                "chunks to fit, so techniques may rank differently there; try a smaller --chunk-size (in Python, "
+                "chunk_size)."
             )
 
 
 def _deep(comparison: Comparison, measures: list[str]) -> Iterator[str]:
-    """Measures whose cutoff covers most of the corpus, on which any ranking scores high."""
+    """Any ranking scores high on measures whose cutoff covers most of the corpus."""
     documents = comparison.provenance["dataset"]["documents"]
     for measure in measures:
         name, _, cutoff = measure.partition("@")
         if name in ("R", "Success") and cutoff.isdecimal() and 2 * int(cutoff) > documents > 1:
             yield (
-                f"{measure} looks at {min(int(cutoff), documents):,} of {documents:,} documents, so it hardly tells "
-                "techniques apart; use a smaller cutoff."
+                f"{measure} counts {min(int(cutoff), documents):,} of {documents:,} documents, so it hardly "
+                "distinguishes techniques; use a smaller cutoff."
             )
 
 
 def _degraded(comparison: Comparison) -> Iterator[str]:
-    """One sentence for each reason; reasons that differ only in numbers are one."""
+    """Reasons that differ only in numbers are one reason."""
     reasons: dict[str, list[str]] = {}
     counts: dict[str, Counter[str]] = {}
     for name, result in comparison.techniques.items():
@@ -176,11 +184,11 @@ def _degraded(comparison: Comparison) -> Iterator[str]:
         )
 
 
-def _outside(dataset: Dataset, answers: Answers) -> Iterator[str]:
+def _outside(dataset: Dataset, rankings: Rankings) -> Iterator[str]:
     known = {document.id for document in dataset.corpus}
     found = {}
-    for name, of in answers.items():
-        results = [id for answer in of.values() for id, _ in answer.ranking]
+    for name, of in rankings.items():
+        results = [id for ranking in of.values() for id, _ in ranking.documents]
         if strange := [id for id in results if id not in known]:
             found[name] = (len(set(strange)), len(strange), len(results), min(strange))
     if found:
@@ -205,7 +213,7 @@ def _same(comparison: Comparison) -> Iterator[str]:
 
 def _judgements(dataset: Dataset) -> Iterator[str]:
     if dataset.spans and (left_out := len(dataset.judged.keys() - dataset.spans.keys())):
-        yield f"{numbered(left_out, '[query has|queries have]')} judgements but no spans, and no measure counts them."
+        yield f"{numbered(left_out, '[query has|queries have]')} judgements but no spans and are not measured."
     if dataset.positives_only:
         yield (
             "The judgements name only relevant documents, so the share of judged results is left out; a result "
@@ -213,7 +221,7 @@ def _judgements(dataset: Dataset) -> Iterator[str]:
         )
 
 
-def _times(comparison: Comparison, answers: Answers) -> Iterator[str]:
+def _times(comparison: Comparison, rankings: Rankings) -> Iterator[str]:
     machine = comparison.provenance["machine"]
     load, processors = machine.get("load"), machine.get("processors")
     if load is not None and processors and load / processors > 1:
@@ -223,23 +231,23 @@ def _times(comparison: Comparison, answers: Answers) -> Iterator[str]:
         )
     if comparison.provenance["asking"].get("on_workers"):
         yield (
-            "Times were measured on workers, each technique by itself, while others ran on the same machines: compare "
-            "them with care, or measure again without an engine."
+            "Each technique was measured on a worker, while others may have run on the same machine. Compare times "
+            "with care, or measure again without an engine."
         )
-    cached = [name for name, of in answers.items() if any(one.embedding_cached for one in of.values())]
+    cached = [name for name, of in rankings.items() if any(one.embedding_cached for one in of.values())]
     if cached:
         yield (
-            "Vectors of queries came from the cache, and latency includes the time measured when they were computed: "
+            "Vectors of queries came from the cache; the latency includes the time that it took to compute them: "
             f"{listed(cached)}."
         )
 
 
 def _kept(comparison: Comparison) -> Iterator[str]:
-    """Answers that were not computed now."""
+    """Rankings that were not computed now."""
     asking = comparison.provenance["asking"]
     if asking.get("replayed"):
         yield (
-            f"Replayed: the models' answers come from {asking['replayed']}, and each call is charged the milliseconds "
+            f"Replayed: the models' answers come from {asking['replayed']}, and each call counts with the milliseconds "
             "that it took when it was recorded."
         )
     if asking.get("resumed_answers"):
@@ -256,7 +264,7 @@ def _how_synthetic(comparison: Comparison) -> Iterator[str]:
     if comparison.provenance["dataset"]["synthetic"] is not None:
         yield (
             "Synthetic queries use words of the text: titles and headings those of the author, questions of a model "
-            "those of the passage it was shown. Only the document that a query was made from counts as right; others "
-            "that answer it count as wrong. Use these figures to compare settings on these documents, not with other "
-            "test sets; before a choice that matters, confirm it on queries that people asked."
+            "those of its passage. Only the document that a query was made from counts as relevant, even if others "
+            "answer it. Use these figures to compare settings on these documents, not with other test sets. Confirm "
+            "an important choice on queries that people asked."
         )

@@ -86,7 +86,7 @@ def test_techniques_lists_what_is_configured_and_what_is_available(ragistry: Run
     wrong = [name for name, text in described.items() if not text or re.search(r"[`\n]|:$", text)]
     assert wrong == [], "a description is the first sentence as plain text"
     assert described["sentence_window"].endswith("joins each hit of the base with window chunks before and after it.")
-    assert described["pipeline"].endswith("the action a step returns selects the next step")
+    assert described["pipeline"].endswith("the action that a step returns selects the next step")
 
 
 @pytest.mark.usefixtures("configured")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ragistry.evaluation.data.beir import read_beir
+from ragistry.evaluation.data.files import read_beir
 from ragistry.testing.ollama_server import OllamaServer
 from tests.cli.conftest import Done, Run
 from tests.conftest import Corpus
@@ -132,7 +132,7 @@ def test_model_without_an_answer_makes_no_set(
 ) -> None:
     words = ("testset", "make", "set", "--from", docs, "--model")
     model.answers += scripted("How hot should the pot be for sencha?", "")
-    ragistry(*words, "llama3.2").refused(1, "2 sources", "1 on chunks below 200 characters")
+    ragistry(*words, "llama3.2").refused(1, "2 sources", "200 characters (1)")
     ragistry(*words, "lama3").refused(1, "lama3", "llama3.2")
     monkeypatch.setenv("OLLAMA_HOST", "127.0.0.1:9")
     ragistry(*words, "llama3.2").refused(1, "ollama serve")

@@ -72,7 +72,7 @@ def test_every_problem_of_every_file_is_listed_at_once(tmp_path):
     )
     places = [f"corpus.jsonl:{line}: " for line in (3, 4, 5, 6)] + [f"queries.jsonl:{line}: " for line in (2, 3)]
     places += [f"test.tsv:{line}: " for line in (2, 4, 5, 6, 7, 8)]
-    with refused(DatasetError, *places, "'q1' comes twice", "corpus: 'd7'", "has: 'd1'"):
+    with refused(DatasetError, *places, "the id 'q1'", "corpus: 'd7'", "documents: 'd1'"):
         read_beir(folder)
     (folder / "corpus.jsonl").write_text("{}\n" * 500)
     with refused(DatasetError) as caught:
@@ -136,4 +136,4 @@ def test_files_that_cannot_be_read_are_named(tmp_path):
 def test_published_set_is_read_whole(data):
     scifact = read_beir(data / "scifact")
     assert (len(scifact.corpus), len(scifact.judged)) == (5183, 300)
-    assert scifact.problems == ["809 queries have no judgements: no mean counts them: '0', '10', '1000' and 806 more"]
+    assert scifact.problems == ["809 queries have no judgements and are not measured: '0', '10', '1000' and 806 more"]

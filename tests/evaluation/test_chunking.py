@@ -11,7 +11,7 @@ import pytest
 
 from ragistry.errors import DatasetError
 from ragistry.evaluation import Dataset, Text, compare
-from ragistry.evaluation.data.chunking import read_chunking_set
+from ragistry.evaluation.data.files import read_chunking_set
 from ragistry.types import Document
 from tests.evaluation.small_sets import hashed_workspace
 from tests.messages import refused

@@ -15,7 +15,7 @@ import ragistry.evaluation
 from ragistry import Workspace, open_workspace
 from ragistry.errors import EvaluationError, InvalidConfigError, MissingRecordError, UnknownTechniqueError
 from ragistry.evaluation import Comparison, Dataset, Text, compare, read_library
-from ragistry.evaluation.answers import WARM_UP
+from ragistry.evaluation.asking import WARM_UP
 from ragistry.evaluation.outputs import check_outputs
 from ragistry.trace import stage
 from ragistry.types import Document, StageScore

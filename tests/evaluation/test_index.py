@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from ragistry.evaluation.systems.index import CARD, Chunking, Corpus, open_index
-from ragistry.evaluation.systems.vectors import KeptVectors, kept
+from ragistry.errors import EmbeddingGenerationError
+from ragistry.evaluation.systems.index import CARD, Corpus, open_index
+from ragistry.evaluation.systems.kept import KeptVectors, kept
+from ragistry.evaluation.systems.variants import Chunking
 from ragistry.testing.hashed import HashingEmbedder
+from ragistry.types import Role
 from tests.evaluation.small_sets import TOPICS, topics
 
 
@@ -30,8 +34,8 @@ def steps(vectors: KeptVectors | None, folder: Path) -> list[str]:
 
 
 def test_index_is_made_once_with_and_without_vectors(vectors, tmp_path):
-    assert steps(vectors, tmp_path) == ["embedding", "writing the index"]
-    assert steps(None, tmp_path) == ["writing the index"]
+    assert steps(vectors, tmp_path) == ["indexing"]
+    assert steps(None, tmp_path) == ["indexing"]
     assert steps(vectors, tmp_path) == steps(None, tmp_path) == []
 
 
@@ -57,5 +61,28 @@ def test_damaged_index_is_made_anew(vectors, tmp_path, damage):
     steps(vectors, tmp_path)
     [card] = tmp_path.glob(f"*/{CARD}")
     damage(card.parent)
-    assert steps(vectors, tmp_path) == ["embedding", "writing the index"]
+    assert steps(vectors, tmp_path) == ["indexing"]
     assert steps(vectors, tmp_path) == []
+
+
+def test_text_that_the_model_refuses_stops_the_build_and_leaves_no_index(tmp_path):
+    class Refusing(HashingEmbedder):
+        def embed(self, texts: Sequence[str], *, role: Role = "document") -> Any:
+            if any("queen" in text for text in texts):
+                raise EmbeddingGenerationError("the text is refused")
+            return super().embed(texts, role=role)
+
+    vectors = kept(Refusing(16), tmp_path / "vectors.db")
+    with pytest.raises(EmbeddingGenerationError, match="d-bees"):
+        open_index(Corpus(topics(), Chunking(), vectors), tmp_path)
+    assert not list(tmp_path.glob(f"*/{CARD}"))
+
+
+def test_chunks_have_the_metadata_of_an_ingest(vectors, tmp_path):
+    index, store = open_index(Corpus(topics(), Chunking(40, 6), vectors), tmp_path)
+    with closing(store):
+        chunks = list(store.scan({"source_file": "d-tea"}))
+    assert [chunk.metadata["chunk_index"] for chunk in chunks] == list(range(len(chunks)))
+    assert {chunk.metadata["title"] for chunk in chunks} == {"tea"}
+    assert all(chunk.metadata["token_count"] > 0 < chunk.metadata["ingested_at"] for chunk in chunks)
+    assert index.cost.embed_seconds > 0 < index.cost.write_seconds

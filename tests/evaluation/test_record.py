@@ -14,7 +14,7 @@ from pydantic import BaseModel
 
 from ragistry.errors import EmbeddingGenerationError, EvaluationError, MissingRecordError
 from ragistry.evaluation import recording, replaying
-from ragistry.evaluation.systems.vectors import CHARGED_CPU, TEXTS_AT_ONCE, charged, kept
+from ragistry.evaluation.systems.kept import CHARGED_CPU, TEXTS_AT_ONCE, charged, kept
 from ragistry.protocols import Embedder, Generator, Reranker
 from ragistry.testing.hashed import HashingEmbedder
 from ragistry.trace import collect, model_call, stage
@@ -175,8 +175,8 @@ class Clock:
         self.now = 0.0
         for name in (
             "ragistry.trace.perf_counter",
-            "ragistry.evaluation.systems.vectors.perf_counter",
-            "ragistry.evaluation.systems.vectors.process_time",
+            "ragistry.evaluation.systems.kept.perf_counter",
+            "ragistry.evaluation.systems.kept.process_time",
         ):
             monkeypatch.setattr(name, lambda: self.now)
 

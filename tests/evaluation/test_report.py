@@ -16,7 +16,7 @@ from rich.console import Console
 
 from ragistry.evaluation import Comparison, Dataset, Text, compare, markdown, page
 from ragistry.evaluation.report.html import Scale, scale
-from ragistry.evaluation.report.terminal import print_report
+from ragistry.evaluation.report.text import print_report
 from ragistry.evaluation.result import Tuning
 from tests.evaluation.small_sets import Answers, first, numbered
 
@@ -117,10 +117,10 @@ def test_names_and_texts_are_never_markup():
 
 def test_every_report_has_verdict_warnings_table_and_notes_in_this_order(comparison):
     synthetic = (
-        "Partly synthetic test set: no person asked 2 of the 30 queries. A program made them from the documents: "
-        "1 title, 1 question; model asker, seed 7."
+        "Partly synthetic test set (2 of 30 queries): a program made the queries from the documents (1 title, 1 "
+        "question; model asker, seed 7)."
     )
-    busy = "confirm it on queries that people asked"
+    busy = "an important choice on queries that people asked"
     for name, text in reports(comparison).items():
         said = (comparison.conclusion(), synthetic, "tokens out", "control: filename", busy)
         places = [text.index(part) for part in said]

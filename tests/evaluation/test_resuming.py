@@ -9,7 +9,7 @@ import pytest
 
 from ragistry.errors import EvaluationError
 from ragistry.evaluation import Comparison, compare, markdown, page, read_library, read_run
-from ragistry.evaluation.answers import BATCH, WARM_UP
+from ragistry.evaluation.asking import BATCH, WARM_UP
 from ragistry.types import Document
 from tests.evaluation.small_sets import Answers, first, hashed_workspace, numbered, topics
 from tests.messages import refused

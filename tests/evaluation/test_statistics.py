@@ -222,7 +222,7 @@ def test_effect_size_and_counts():
     ("a", "b", "groups", "said"),
     [
         ([1.0], [1.0, 2.0], None, "1 values against 2"), ([], [], None, "[]"), ([math.nan], [1.0], None, "nan"),
-        ([1.0], [math.inf], None, "inf"), (A, B, ["a", "b"], "12 values in 2 groups"),
+        ([1.0], [math.inf], None, "inf"), (A, B, ["a", "b"], "12 values and 2 groups"),
     ],
 )  # fmt: skip
 def test_values_that_cannot_be_paired_are_refused(a, b, groups, said):

@@ -13,7 +13,7 @@ import pytest
 
 from ragistry.errors import EvaluationError
 from ragistry.evaluation import Comparison, Dataset, Text
-from ragistry.evaluation.answers import Answer
+from ragistry.evaluation.asking import Ranking
 from ragistry.evaluation.measures import parse_measures
 from ragistry.evaluation.result import Failure
 from ragistry.evaluation.summary import summarise
@@ -30,7 +30,7 @@ def numbered(queries: int = 40, **options: Any) -> Dataset:
     return Dataset("numbered", corpus, {f"q{n:03}": f"query {n}" for n in range(queries)}, qrels, **options)
 
 
-def ranked(dataset: Dataset, rank: Rank, **options: Any) -> dict[str, Answer]:
+def ranked(dataset: Dataset, rank: Rank, **options: Any) -> dict[str, Ranking]:
     """Answers with the right document at a rank that depends on the query's number; 0: nowhere."""
     found = {}
     for number, query in enumerate(dataset.judged):
@@ -38,7 +38,7 @@ def ranked(dataset: Dataset, rank: Rank, **options: Any) -> dict[str, Answer]:
         at = rank(number)
         ids = [*wrong[: at - 1], f"d{number}", *wrong[at - 1 :]] if at else wrong
         hits = [(id, 1 - place / 100) for place, id in enumerate(ids)]
-        found[query] = Answer(query, hits, **({"ms": 1.0, "cpu_ms": 1.0 + number % 3} | options))
+        found[query] = Ranking(query, hits, **({"ms": 1.0, "cpu_ms": 1.0 + number % 3} | options))
     return found
 
 
@@ -152,7 +152,7 @@ def test_queries_of_one_group_count_once():
 def test_winner_that_does_not_beat_a_control_is_a_warning():
     dataset = numbered(kinds={f"q{n:03}": "title" if n % 2 else "heading" for n in range(40)})
     runs = {
-        name: {query: answer.ranking for query, answer in ranked(dataset, rank).items()}
+        name: {query: ranking.documents for query, ranking in ranked(dataset, rank).items()}
         for name, rank in {"filename": good, "random": rare}.items()
     }
     result = summarised(dataset, {"good": good, "often": often, "weak": rare}, controls=runs)
@@ -238,7 +238,7 @@ def test_what_may_make_the_verdict_wrong_is_one_warning_each():
         name: {
             query: replace(
                 answer,
-                ranking=[*answer.ranking, (f"x{number % 2}", 0.1)],
+                documents=[*answer.documents, (f"x{number % 2}", 0.1)],
                 degraded=[f"the query has {200 + number} tokens and was cut to 128"] if number else [],
             )
             for number, (query, answer) in enumerate(ranked(dataset, lambda n, at=at: 1 + n % at).items())
@@ -257,7 +257,7 @@ def test_what_may_make_the_verdict_wrong_is_one_warning_each():
 
 def test_technique_that_returns_nothing_scores_nothing():
     dataset = numbered()
-    nothing = {query: Answer(query, [], 1.0) for query in dataset.judged}
+    nothing = {query: Ranking(query, [], 1.0) for query in dataset.judged}
     result = summarised(dataset, {}, answers={"nothing": nothing, "good": ranked(dataset, good)})
     assert result.winner == "good"
     assert result.techniques["nothing"].measures["RR@10"].mean == 0

@@ -12,16 +12,9 @@ from pydantic import BaseModel
 
 from ragistry.errors import DatasetError
 from ragistry.evaluation import Dataset, Text, read_beir, write_beir
-from ragistry.evaluation.data.questions import ask_questions, check_testset, remarks
-from ragistry.evaluation.data.testsets import (
-    Source,
-    folder_sources,
-    known_items,
-    library_sources,
-    make_testset,
-    near_duplicates,
-    stands_in,
-)
+from ragistry.evaluation.data.checks import check_testset, contains_words, near_duplicates, remarks
+from ragistry.evaluation.data.library import Source, folder_sources, library_sources
+from ragistry.evaluation.data.testsets import ask_questions, known_items, make_testset
 from ragistry.utils.text.analysis import query_terms
 from tests.evaluation.small_sets import hashed_workspace
 from tests.messages import refused
@@ -65,7 +58,7 @@ def test_what_becomes_a_query_is_taken_out_of_the_text_that_it_must_find():
     tea = source("tea.md", TEA, "Brewing green tea", "Leaves turn bitter where they are brewed")
     testset = make_testset("mine", [tea], known_items([tea]))
     assert list(testset.dataset.queries.values()) == ["Brewing green tea", "Choosing a fitting kettle"]
-    assert testset.left_out["standing word for word in the text to be found"] == 1
+    assert testset.left_out["the text contains the query word for word"] == 1
     [document] = testset.dataset.corpus
     assert not any(word in document.title + document.text for word in ("Brewing", "Choosing"))
     assert "Example: a Sunday morning kettle" in document.text, "what is no query stays"
@@ -89,7 +82,7 @@ def test_query_in_other_words_than_its_text_is_kept_and_remarked():
     assert testset.dataset.queries == {"t1": "Canine obedience"}
     assert check_testset(testset.dataset) == []
     [remark] = remarks(testset.dataset)
-    assert remark.message == "'Canine obedience' shares no word with what it should find"
+    assert remark.message == "'Canine obedience' shares no word with its relevant documents"
 
 
 def test_limits_draw_the_same_queries_every_time_and_few_of_each_source():
@@ -102,7 +95,7 @@ def test_limits_draw_the_same_queries_every_time_and_few_of_each_source():
     assert len(made(*sources, limit=2)) == 2
     assert made(*sources, limit=2) == made(*sources, limit=2)
     testset = make_testset("mine", sources, known_items(sources), per_document=1)
-    assert testset.left_out["over the 1 of one document"] == 7
+    assert testset.left_out["more than 1 of one document"] == 7
     with refused(DatasetError):
         make_testset("mine", sources, known_items(sources), per_document=0)
 
@@ -147,7 +140,7 @@ def test_queries_of_real_documentation_do_not_give_their_pages_away(data, tmp_pa
     assert len(dataset.judged) == 120
     for query, text in dataset.judged.items():
         [relevant] = dataset.qrels[query]
-        assert not stands_in(text, dataset.texts[relevant])
+        assert not contains_words(text, dataset.texts[relevant])
     assert check_testset(dataset) == []
     assert {known["kind"] for known in dataset.synthetic.values()} == {"title", "heading", "description"}
 
@@ -173,18 +166,18 @@ def test_question_is_kept_where_its_chunk_answers_it():
     testset = make_testset("mine", sources, asked, model="scripted", seed=4, left_out=left_out)
     assert testset.dataset.qrels == {"q1": {"tea.md": 1}}
     assert testset.dataset.synthetic == {"q1": {"kind": "question", "seed": 4, "model": "scripted"}}
-    assert testset.left_out == {"on chunks below 200 characters, too short to ask about": 1}
+    assert testset.left_out == {"the chunk has less than 200 characters": 1}
     assert remarks(testset.dataset) == []
 
 
 @pytest.mark.parametrize(
     ("generator", "reason"),
     [
-        *((Scripted(ASKED, said, quote), "not answered by the chunk") for said, quote in (
+        *((Scripted(ASKED, said, quote), "the chunk does not answer the question") for said, quote in (
             (False, "Eighty degrees are enough"), (True, "Ninety degrees are needed"), (True, ""),
         )),
-        (Scripted("Is it true that leaves turn bitter where they are brewed?"), "copying the chunk"),
-        (Scripted(""), "on which the generator failed"),
+        (Scripted("Is it true that leaves turn bitter where they are brewed?"), "the question copies the chunk"),
+        (Scripted(""), "the generator failed"),
     ],
 )  # fmt: skip
 def test_question_that_cannot_be_used_is_left_out_with_its_reason(generator, reason):

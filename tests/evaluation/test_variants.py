@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from ragistry.errors import EvaluationError
-from ragistry.evaluation.selection import tune_on
-from ragistry.evaluation.systems.entries import parse_chunking, parse_grid, variants
-from ragistry.evaluation.systems.index import Chunking
+from ragistry.evaluation.statistics import tune_on
+from ragistry.evaluation.systems.variants import Chunking, parse_chunking, parse_grid, variants
 from tests.conftest import full_run
 from tests.messages import refused
 

@@ -35,7 +35,7 @@ class Text(NamedTuple):
 
     @property
     def whole(self) -> str:
-        """The searched text: title, a space and text, as in BEIR."""
+        """Return the searched text: title, a space and text, as in BEIR."""
         return f"{self.title} {self.text}".strip()
 
 
@@ -43,15 +43,24 @@ class Text(NamedTuple):
 class Dataset:
     """A corpus, queries, and judgements.
 
-    ``synthetic``: query → how a program made it (kind, seed, model). ``groups``: query → its cluster, because queries
-    about one document are not independent; by default the document that a synthetic query was made from, else the
-    query itself. ``kinds``: query → title, heading, description, question, …. ``spans``: passages that answer; with
-    them measures are taken over passages. A document with a span is relevant (grade 1) unless the judgements say more.
-    ``library``: folder of the workspace whose sources the corpus is, and ``starts`` where the searched text of each
-    begins in its source. ``problems``: remarks, one line each.
+    Args:
+        name: Name of the test set.
+        corpus: The documents.
+        queries: Query id → text.
+        qrels: Query id → document id → grade.
+        problems: Remarks, one line each.
+        synthetic: Query id → how a program made it (kind, seed, model).
+        library: Folder of the workspace whose sources are the corpus.
+        groups: Query id → its cluster, because queries about one document are not independent. The default is the
+            document that a synthetic query was made from, else the query itself.
+        kinds: Query id → title, heading, description, question, ….
+        spans: Passages that answer. Measures are then taken over passages. A document with a span is relevant
+            (grade 1), unless the judgements have a higher grade.
+        starts: Where the searched text of each document begins in its source.
 
-    Raises `DatasetError` with everything that makes the set useless: an empty corpus, duplicate ids, judgements of
-    unknown documents or queries, spans outside of their document, no query with judgements.
+    Raises:
+        DatasetError: The set is useless; the error lists every reason: an empty corpus, duplicate ids, judgements of
+            unknown documents or queries, spans outside of their document, no query with judgements.
     """
 
     name: str
@@ -91,12 +100,12 @@ class Dataset:
 
     @cached_property
     def judged(self) -> dict[str, str]:
-        """The queries with judgements, in their order: those that are measured."""
+        """The queries with judgements, in their order. Only these are measured."""
         return {query: text for query, text in self.queries.items() if self.qrels.get(query)}
 
     @cached_property
     def texts(self) -> dict[str, str]:
-        """Document id → the text that is searched."""
+        """The searched text of each document."""
         return {document.id: document.whole for document in self.corpus}
 
     @cached_property
@@ -105,7 +114,7 @@ class Dataset:
         return all(grade > 0 for grades in self.qrels.values() for grade in grades.values())
 
     def content_hash(self) -> str:
-        """SHA-256 of corpus, queries, judgements and spans, hexadecimal; order and name do not change it."""
+        """Return the SHA-256, hexadecimal, of corpus, queries, judgements and spans, whatever their order."""
         digest = sha256()
         judgements = ((query, *judged) for query, grades in self.qrels.items() for judged in grades.items())
         parts: list[Iterable[Any]] = [self.corpus, self.queries.items(), judgements]
@@ -117,7 +126,7 @@ class Dataset:
 
 
 def raise_together(name: str, problems: Sequence[str]) -> None:
-    """Raise `DatasetError` with every problem, if there is one."""
+    """Raise `DatasetError` with all problems, if the list is not empty."""
     if len(problems) == 1:
         raise DatasetError(f"test set {name!r}: {problems[0]}")
     if problems:
@@ -125,12 +134,12 @@ def raise_together(name: str, problems: Sequence[str]) -> None:
 
 
 def span_fault(document: str, start: int, end: int, length: int) -> str:
-    """What is wrong with offsets into a document of this length."""
-    return f"the span {start} to {end} of {document!r} is not valid; give 0 <= start < end <= {length}"
+    """Describe what is wrong with offsets into a document of this length."""
+    return f"the span {start} to {end} of {document!r} is not valid; 0 <= start < end <= {length} is required"
 
 
 def _with_spans(qrels: Qrels, spans: Spans) -> Qrels:
-    """Judgements in which a document with a span is relevant."""
+    """Return judgements in which a document with a span is relevant."""
     joined = {query: dict(grades) for query, grades in qrels.items()}
     for query, by_document in spans.items():
         for document in by_document:
@@ -140,9 +149,9 @@ def _with_spans(qrels: Qrels, spans: Spans) -> Qrels:
 
 
 def faults(corpus: Sequence[Text], queries: Mapping[str, str], qrels: Qrels) -> list[str]:
-    """Errors that make a test set unusable, one line per kind with the number and the first ids."""
+    """List errors that make a test set unusable, one line per kind with the number and the first ids."""
     if not corpus:
-        return ["the corpus is empty; give at least one document"]
+        return ["the corpus is empty; add a document"]
     counts = Counter(document.id for document in corpus)
     twice = [name for name, count in counts.items() if count > 1]
     relevant = {document for grades in qrels.values() for document, grade in grades.items() if grade > 0}
@@ -151,37 +160,35 @@ def faults(corpus: Sequence[Text], queries: Mapping[str, str], qrels: Qrels) -> 
     fractions = [query for query, grades in qrels.items() if any(type(grade) is not int for grade in grades.values())]
     unknown, unasked = relevant - counts.keys(), qrels.keys() - queries.keys()
     found = [
-        *_said("[document has|documents have] an id that another one has", twice, "give [it|each] its own"),
-        *_said("[document is|documents are] judged relevant but not in the corpus", unknown, "add [it|them]"),
-        *_said("[query has|queries have] judgements but no text", unasked, "add [it|them] to the queries"),
-        *_said("[query is|queries are] empty", blank, "write what is asked, or take [it|them] out"),
-        *_said("[id is empty or holds|ids are empty or hold] a tab or a line end", broken, "rename [it|them]"),
-        *_said("[query has|queries have] a grade that is not a whole number", fractions, "grade with 0, 1, 2, …"),
+        *_counted("[id is|ids are] used by several documents", twice, "give each document its own id"),
+        *_counted("[document is|documents are] judged relevant but not in the corpus", unknown, "add [it|them]"),
+        *_counted("[query has|queries have] judgements but no text", unasked, "add [it|them] to the queries"),
+        *_counted("[query is|queries are] empty", blank, "write a text, or remove [it|them]"),
+        *_counted("[id is empty or has|ids are empty or have] a tab or a line end", broken, "rename [it|them]"),
+        *_counted("[query has|queries have] a grade that is not a whole number", fractions, "use 0, 1, 2, …"),
     ]
     if not any(qrels.get(query) for query in queries):
-        found.append("no query has judgements; say in the qrels which documents answer it")
+        found.append("no query has judgements; add documents that answer a query to the qrels")
     return found
 
 
 def cautions(corpus: Sequence[Text], queries: Mapping[str, str], qrels: Qrels) -> list[str]:
-    """Remarks for readers of the results, one line each."""
+    """List remarks for readers of the results, one line each."""
     left_out = [query for query in queries if not qrels.get(query)]
     hopeless = [query for query, grades in qrels.items() if grades and max(grades.values()) <= 0]
     empty = [document.id for document in corpus if not document.whole]
     missing = set().union(*qrels.values()) - {document.id for document in corpus}
     return [
-        *_said(
-            "[query has no judgements: no mean counts it|queries have no judgements: no mean counts them]", left_out
-        ),
-        *_said("[query has|queries have] judgements but no relevant document: every technique scores 0", hopeless),
-        *_said("[document has|documents have] neither title nor text and cannot be found", empty),
-        *_said("[document is|documents are] judged not relevant and not in the corpus", missing),
+        *_counted("[query has|queries have] no judgements and [is|are] not measured", left_out),
+        *_counted("[query has|queries have] judgements but no relevant document: every technique scores 0", hopeless),
+        *_counted("[document has|documents have] neither title nor text and cannot be found", empty),
+        *_counted("[document is|documents are] judged not relevant and not in the corpus", missing),
     ]
 
 
-def _said(what: str, ids: Iterable[str], remedy: str = "") -> Iterator[str]:
+def _counted(what: str, ids: Iterable[str], remedy: str = "") -> Iterator[str]:
     names = sorted(set(ids))
     rest = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
     if names:
-        said = f"{numbered(len(names), what)}: {', '.join(map(repr, names[:NAMED]))}{rest}"
-        yield f"{said}; {agreeing(len(names), remedy)}" if remedy else said
+        text = f"{numbered(len(names), what)}: {', '.join(map(repr, names[:NAMED]))}{rest}"
+        yield f"{text}; {agreeing(len(names), remedy)}" if remedy else text

@@ -1,30 +1,53 @@
-"""The library of a workspace as a test set: sources are the documents; a file has queries with their answers."""
+"""Read the sources of a workspace's library or of a folder, as a test set or for making one."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ragistry.errors import DatasetError
 from ragistry.evaluation.data.dataset import Dataset, Text, raise_together
-from ragistry.evaluation.data.queries import read_queries
+from ragistry.evaluation.data.files import read_queries
+from ragistry.library.ingest.folder import files_of
 from ragistry.types import Document
+from ragistry.utils.chunker import chunk_extracted
+from ragistry.utils.documents.extract import extract
 from ragistry.utils.joined import joined_text
 from ragistry.utils.wording import did_you_mean
 
 if TYPE_CHECKING:
     from ragistry.workspace import Workspace
 
+CHUNK = 1_000
+"""Chunk size in characters for files that are not in a library."""
+
+
+class Source(NamedTuple):
+    """A source, the author's descriptions of it, and the chunks for questions."""
+
+    id: str
+    title: str
+    description: str
+    text: str
+    chunks: list[str]
+
 
 def read_library(workspace: Workspace, queries_file: str | Path) -> Dataset:
-    """The library's sources, and queries from JSON lines ``{"text": …, "sources": [SOURCE, …], "_id": …}``.
+    """Read the library of a workspace as a test set. Its sources are the documents.
 
-    A source has its name in the library, preceded by its collection (``notes/tea.md``) if two collections have one of
-    that name; a mapping gives each source a grade. ``collection`` and ``source_file`` may
-    name one instead. ``spans`` name passages of sources, by offsets into the extracted text or by their text; ``group``
-    and ``kind`` as in `Dataset`. ``_id`` is the line's number where it is missing, and a query without a source is
-    not measured. Raises `DatasetError` with every problem.
+    A line of the queries is ``{"text": …, "sources": [SOURCE, …], "_id": …}``. A SOURCE is a name in the library; put
+    the collection before it (``notes/tea.md``) if two collections have a source of that name. A mapping of sources
+    gives each a grade. ``collection`` and ``source_file`` may name one source instead. ``spans`` name passages, by
+    offsets into the extracted text or by their text; ``group`` and ``kind`` are as in `Dataset`. The default of ``_id``
+    is the line's number. A query without a source is not measured.
+
+    Args:
+        workspace: The workspace.
+        queries_file: The queries, as JSON lines.
+
+    Raises:
+        DatasetError: The library is empty, or the file has errors; all of them.
     """
     sources = dict(sources_of(workspace))
     if not sources:
@@ -40,25 +63,47 @@ def read_library(workspace: Workspace, queries_file: str | Path) -> Dataset:
     def known(source: str) -> str:
         ids = [source] if source in sources else by_name.get(source, [])
         if not ids:
-            near = did_you_mean(source, [*sources, *by_name]) or "; `ragistry sources list` names all that there are"
+            near = did_you_mean(source, [*sources, *by_name]) or "; `ragistry sources list` lists them"
             raise ValueError(f"no source {source!r} in the library{near}")
         if len(ids) > 1:
-            several = ", ".join(map(repr, ids))
-            raise ValueError(f"{len(ids)} collections have a source {source!r}; write one of {several}")
+            raise ValueError(f"{len(ids)} collections have a source {source!r}; use one of {', '.join(map(repr, ids))}")
         return ids[0]
 
     problems: list[str] = []
     texts, shifts = {one.id: one.whole for one in corpus}, {name: -start for name, start in starts.items()}
     found = read_queries(Path(queries_file), texts, shifts, problems, known)
     if not problems and not any(found["qrels"].values()) and not found["spans"]:
-        problems = ['no query names what answers it; write {"text": "…", "sources": ["…"]}']
+        problems = ['no query names a source that answers it; write {"text": "…", "sources": ["…"]}']
     raise_together(str(queries_file), problems)
     home = workspace.root.resolve()
     return Dataset(home.name, corpus, library=str(home), starts=starts, **found)
 
 
+def library_sources(workspace: Workspace, collection: str | None = None) -> list[Source]:
+    """List the sources of a library, or of one of its collections, ordered by id."""
+    found = []
+    for name, chunks in sources_of(workspace):
+        known = chunks[0].metadata
+        if collection in (None, known.get("collection")):
+            title, description = str(known.get("title", "")), str(known.get("description", ""))
+            found.append(Source(name, title, description, joined_text(chunks), [chunk.content for chunk in chunks]))
+    return found
+
+
+def folder_sources(folder: str | Path) -> list[Source]:
+    """List the readable files below a folder that have text, ordered by name. Raises `SourceError`."""
+    found = []
+    for file in files_of(folder):
+        extracted = extract(file.path)
+        title, description = (str(extracted.metadata.get(key, "")) for key in ("title", "description"))
+        chunks = [chunk.text for chunk in chunk_extracted(extracted, CHUNK)]
+        if chunks:
+            found.append(Source(file.source_file, title, description, extracted.text, chunks))
+    return found
+
+
 def sources_of(workspace: Workspace) -> Iterator[tuple[str, list[Document]]]:
-    """Every source's id and its chunks in their order, ordered by id."""
+    """Yield the id and the ordered chunks of each source, ordered by id."""
     found: dict[str, list[Document]] = {}
     for chunk in workspace.store.scan():
         found.setdefault(source_id(chunk.metadata), []).append(chunk)
@@ -67,5 +112,5 @@ def sources_of(workspace: Workspace) -> Iterator[tuple[str, list[Document]]]:
 
 
 def source_id(metadata: Mapping[str, Any]) -> str:
-    """The id of a chunk's source in a test set: ``COLLECTION/SOURCE_FILE``."""
+    """Return the id of a chunk's source in a test set: ``COLLECTION/SOURCE_FILE``."""
     return f"{metadata.get('collection', '')}/{metadata.get('source_file', '')}"

@@ -1,7 +1,7 @@
-"""Make a test set from documents: known-item queries, each with the one source it must find.
+"""Make a test set from documents: queries with one right source each.
 
 A query is a text that the author wrote about the source: its title, a heading, or the description in its front matter.
-If the same words were indexed, it would be found too easily. So
+If the same words were indexed, it would be found too easily. Therefore
 
 - a title or heading that becomes a query is removed from the text in the corpus;
 - a query whose words are still in the text, in their order, is left out, because prose cannot be removed;
@@ -9,9 +9,12 @@ If the same words were indexed, it would be found too easily. So
   page ("Example: …", "Step 2") or has no rare word, or one with too few meaningful words;
 - at most `PER_DOCUMENT` queries ask for one source, because they are not independent.
 
-A query that shares no word with the remaining text stays: it needs a search by meaning.
+A query that shares no word with the remaining text is kept: it needs a search by meaning.
 
-These queries are marked as synthetic, because authors name things better than people who search for them.
+A generator can write questions about chunks as well. A question is kept only if the generator, asked again with the
+chunk, says that the chunk answers it and quotes words that are in the chunk.
+
+All these queries are marked as synthetic, because authors name things better than people who search for them.
 """
 
 from __future__ import annotations
@@ -20,60 +23,49 @@ import random
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from math import ceil
-from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
-from ragistry.errors import DatasetError
+from pydantic import BaseModel, Field
+
+from ragistry.errors import DatasetError, ModelConnectionError, ModelError, ModelNotFoundError
+from ragistry.evaluation.data.checks import contains_words, is_answered, near_duplicates, plain_words
 from ragistry.evaluation.data.dataset import Dataset, Text
-from ragistry.evaluation.data.library import sources_of
-from ragistry.library.ingest.folder import files_of
-from ragistry.utils.chunker import chunk_extracted
-from ragistry.utils.documents.extract import extract
+from ragistry.evaluation.data.library import Source
+from ragistry.protocols import Generator
 from ragistry.utils.documents.markdown import outline
-from ragistry.utils.joined import joined_text
+from ragistry.utils.model_output import parse_answer
 from ragistry.utils.text.analysis import analyse, query_terms
 from ragistry.utils.wording import numbered
-
-if TYPE_CHECKING:
-    from ragistry.workspace import Workspace
 
 Kind = Literal["description", "title", "heading", "question"]
 KINDS: tuple[Kind, ...] = ("description", "title", "heading")
 """The kinds that need no model; those most similar to a person's question come first."""
-
 TELLING: dict[Kind, int] = {"description": 4, "title": 2, "heading": 3, "question": 3}
 """Minimum number of words in a query, without stop words."""
-
 RARE = 0.1
 """Maximum share of the sources that contain the rarest word of a heading; other headings fit too many sources."""
-
 PER_DOCUMENT = 3
 """Maximum number of queries for one source."""
-
 _STRUCTURE = re.compile(r"(?:examples?|methods?|steps?|options?|parts?|notes?|case|appendix|figure|table|\d+)\b", re.I)
 _MARKUP = re.compile(r"[`*]|\{\{[<%].*?[%>]\}\}|<[^<>]*>")
 _LINK = re.compile(r"!?\[([^\[\]]*)\](?:\([^()]*\)|\[[^\[\]]*\])")
+COPIED = 6
+"""Number of consecutive words that a question may not copy from its chunk."""
+SHORTEST = 200
+"""Minimum length in characters of a chunk for a question."""
 
-CHUNK = 1_000
-"""Chunk size in characters for files that are not in a library."""
+ASK = """\
+Below is a passage of a document. Write one question that a person who has never seen the passage might ask, and that \
+the passage answers fully. Do not speak of "the passage", "the text" or "the document", name the thing that you ask \
+about, and use other words than the passage does where you can.
 
-NEAR = 0.8
-"""Share of common terms above which two queries count as duplicates."""
-
-
-class Source(NamedTuple):
-    """A source, the author's descriptions of it, and the chunks for questions."""
-
-    id: str
-    title: str
-    description: str
-    text: str
-    chunks: list[str]
+Passage:
+{chunk}
+"""
 
 
 class Candidate(NamedTuple):
-    """A query, the source it must find, and the parts of that text (start, end) that would give it away."""
+    """A query, the source it must find, and the parts (start, end) of that source that would give it away."""
 
     text: str
     kind: Kind
@@ -82,14 +74,20 @@ class Candidate(NamedTuple):
 
 
 class TestSet(NamedTuple):
-    """A dataset all of whose queries are synthetic, and how many candidates were left out, by reason."""
+    """A dataset with synthetic queries only, and the number of rejected candidates for each reason."""
 
     dataset: Dataset
     left_out: Counter[str]
 
 
+class Question(BaseModel):
+    """A generated question."""
+
+    question: str = Field(min_length=1)
+
+
 def known_items(sources: Iterable[Source], kinds: Sequence[Kind] = KINDS) -> Iterator[Candidate]:
-    """Every query from titles, headings and descriptions of the sources."""
+    """Yield every query from titles, headings and descriptions of the sources."""
     for source in sources:
         if "description" in kinds and source.description:
             yield Candidate(_plain(source.description), "description", source.id)
@@ -100,6 +98,58 @@ def known_items(sources: Iterable[Source], kinds: Sequence[Kind] = KINDS) -> Ite
         for one in headings if "heading" in kinds else ():
             if one not in named:
                 yield Candidate(_plain(one.title), "heading", source.id, ((one.start, one.body),))
+
+
+def ask_questions(
+    sources: Sequence[Source], generator: Generator, count: int, left_out: Counter[str], *, seed: int = 0
+) -> Iterator[Candidate]:
+    """Write questions about random chunks with a generator; two calls per chunk.
+
+    Args:
+        sources: The sources.
+        generator: The generator.
+        count: Maximum number of questions; at most three times as many chunks are tried.
+        left_out: The number of rejected questions is added here for each reason.
+        seed: Seed of the choice of chunks.
+
+    Raises:
+        ModelError: The first calls all failed, or the model or its server is missing.
+    """
+    every = [(source.id, chunk) for source in sources for chunk in source.chunks]
+    chunks = [(source, chunk) for source, chunk in every if len(chunk) >= SHORTEST]
+    if len(chunks) < len(every):
+        left_out[f"the chunk has less than {SHORTEST} characters"] = len(every) - len(chunks)
+    random.Random(seed).shuffle(chunks)
+    asked = failures = 0
+    for tried, (source, chunk) in enumerate(chunks[: 3 * count], 1):
+        reason = ""
+        try:
+            raw = generator.generate(ASK.format(chunk=chunk), schema=Question)
+            question = parse_answer(raw, Question.model_validate_json).question.strip()
+            if _copies(question, chunk):
+                reason = "the question copies the chunk"
+            elif not is_answered(generator, question, chunk):
+                reason = "the chunk does not answer the question"
+        except (ModelConnectionError, ModelNotFoundError):
+            raise
+        except (ModelError, ValueError) as error:
+            failures += 1
+            if failures == tried >= 3:
+                raise ModelError(f"the generator failed on the first {tried} chunks: {error}") from error
+            reason = "the generator failed"
+        if reason:
+            left_out[reason] += 1
+            continue
+        yield Candidate(question, "question", source)
+        asked += 1
+        if asked == count:
+            return
+
+
+def _copies(question: str, chunk: str) -> bool:
+    words, there = plain_words(question).split(), f" {plain_words(chunk)} "
+    runs = (" ".join(words[start : start + COPIED]) for start in range(len(words) - COPIED + 1))
+    return any(f" {run} " in there for run in runs)
 
 
 def make_testset(
@@ -113,13 +163,23 @@ def make_testset(
     model: str | None = None,
     left_out: Counter[str] | None = None,
 ) -> TestSet:
-    """The candidates that can be used, at most ``per_document`` for each source and ``limit`` in all, drawn at random.
+    """Make a test set from the candidates that can be used.
 
-    ``model``: the one that wrote the questions, recorded in the test set. ``left_out``: counts of candidates left out
-    before, to be increased. Raises `DatasetError` if no candidate can be used.
+    Args:
+        name: Name of the test set.
+        sources: The sources of the candidates.
+        candidates: The queries.
+        limit: Maximum number of queries, drawn at random.
+        per_document: Maximum number of queries for each source.
+        seed: Seed of all random choices.
+        model: Name of the model that wrote the questions, recorded in the test set.
+        left_out: Number of candidates rejected before, for each reason.
+
+    Raises:
+        DatasetError: No candidate can be used.
     """
     if per_document < 1:
-        raise DatasetError(f"{per_document} queries per document; give 1 or more")
+        raise DatasetError(f"per_document is {per_document}; it must be 1 or more")
     left_out = Counter(left_out)
     texts = {source.id: source.text for source in sources}
     kept = []
@@ -130,20 +190,20 @@ def make_testset(
         else:
             kept.append(candidate)
     ambiguous = _ambiguous(kept)
-    kept = _without(kept, ambiguous, "asking for what another one asks for", left_out)
+    kept = _without(kept, ambiguous, "another query asks the same", left_out)
     remaining = _cut(texts, kept)
     empty = {at for at, one in enumerate(kept) if not remaining[one.source].strip()}
-    kept = _without(kept, empty, "of a source with nothing else in it", left_out)
-    kept = _without(kept, _surplus(kept, per_document, seed), f"over the {per_document} of one document", left_out)
+    kept = _without(kept, empty, "the source has no other text", left_out)
+    kept = _without(kept, _surplus(kept, per_document, seed), f"more than {per_document} of one document", left_out)
     if limit is not None and len(kept) > limit:
         drawn = random.Random(seed).sample(range(len(kept)), limit)
-        kept = _without(kept, set(range(len(kept))).difference(drawn), "over the limit", left_out)
+        kept = _without(kept, set(range(len(kept))).difference(drawn), "more than the limit", left_out)
     if not kept:
-        reasons = ", ".join(f"{count} {reason}" for reason, count in left_out.items())
+        reasons = ", ".join(f"{reason} ({count})" for reason, count in left_out.items())
         remedy = f"try other kinds{'' if model else ' or a model'}"
         raise DatasetError(
             f"no query can be made from {numbered(len(sources), '[source|sources]')}: "
-            f"{reasons or 'none of them has any of the kinds asked for'}; {remedy}"
+            f"{reasons or 'none of them has a query of these kinds'}; {remedy}"
         )
     ids = {f"{candidate.kind[0]}{number}": candidate for number, candidate in enumerate(kept, 1)}
     dataset = Dataset(
@@ -160,18 +220,21 @@ def make_testset(
 
 
 def _fault(candidate: Candidate, text: str, spread: Mapping[str, int], most: int) -> str:
-    """Why a query cannot be used; empty if it can. ``spread``: term → number of sources; up to ``most`` is rare."""
+    """Return why a query cannot be used; empty if it can.
+
+    ``spread``: term → number of sources; a term with up to ``most`` is rare.
+    """
     terms = query_terms(candidate.text)
     if len(terms) < TELLING[candidate.kind]:
-        return "with too few telling words"
-    if stands_in(candidate.text, without(text, candidate.cuts)):
-        return "standing word for word in the text to be found"
+        return "too few meaningful words"
+    if contains_words(candidate.text, without(text, candidate.cuts)):
+        return "the text contains the query word for word"
     common = _STRUCTURE.match(candidate.text) or all(spread[term] > most for term in terms)
-    return "taken from headings of many a page" if candidate.kind == "heading" and common else ""
+    return "many pages have such a heading" if candidate.kind == "heading" and common else ""
 
 
 def _ambiguous(candidates: Sequence[Candidate]) -> set[int]:
-    """Near-duplicates to drop: all but the first if they ask for one source, all if they ask for several."""
+    """Return near-duplicates to drop: all but the first if they ask for one source, all if they ask for several."""
     found: set[int] = set()
     for first, second, _ in near_duplicates([candidate.text for candidate in candidates]):
         found |= {second} if candidates[first].source == candidates[second].source else {first, second}
@@ -179,7 +242,7 @@ def _ambiguous(candidates: Sequence[Candidate]) -> set[int]:
 
 
 def _surplus(candidates: Sequence[Candidate], most: int, seed: int) -> set[int]:
-    """The candidates of a source above ``most``; keeps one of each kind first, chosen at random within a kind."""
+    """Return the candidates of a source above ``most``; one of each kind is kept first, at random within a kind."""
     by_source: defaultdict[str, list[int]] = defaultdict(list)
     for at, candidate in enumerate(candidates):
         by_source[candidate.source].append(at)
@@ -202,14 +265,14 @@ def _without(kept: list[Candidate], dropped: set[int], reason: str, left_out: Co
 
 
 def without(text: str, cuts: Iterable[tuple[int, int]]) -> str:
-    """The text without these parts."""
+    """Return the text without these parts."""
     for start, end in sorted(cuts, reverse=True):
         text = text[:start] + text[end:]
     return text
 
 
 def _cut(texts: Mapping[str, str], candidates: Iterable[Candidate]) -> dict[str, str]:
-    """The texts without the parts that would give a candidate away."""
+    """Return the texts without the parts that would give a candidate away."""
     cuts: defaultdict[str, set[tuple[int, int]]] = defaultdict(set)
     for candidate in candidates:
         cuts[candidate.source].update(candidate.cuts)
@@ -217,59 +280,5 @@ def _cut(texts: Mapping[str, str], candidates: Iterable[Candidate]) -> dict[str,
 
 
 def _plain(text: str) -> str:
-    """The words without Markdown's marks."""
+    """Return the words without the marks of Markdown."""
     return " ".join(_MARKUP.sub("", _LINK.sub(r"\1", text)).split())
-
-
-def library_sources(workspace: Workspace, collection: str | None = None) -> list[Source]:
-    """The sources of a library, or of one of its collections, ordered by id."""
-    found = []
-    for name, chunks in sources_of(workspace):
-        known = chunks[0].metadata
-        if collection in (None, known.get("collection")):
-            title, description = str(known.get("title", "")), str(known.get("description", ""))
-            found.append(Source(name, title, description, joined_text(chunks), [chunk.content for chunk in chunks]))
-    return found
-
-
-def folder_sources(folder: str | Path) -> list[Source]:
-    """The readable files below a folder that have text, ordered by name. Raises `SourceError`."""
-    found = []
-    for file in files_of(folder):
-        extracted = extract(file.path)
-        title, description = (str(extracted.metadata.get(key, "")) for key in ("title", "description"))
-        chunks = [chunk.text for chunk in chunk_extracted(extracted, CHUNK)]
-        if chunks:
-            found.append(Source(file.source_file, title, description, extracted.text, chunks))
-    return found
-
-
-def near_duplicates(texts: Sequence[str], threshold: float = NEAR) -> Iterator[tuple[int, int, float]]:
-    """Pairs of indexes (the smaller first) of texts that share most of their terms, with Jaccard's coefficient.
-
-    Only pairs that share one of their rarest terms are compared, which misses none
-    (Chaudhuri, Ganti and Kaushik, A primitive operator for similarity joins in data cleaning, 2006).
-    """
-    terms = [set(query_terms(text)) if text.strip() else set() for text in texts]
-    counts = Counter(term for found in terms for term in found)
-    places: defaultdict[str, list[int]] = defaultdict(list)
-    for second, found in enumerate(terms):
-        rarest = sorted(found, key=lambda term: (counts[term], term))
-        prefix = rarest[: len(found) - ceil(threshold * len(found)) + 1] if found else []
-        for first in sorted({place for term in prefix for place in places[term]}):
-            shared = len(found & terms[first]) / len(found | terms[first])
-            if shared >= threshold:
-                yield first, second, shared
-        for term in prefix:
-            places[term].append(second)
-
-
-def stands_in(query: str, text: str) -> bool:
-    """Whether the text contains the words of the query, in their order and next to each other."""
-    words = plain_words(query)
-    return bool(words) and f" {words} " in f" {plain_words(text)} "
-
-
-def plain_words(text: str) -> str:
-    """The stemmed words of a text in lower case, without punctuation, separated by single spaces."""
-    return " ".join(analyse(text))

@@ -1,9 +1,8 @@
-"""TREC's files: topics, qrels (``query 0 document grade``) and runs (``query Q0 document rank score tag``).
+"""Read and write TREC's files, and read the test sets of the ``ir_datasets`` package.
 
-And the test sets of the ``ir_datasets`` package, which fetches them over the network and keeps them.
-
-Fields end at white space, for some readers also Unicode white space. So white space in ids is percent-encoded, as in
-URLs (a space as ``%20``), and decoded when read.
+TREC has topics, qrels (``query 0 document grade``) and runs (``query Q0 document rank score tag``). Fields end at white
+space, for some readers also Unicode white space. Therefore white space in ids is percent-encoded, as in URLs (a space
+as ``%20``), and decoded when read.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from urllib.parse import quote, unquote
 
 from ragistry.errors import DatasetError, EvaluationError
 from ragistry.evaluation.data.dataset import Dataset, Qrels, Run, Text, raise_together
-from ragistry.evaluation.data.lines import fields_of, judge, lines_of, write_lines
+from ragistry.evaluation.data.files import fields_of, judge, lines_of, write_lines
 from ragistry.utils.installation import install_command
 
 _TOPIC = re.compile(r"<top>(.*?)</top>", re.DOTALL)
@@ -33,9 +32,16 @@ LONGEST = 120
 
 
 def read_topics(path: str | Path) -> dict[str, str]:
-    """Query id → text, of ``id<tab>text`` lines or of ``<top>`` blocks, whose title is the query; plain or gzip.
+    """Read queries from ``id<tab>text`` lines, or from ``<top>`` blocks whose title is the query.
 
-    Raises `DatasetError` with every problem.
+    Args:
+        path: The file, plain or ``.gz``.
+
+    Returns:
+        Query id → text.
+
+    Raises:
+        DatasetError: The file has errors; all of them.
     """
     lines, problems = list(lines_of(Path(path))), list[str]()
     pairs: list[tuple[str, str]] = []
@@ -45,7 +51,7 @@ def read_topics(path: str | Path) -> dict[str, str]:
         if number and title:
             pairs.append((number[1], " ".join(title[1].split())))
         else:
-            problems.append(f"no <num> or no <title>: {block.strip()!r:.80}")
+            problems.append(f"a topic has no <num> or no <title>: {block.strip()!r:.80}")
     for place, line in lines if not blocks else ():
         query, tab, topic = line.partition("\t")
         if tab:
@@ -53,18 +59,28 @@ def read_topics(path: str | Path) -> dict[str, str]:
         else:
             problems.append(f"{place}: no tab between id and text: {line!r:.80}")
     twice = [query for query, count in Counter(query for query, _ in pairs).items() if count > 1]
-    problems += [f"the id {query!r} comes twice; give each query its own" for query in twice]
+    problems += [f"several queries have the id {query!r}; give each query its own id" for query in twice]
     raise_together(str(path), problems)
     return dict(pairs)
 
 
 def write_topics(queries: Mapping[str, str], path: str | Path) -> None:
-    """Write ``id<tab>text`` lines; white space within a text becomes single blanks."""
+    """Write queries as ``id<tab>text`` lines; white space within a text becomes single spaces."""
     write_lines(Path(path), (f"{query}\t{' '.join(text.split())}" for query, text in queries.items()))
 
 
 def read_qrels(path: str | Path) -> Qrels:
-    """Query id → document id → grade. Raises `DatasetError` with every problem."""
+    """Read judgements.
+
+    Args:
+        path: The file, plain or ``.gz``.
+
+    Returns:
+        Query id → document id → grade.
+
+    Raises:
+        DatasetError: The file has errors; all of them.
+    """
     qrels: Qrels = {}
 
     def take(query: str, _: str, document: str, grade: str) -> None:
@@ -83,9 +99,16 @@ def write_qrels(qrels: Qrels, path: str | Path) -> None:
 
 
 def read_run(path: str | Path) -> Run:
-    """Query id → ranking in trec_eval's order: by score, then by document id, both descending; ranks do not count.
+    """Read rankings in trec_eval's order: by score, then by document id, both descending. Ranks are ignored.
 
-    Raises `DatasetError` with every problem: a score that is not a finite number, a document that comes twice.
+    Args:
+        path: The file, plain or ``.gz``.
+
+    Returns:
+        Query id → ranking: document ids and scores, best first.
+
+    Raises:
+        DatasetError: The file has errors; all of them, such as a score that is not finite or a repeated document.
     """
     found: dict[str, dict[str, float]] = {}
 
@@ -94,7 +117,7 @@ def read_run(path: str | Path) -> Run:
         if not isfinite(float(score)):
             raise ValueError("the score is not a finite number")
         if document in hits:
-            raise ValueError(f"{document!r} comes twice for this query; keep one")
+            raise ValueError(f"the query already has {document!r}; keep one of them")
         hits[document] = float(score)
 
     _read(path, take, "query Q0 document rank score tag")
@@ -104,7 +127,16 @@ def read_run(path: str | Path) -> Run:
 
 
 def write_run(run: Mapping[str, Sequence[tuple[str, float]]], path: str | Path, tag: str = "ragistry") -> None:
-    """Write rankings in their order, with scores that give trec_eval the same order (`decreasing`)."""
+    """Write rankings in their order, with scores that give trec_eval the same order (`decreasing`).
+
+    Args:
+        run: Query id → ranking: document ids and scores, best first.
+        path: The file; compressed if its name ends in ``.gz``.
+        tag: Name of the technique.
+
+    Raises:
+        DatasetError: A score is not finite.
+    """
     rows = (
         f"{_escaped(query)} Q0 {_escaped(document)} {rank} {score:.9g} {_escaped(tag)}"
         for query, hits in run.items()
@@ -114,7 +146,7 @@ def write_run(run: Mapping[str, Sequence[tuple[str, float]]], path: str | Path, 
 
 
 def file_name(name: str) -> str:
-    """A technique's name as a file name that every system accepts; a long one is cut and ends with its hash."""
+    """Turn a technique's name into a file name that every system accepts; a long one is cut and ends with its hash."""
     safe = re.sub(r"[^\w.,=+\[\]-]", "_", name)
     if len(safe.encode()) <= LONGEST:
         return safe
@@ -122,10 +154,10 @@ def file_name(name: str) -> str:
 
 
 def decreasing(hits: Sequence[tuple[str, float]]) -> list[tuple[str, float]]:
-    """The hits with strictly decreasing scores, also as 32-bit floats, which trec_eval uses.
+    """Make the scores strictly decreasing, also as 32-bit floats, which trec_eval uses.
 
-    A score that is not below the one before becomes the next smaller number; if there is none, at the lower end of 32
-    bits, the scores count down to 1. Raises `DatasetError` for a score that is not finite.
+    A score that is not below the one before becomes the next smaller number. If 32 bits have no smaller number, the
+    scores count down to 1. Raises `DatasetError` for a score that is not finite.
     """
     import numpy as np
 
@@ -134,7 +166,7 @@ def decreasing(hits: Sequence[tuple[str, float]]) -> list[tuple[str, float]]:
     for document, score in hits:
         if not isfinite(score):
             raise DatasetError(f"the score of {document!r} is {score!r}; a run needs finite numbers")
-        with np.errstate(over="ignore"):  # overflow gives infinity, which is handled below
+        with np.errstate(over="ignore"):  # Overflow gives infinity, which is handled below.
             lowest = min(np.float32(score), np.nextafter(lowest, least))
         falling.append((document, float(lowest)))
     if lowest == least:
@@ -159,9 +191,14 @@ def _plain(field: str) -> str:
 
 
 def read_ir_datasets(name: str) -> Dataset:
-    """A test set of ``ir_datasets`` by its name, such as ``beir/scifact/test``: documents, queries and judgements.
+    """Read a test set of ``ir_datasets``, which fetches it over the network and keeps it.
 
-    Raises `EvaluationError` if the package is not installed, `DatasetError` if the set is missing or invalid.
+    Args:
+        name: Name of the set, such as ``beir/scifact/test``.
+
+    Raises:
+        EvaluationError: The package is not installed.
+        DatasetError: The set is missing or invalid.
     """
     try:
         ir_datasets = import_module("ir_datasets")
@@ -170,11 +207,11 @@ def read_ir_datasets(name: str) -> Dataset:
     try:
         source: Any = ir_datasets.load(name)
     except KeyError as error:
-        raise DatasetError(f"ir_datasets has no {name!r}; https://ir-datasets.com lists what it has") from error
+        raise DatasetError(f"ir_datasets has no {name!r}; https://ir-datasets.com lists its test sets") from error
     missing = [kind for kind in ("docs", "queries", "qrels") if not getattr(source, f"has_{kind}")()]
     if missing:
         raise DatasetError(
-            f"{name!r} of ir_datasets has no {', '.join(missing)}; name a part that has, such as a split"
+            f"{name!r} of ir_datasets has no {', '.join(missing)}; name a part that has them, such as a split"
         )
     queries = {query.query_id: query.default_text() for query in source.queries_iter()}
     return Dataset(name, [_text(document) for document in source.docs_iter()], queries, source.qrels_dict())

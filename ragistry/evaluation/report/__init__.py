@@ -1,1 +1,1 @@
-"""Reports: one content (`tables`), laid out for a terminal, as Markdown and as HTML."""
+"""Reports: one content, shown in a terminal, as Markdown and as HTML."""

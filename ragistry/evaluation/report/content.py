@@ -1,16 +1,69 @@
-"""Sentences common to all reports, besides those of the comparison itself."""
+"""The content of every report: sentences and tables. Terminal, Markdown and HTML only lay them out."""
 
 from __future__ import annotations
 
-from ragistry.evaluation.result import Comparison
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from ragistry.evaluation.result import ALPHA, Comparison, Pair, p_text
 from ragistry.utils.wording import local_time, numbered
 
 VERDICTS_SHOWN = 10
 """Number of pairs with a sentence; the others are in the table of differences."""
+MINUS = "\N{MINUS SIGN}"
+"""A minus sign as wide as a plus sign; a hyphen is narrower."""
+PAIRS_EXPLAINED = 6
+"""Number of pairs whose queries are explained; JSON has all."""
+STAGES_SHOWN = 3
+TEXTS = {"measure", "over", "slowest stages", "query", "why"}
+"""Headings of columns with text; all others but the first have figures."""
+
+
+class Interval(NamedTuple):
+    """A cell with a value and its interval, which HTML also draws. ``form`` is the format of all three numbers."""
+
+    value: float
+    low: float
+    high: float
+    form: str = "+z.3f"
+
+    def __str__(self) -> str:
+        value, low, high = (format(one, self.form).replace("-", MINUS) for one in self[:3])
+        return f"{value} [{low}, {high}]"
+
+
+Row = list[str | Interval]
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table.
+
+    Attributes:
+        title: Title of the table.
+        columns: The headings; the first column has names.
+        rows: The cells.
+        note: How to read the table.
+        strong: Rows to emphasise.
+        faint: Less important rows.
+    """
+
+    title: str
+    columns: Sequence[str]
+    rows: list[Row]
+    note: str = ""
+    strong: frozenset[int] = frozenset()
+    faint: frozenset[int] = frozenset()
+
+    @property
+    def kinds(self) -> list[str]:
+        """The kind of each column: ``name``, ``number`` or ``text``."""
+        return ["name", *("text" if heading in TEXTS else "number" for heading in self.columns[1:])]
 
 
 def failures(comparison: Comparison) -> list[str]:
-    """A line for each technique that could not be compared."""
+    """Return a line for each technique that could not be compared."""
     return [
         f"{name} failed" + (f" on query {failure.query!r}" if failure.query else "") + f": {failure.error}"
         for name, failure in comparison.failures.items()
@@ -18,7 +71,7 @@ def failures(comparison: Comparison) -> list[str]:
 
 
 def verdicts(comparison: Comparison) -> list[str]:
-    """A sentence for each pair on the main measure; of many pairs only some, significant ones first."""
+    """Return a sentence for each pair on the main measure; of many pairs only some, significant ones first."""
     pairs = comparison.main_pairs
     if len(pairs) <= VERDICTS_SHOWN:
         return comparison.verdicts
@@ -29,7 +82,7 @@ def verdicts(comparison: Comparison) -> list[str]:
 
 
 def about(comparison: Comparison) -> str:
-    """What was compared, when, and by which version."""
+    """Describe what was compared, when, and by which version."""
     dataset, version = comparison.provenance["dataset"], comparison.provenance["versions"]["ragistry"]
     return (
         f"{numbered(dataset['documents'], '[document|documents]')}, "
@@ -40,10 +93,225 @@ def about(comparison: Comparison) -> str:
 
 
 def origin(comparison: Comparison) -> dict[str, str]:
-    """The provenance as text: everything needed to reproduce the figures."""
+    """Return the provenance as text: everything needed to reproduce the figures."""
     shown = {}
     for name, value in comparison.provenance.items():
         if isinstance(value, dict) and name != "techniques":
             parts = [f"{key.replace('_', ' ')} {part}" for key, part in value.items() if part not in (None, "", {}, [])]
             shown[name] = ", ".join(parts)
     return {**shown, "seed": str(comparison.provenance["seed"])}
+
+
+def tables(comparison: Comparison) -> dict[str, Table]:
+    """Return the tables that have rows, by name, in the order of the report."""
+    if not comparison.techniques:
+        return {}
+    found = {
+        "overview": overview(comparison),
+        "quality": quality(comparison),
+        "differences": differences(comparison),
+        "kinds": kinds(comparison),
+        "selection": selection(comparison),
+        "cost": cost(comparison),
+        "relevant": relevant(comparison),
+        "indexes": indexes(comparison),
+        "explained": explained(comparison),
+    }
+    return {name: table for name, table in found.items() if table.rows}
+
+
+def overview(comparison: Comparison) -> Table:
+    """List the techniques, best first, against the baseline or the best one; then the controls."""
+    names, main = comparison.by_quality, comparison.measure
+    others = [measure for measure in comparison.measures if measure != main]
+    reference, kind = (names[0], "best")
+    if comparison.baseline in names:
+        reference, kind = comparison.baseline, "baseline"
+    against: dict[str, Row] = {reference: [kind, ""]}
+    for pair in comparison.main_pairs:
+        if reference in (pair.a, pair.b):
+            other, sign = (pair.b, -1) if pair.a == reference else (pair.a, 1)
+            against[other] = [difference(pair, sign), p_value(pair.p_holm, pair.significant)]
+    for pair in comparison.control_pairs:
+        if pair.a == reference:
+            against[pair.b] = [difference(pair, -1), p_value(pair.p, pair.p < ALPHA)]
+    rows: list[Row] = []
+    for name in names:
+        result = comparison.techniques[name]
+        lead = against.get(name, [f"same as {kind if result.same_as == reference else 'another'}", ""])
+        means = [f"{result.measures[measure].mean:.3f}" for measure in (main, *others)]
+        used = [f"{result.latency_ms.p50:.1f}", f"{result.returned_tokens:,.0f}"]
+        rows.append([name, means[0], *lead, f"{result.cpu_ms.p50:.1f}", *means[1:], *used])
+    for control, values in comparison.controls.items():
+        means = [f"{values[measure]:.3f}" for measure in (main, *others)]
+        lead = against.get(f"{control} (control)", ["", ""])
+        rows.append([f"control: {control.removesuffix('_only')}", means[0], *lead, "", *means[1:], "", ""])
+    note = (
+        f"Means over {numbered(comparison.queries, '[query|queries]')}; * significant after Holm's correction. CPU: "
+        "median per query; p50: the same by the clock. Tokens out: mean tokens of the texts returned."
+    )
+    if comparison.controls:
+        note += " Controls rank without reading the text; their p is not corrected."
+    columns = ["technique", main, f"vs {kind} [95 %]", "p (Holm)", "CPU ms", *others, "p50 ms", "tokens out"]
+    faint = frozenset(range(len(names), len(rows)))
+    return Table("Techniques", columns, rows, note, _winner(comparison), faint)
+
+
+def quality(comparison: Comparison) -> Table:
+    """List every measure with its interval."""
+    rows: list[Row] = []
+    for name in comparison.by_quality:
+        means = [comparison.techniques[name].measures[measure] for measure in comparison.measures]
+        rows.append([name, *(Interval(one.mean, one.low, one.high, ".3f") for one in means)])
+    note = f"Mean over {numbered(comparison.queries, '[query|queries]')} [95 % interval]."
+    return Table("Quality", ["technique", *comparison.measures], rows, note, _winner(comparison))
+
+
+def differences(comparison: Comparison) -> Table:
+    """List each pair on each measure, in the order of ``comparison.pairs``."""
+    rows: list[Row] = []
+    for pair in comparison.pairs:
+        family = f"[{signed(pair.family_low)}, {signed(pair.family_high)}]"
+        counts = f"{pair.wins} / {pair.ties} / {pair.losses}"
+        effect = "" if pair.effect_size is None else signed(pair.effect_size, 2)
+        detectable = "" if pair.detectable is None else f"{pair.detectable:.3f}" if pair.detectable <= 1 else "> 1"
+        tested = [p_value(pair.p_holm, pair.significant), counts, family, p_value(pair.p), effect, detectable]
+        rows.append([pair_name(comparison, pair), pair.measure, difference(pair), *tested])
+    statistics = comparison.provenance["statistics"]
+    note = (
+        f"{statistics['test'].capitalize()}; Holm's correction over {statistics['family']}. Difference: mean "
+        "[95 % interval]; all pairs: 95 % for all pairs of the measure together; * significant. w / t / l: queries "
+        "won, tied, lost. d: Cohen's d_z. Detectable: the smallest true difference that a test set like this shows in "
+        "four of five cases."
+    )
+    if statistics["groups"] < comparison.queries:
+        note += f" Queries of one group are not independent: they count as {statistics['groups']:,} groups."
+    first = f"against {comparison.baseline}" if comparison.baseline else "pair"
+    columns = [first, "measure", "difference", "p (Holm)", "w / t / l", "all pairs", "p", "d", "detectable"]
+    strong = frozenset(row for row, pair in enumerate(comparison.pairs) if pair.significant)
+    return Table("Differences", columns, rows, note, strong)
+
+
+def kinds(comparison: Comparison) -> Table:
+    """List the main measure for each kind of query, if there are several."""
+    by_kind = {name: comparison.techniques[name].by_kind for name in comparison.by_quality}
+    sizes = {kind: means["queries"] for of in by_kind.values() for kind, means in of.items()}
+    rows: list[Row] = [
+        [name, *(f"{of[kind][comparison.measure]:.3f}" for kind in sizes)]
+        for name, of in by_kind.items()
+        if len(sizes) > 1
+    ]
+    note = f"Mean {comparison.measure} over the queries of each kind; not tested."
+    columns = ["technique", *(f"{kind} (n = {count:,.0f})" for kind, count in sizes.items())]
+    return Table("By kind of query", columns, rows, note)
+
+
+def selection(comparison: Comparison) -> Table:
+    """Show the chosen variant: its gain on the queries that chose it, and on the other queries."""
+    columns = ["chosen", "gain where chosen", "gain on the others", "p", "over"]
+    if (chosen := comparison.selection) is None:
+        return Table("Selection", columns, [])
+    held_out = Interval(chosen.gain_held_out, chosen.low, chosen.high)
+    row: Row = [chosen.chosen, signed(chosen.gain_selected), held_out, p_value(chosen.p), chosen.baseline]
+    note = f"{chosen.verdict()}. Only the gain on the others is not biased by the choice."
+    return Table("Selection", columns, [row], note)
+
+
+def cost(comparison: Comparison) -> Table:
+    """List CPU and wall time, model calls and tokens per query."""
+    slower = {pair.a: pair for pair in comparison.cpu_pairs}
+    rows: list[Row] = []
+    for name in comparison.by_quality:
+        result, pair = comparison.techniques[name], slower.get(name)
+        more: str | Interval = "fastest" if slower else ""
+        if pair is not None:
+            more = signed(pair.difference, 1)
+            if pair.low is not None and pair.high is not None:
+                more = Interval(pair.difference, pair.low, pair.high, "+z.1f")
+        cpu, clock = (f"{time.p50:.1f} / {time.p95:.1f}" for time in (result.cpu_ms, result.latency_ms))
+        used = [f"{result.calls / comparison.queries:.1f}", f"{result.tokens / comparison.queries:,.0f}"]
+        stages = sorted(result.stages.items(), key=lambda stage: -stage[1])[:STAGES_SHOWN]
+        slowest = ", ".join(f"{stage} {ms:.1f}" for stage, ms in stages)
+        rows.append([name, cpu, more, clock, *used, f"{result.returned_tokens:,.0f}", slowest])
+    asking = comparison.provenance["asking"]
+    note = (
+        f"Milliseconds per query for {asking['depth']} documents, after {asking['warm_up_queries']} warm-up queries. "
+        "CPU: processor time of all threads; mean difference to the fastest [95 % interval]. The vector of a "
+        "query is computed once; its time is charged to each technique that asks for it. Tokens in: read by models; "
+        "tokens out: of the texts returned. Stages: mean milliseconds without the stages inside."
+    )
+    times = ["CPU p50 / p95", "CPU vs fastest", "clock p50 / p95"]
+    columns = ["technique", *times, "model calls", "tokens in", "tokens out", "slowest stages"]
+    return Table("Cost of a query", columns, rows, note)
+
+
+def relevant(comparison: Comparison) -> Table:
+    """Count where the relevant documents ended up."""
+    rows: list[Row] = []
+    columns, note = [""], ""
+    for name in comparison.by_quality:
+        result = comparison.techniques[name]
+        found = result.found
+        counts = (found.shown, found.low, found.never, found.routed_away)
+        row: Row = [name, *(f"{count:,} ({count / max(1, sum(counts)):.0%})" for count in counts)]
+        columns = ["technique", f"in the first {found.cutoff}", f"ranked {found.cutoff + 1} to {found.depth}"]
+        columns += ["not retrieved", "routed away"]
+        if result.judged is not None:
+            row.append(f"{result.judged:.0%}")
+            columns.append(f"judged of the first {found.cutoff}")
+            note = "Judged: the share of these results with a judgement; relevant documents may be among the others."
+        rows.append(row)
+    return Table("What became of the relevant documents", columns, rows, note)
+
+
+def indexes(comparison: Comparison) -> Table:
+    """List the cost of each index."""
+    rows: list[Row] = []
+    for one in comparison.indexes.values():
+        counts = [f"{number:,}" for number in (one.documents, one.chunks, one.cut)]
+        took = [f"{one.embed_seconds:,.0f}", f"{one.write_seconds:,.1f}", f"{one.disk_bytes / 1e6:,.1f}"]
+        rows.append([one.chunking, *counts, *took])
+    memory, embedder = comparison.provenance["machine"]["peak_memory_bytes"], comparison.provenance["embedder"]
+    note = f"Peak memory of this process: {memory / 1e6:,.0f} MB. " if memory else ""
+    if embedder:
+        note += (
+            f"Truncated: chunks longer than {embedder['max_tokens']} tokens, of which only the beginning is embedded."
+        )
+    columns = ["chunking", "documents", "chunks", "truncated", "embedding s", "writing s", "MB on disk"]
+    return Table("Index", columns, rows, note)
+
+
+def explained(comparison: Comparison) -> Table:
+    """List the queries with the largest differences between pairs, and why."""
+    rows: list[Row] = [
+        [f"{pair['a']} {MINUS} {pair['b']}", query["text"], signed(query["difference"]), query["why"]]
+        for pair in comparison.diagnosis[:PAIRS_EXPLAINED]
+        for query in pair["queries"]
+    ]
+    return Table("Where techniques differ, and why", ["pair", "query", "difference", "why"], rows)
+
+
+def pair_name(comparison: Comparison, pair: Pair) -> str:
+    """Return both names with a minus between them, or a alone if every pair is one against the baseline."""
+    return pair.a if comparison.baseline else f"{pair.a} {MINUS} {pair.b}"
+
+
+def difference(pair: Pair, sign: int = 1) -> Interval:
+    """Return the difference and its interval; with the ``sign`` -1, of b minus a."""
+    low, high = sorted((sign * pair.low, sign * pair.high))
+    return Interval(sign * pair.difference, low, high)
+
+
+def signed(value: float, digits: int = 3) -> str:
+    """Format a number: ``+0.030``, with a minus as wide as the plus."""
+    return f"{value:+z.{digits}f}".replace("-", MINUS)
+
+
+def p_value(value: float, significant: bool | None = None) -> str:
+    """Format a p-value: three digits, or ``< 0.001``; followed by a star if significant, else by spaces."""
+    star = "" if significant is None else " *" if significant else "  "
+    return p_text(value).removeprefix("p ").removeprefix("= ") + star
+
+
+def _winner(comparison: Comparison) -> frozenset[int]:
+    return frozenset(row for row, name in enumerate(comparison.by_quality) if name == comparison.winner)

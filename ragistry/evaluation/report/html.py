@@ -1,4 +1,4 @@
-"""A comparison as one self-contained page: no script, no network, light and dark, printable.
+"""A comparison as a self-contained HTML page: no script, no network, light and dark, printable.
 
 The template draws plots as SVG in per cent of width and height; `Scale` computes positions.
 """
@@ -15,8 +15,18 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from ragistry.evaluation.report.content import about, failures, origin, verdicts
-from ragistry.evaluation.report.tables import MINUS, PAIRS_EXPLAINED, Interval, Table, signed, tables
+from ragistry.evaluation.report.content import (
+    MINUS,
+    PAIRS_EXPLAINED,
+    Interval,
+    Table,
+    about,
+    failures,
+    origin,
+    signed,
+    tables,
+    verdicts,
+)
 from ragistry.evaluation.result import Comparison
 
 HERE = Path(__file__).parent
@@ -30,7 +40,7 @@ SHORTEST = 0.001
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """Maps ``low`` to ``high`` onto ``start`` to ``stop`` per cent, logarithmically if ``log``."""
+    """Map values from ``low`` to ``high`` onto ``start`` to ``stop`` per cent, logarithmically if ``log``."""
 
     low: float
     high: float
@@ -39,12 +49,12 @@ class Scale:
     log: bool = False
 
     def __call__(self, value: float) -> str:
-        """The position of a value, with two decimals: equal figures give equal bytes."""
+        """Return the position of a value with two decimals, so that equal figures give equal bytes."""
         low, high, value = (math.log10(v) if self.log else v for v in (self.low, self.high, value))
         return f"{self.start + (value - low) / (high - low) * (self.stop - self.start):.2f}%"
 
     def marks(self) -> list[float]:
-        """Round numbers between low and high: 1, 2 or 5 times a power of ten apart (log: these numbers themselves)."""
+        """Return round numbers in the range: 1, 2 or 5 times a power of ten apart (log: these numbers themselves)."""
         if self.log:
             powers = range(math.floor(math.log10(self.low)), math.ceil(math.log10(self.high)) + 1)
             numbers = [round(factor * 10.0**power, 10) for power in powers for factor in (1, 2, 5)]
@@ -56,7 +66,7 @@ class Scale:
 
 
 def page(comparison: Comparison) -> str:
-    """The report as HTML."""
+    """Return the report as a self-contained HTML page."""
     results = [comparison.techniques[name] for name in comparison.by_quality]
     means = [result.measures[comparison.measure] for result in results]
     times = [max(time, SHORTEST) for result in results for time in (result.cpu_ms.p50, result.cpu_ms.p95)]
@@ -82,15 +92,15 @@ def page(comparison: Comparison) -> str:
 
 
 def scale(values: Iterable[float], start: float = 0, stop: float = 100) -> Scale:
-    """A scale over the values with a margin."""
+    """Return a scale over the values with a margin."""
     found = [*values]
     span, size = max(found) - min(found), max(1.0, *map(abs, found))
-    room = span * 0.06 if span > size * 1e-8 else size * 0.05  # less apart, they are equal but for rounding
+    room = span * 0.06 if span > size * 1e-8 else size * 0.05  # Closer values differ by rounding only.
     return Scale(min(found) - room, max(found) + room, start, stop)
 
 
 def scales(table: Table) -> list[Scale | None]:
-    """For each column with intervals, a scale over the rows that are not faint; scales of differences include 0."""
+    """Return a scale for each column with intervals, over rows that are not faint; for differences it includes 0."""
     found: list[Scale | None] = []
     for column in range(len(table.columns)):
         cells = [row[column] for place, row in enumerate(table.rows) if place not in table.faint]

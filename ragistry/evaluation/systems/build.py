@@ -11,26 +11,24 @@ from typing import Any, NamedTuple
 
 from ragistry.errors import ConfigError, EvaluationError
 from ragistry.evaluation.data.dataset import Dataset
-from ragistry.evaluation.systems.entries import (
-    Variant,
-    Want,
-    all_entries,
-    checked_entries,
-    model_in,
-    resolved,
-    wants,
-)
-from ragistry.evaluation.systems.index import FOLDER, Chunking, Corpus, DatasetIndex, library_index, open_index
+from ragistry.evaluation.systems.index import FOLDER, Corpus, DatasetIndex, library_index, open_index
+from ragistry.evaluation.systems.kept import KINDS, KeptVectors, kept, recording, replaying
 from ragistry.evaluation.systems.masking import MaskedLibrary
-from ragistry.evaluation.systems.record import KINDS, recording, replaying
 from ragistry.evaluation.systems.systems import (
     System,
+    Want,
+    checked_entries,
     is_ready,
+    model_in,
     parameters_of,
     ready_system,
     registered,
+    resolve,
+    router_of,
+    wants,
+    with_bases,
 )
-from ragistry.evaluation.systems.vectors import KeptVectors, kept
+from ragistry.evaluation.systems.variants import Chunking, Variant
 from ragistry.techniques.classes import MODELS, complaints, resources_for, wanted_resources
 from ragistry.techniques.registry import TechniqueRegistry
 from ragistry.types import Progress
@@ -61,9 +59,21 @@ def build_systems(
     replay: Path | None = None,
     progress: Progress | None = None,
 ) -> Built:
-    """Build everything that is compared. ``given``: technique → an object from a program, None: from techniques.yaml.
+    """Build everything that is compared.
 
-    ``cache``, ``record``, ``replay`` as in `compare`. ``stack`` closes what has to be closed.
+    Args:
+        stack: Closes stores and the workspace.
+        variants: The columns of the comparison.
+        given: Technique → the object that a program gave; None: an entry of techniques.yaml.
+        dataset: The test set.
+        workspace: An open workspace, or its folder.
+        cache: Folder of vectors and indexes.
+        record: File that keeps the answers of models.
+        replay: File of recorded answers.
+        progress: Called while an index is built.
+
+    Raises:
+        EvaluationError, ConfigError, ModelError, StoreError: As in `compare`.
     """
     _check(variants, given, dataset)
     built = Built([], {}, None)
@@ -77,7 +87,7 @@ def build_systems(
         fitted = {EMBEDDER} if any(one.chunking.fit for one in made) else set()
         models = _models(workspace, fitted.union(*wanted.values()), record, replay)
         folder = cache or workspace.path_of(workspace.settings.data_dir) / FOLDER
-        if record is not None or replay is not None:  # every answer has to be recorded
+        if record is not None or replay is not None:  # Every answer has to be recorded.
             folder = Path(stack.enter_context(TemporaryDirectory(prefix="ragistry-", ignore_cleanup_errors=True)))
         elif "embedder" in models:
             models["embedder"] = kept(models["embedder"], folder / "vectors.db")
@@ -113,11 +123,11 @@ def _resources(
     folder: Path,
     progress: Progress | None,
 ) -> tuple[DatasetIndex | None, dict[str, Any]]:
-    """The index of one chunking, None if no technique needs a store; and all resources."""
+    """Return the index of one chunking, None if no technique needs a store; and all resources."""
     if chunking.library:
         if dataset.library != (home := str(workspace.root.resolve())):
             raise EvaluationError(
-                f"the test set is of the library in {dataset.library!r}, and the workspace is {home!r}; open that one"
+                f"the test set is the library of {dataset.library!r}, but the workspace is {home!r}; use the same"
             )
         index = library_index(dataset, workspace)
         library = MaskedLibrary(workspace.library, index.store)
@@ -134,7 +144,7 @@ def _resources(
 
 
 def _language(dataset: Dataset, setting: str) -> str:
-    """The analysis of words; for ``auto``, that of the detected language of the corpus."""
+    """Return the analysis of words; for ``auto``, that of the detected language of the corpus."""
     if setting != AUTO:
         return setting
     detected = detect_language([document.whole for document in dataset.corpus])
@@ -146,48 +156,39 @@ def _check(variants: Sequence[Variant], given: Mapping[str, Any], dataset: Datas
         technique = given[one.technique]
         if not (technique is None or is_ready(technique) or callable(technique)):
             raise EvaluationError(
-                f"technique {one.technique!r} is {technique!r:.80}; give a name of techniques.yaml, an object with "
-                "retrieve(query), or a class or function that makes one"
+                f"technique {one.technique!r} is {technique!r:.80}; it must be a name of techniques.yaml, an object "
+                "with retrieve(query), or a class or function that makes one"
             )
         if one.changes and not (technique is None or isinstance(technique, type)):
-            raise EvaluationError(f"the grid changes {one.technique!r}, which is not a class; give its class")
+            raise EvaluationError(f"the grid changes {one.technique!r}, which is not a class; pass its class")
         if one.chunking.library and dataset.library is None:
             raise EvaluationError(
-                f"chunk size 'library' searches the workspace's own library, and the test set {dataset.name!r} is "
-                "another; give --queries FILE (in Python, read_library), or a chunk size such as 'document' or 500"
+                f"chunk size 'library' searches the library of the workspace, but the test set {dataset.name!r} has "
+                "other documents; use --queries FILE (in Python, read_library), or a chunk size such as 'document'"
             )
 
 
 def _settled(chunking: Chunking, workspace: Workspace) -> Chunking:
-    """The chunking with the values of the workspace filled in."""
+    """Fill in the values of the workspace."""
     reading = workspace.reading
     return Chunking(reading.chunk_size, reading.chunk_overlap, reading.fit) if chunking.ingested else chunking
 
 
 def _wanted(registry: TechniqueRegistry, variant: Variant, given: Any) -> set[Want]:
-    """The resources that a variant and its bases need; empty if it cannot be built."""
+    """Return the resources that a variant and its bases need; none if it cannot be built."""
     if isinstance(given, type) and complaints(given):
         return set()
     if given is not None and not isinstance(given, type):
         return {(name, None) for name in parameters_of(given)}
-    if not variant.chunking.library and _router(registry, variant.entry):
+    if not variant.chunking.library and router_of(registry, variant.entry):
         return set()
-    return set[Want]().union(*(wants(registry, name) for name in all_entries(registry, variant.entry)))
-
-
-def _router(registry: TechniqueRegistry, entry: str) -> str | None:
-    """The techniques that choose between collections, among an entry and its bases."""
-    for name in all_entries(registry, entry):
-        wanted = wanted_resources(registry.technique_class(name))
-        if "targets" in wanted or wanted.get("library"):
-            return name
-    return None
+    return set[Want]().union(*(wants(registry, name) for name in with_bases(registry, variant.entry)))
 
 
 def _models(workspace: Workspace, wanted: set[Want], record: Path | None, replay: Path | None) -> dict[str, Any]:
-    """The needed models of the workspace as resources, recorded or replayed."""
+    """Return the needed models of the workspace as resources, recorded or replayed."""
     if record is not None and replay is not None:
-        raise EvaluationError("record and replay are both given; record first, then replay")
+        raise EvaluationError("record cannot be combined with replay")
     parts = {}
     for kind, name in sorted(wanted, key=str) if replay is None else ():
         if kind in KINDS and (model := model_in(workspace.registry.resources, (kind, name))) is not None:
@@ -195,7 +196,7 @@ def _models(workspace: Workspace, wanted: set[Want], record: Path | None, replay
     if replay is not None:
         parts = replaying(replay)
         if EMBEDDER in wanted and "embedder" not in parts:
-            raise EvaluationError(f"{str(replay)!r} has no answer of an embedder; record with --record FILE first")
+            raise EvaluationError(f"{str(replay)!r} has no answers of an embedder; record it with --record {replay}")
     elif record is not None:
         parts = recording(parts, record)
     resources: dict[str, Any] = {f"{kind}s": {} for kind in MODELS}
@@ -211,24 +212,24 @@ def _models(workspace: Workspace, wanted: set[Want], record: Path | None, replay
 def _system(
     registry: TechniqueRegistry, index: DatasetIndex | None, variant: Variant, given: Any, *, embeds: bool
 ) -> System:
-    """A technique over an index. Raises errors of its own code, and `ConfigError` if it is not a technique."""
+    """Build a technique over an index. Raises errors of its own code, and `ConfigError` if it is not a technique."""
     if given is not None and not isinstance(given, type):
         user, wanted = f"technique {variant.technique!r}", wanted_resources(given, 0)
         made = given(**resources_for(user, wanted, {}, registry.resources, {}))
         configuration, not_resumed = (
             {"use": getattr(given, "__qualname__", "a callable object")},
-            "a function made it, and may use anything",
+            "a function made it and may use anything",
         )
     elif isinstance(given, type) and (wrong := complaints(given)):
         raise ConfigError("; ".join(wrong))
-    elif not variant.chunking.library and (router := _router(registry, variant.entry)):
+    elif not variant.chunking.library and (router := router_of(registry, variant.entry)):
         raise ConfigError(
-            f"technique {router!r} chooses between the collections of a library, and a test set is one; compare it "
-            "on the workspace's own library with --queries FILE (in Python, with read_library)"
+            f"technique {router!r} chooses between collections, and a test set is a single one; compare it on the "
+            "library of the workspace with --queries FILE (in Python, read_library)"
         )
     else:
         made = registry.get(variant.entry).technique
-        configuration, not_resumed = resolved(registry, variant.entry)
+        configuration, not_resumed = resolve(registry, variant.entry)
     return System(
         variant.name,
         registered(variant.name, made),

@@ -1,4 +1,4 @@
-"""Control rankings that a technique must beat: by the words of file names, by the words of titles, and at random.
+"""Make control rankings that a technique must beat: by words of file names, by words of titles, and at random.
 
 They use the real names, which techniques do not see. A test set whose queries are answered by names alone
 says nothing about retrieval from texts.
@@ -15,13 +15,13 @@ from ragistry.evaluation.data.dataset import Dataset, Run, Text
 from ragistry.utils.text.analysis import analyse, query_terms
 
 K1, B = 1.2, 0.75
-"""Of BM25."""
+"""Parameters of BM25."""
 _BREAKS = re.compile(r"[^\w]+|_+|(?<=[a-z])(?=[A-Z])|(?<=\D)(?=\d)")
 """Separators of the words in a path."""
 
 
 def controls(dataset: Dataset, depth: int, seed: int = 0) -> dict[str, Run]:
-    """``filename``, ``title_only`` and ``random`` → rankings of at most ``depth`` documents for every judged query."""
+    """Rank at most ``depth`` documents for every judged query, as ``filename``, ``title_only`` and ``random``."""
     names = {document.id: " ".join(_BREAKS.split(document.id)) for document in dataset.corpus}
     titles = {document.id: _title(document) for document in dataset.corpus}
     return {
@@ -32,7 +32,7 @@ def controls(dataset: Dataset, depth: int, seed: int = 0) -> dict[str, Run]:
 
 
 def _title(document: Text) -> str:
-    """Its title, else its first line if that is a heading."""
+    """Return the title, else the first line if that is a heading."""
     first = document.text.lstrip().partition("\n")[0]
     return document.title or (first.lstrip("# ") if first.startswith("#") else "")
 
@@ -43,7 +43,7 @@ def _shuffled(dataset: Dataset, seed: str, depth: int) -> list[tuple[str, float]
 
 
 def _by_words(dataset: Dataset, texts: dict[str, str], depth: int, seed: int) -> Run:
-    """BM25 over the given words; documents without a word of the query follow in random order."""
+    """Rank by BM25 over the texts; documents without a word of the query follow in random order."""
     counts = {id: Counter(analyse(text)) for id, text in texts.items()}
     lengths = {id: sum(count.values()) for id, count in counts.items()}
     mean = sum(lengths.values()) / max(1, len(lengths)) or 1.0

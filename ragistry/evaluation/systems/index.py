@@ -1,4 +1,4 @@
-"""The index of a test set: its own store, cut and embedded as needed, built once for each chunking."""
+"""The index of a test set: a store of its own, cut and embedded as a library is, built once for each chunking."""
 
 from __future__ import annotations
 
@@ -6,31 +6,36 @@ import json
 import logging
 import shutil
 import sys
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
 from time import perf_counter
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
+import numpy as np
 from filelock import FileLock
 
 from ragistry.config.folder import EVALUATION, REPOSITORIES
 from ragistry.errors import StoreError
 from ragistry.evaluation.data.dataset import Dataset
 from ragistry.evaluation.data.trec import file_name
+from ragistry.evaluation.systems.kept import KeptVectors, fingerprint_of
 from ragistry.evaluation.systems.masking import MaskedStore
-from ragistry.evaluation.systems.vectors import TEXTS_AT_ONCE, KeptVectors, fingerprint_of
-from ragistry.library.ingest.source import Reading, chunks_of
+from ragistry.evaluation.systems.variants import Chunking
+from ragistry.library.ingest.run import Ingest
+from ragistry.library.ingest.source import Reading, SourceText
 from ragistry.protocols import Embedder, LibraryStore
 from ragistry.stores.registry import open_local
 from ragistry.techniques.routing.target import library_targets
-from ragistry.types import Chunk, EmbeddedChunk, EmbedderFingerprint, Progress
-from ragistry.utils.chunker import chunk_extracted
+from ragistry.types import EmbeddedChunk, EmbedderFingerprint, Progress, Role, SourceInfo
 from ragistry.utils.documents.extracted import Extracted
 from ragistry.workspace import Workspace
+
+if TYPE_CHECKING:
+    from ragistry.protocols import Vectors
 
 FOLDER = EVALUATION
 """Folder of vectors and indexes in the data of a workspace."""
@@ -40,38 +45,23 @@ CARD = "index.json"
 """File with the cost of an index, written when the index is complete."""
 WORDS_ALONE = EmbedderFingerprint("none", "words alone", "", 1)
 """Embedder recorded for an index without vectors; its store has one constant number per chunk."""
-_LAYOUT = 3
+_LAYOUT = 4
 """Version of the chunks' metadata; increase it to rebuild every index."""
-
-
-@dataclass(frozen=True, slots=True)
-class Chunking:
-    """How documents are cut: at most ``size`` characters, with at most ``overlap`` shared by neighbours.
-
-    ``size`` None: each document is one chunk, as in published results; a model still reads only its beginning.
-    ``fit``: chunks too long for the model are cut again. ``library``: the library of a workspace is searched as it is.
-    ``ingested``: with the settings of the workspace.
-    """
-
-    size: int | None = None
-    overlap: int = 0
-    fit: bool = False
-    library: bool = False
-    ingested: bool = False
-
-    def __str__(self) -> str:
-        if self.library:
-            return "library"
-        cut = f"{self.size}/{self.overlap}{' fitted' if self.fit else ''}"
-        return "document" if self.size is None else cut
 
 
 @dataclass(frozen=True, slots=True)
 class IndexCost:
     """The cost of building an index, and its size.
 
-    ``cut``: number of chunks longer than the model's limit, of which only the beginning is embedded.
-    ``embed_seconds``: time in the model, also of cached vectors. ``write_seconds``: time to cut, write and index words.
+    Attributes:
+        chunking: How documents were cut.
+        documents: Number of documents.
+        chunks: Number of chunks.
+        cut: Number of chunks longer than the model's limit, of which only the beginning is embedded.
+        embed_seconds: Time in the model, also of cached vectors.
+        embed_tokens: Tokens that the model read.
+        write_seconds: Time to cut, write and index words.
+        disk_bytes: Size of its files.
     """
 
     chunking: str
@@ -86,11 +76,15 @@ class IndexCost:
 
 @dataclass(frozen=True)
 class DatasetIndex:
-    """A corpus that can be searched; ``store`` is what techniques get, with opaque names.
+    """A corpus that can be searched.
 
-    ``contents``: for a library, a hash of its searched content, because test set and chunking do not determine it. A
-    document's id is then its collection, a slash and its source. Otherwise it is the source, and every vector search
-    compares all vectors.
+    Attributes:
+        store: The store that techniques get, with opaque names.
+        cost: The cost of the index.
+        language: The language of the words.
+        contents: For a library, a hash of its searched content, because test set and chunking do not determine it. A
+            document's id is then its collection, a slash and its source. Otherwise it is the source, and every vector
+            search compares all vectors.
     """
 
     store: MaskedStore
@@ -106,7 +100,7 @@ class DatasetIndex:
 
     @cached_property
     def collection_of(self) -> dict[str, str]:
-        """Document → the collection that it is in."""
+        """The collection of each document."""
         found = {}
         for info in self.store.sources():
             name = self.store.real_name(info.source_file)
@@ -115,9 +109,9 @@ class DatasetIndex:
 
 
 def library_index(dataset: Dataset, workspace: Workspace) -> DatasetIndex:
-    """The store of a workspace as it is; the cost of its ingest is unknown."""
+    """Use the store of a workspace as it is; the cost of its ingest is unknown."""
     folder, reading = workspace.path_of(workspace.settings.data_dir), workspace.reading
-    # all metadata: a technique may rank by dates, tags and titles, a router by names and descriptions
+    # All metadata: a technique may rank by dates, tags and titles, a router by names and descriptions.
     chunks = sorted(
         sha256(json.dumps([one.id, one.content, one.metadata], sort_keys=True, default=str).encode()).hexdigest()
         for one in workspace.store.scan()
@@ -135,10 +129,14 @@ def library_index(dataset: Dataset, workspace: Workspace) -> DatasetIndex:
 
 @dataclass(frozen=True, slots=True)
 class Corpus:
-    """A corpus to be indexed: how it is cut, and the language of its words.
+    """A corpus to be indexed.
 
-    ``vectors`` None: techniques search words only, and nothing is embedded. ``counter``: counts tokens to fit chunks to
-    a model if there are no vectors.
+    Attributes:
+        dataset: The test set.
+        chunking: How documents are cut.
+        vectors: The embedder; None if techniques search words only, so that nothing is embedded.
+        counter: Counts tokens to fit chunks to a model if there is no embedder.
+        language: The language of the words.
     """
 
     dataset: Dataset
@@ -147,31 +145,94 @@ class Corpus:
     counter: Embedder | None = None
     language: str = "english"
 
-    @property
-    def embedder(self) -> Embedder | None:
-        return self.counter if self.vectors is None else self.vectors
-
     def file_name(self) -> str:
-        """The name of the index folder, made from everything that decides its content."""
+        """Return the name of the index folder, made from everything that decides its content."""
+        embedder = self.vectors or self.counter
         about: list[Any] = [_LAYOUT, str(self.chunking), self.language, self.dataset.name, self.vectors is None]
-        about += [] if self.embedder is None else [fingerprint_of(self.embedder)]
+        about += [] if embedder is None else [fingerprint_of(embedder)]
         digest = sha256("\n".join(map(json.dumps, [about, *self.dataset.corpus])).encode()).hexdigest()
         return f"{_prefix(self.dataset)}{digest[:16]}"
 
-    def chunks(self) -> Iterator[Chunk]:
-        """Every chunk with the metadata of a library; none for a document without text."""
-        for document in self.dataset.corpus:
-            extracted = Extracted(document.whole, document.id)
-            size = self.chunking.size or max(len(extracted.text), 1)
-            if self.embedder is None:
-                chunks = chunk_extracted(extracted, size, self.chunking.overlap)
-            else:
-                reading = Reading(size, self.chunking.overlap, self.chunking.fit, headings=False)  # as above
-                chunks = chunks_of(extracted, reading, self.embedder)
-            for chunk in chunks:
-                chunk.metadata.update(source_file=document.id, collection=self.dataset.name, type="document")
-                chunk.metadata.update({"title": document.title} if document.title else {})
-                yield chunk
+    def reading(self) -> Reading:
+        """Return the sizes for an ingest of the corpus."""
+        longest = max(1, *(len(document.whole) for document in self.dataset.corpus))
+        size = self.chunking.size or longest
+        return Reading(size, self.chunking.overlap, self.chunking.fit, headings=False, language=self.language)
+
+    def sources(self) -> list[CorpusText]:
+        """Return the documents as sources of an ingest."""
+        return [CorpusText(document.whole, document.id, title=document.title) for document in self.dataset.corpus]
+
+
+@dataclass(frozen=True, slots=True)
+class CorpusText(SourceText):
+    """A document of a test set, ingested with its title as metadata."""
+
+    title: str = ""
+
+    def read(self, reading: Reading, content: str) -> tuple[Extracted, str]:  # noqa: ARG002
+        metadata = {"title": self.title} if self.title else {}
+        return Extracted(self.text, self.source_file, metadata=metadata), content
+
+
+@dataclass
+class CorpusEmbedder:
+    """The `Embedder` of an ingest of a corpus, which measures time and can do without vectors.
+
+    How many chunks were cut is part of the cost, so warnings of the model about it are not logged.
+    """
+
+    corpus: Corpus
+    seconds: float = 0.0
+    texts: list[str] = field(default_factory=list)
+
+    @property
+    def fingerprint(self) -> EmbedderFingerprint:
+        if self.corpus.vectors is not None:
+            return self.corpus.vectors.fingerprint
+        counter = self.corpus.counter
+        return replace(WORDS_ALONE, max_tokens=0 if counter is None else counter.fingerprint.max_tokens)
+
+    def embed(self, texts: Sequence[str], *, role: Role = "document") -> Vectors:
+        if self.corpus.vectors is None:
+            return np.ones((len(texts), 1), np.float32)
+        start, logger = perf_counter(), logging.getLogger("ragistry.models")
+        level = logger.level
+        logger.setLevel(logging.ERROR)
+        try:
+            self.texts += texts
+            return self.corpus.vectors.embed(texts, role=role)
+        finally:
+            logger.setLevel(level)
+            self.seconds += perf_counter() - start
+
+    def count_tokens(self, texts: Sequence[str]) -> list[int]:
+        counter = self.corpus.vectors or self.corpus.counter
+        return [len(text) // 4 for text in texts] if counter is None else counter.count_tokens(texts)
+
+
+class OneWrite:
+    """The `LibraryStore` of an ingest that writes all sources at once, which is several times as fast.
+
+    An ingest writes each source by itself, so that an interruption loses little. An incomplete index is never used.
+    """
+
+    def __init__(self, store: LibraryStore) -> None:
+        self.rows: list[EmbeddedChunk] = []
+        self.use_embedder = store.use_embedder
+        self._store = store
+
+    def sources(self, collection: str | None = None) -> list[SourceInfo]:  # noqa: ARG002
+        return []
+
+    def known_vectors(self, *_: object) -> dict[str, Vectors]:
+        return {}
+
+    def replace_source(self, collection: str, source_file: str, chunks: Sequence[EmbeddedChunk]) -> None:  # noqa: ARG002
+        self.rows += chunks
+
+    def flush(self) -> None:
+        self._store.add_documents(self.rows)
 
 
 def _prefix(dataset: Dataset) -> str:
@@ -179,19 +240,28 @@ def _prefix(dataset: Dataset) -> str:
 
 
 def folders_of(dataset: Dataset, folder: Path) -> list[Path]:
-    """All indexes of a test set below ``folder``; may include those of another set of the same name."""
+    """List all indexes of a test set below a folder; may include those of another set of the same name."""
     return [card.parent for card in folder.glob(f"*/{CARD}") if card.parent.name.startswith(_prefix(dataset))]
 
 
 def open_index(corpus: Corpus, folder: Path, progress: Progress | None = None) -> tuple[DatasetIndex, LibraryStore]:
-    """The index of a corpus and its store, to be closed by the caller; built below ``folder`` if missing.
+    """Open the index of a corpus; build it if it is missing, incomplete (without a card) or damaged.
 
-    An incomplete index (without a card) or a damaged one is built again. Raises
-    `ModelError`, `StoreError`.
+    Args:
+        corpus: The corpus.
+        folder: Folder of all indexes.
+        progress: Called before each document.
+
+    Returns:
+        The index, and its store, which the caller closes.
+
+    Raises:
+        ModelError: The model refused a text, or cannot be reached.
+        StoreError: The index cannot be written.
     """
     home = folder / corpus.file_name()
     folder.mkdir(parents=True, exist_ok=True)
-    with FileLock(f"{home}.lock"):  # another comparison may build or check the same index
+    with FileLock(f"{home}.lock"):  # Another comparison may build or check the same index.
         cost = _verified(home, corpus.language)
         if cost is None:
             shutil.rmtree(home, ignore_errors=True)
@@ -201,51 +271,40 @@ def open_index(corpus: Corpus, folder: Path, progress: Progress | None = None) -
 
 
 def _opened(home: Path, language: str) -> LibraryStore:
-    """Searches are exact at any size."""
+    """Open a store whose searches are exact at any size."""
     return open_local(home, exact_below=sys.maxsize, language=language)
 
 
 def _verified(home: Path, language: str) -> IndexCost | None:
-    """The cost of an index; None if it is missing or damaged (the check takes 0.4 s for 5,000 chunks)."""
+    """Return the cost of an index; None if it is missing or damaged (the check takes 0.4 s for 5,000 chunks)."""
     try:
         cost = IndexCost(**json.loads((home / CARD).read_text(encoding="utf-8")))
         with closing(_opened(home, language)) as store:
             return cost if store.count() == cost.chunks and not store.verify() else None
-    except (StoreError, OSError, ValueError, TypeError):  # damaged, or written by another version
+    except (StoreError, OSError, ValueError, TypeError):  # Damaged, or written by another version.
         return None
 
 
 def _build(corpus: Corpus, home: Path, progress: Progress | None) -> IndexCost:
-    """Cut, embed and write a corpus to a store in ``home``, with a card of the cost."""
-    start = perf_counter()
-    chunks, vectors = list(corpus.chunks()), corpus.vectors
-    seconds, texts = perf_counter() - start, [chunk.text for chunk in chunks]
-    rows = [EmbeddedChunk(*chunk, (1.0,)) for chunk in chunks]
-    fingerprint, embed_seconds, tokens = WORDS_ALONE, 0.0, 0.0
-    if vectors is not None:
-        for first in range(0, len(rows), TEXTS_AT_ONCE):
-            if progress is not None:
-                progress("embedding", first, len(rows))
-            with _without_warnings():  # how many chunks were cut is in the cost
-                found = vectors.embed(texts[first : first + TEXTS_AT_ONCE])
-            for at, vector in enumerate(found, first):
-                rows[at] = EmbeddedChunk(*chunks[at], vector)
-        fingerprint, (embed_seconds, tokens) = vectors.fingerprint, vectors.cost(texts)
-    start = perf_counter()
-    if progress is not None:
-        progress("writing the index", 0, len(rows))
+    """Ingest a corpus into a store in ``home``, and write a card of the cost."""
+    start, embedder = perf_counter(), CorpusEmbedder(corpus)
     with closing(open_local(home, language=corpus.language)) as store:
-        store.use_embedder(fingerprint)
-        store.add_documents(rows)
-    limit = fingerprint.max_tokens
+        writer = OneWrite(store)
+        report = Ingest(cast("LibraryStore", writer), embedder, corpus.reading(), corpus.dataset.name).run(
+            corpus.sources(), None if progress is None else lambda _, done, total: progress("indexing", done, total)
+        )
+        if report.failed:
+            raise report.failed[0].cause
+    limit = 0 if corpus.vectors is None else embedder.fingerprint.max_tokens
+    embed_seconds, tokens = (0.0, 0.0) if corpus.vectors is None else corpus.vectors.cost(embedder.texts)
     cost = IndexCost(
         chunking=str(corpus.chunking),
         documents=len(corpus.dataset.corpus),
-        chunks=len(chunks),
-        cut=sum(chunk.metadata.get("token_count", 0) > limit for chunk in chunks) if limit else 0,
+        chunks=len(writer.rows),
+        cut=sum(row.metadata["token_count"] > limit for row in writer.rows) if limit else 0,
         embed_seconds=embed_seconds,
         embed_tokens=round(tokens),
-        write_seconds=seconds + perf_counter() - start,
+        write_seconds=perf_counter() - start - embedder.seconds,
         disk_bytes=bytes_below(home),
     )
     (home / CARD).write_text(json.dumps(asdict(cost)), encoding="utf-8")
@@ -253,16 +312,5 @@ def _build(corpus: Corpus, home: Path, progress: Progress | None) -> IndexCost:
 
 
 def bytes_below(folder: Path) -> int:
-    """The size of the files in a folder, in bytes."""
+    """Return the size of the files in a folder, in bytes."""
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
-
-
-@contextmanager
-def _without_warnings() -> Iterator[None]:
-    logger = logging.getLogger("ragistry.models")
-    level = logger.level
-    logger.setLevel(logging.ERROR)
-    try:
-        yield
-    finally:
-        logger.setLevel(level)

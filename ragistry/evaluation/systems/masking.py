@@ -1,4 +1,4 @@
-"""The store that techniques see during a comparison: with the searched text, without file names.
+"""Hide file names from techniques during a comparison.
 
 Synthetic queries often share words with the path of their document, so a technique that ranks by paths would find it
 without retrieval. Therefore each source has the same opaque name everywhere during a comparison, and results are
@@ -31,21 +31,26 @@ PLACE = ("collection", "source_file", "chunk_index")
 
 @cache
 def opaque(source_file: str) -> str:
-    """The name of a source during a comparison."""
+    """Return the name of a source during a comparison."""
     return f"d{sha256(f'source {source_file}'.encode()).hexdigest()[:16]}"
 
 
 class MaskedStore:
-    """A read-only `LibraryStore`. ``has_vectors``: False for an index of words only."""
+    """A read-only `LibraryStore` with opaque names of sources.
+
+    Args:
+        store: The store.
+        has_vectors: False for an index of words only.
+    """
 
     def __init__(self, store: LibraryStore, *, has_vectors: bool = True) -> None:
         self._store = store
         self._has_vectors = has_vectors
         self._real: dict[str, str] = {}
-        self.sources()  # so that conditions on opaque names work
+        self.sources()  # Conditions on opaque names need them.
 
     def real_name(self, name: str) -> str:
-        """The source behind an opaque name; other names unchanged."""
+        """Return the source behind an opaque name; other names are returned unchanged."""
         return self._real.get(name, name)
 
     @property
@@ -60,7 +65,7 @@ class MaskedStore:
         return self._masked(self._store.search_text(query, top_k, where=self._real_where(where)))
 
     def get(self, ids: Sequence[str]) -> list[Document]:
-        """Also accepts ids computed from the opaque name of a source, such as those of neighbours."""
+        """Return chunks by id; ids computed from the opaque name of a source are accepted, too."""
         found = self._store.get(ids)
         if len(found) < len(ids):
             found = self._store.get(list(dict.fromkeys(self._ids.get(id, id) for id in ids)))
@@ -90,7 +95,7 @@ class MaskedStore:
         """Does nothing: the comparison closes the store."""
 
     def _refused(self, *_: Any, **__: Any) -> NoReturn:
-        raise UnsupportedError("a comparison only reads its store; take out what writes to it")
+        raise UnsupportedError("a comparison only reads its store; remove the call that writes to it")
 
     add_documents = replace_source = move_source = move_collection = delete = clear_collection = _refused
     use_embedder = known_vectors = writing = flush = reembed = verify = repair = _refused
@@ -98,8 +103,8 @@ class MaskedStore:
     def _check_vectors(self) -> None:
         if not self._has_vectors:
             raise StoreError(
-                "the index has no vectors, because no technique asked for the embedder; take a parameter `embedder` in "
-                "the constructor of what searches by vector"
+                "the index has no vectors, because no technique asked for the embedder; add a parameter `embedder` to "
+                "the constructor of the technique that searches by vector"
             )
 
     def _mask(self, source_file: str) -> str:
@@ -117,7 +122,7 @@ class MaskedStore:
 
     @cached_property
     def _ids(self) -> dict[str, str]:
-        """Id computed from the opaque name → real id of the chunk."""
+        """The real id of each chunk by the id computed from the opaque name."""
         found = {}
         for chunk in self._store.scan():
             collection, source_file, index = (chunk.metadata.get(key) for key in PLACE)
@@ -129,7 +134,7 @@ class MaskedStore:
         return None if where is None else self._unmasked(normalise(where))
 
     def _unmasked(self, where: Where) -> dict[str, Any]:
-        """The same condition on real names."""
+        """Return the same condition on real names."""
         [(key, value)] = where.items()
         if key in JOINS:
             return {key: [self._unmasked(part) for part in value]}

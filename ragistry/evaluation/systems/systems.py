@@ -1,31 +1,52 @@
-"""The systems of a comparison: a technique with its name, everything that decides its rankings, and its index."""
+"""The compared systems: what each entry needs, everything that decides its rankings, and which can be compared."""
 
 from __future__ import annotations
 
 import inspect
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from ragistry.config.problems import Problems
+from ragistry.config.yaml_file import YamlFile
 from ragistry.errors import ConfigError
 from ragistry.evaluation.systems.index import DatasetIndex
-from ragistry.evaluation.systems.record import plain
-from ragistry.techniques.classes import retrieve_complaints, wanted_resources
-from ragistry.techniques.registry import RegisteredTechnique
+from ragistry.evaluation.systems.kept import model_of, plain
+from ragistry.evaluation.systems.variants import Variant
+from ragistry.techniques.checks import Checked, Entry, check_entries, read_entries
+from ragistry.techniques.classes import (
+    MODELS,
+    RESOURCES,
+    complaints,
+    config_model,
+    retrieve_complaints,
+    takes_everything,
+    wanted_resources,
+)
+from ragistry.techniques.registry import RegisteredTechnique, TechniqueRegistry
 from ragistry.utils.plugins import written
+from ragistry.workspace import Workspace
+
+Want = tuple[str, str | None]
+"""A resource, and the name of the generator or reranker; None: the default one."""
 
 
 @dataclass(frozen=True, slots=True)
 class System:
-    """A technique with its name in the report.
+    """A compared technique.
 
-    ``configuration``: what decides its rankings, including defaults. ``not_resumed``: why earlier answers are never
-    reused; empty if they are. ``own_top_k``: its ``top_k`` is part of what is compared, so it is always asked with it.
-    ``embeds``: the embedder affects its rankings.
+    Attributes:
+        name: Name in the report.
+        technique: The technique.
+        configuration: Everything that decides its rankings, including defaults.
+        index: The index that it searches; None for an object with its own store.
+        own_top_k: The grid varies its ``top_k``, so it is asked with its own.
+        embeds: The embedder affects its rankings.
+        not_resumed: Why earlier answers are never reused; empty if they are.
     """
 
     name: str
@@ -48,42 +69,145 @@ def is_ready(given: Any) -> bool:
 
 
 def registered(name: str, made: Any) -> RegisteredTechnique:
-    """The technique with its name, under which stages are recorded. Raises `ConfigError` if it has no usable method."""
+    """Give a technique the name under which its stages are recorded. Raises `ConfigError` if it is not a technique."""
     if wrong := retrieve_complaints(made):
         raise ConfigError("; ".join(wrong))
     return made if isinstance(made, RegisteredTechnique) else RegisteredTechnique(name, made)
 
 
 def ready_system(name: str, given: Any) -> System:
-    """A technique object with its own store; its configuration is its attributes."""
+    """Make a system of an object with its own store; its configuration is its attributes."""
     inner = given.technique if isinstance(given, RegisteredTechnique) else given
-    configuration, not_resumed = described(type(inner), {})
+    configuration, not_resumed = describe(type(inner), {})
     try:
         configuration["config"] = plain(json.loads(json.dumps(getattr(inner, "__dict__", {}))))
     except (TypeError, ValueError, RecursionError) as error:
-        not_resumed = not_resumed or f"what it keeps cannot be written down ({error})"
+        not_resumed = not_resumed or f"its attributes cannot be saved as JSON ({error})"
     return System(name, registered(name, inner), configuration, not_resumed=not_resumed)
 
 
 def parameters_of(function: Any) -> dict[str, bool]:
-    """The resources that a function takes by name, and whether each is required."""
+    """Return the resources that a function takes by name, and whether each is required."""
     wanted = wanted_resources(function, 0) if callable(function) else {}
-    # it may search the store with its own embedder, which needs vectors there
+    # It may search the store with its own embedder, which needs vectors there.
     return wanted | {"embedder": False} if "store" in wanted else wanted
 
 
-def described(cls: type[Any], config: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
-    """A class with its code and configuration, and why its answers cannot be resumed; empty if they can."""
+@dataclass(frozen=True, slots=True)
+class VariedFile(YamlFile):
+    """techniques.yaml with additional entries from the grid, whose errors are errors of the grid."""
+
+    variants: frozenset[str] = frozenset()
+
+    def place(self, keys: Sequence[str | int]) -> str:
+        return "grid" if self.variants.intersection(map(str, keys[1:2])) else YamlFile.place(self, keys)
+
+
+def checked_entries(
+    workspace: Workspace, variants: Sequence[Variant], given: Mapping[str, Any]
+) -> tuple[YamlFile, Checked]:
+    """Check techniques.yaml with the entries that a grid changes, and with entries for classes from a program.
+
+    Args:
+        workspace: The workspace of the file.
+        variants: Everything that is compared.
+        given: Technique → the object that a program gave; None: an entry of the file.
+
+    Raises:
+        UnknownTechniqueError: The file has no such technique.
+        InvalidConfigError: The grid has a value that an entry cannot have.
+    """
+    file, problems = workspace.registry.file, Problems()
+    broken = workspace.registry.broken
+    bodies = {name: body for name, body in (file.data.get("techniques") or {}).items() if name not in broken}
+    of_file = [one for one in variants if given[one.technique] is None]
+    for one in of_file:
+        entry = workspace.registry.entry(one.technique)
+        if one.changes:
+            bodies[one.name] = {"use": entry.use, **(bodies[one.technique] or {}), **one.changes}
+    names = frozenset(one.name for one in of_file if one.changes)
+    varied = VariedFile(file.path, {**file.data, "techniques": bodies}, file.tree, names)
+    checked = check_entries(varied, read_entries(varied, problems), problems, workspace.registry.resources)
+    problems.report()
+    for one in variants:
+        if isinstance(cls := given[one.technique], type) and not complaints(cls):
+            checked.entries[one.entry] = Entry(one.entry, cls.__qualname__, dict(one.changes))
+            checked.classes[one.entry] = cls
+    return varied, checked
+
+
+def comparable(registry: TechniqueRegistry, *, on_library: bool) -> tuple[list[str], list[str]]:
+    """List the techniques that can be compared without further configuration.
+
+    Args:
+        registry: The techniques.
+        on_library: The library of the workspace is searched, not the index of a test set.
+
+    Returns:
+        Techniques whose models are configured, and those of them that are left out because they choose between
+        collections: a test set is a single collection.
+    """
+    names = [name for name in registry.names() if not registry.missing_model(name)]
+    routed = [name for name in names if not on_library and router_of(registry, name) is not None]
+    return [name for name in names if name not in routed], routed
+
+
+def router_of(registry: TechniqueRegistry, name: str) -> str | None:
+    """Return the technique that chooses between collections, among an entry and its bases; None without one."""
+    for one in with_bases(registry, name):
+        wanted = wanted_resources(registry.technique_class(one))
+        if "targets" in wanted or wanted.get("library"):
+            return one
+    return None
+
+
+def with_bases(registry: TechniqueRegistry, name: str) -> list[str]:
+    """List an entry and everything that it builds on."""
+    return [name, *(one for base in registry.builds_on(name) for one in with_bases(registry, base))]
+
+
+def wants(registry: TechniqueRegistry, name: str) -> set[Want]:
+    """Return the resources that an entry needs, including those of pipeline nodes."""
+    entry, cls = registry.entry(name), registry.technique_class(name)
+    names = set(wanted_resources(cls))
+    if takes_everything(cls) or ("registry" in names and not hasattr(cls, "references")):
+        names = set(RESOURCES)  # It can get anything from the registry.
+    nodes = cls.wanted(entry.config) if hasattr(cls, "wanted") else []
+    return {(name, entry.models.get(name)) for name in names} | {(one.resource, one.name) for one in nodes}
+
+
+def model_in(resources: Mapping[str, Any], want: Want) -> Any:
+    """Return the named model, or the default one; None if it is not configured."""
+    kind, name = want
+    return resources.get(kind) if name is None else resources.get(f"{kind}s", {}).get(name)
+
+
+def resolve(registry: TechniqueRegistry, name: str) -> tuple[dict[str, Any], str]:
+    """Return an entry with its defaults, code, models and bases, and why its answers are never reused."""
+    entry, cls = registry.entry(name), registry.technique_class(name)
+    config, model = dict(entry.config), config_model(cls)
+    if model is not None:
+        for key, value in model.model_validate(config):
+            config.setdefault(model.model_fields[key].alias or key, value)
+    found, not_resumed = describe(cls, config)
+    models = [(want, model_in(registry.resources, want)) for want in wants(registry, name) if want[0] in MODELS]
+    if judges := {want[1] or want[0]: model_of(one) for want, one in models if one is not None}:
+        found["models"] = judges
+    if bases := {one: resolve(registry, one)[0] for one in registry.builds_on(name)}:
+        found["bases"] = bases
+    return found, not_resumed
+
+
+def describe(cls: type[Any], config: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
+    """Return a class with its code and configuration, and why its answers are never reused; empty if they are."""
     code = code_hash(cls)
-    reason = (
-        f"{cls.__qualname__} is made inside a function, whose variables it may use" if "<" in cls.__qualname__ else ""
-    )
+    reason = f"{cls.__qualname__} is defined in a function and may use its variables" if "<" in cls.__qualname__ else ""
     found = {"use": f"{written(cls.__module__)}:{cls.__qualname__}", "code": code, "config": plain(config)}
     return found, reason if code else f"{cls.__qualname__} has no source file"
 
 
 def code_hash(cls: type[Any]) -> str | None:
-    """SHA-256, hexadecimal, of the source files of a class and of its base classes.
+    """Return the SHA-256, hexadecimal, of the source files of a class and of its base classes.
 
     Files that these import are not included. None if the class has no file, such as one typed at a prompt.
     """

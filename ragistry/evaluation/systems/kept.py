@@ -1,16 +1,20 @@
-"""Answers of models kept in an SQLite file: each question is asked once, and its cost counts every time.
+"""Keep the answers of models in an SQLite file: each question is asked once, and its cost counts every time.
 
-The file is the cache of an embedder's vectors, or a recording of all models (`record`). A trace contains the original
-cost of an answer: calls, tokens, and, in the details of the stage, milliseconds to add to the measured wall time
-(`CHARGED`) and CPU time (`CHARGED_CPU`).
+The file is the cache of an embedder's vectors, or a recording of all models of a comparison. `recording` wraps models;
+`replaying` returns models that answer from a file, without network. While recording, known questions are answered from
+the file too, so that an interrupted recording continues without paying twice.
+
+A trace contains the original cost of an answer: calls, tokens, and, in the details of the stage, milliseconds to add to
+the measured wall time (`CHARGED`) and CPU time (`CHARGED_CPU`).
 """
 
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict
 from hashlib import sha256
 from pathlib import Path
@@ -21,10 +25,12 @@ import numpy as np
 
 from ragistry import trace
 from ragistry.errors import EvaluationError, MissingRecordError
-from ragistry.protocols import Embedder
+from ragistry.protocols import Embedder, Generator, Reranker
 from ragistry.types import EmbedderFingerprint, Role, Stage
 
 if TYPE_CHECKING:
+    from pydantic import BaseModel
+
     from ragistry.protocols import Vectors
 
 CHARGED, CHARGED_CPU = "charged_ms", "charged_cpu_ms"
@@ -45,6 +51,50 @@ CREATE TABLE IF NOT EXISTS answers (
     asked BLOB PRIMARY KEY, answer BLOB, ms REAL, cpu_ms REAL, tokens REAL, note TEXT
 ) WITHOUT ROWID;
 """
+KINDS: dict[str, Any] = {"embedder": Embedder, "generator": Generator, "reranker": Reranker}
+SECRET = re.compile(r"(api_?key|access_token|auth_token|authorization|passw(or)?d|secret)$", re.IGNORECASE)
+"""Endings of the names of secret settings, which are not written to reports and recordings."""
+LOGIN = re.compile(r"(?<=//)[^/?#\s]*@")
+"""User name and password in a URL."""
+
+
+def recording(parts: Mapping[str, Any], file: str | Path) -> dict[str, Any]:
+    """Wrap models so that their answers are recorded.
+
+    Args:
+        parts: Models by name. Parts that are not an embedder, generator or reranker are returned unchanged.
+        file: The recording; created, or continued.
+
+    Raises:
+        EvaluationError: The file was recorded with another model.
+    """
+    records, found = AnswerStore(file), dict(parts)
+    for name, part in parts.items():
+        kind = next((kind for kind, protocol in KINDS.items() if isinstance(part, protocol)), None)
+        if kind is not None:
+            records.use_model(name, kind, model := model_of(part))
+            found[name] = _KEPT[kind](records, model, part)
+    return found
+
+
+def replaying(file: str | Path) -> dict[str, Any]:
+    """Return models by name that answer from a recording, without network.
+
+    They raise `MissingRecordError` for a question without a recorded answer.
+
+    Args:
+        file: The recording.
+
+    Raises:
+        EvaluationError: The file does not exist, or is damaged.
+    """
+    records = AnswerStore(file, replay=True)
+    return {name: _KEPT[kind](records, model) for name, (kind, model) in records.models().items()}
+
+
+def kept(embedder: Embedder, path: Path) -> KeptVectors:
+    """Keep the vectors of an embedder in a file, which any number of models may share."""
+    return KeptVectors(AnswerStore(path), fingerprint_of(embedder), embedder)
 
 
 class Kept(NamedTuple):
@@ -58,7 +108,12 @@ class Kept(NamedTuple):
 
 
 class AnswerStore:
-    """The file. ``replay``: it must exist, and a missing answer raises `MissingRecordError`."""
+    """The file of answers.
+
+    Args:
+        path: Path of the file.
+        replay: The file must exist, and a missing answer raises `MissingRecordError`.
+    """
 
     def __init__(self, path: str | Path, *, replay: bool = False) -> None:
         self.path = Path(path)
@@ -67,34 +122,40 @@ class AnswerStore:
         """Answers already counted in the current retrieval: a repeated question is free, as in a workspace."""
         self._made: set[bytes] = set()
         if replay and not self.path.is_file():
-            raise EvaluationError(f"no recording {str(path)!r}; record one first with --record {path}")
+            raise EvaluationError(f"no such recording: {str(path)!r}; make it with --record {path}")
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with self._open() as connection:
             connection.executescript(_TABLES)
 
     def models(self) -> dict[str, tuple[str, Any]]:
-        """Part → its kind and model, as `model_of` described it."""
+        """Return the kind and the model of each part, as `model_of` describes it."""
         with self._open() as connection:
             return {part: (kind, json.loads(model)) for part, kind, model in connection.execute("SELECT * FROM models")}
 
     def use_model(self, part: str, kind: str, model: Any) -> None:
-        """Record which model answers for a part. Raises `EvaluationError` if the file has answers of another one."""
+        """Record the model of a part. Raises `EvaluationError` if the file has answers of another one."""
         known = self.models().get(part)
         if known is None:
             with self._open() as connection:
                 connection.execute("INSERT INTO models VALUES (?, ?, ?)", (part, kind, json.dumps(model)))
         elif known != (kind, json.loads(json.dumps(model))):
             raise EvaluationError(
-                f"{str(self.path)!r} holds answers of {known[1]!r} for the {part}, not of {model!r}; record to another "
-                "file"
+                f"{str(self.path)!r} has answers of the {part} {known[1]!r}, not of {model!r}; record to another file"
             )
 
     def answers(
         self, model: Any, asked: Sequence[Asked], ask: Ask, *, warm_up: Callable[[], None] = lambda: None
     ) -> list[bytes]:
-        """The answer to each question, asking the model for missing ones; the trace counts the cost of all.
+        """Return the answer to each question, and count the cost of all in the trace.
 
-        ``warm_up`` is called before the model is asked, and its time is not charged.
+        Args:
+            model: The identity of the model.
+            asked: The questions.
+            ask: Asks the model the questions whose answers are missing.
+            warm_up: Called before the model is asked; its time is not charged.
+
+        Raises:
+            MissingRecordError: An answer is missing in a replay.
         """
         start, cpu = perf_counter(), process_time()
         keys = [_key(model, one) for one in asked]
@@ -118,7 +179,7 @@ class AnswerStore:
         return [known[key].answer for key in keys]
 
     def cost(self, model: Any, asked: Sequence[Asked]) -> tuple[float, float]:
-        """Seconds and tokens of these answers."""
+        """Return the seconds and tokens of these answers."""
         known = self._known([_key(model, one) for one in asked]).values()
         return sum(one.ms for one in known) / 1000, sum(one.tokens for one in known)
 
@@ -158,8 +219,7 @@ class AnswerStore:
             raise EvaluationError(f"cannot use {str(self.path)!r}: {error}; give another file or folder") from error
         except sqlite3.DatabaseError as error:
             raise EvaluationError(
-                f"the kept answers of models in {str(self.path)!r} are damaged: {error}; delete that file, and the "
-                "models are asked again"
+                f"the file of answers {str(self.path)!r} is damaged: {error}; delete it to ask the models again"
             ) from error
 
 
@@ -181,19 +241,25 @@ def _absent(path: Path, model: Any, missing: list[Asked]) -> MissingRecordError:
 
 
 def charged(stages: Sequence[Stage], key: str = CHARGED) -> float:
-    """Milliseconds to add to the measured ones, for work done earlier."""
+    """Return the milliseconds to add to the measured ones, for work done earlier."""
     return sum(float(stage.detail.get(key, 0.0)) for stage in stages)
 
 
 class KeptModel:
-    """``live``: the model that answers missing questions; None in a replay."""
+    """A model whose answers are kept.
+
+    Args:
+        file: The answers.
+        model: The identity of the model.
+        live: The model that answers missing questions; None in a replay.
+    """
 
     def __init__(self, file: AnswerStore, model: Any, live: Any = None) -> None:
         self.file, self.model, self.live = file, model, live
 
 
 class KeptVectors(KeptModel):
-    """An `Embedder`; each text is a separate question, independent of its batch."""
+    """An `Embedder`. Each text is a separate question, independent of its batch."""
 
     _warm = False
 
@@ -203,7 +269,7 @@ class KeptVectors(KeptModel):
 
     def embed(self, texts: Sequence[str], *, role: Role = "document") -> Vectors:
         def warm_up() -> None:
-            if not self._warm:  # so that loading the model is not part of the first text's time
+            if not self._warm:  # Loading the model is not part of the first text's time.
                 self._warm = True
                 with trace.collect():
                     self.live.embed(["warm up"], role=role)
@@ -224,15 +290,71 @@ class KeptVectors(KeptModel):
         return list(map(json.loads, self.file.answers(self.model, [{"role": "tokens", "text": t} for t in texts], ask)))
 
     def cost(self, texts: Sequence[str]) -> tuple[float, float]:
-        """Original seconds and tokens of the vectors of these documents."""
+        """Return the original seconds and tokens of the vectors of these documents."""
         return self.file.cost(self.model, [{"role": "document", "text": text} for text in texts])
 
 
+class KeptGenerator(KeptModel):
+    """A `Generator`. The schema is part of the question."""
+
+    def generate(self, prompt: str, *, schema: type[BaseModel] | None = None) -> str:
+        asked = {"role": "prompt", "text": prompt, "schema": schema.model_json_schema() if schema else None}
+        return str(
+            json.loads(self.file.answers(self.model, [asked], lambda _: [self.live.generate(prompt, schema=schema)])[0])
+        )
+
+
+class KeptReranker(KeptModel):
+    """A `Reranker`. A query with all its texts is one question, because some models compare the texts."""
+
+    def rerank(self, query: str, texts: Sequence[str]) -> list[float]:
+        asked = {"role": "rerank", "text": query, "texts": list(texts)}
+        [said] = self.file.answers(self.model, [asked], lambda _: [list(map(float, self.live.rerank(query, texts)))])
+        return list(json.loads(said))
+
+
+_KEPT = {"embedder": KeptVectors, "generator": KeptGenerator, "reranker": KeptReranker}
+
+
 def fingerprint_of(embedder: Embedder) -> dict[str, Any]:
-    """The identity of an embedder, without its probe, which varies slightly."""
+    """Return the identity of an embedder, without its probe, which varies slightly."""
     return {key: value for key, value in asdict(embedder.fingerprint).items() if key != "probe"}
 
 
-def kept(embedder: Embedder, path: Path) -> KeptVectors:
-    """``embedder`` with its vectors kept in a file, which any number of models may share."""
-    return KeptVectors(AnswerStore(path), fingerprint_of(embedder), embedder)
+def model_of(part: Any) -> Any:
+    """Return the identity of a model as plain values: an embedder's fingerprint, else class and settings.
+
+    Settings are plain attributes, also in mappings, and the URL of its server.
+    """
+    if isinstance(part, KeptModel):
+        return part.model
+    if isinstance(part, Embedder):
+        return fingerprint_of(part)
+    found: dict[str, Any] = {"use": f"{type(part).__module__}:{type(part).__qualname__}"}
+    for name, value in getattr(part, "__dict__", {}).items():
+        for address in ("base_url", "host"):
+            if isinstance(at := getattr(value, address, None), str):
+                found["at"] = LOGIN.sub("", at)
+        with suppress(TypeError, ValueError, RecursionError):  # A connection is not a setting.
+            found |= json.loads(json.dumps({name.lstrip("_"): value}), object_hook=_without_secrets)
+    return found | ({"model": str(part.model)} if hasattr(part, "model") else {})
+
+
+def plain(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return settings as JSON values, without secrets; other values become text."""
+    found: dict[str, Any] = json.loads(json.dumps(settings, default=_json_value), object_hook=_without_secrets)
+    return found
+
+
+def _json_value(value: Any) -> Any:
+    if isinstance(value, set | frozenset):
+        return sorted(value, key=str)
+    return value.model_dump() if hasattr(value, "model_dump") else str(value)
+
+
+def _without_secrets(settings: dict[str, Any]) -> dict[str, Any]:
+    return {
+        name: LOGIN.sub("", value) if isinstance(value, str) else value
+        for name, value in settings.items()
+        if not SECRET.search(name)
+    }

@@ -1,12 +1,11 @@
-"""A comparison in a terminal: the verdict, warnings, and the most important tables."""
+"""A comparison as text: for a terminal, and as Markdown."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from ragistry.evaluation.report.content import failures
-from ragistry.evaluation.report.tables import Table, tables
+from ragistry.evaluation.report.content import Table, about, failures, origin, tables, verdicts
 from ragistry.evaluation.result import Comparison
 from ragistry.utils.wording import numbered
 
@@ -22,12 +21,16 @@ PAIR_COLUMNS = 5
 GAP = 2
 """Spaces between two columns."""
 ELSEWHERE = "see --html, --markdown or --json"
+_MARKS = str.maketrans({mark: f"\\{mark}" for mark in "\\|`*_[]<>#"} | {"\n": " ", "\r": " "})
 
 
 def print_report(comparison: Comparison, out: Console, *, wrap: bool = True) -> None:
-    """Print the report on a console that does not interpret markup.
+    """Print the verdict, the warnings and the most important tables.
 
-    ``wrap``: wrap sentences at the width of the console; otherwise each is one line, for programs.
+    Args:
+        comparison: The comparison.
+        out: A console that does not interpret markup.
+        wrap: Wrap sentences at the width of the console; otherwise each is one line, for programs.
     """
 
     def say(line: str, style: str, mark: str = "") -> None:
@@ -75,7 +78,7 @@ def _shown(comparison: Comparison) -> Iterator[Table]:
 
 
 def _print_table(table: Table, out: Console) -> str:
-    """Print as many columns as fit; returns a sentence that names the others."""
+    """Print as many columns as fit, and return a sentence that names the others."""
     from rich import box
     from rich.cells import cell_len
     from rich.table import Table as Drawn
@@ -98,3 +101,35 @@ def _print_table(table: Table, out: Console) -> str:
         drawn.add_row(*row[:kept], style=style)
     out.print(drawn)
     return f"No room for: {', '.join(table.columns[kept:])}; {ELSEWHERE}." if kept < len(widths) else ""
+
+
+def markdown(comparison: Comparison) -> str:
+    """Return the report as Markdown, with the most different queries but without their rankings."""
+    lines = [f"# Retrieval on {_plain(comparison.name)}", "", f"**{_plain(comparison.conclusion())}**"]
+    lines += _listed("", verdicts(comparison))
+    lines += _listed("Before you rely on it", comparison.warnings)
+    lines += _listed("Could not be compared", failures(comparison))
+    lines += ["", f"{_plain(about(comparison))}."]
+    for table in tables(comparison).values():
+        lines += ["", f"## {_plain(table.title)}", "", *_table(table), "", _plain(table.note)]
+    lines += _listed("Notes", [*comparison.notes, *(f"Test set: {problem}" for problem in comparison.problems)])
+    lines += _listed("Where these figures come from", [f"{name}: {text}" for name, text in origin(comparison).items()])
+    return "\n".join(lines) + "\n"
+
+
+def _listed(title: str, items: Iterable[str]) -> list[str]:
+    points = [f"- {_plain(item)}" for item in items]
+    return ["", *([f"## {title}", ""] if title else []), *points] if points else []
+
+
+def _table(table: Table) -> list[str]:
+    rows = [[_plain(str(cell)).strip() for cell in row] for row in table.rows]
+    for place in table.strong:
+        rows[place] = [f"**{cell}**" if cell else "" for cell in rows[place]]
+    rule = ["--:" if kind == "number" else ":--" for kind in table.kinds]
+    return [f"| {' | '.join(cells)} |" for cells in (map(_plain, table.columns), rule, *rows)]
+
+
+def _plain(text: str) -> str:
+    """Escape Markdown's special characters."""
+    return text.translate(_MARKS)

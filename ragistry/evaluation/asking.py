@@ -1,0 +1,399 @@
+"""Ask every technique every query: rankings of documents, passages, and their cost.
+
+Techniques take turns, so that other load on the machine affects all of them equally. They return opaque source names
+(`systems.masking`), which are translated back here. A file keeps the rankings of each technique, so that an interrupted
+comparison can continue.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from random import Random
+from statistics import median
+from time import perf_counter, process_time
+from typing import Any
+
+from ragistry.errors import EvaluationError, TechniqueError
+from ragistry.evaluation.data.dataset import Dataset
+from ragistry.evaluation.data.trec import file_name
+from ragistry.evaluation.result import Failure
+from ragistry.evaluation.systems.kept import CACHED, CHARGED, CHARGED_CPU, KeptVectors, charged
+from ragistry.evaluation.systems.systems import System
+from ragistry.trace import collect
+from ragistry.types import TOP_K_LIMIT, Document, Progress, Stage, StageScore
+from ragistry.utils.wording import agreeing, listed, numbered
+
+BATCH = 20
+"""Number of queries after which rankings are saved; a killed process loses at most these."""
+CUTOFF = 10
+"""Number of results whose scores and lengths are kept."""
+WARM_UP = 5
+"""Number of warm-up queries for each technique; their rankings do not count."""
+TIMED, TIMING_REPEATS, TIMING_MS = 50, 3, 20_000
+"""Timed queries: how many, how often each is repeated, and the time limit in milliseconds for each technique."""
+ITSELF = "itself"
+"""Name for the time of a technique outside its stages."""
+PAIRS = ("documents", "passages")
+"""Fields of a ranking whose rows are tuples."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """What a technique returned for one query, and its cost.
+
+    Attributes:
+        query: Id of the query.
+        documents: Documents and scores, best first.
+        ms: Wall time; the median if the query was asked several times.
+        cpu_ms: CPU time; the median likewise.
+        calls: Number of calls of models.
+        tokens: Number of tokens that models read.
+        returned_tokens: Tokens of the first `CUTOFF` texts.
+        stages: Milliseconds of each stage without the stages inside it, in the order in which they began. The sum is
+            about ``ms``.
+        scores: Scores that each stage gave to the first and to the relevant documents.
+        route: Details of the stages that chose where to search.
+        degraded: Reasons why the result is worse than usual.
+        passages: (document, start, end) of each result that has offsets, best first.
+        embedding_cached: A vector was computed by an earlier comparison. Its time then is part of ``ms``.
+    """
+
+    query: str
+    documents: list[tuple[str, float]]
+    ms: float
+    cpu_ms: float = 0.0
+    calls: int = 0
+    tokens: int = 0
+    returned_tokens: int = 0
+    stages: dict[str, float] = field(default_factory=dict)
+    scores: dict[str, dict[str, float]] = field(default_factory=dict)
+    route: list[dict[str, Any]] = field(default_factory=list)
+    degraded: list[str] = field(default_factory=list)
+    passages: list[tuple[str, int, int]] = field(default_factory=list)
+    embedding_cached: bool = False
+
+
+class RankingFile:
+    """The rankings of one technique, one per line, after a first line with their key.
+
+    Args:
+        path: Path of the file.
+        key: Everything that decides the rankings.
+        discard: Drop existing rankings, because they may belong to another technique.
+    """
+
+    def __init__(self, path: Path, key: Mapping[str, Any], *, discard: bool = False) -> None:
+        self.path = path
+        self.discard = discard
+        self.head = {"of": json.loads(json.dumps(key))}
+
+    def read(self) -> dict[str, Ranking]:
+        """Read the rankings by query, and remove an unfinished last line of a stopped process from the file.
+
+        Raises:
+            EvaluationError: The file has rankings with another key, or other content.
+        """
+        lines = self.path.read_bytes().splitlines(keepends=True) if self.path.exists() else []
+        if lines and not lines[-1].endswith(b"\n"):
+            self.path.write_bytes(b"".join(lines := lines[:-1]))
+        if not lines:
+            return {}
+        try:
+            head, *rows = map(json.loads, lines)
+            other = sorted(set(_differing(head["of"], self.head["of"])))
+            found = {row["query"]: Ranking(**row | {key: list(map(tuple, row[key])) for key in PAIRS}) for row in rows}
+        except (ValueError, TypeError, KeyError) as error:
+            raise EvaluationError(f"{self.path} is not a file of answers ({error}); delete it") from error
+        if other:
+            raise EvaluationError(
+                f"{self.path} has answers of another comparison: {listed(other)} {agreeing(len(other), '[is|are]')} "
+                "different; use another folder, or delete the file"
+            )
+        if self.discard:
+            self.remove()
+            return {}
+        return found
+
+    def remove(self) -> None:
+        """Delete the file."""
+        self.path.unlink(missing_ok=True)
+
+    def append(self, rankings: Iterable[Ranking]) -> None:
+        """Add rankings and write them to disk."""
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        new = not self.path.exists() or not self.path.stat().st_size
+        with self.path.open("a", encoding="utf-8") as file:
+            for row in [*([self.head] if new else []), *map(asdict, rankings)]:
+                file.write(json.dumps(row) + "\n")
+
+
+def ranking_files(
+    folder: Path, keys: Mapping[str, Mapping[str, Any]], discarded: Container[str] = ()
+) -> dict[str, RankingFile]:
+    """Choose the file for each technique's rankings.
+
+    Args:
+        folder: Folder of the files.
+        keys: Key of each technique's rankings.
+        discarded: Techniques whose earlier rankings are never used.
+
+    Raises:
+        EvaluationError: Two techniques would share a file.
+    """
+    names: dict[str, str] = {}
+    for name in keys:
+        other = names.setdefault(file_name(name).casefold(), name)
+        if other != name:
+            raise EvaluationError(f"{other!r} and {name!r} would share the file {file_name(name)}.run; rename one")
+    return {
+        name: RankingFile(folder / f"{file_name(name)}.answers.jsonl", key, discard=name in discarded)
+        for name, key in keys.items()
+    }
+
+
+def _differing(theirs: Any, ours: Any, path: str = "") -> Iterator[str]:
+    """Return the paths at which two keys differ, down to single settings: ``technique.config.k``."""
+    if isinstance(theirs, dict) and isinstance(ours, dict):
+        for name in theirs.keys() | ours:
+            yield from _differing(theirs.get(name), ours.get(name), f"{path}.{name}" if path else name)
+    elif theirs != ours:
+        yield path
+
+
+@dataclass
+class Asking:
+    """The queries to ask, and the rankings that came back.
+
+    Attributes:
+        dataset: The test set.
+        depth: Number of documents of a ranking; of passages if answers are spans.
+        drop_query: Remove the document whose id is the query's. ArguAna is measured so: there each query is a
+            document, too.
+        seed: Seed of the order in which techniques take turns.
+        timing_repeats: How often some queries are repeated to measure their time.
+        embedder: The embedder of the comparison, if there is one.
+        files: The file that keeps the rankings of a technique.
+        progress: Called before each query.
+        rankings: Technique → query → ranking, of the techniques that answered all queries.
+        failures: Why the other techniques did not.
+        resumed: Number of rankings read from files.
+    """
+
+    dataset: Dataset
+    depth: int
+    drop_query: bool = False
+    seed: int = 0
+    timing_repeats: int = TIMING_REPEATS
+    embedder: KeptVectors | None = None
+    files: Mapping[str, RankingFile] = field(default_factory=dict)
+    progress: Progress | None = None
+    rankings: dict[str, dict[str, Ranking]] = field(default_factory=dict)
+    failures: dict[str, Failure] = field(default_factory=dict)
+    resumed: int = 0
+
+    @cached_property
+    def known(self) -> set[str]:
+        """The ids of the corpus."""
+        return {document.id for document in self.dataset.corpus}
+
+    def run(self, systems: Sequence[System]) -> None:
+        """Ask every system every judged query, each time in a new random order; repeat some queries.
+
+        A system that raises is not asked again; the others finish. Its kept rankings are dropped, because they may be
+        wrong for the same reason.
+        """
+        queries = list(self.dataset.judged)
+        waiting = self.resume(systems)
+        done, total = self.resumed, len(systems) * len(queries)
+        for query in queries[:WARM_UP]:
+            for system in waiting:
+                self._try(system, query)
+        spent: Counter[str] = Counter()
+        for first in range(0, len(queries), BATCH):
+            batch = queries[first : first + BATCH]
+            new: dict[str, list[Ranking]] = {one.name: [] for one in waiting}
+            for number, query in enumerate(batch, first):
+                measured: dict[str, list[Ranking]] = {}
+                for repeat in range(1 + (self.timing_repeats if number < TIMED else 0)):
+                    for system in Random(f"{self.seed}/{query}/{repeat}").sample(waiting, len(waiting)):
+                        if query in self.rankings[system.name] or (repeat and spent[system.name] > TIMING_MS):
+                            continue
+                        if not repeat:
+                            self.report(done, total)
+                            done += 1
+                        if ranking := self._try(system, query):
+                            measured.setdefault(system.name, []).append(ranking)
+                            spent[system.name] += round(ranking.ms) if repeat else 0
+                for name, times in measured.items():
+                    self.rankings[name][query] = ranking = _median(times)
+                    new[name].append(ranking)
+            for name, found in new.items():
+                if found and name in self.files and name not in self.failures:
+                    self.files[name].append(found)
+        self.report(total, total)
+        self.drop_failed()
+
+    def resume(self, systems: Sequence[System]) -> list[System]:
+        """Read the kept rankings, and return the systems with unanswered queries."""
+        queries = list(self.dataset.judged)
+        for one in systems:
+            kept = self.files[one.name].read() if one.name in self.files else {}
+            self.rankings[one.name] = {query: kept[query] for query in queries if query in kept}
+        self.resumed = sum(map(len, self.rankings.values()))
+        return [one for one in systems if len(self.rankings[one.name]) < len(queries)]
+
+    def report(self, done: int, total: int) -> None:
+        """Report progress."""
+        if self.progress is not None:
+            self.progress("asking", done, total)
+
+    def _try(self, system: System, query: str) -> Ranking | None:
+        if system.name in self.failures:
+            return None
+        try:
+            return self.ask(system, query)
+        except Exception as error:  # noqa: BLE001, third-party code: the report shows its exceptions
+            self.failures[system.name] = failure(error, query)
+            return None
+
+    def drop_failed(self) -> None:
+        """Remove techniques that failed, or whose results are all outside of the corpus."""
+        for name, rankings in self.rankings.items():
+            found = {id for ranking in rankings.values() for id, _ in ranking.documents}
+            if found and self.known.isdisjoint(found) and name not in self.failures:
+                error = TechniqueError(
+                    f"none of its results is in the corpus ({numbered(len(found), '[document|documents]')}, such as "
+                    f"{min(found)!r}); set the metadata `source_file` of a result, or its id, to the document's id "
+                    "in the test set"
+                )
+                self.failures[name] = failure(error)
+        for name in self.failures.keys() & self.rankings.keys():
+            del self.rankings[name]
+            if name in self.files:
+                self.files[name].remove()
+
+    def ask(self, system: System, query: str) -> Ranking:
+        """Ask one query, for as many chunks as the depth in documents needs.
+
+        Time, calls and tokens are those of the retrieval that gave the ranking.
+        """
+        spans = bool(self.dataset.spans)
+        documents = self.depth + self.drop_query  # one more for the document that is dropped
+        wanted = min(TOP_K_LIMIT, math.ceil(documents * (1.0 if spans else system.chunks_per_document)))
+        while True:
+            if self.embedder is not None:
+                self.embedder.file.charged.clear()
+            with collect() as trace:
+                start, cpu = perf_counter(), process_time()
+                chunks = system.technique.retrieve(
+                    self.dataset.queries[query], top_k=None if system.own_top_k else wanted
+                )
+                ms, cpu_ms = (perf_counter() - start) * 1000, (process_time() - cpu) * 1000
+            best: dict[str, Document] = {}  # a document has the rank of its first chunk
+            for chunk in chunks:
+                best.setdefault(document_of(chunk, self.known, system), chunk)
+            if self.drop_query:
+                best.pop(query, None)
+            enough = len(best) >= self.depth or len(chunks) < wanted or wanted == TOP_K_LIMIT
+            if enough or system.own_top_k or spans:
+                break
+            wanted = min(TOP_K_LIMIT, wanted * 2)
+        best = dict(list(best.items())[: self.depth])
+        stages = trace.stages()
+        relevant = [id for id, grade in self.dataset.qrels[query].items() if grade > 0 and id in best]
+        return Ranking(
+            query=query,
+            documents=[(id, float(chunk.score)) for id, chunk in best.items()],
+            ms=ms + charged(stages),
+            cpu_ms=max(0.0, cpu_ms + charged(stages, CHARGED_CPU)),
+            calls=sum(stage.model_calls for stage in stages),
+            tokens=sum(stage.tokens for stage in stages),
+            returned_tokens=sum(map(_tokens, chunks[:CUTOFF])),
+            stages=stage_times(stages),
+            scores={
+                id: {stage_name(score): float(score.value) for score in best[id].scores if math.isfinite(score.value)}
+                for id in dict.fromkeys([*list(best)[:CUTOFF], *relevant])
+            },
+            route=json.loads(
+                json.dumps([dict(stage.detail) for stage in stages if "chosen" in stage.detail], default=str)
+            ),
+            degraded=[stage.degraded for stage in stages if stage.degraded],
+            passages=list(self._passages(system, chunks[: self.depth])),
+            embedding_cached=any(stage.detail.get(CACHED) for stage in stages),
+        )
+
+    def _passages(self, system: System, chunks: Iterable[Document]) -> Iterator[tuple[str, int, int]]:
+        for chunk in chunks:
+            start, end = chunk.metadata.get("start"), chunk.metadata.get("end")
+            if type(start) is int and type(end) is int:
+                document = document_of(chunk, self.known, system)
+                before = self.dataset.starts.get(document, 0)
+                yield document, start - before, end - before
+
+
+def failure(error: Exception, query: str = "") -> Failure:
+    """Describe why a technique cannot be compared, in one line."""
+    said = " ".join(str(error).split())
+    return Failure(query, f"{type(error).__name__}: {said}" if said else repr(error))
+
+
+def _median(times: Sequence[Ranking]) -> Ranking:
+    """Return the first ranking with the median of all times."""
+    middle = sorted(times, key=lambda one: one.ms)[len(times) // 2]
+    return replace(
+        times[0],
+        ms=median(one.ms for one in times),
+        cpu_ms=median(one.cpu_ms for one in times),
+        stages=middle.stages,
+    )
+
+
+def document_of(chunk: Document, known: Container[str], system: System) -> str:
+    """Return the id of the document to which a result belongs.
+
+    It is the first of these that is in ``known``: ``collection`` and ``source_file`` (``notes/tea.md``),
+    ``source_file`` alone, the id of the result. Over the index of a test set ``source_file`` comes first, because an
+    id may begin with the name of a collection and a slash, too.
+    """
+    source = str(chunk.metadata.get("source_file", chunk.id))
+    names = [f"{chunk.metadata.get('collection', '')}/{source}", source, chunk.id]
+    if system.index is not None:
+        source = system.index.store.real_name(source)
+        qualified = f"{chunk.metadata.get('collection', '')}/{source}"
+        names = [qualified, source, chunk.id] if system.index.contents else [source, qualified, chunk.id]
+    return next((name for name in names if name in known), source)
+
+
+def _tokens(chunk: Document) -> int:
+    """Return the tokens counted at ingest if the text is unchanged, else a quarter of its characters."""
+    get = chunk.metadata.get
+    count, start, end = get("token_count"), get("start"), get("end")
+    own = "chunk_indexes" not in chunk.metadata and (start is None or end is None or end - start == len(chunk.content))
+    return count if type(count) is int and own else len(chunk.content) // 4
+
+
+def stage_times(stages: Sequence[Stage]) -> dict[str, float]:
+    """Return the milliseconds of each stage by its path below the technique, without its inner stages."""
+    own: dict[str, float] = {}
+    path: list[str] = []
+    for stage in stages:
+        del path[stage.depth :]
+        inside = CHARGED in stage.detail
+        if not inside:
+            path.append(stage.name)
+        name, parent = " > ".join(path[1:]) or ITSELF, " > ".join(path[1:-1]) or ITSELF
+        own[name] = own.get(name, 0.0) + (stage.detail[CHARGED] if inside else stage.ms)
+        if len(path) > 1 and not inside:
+            own[parent] = own.get(parent, 0.0) - stage.ms
+    return {name: max(0.0, ms) for name, ms in own.items()}
+
+
+def stage_name(score: StageScore) -> str:
+    """Name the stage that gave a score, and its kind: ``dense cosine``, ``bm25``."""
+    return score.stage if score.stage == score.kind else f"{score.stage} {score.kind}"
