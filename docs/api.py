@@ -58,7 +58,7 @@ def _described(thing: Any) -> Iterator[str]:
     protocol = getattr(thing, "_is_protocol", False)
     yield _code(f"class {thing.__name__}{'(Protocol)' if protocol else _signature(thing).partition(' -> ')[0]}")
     yield _text(thing)
-    for key, member in vars(thing).items():
+    for key, member in _members(thing).items():
         plain = member.__func__ if isinstance(member, classmethod | staticmethod) else member
         if key.startswith("_") or not inspect.getdoc(plain):
             continue
@@ -67,6 +67,15 @@ def _described(thing: Any) -> Iterator[str]:
         elif inspect.isfunction(plain):
             yield _code(f"{key}{_signature(plain)}")
             yield _text(plain)
+
+
+def _members(thing: type) -> dict[str, Any]:
+    """The members of a class, and those that it inherits from other classes of the package."""
+    found: dict[str, Any] = {}
+    for base in thing.__mro__:
+        if base.__module__.startswith("ragistry."):
+            found = {**found, **{key: value for key, value in vars(base).items() if key not in found}}
+    return found
 
 
 class _Bare:

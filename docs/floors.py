@@ -15,6 +15,7 @@ WHAT = {
     "web": "the page",
     "mcp": "the library for agents",
     "server": "the HTTP API",
+    "http": "guards, background jobs and error responses of the server, the page and MCP",
     "client": "a workspace on a server, with the methods of an open one",
     "tools": "tools for language models: search_library, search_archives, LangChain",
     "evaluation": "test sets, measures, statistics, reports",

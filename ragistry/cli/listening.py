@@ -1,4 +1,4 @@
-"""A port to serve on."""
+"""The option ``--port``, and the socket to listen on."""
 
 from __future__ import annotations
 
@@ -22,7 +22,11 @@ PortOption = Annotated[int, typer.Option("--port", "-p", help="Port, 1 to 65535;
 
 
 def listening_socket(host: str, port: int) -> socket.socket:
-    """A listening socket; ``port`` 0: a free one. Raises `ConfigError` if it cannot listen."""
+    """Open a listening socket. Port 0 selects a free port.
+
+    Raises:
+        ConfigError: The address or port cannot be used.
+    """
     listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -36,6 +40,6 @@ def listening_socket(host: str, port: int) -> socket.socket:
     return listener
 
 
-def written(host: str) -> str:
-    """A host in the form of a URL."""
+def url_host(host: str) -> str:
+    """Write a host as in a URL."""
     return f"[{host}]" if ":" in host else host

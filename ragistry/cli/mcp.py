@@ -1,4 +1,4 @@
-"""``ragistry mcp``: the library for agents."""
+"""``ragistry mcp``: serve the library to agents."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import typer
 
 from ragistry.cli.completion import collection_names, technique_names
 from ragistry.cli.flags import refuse_without
-from ragistry.cli.listening import PortOption, listening_socket, written
+from ragistry.cli.listening import PortOption, listening_socket, url_host
 from ragistry.cli.options import DebugOption, WorkspaceOption, collection_name
 from ragistry.cli.output import error_line
 
@@ -65,7 +65,7 @@ def mcp(
     names = name or []
     token = _token(host, names) if http else None
     with ExitStack() as stack:
-        # Standard output is for messages only; a technique of the workspace may print when it is loaded.
+        # Standard output is for messages only, and a technique of the workspace may print when it is loaded.
         with redirect_stdout(sys.stderr):
             opened = stack.enter_context(open_workspace(workspace, existing=True))
             tool = SearchLibraryTool(opened.library, allowed=collection or None, technique=technique)
@@ -76,7 +76,7 @@ def mcp(
 
 
 def _token(host: str, names: list[str]) -> str | None:
-    """The token that clients must send. Raises `ConfigError` if it is needed and missing."""
+    """Read the token that clients need. Raises `ConfigError` if it is required and missing."""
     from ragistry.mcp.http import TOKEN_VARIABLE, check_exposure
 
     token = os.environ.get(TOKEN_VARIABLE) or None
@@ -87,7 +87,7 @@ def _token(host: str, names: list[str]) -> str | None:
 def _serve_stdio(tool: SearchLibraryTool) -> None:
     from ragistry.mcp.server import serve_stdio
 
-    is_ours = signal.getsignal(signal.SIGINT) is signal.default_int_handler  # else our parent set a handler
+    is_ours = signal.getsignal(signal.SIGINT) is signal.default_int_handler  # else the parent process has set one
     if is_ours:
         # an exception would wait for the thread that reads standard input, which only the client can end
         signal.signal(signal.SIGINT, lambda *_: os._exit(130))
@@ -104,7 +104,7 @@ def _serve_http(tool: SearchLibraryTool, host: str, port: int, token: str | None
     with listening_socket(host, port) as bound:
         bound_port = bound.getsockname()[1]
         server = http_server(tool, host, bound_port, token=token, names=names)
-        error_line(f"http://{written(host)}:{bound_port}{PATH}", label="serving")
-        # After the server has stopped, uvicorn raises the signal again, which by default would end us without cleanup.
+        error_line(f"http://{url_host(host)}:{bound_port}{PATH}", label="serving")
+        # After the server has stopped, uvicorn raises the signal again, which by default would skip the cleanup.
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
         server.run(sockets=[bound])

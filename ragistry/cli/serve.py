@@ -1,11 +1,11 @@
-"""``ragistry serve``: the library over HTTP; ``ragistry serve token``: tokens for other machines.
+"""``ragistry serve``: serve the library over HTTP; ``ragistry serve token``: create tokens for other machines.
 
     ragistry serve [--host 127.0.0.1] [--port 8000] [--ui] [--mcp] [--concurrency 16] [--queue 64] [--timeout 30]
                    [--upload-megabytes 500]
     ragistry serve token NAME [--rights read,write,admin] [--collections a,b] [--expires 2027-01-31]
 
-The API is below ``/v1``, its description at ``/openapi.json``, and ``/healthz``, ``/readyz`` and ``/metrics`` at
-the root. Any host except loopback needs a token in config/tokens.yaml.
+The API is below ``/v1`` and described at ``/openapi.json``. ``/healthz``, ``/readyz`` and ``/metrics`` are at the root.
+Hosts except loopback need a token in config/tokens.yaml.
 """
 
 from __future__ import annotations
@@ -14,13 +14,18 @@ import signal
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ragistry.cli.listening import PortOption, listening_socket, written
+from ragistry.cli.listening import PortOption, listening_socket, url_host
 from ragistry.cli.options import DebugOption, JsonOption, WorkspaceOption
 from ragistry.cli.output import console, error_line, print_json
+
+if TYPE_CHECKING:
+    from starlette.applications import Starlette
+
+    from ragistry.workspace import Workspace
 
 app = typer.Typer(invoke_without_command=True)
 
@@ -70,20 +75,26 @@ def serve(
 
         raise ConfigError(f"the server needs {error.name!r}; run: {install_command('server')}") from error
     from ragistry.server.access import Tokens
-    from ragistry.server.gate import Limits
+    from ragistry.server.gate import ServerLimits
     from ragistry.workspace import open_workspace
 
     check_exposure(host, Tokens(workspace), ui=ui)
-    limits = Limits(concurrency, queue, timeout, upload_megabytes)
+    limits = ServerLimits(concurrency, queue, timeout, upload_megabytes)
 
     def ready() -> None:
-        address = f"http://{written(host)}:{listener.getsockname()[1]}"
+        address = f"http://{url_host(host)}:{listener.getsockname()[1]}"
         error_line(f"{address} (Ctrl+C stops it)", label="serving")
 
-    # After the server has stopped, uvicorn raises the signal again, which by default would end us without cleanup.
+    # After the server has stopped, uvicorn raises the signal again, which by default would skip the cleanup.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     with listening_socket(host, port) as listener, open_workspace(workspace, exclusive=True) as opened:
-        run(opened, listener, host, limits, ui=ui, mcp=mcp, ready=ready)
+        run(opened, listener, host, limits, page=_page(opened) if ui else None, mcp=mcp, ready=ready)
+
+
+def _page(workspace: Workspace) -> Starlette:
+    from ragistry.web.app import mountable
+
+    return mountable(workspace)
 
 
 def _expiry(text: str | None) -> datetime | None:
@@ -126,9 +137,9 @@ def token(
     from ragistry.server.access import RIGHTS, Tokens
     from ragistry.workspace import open_workspace
 
-    wanted = _words(rights)
-    unknown = [word for word in wanted if word not in RIGHTS]
-    if unknown or not wanted:
+    chosen = _words(rights)
+    unknown = [word for word in chosen if word not in RIGHTS]
+    if unknown or not chosen:
         raise typer.BadParameter(f"{rights!r} is not a list of rights; write some of {','.join(RIGHTS)}")
     moment = _expiry(expires)
     names = None if collections is None else _words(collections)
@@ -136,9 +147,9 @@ def token(
         for collection in names or []:
             opened.library.collections.entry(collection)
         tokens = Tokens(opened.root)
-        secret = tokens.add(name, wanted, names, moment)
+        secret = tokens.add(name, chosen, names, moment)
     if as_json:
-        print_json({"name": name, "secret": secret, "rights": wanted, "collections": names, "expires": expires})
+        print_json({"name": name, "secret": secret, "rights": chosen, "collections": names, "expires": expires})
         return
     console().print(secret)
     error_line(f"this secret is shown only now; {tokens.path} has its hash", label="note")

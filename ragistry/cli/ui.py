@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ragistry.cli.listening import PortOption, listening_socket, written
+from ragistry.cli.listening import PortOption, listening_socket, url_host
 from ragistry.cli.options import DebugOption, WorkspaceOption
 from ragistry.cli.output import error_line
 
 if TYPE_CHECKING:
-    from ragistry.web.jobs import Jobs
+    from ragistry.web.app_state import AppState
 
 
 def _names(names: list[str] | None) -> list[str]:
@@ -46,7 +46,7 @@ def ui(
 
     try:
         from ragistry.web.app import serve
-        from ragistry.web.site import Site
+        from ragistry.web.app_state import AppState
     except ModuleNotFoundError as error:
         if error.name is not None and error.name.startswith("ragistry"):
             raise
@@ -58,35 +58,33 @@ def ui(
     roots = tuple(root or (Path.home(), workspace))
 
     def ready(token: str) -> None:
-        address = f"http://{written(host)}:{listener.getsockname()[1]}/{token}"
+        address = f"http://{url_host(host)}:{listener.getsockname()[1]}/{token}"
         typer.echo(f"Ragistry is at {address} (Ctrl+C stops it)")
         if browser:
             import webbrowser
 
             webbrowser.open(address)
 
-    # After the page has stopped, uvicorn raises the signal again, which by default would end us before the cleanup.
+    # After the page has stopped, uvicorn raises the signal again, which by default would skip the cleanup.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     with listening_socket(host, port) as listener:
-        site = Site(open_workspace(workspace), roots)
+        state = AppState(open_workspace(workspace), roots)
         try:
-            serve(site, listener, host, names=name or [], ready=ready, stopping=lambda: _tell_stopping(site.jobs))
+            serve(state, listener, host, names=name or [], ready=ready, stopping=lambda: _report_stopping(state))
         finally:
-            _tell_stopped(site.jobs)
+            _report_stopped(state)
 
 
-def _tell_stopping(jobs: Jobs) -> None:
-    if jobs.open():
+def _report_stopping(state: AppState) -> None:
+    if state.jobs.open():
         error_line(
-            "the current ingest ends after its next batch; press Ctrl+C again to end it at once", label="stopping"
+            "the current ingest ends after its next batch; press Ctrl+C again to end it immediately", label="stopping"
         )
 
 
-def _tell_stopped(jobs: Jobs) -> None:
-    """After the first signal, a second one ends even a call to a model; written sources are complete."""
-    for job in (*jobs.stopped(), *jobs.open()):
-        error_line(
-            f"{job.label!r} was not taken into {job.collection!r}, or only in part; add it again", label="stopped"
-        )
-    if jobs.open():
+def _report_stopped(state: AppState) -> None:
+    """Report incomplete ingests. After a second signal, end the process even during a call to a model."""
+    for job in (*state.jobs.stopped(), *state.jobs.open()):
+        error_line(f"{job.label!r} was not added to {job.collection!r}, or only partly; add it again", label="stopped")
+    if state.jobs.open():
         os._exit(130)

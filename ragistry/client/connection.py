@@ -1,4 +1,4 @@
-"""JSON over HTTP to a Ragistry server: time-outs, retries of what may be sent twice, and the library's own errors."""
+"""JSON requests to a Ragistry server, with time limits, retries and the errors of `ragistry.errors`."""
 
 from __future__ import annotations
 
@@ -20,25 +20,31 @@ from ragistry.utils.wording import one_line
 
 ATTEMPTS = 4
 SLOWEST_UPLOAD = 100_000
-"""Bytes a second below which an upload is given up."""
+"""Minimum speed of an upload in bytes per second; slower ones are aborted."""
 LONGEST_WAIT = 10.0
-"""Seconds between two attempts at most, whatever the server asks for."""
+"""Maximum seconds between two attempts, also if the server requests more."""
 ANSWER_LIMIT = 500_000_000
-"""Maximum size of an answer in bytes; a whole collection as JSON stays below it."""
+"""Maximum size of a response in bytes, enough for a whole collection as JSON."""
 
 Files = Sequence[tuple[str, tuple[str, IO[bytes]]]]
 
 
 class _Busy(errors.ServerBusyError):
-    """``wait``: seconds of Retry-After."""
+    """``wait``: seconds of the header Retry-After."""
 
     wait: float | None = None
 
 
 class Connection:
-    """A server by its address. Threads may share it. ``timeout``: seconds for one exchange; an upload may take longer.
+    """A connection to a server, which threads can share.
 
-    Raises `ConfigError` for what is not an address of a server, or a token that no header can hold.
+    Args:
+        url: Address of the server.
+        token: Token of the server.
+        timeout: Maximum seconds for a request; an upload may take longer.
+
+    Raises:
+        ConfigError: The address or the token is invalid.
     """
 
     def __init__(self, url: str, token: str | None = None, *, timeout: float = 60.0) -> None:
@@ -59,7 +65,11 @@ class Connection:
         )
 
     def get(self, path: str, **params: str) -> Any:
-        """The answer to GET. Raises what the server's library raised, and `ServerError`."""
+        """Send GET, and return the response.
+
+        Raises:
+            RagistryError: The server could not answer; the class is the one that the server reports.
+        """
         return self.call("GET", path, again=True, params=params)
 
     def call(
@@ -73,43 +83,55 @@ class Connection:
         form: Mapping[str, Any] | None = None,
         files: Files | None = None,
     ) -> Any:
-        """The answer to a request. ``again``: it may be sent twice, so that it is repeated where a connection broke.
+        """Send a request, and return the response.
 
-        A server that is too busy has done nothing, so that whatever has no files is repeated then.
+        Requests without files are repeated if the server is busy, because it has not processed them.
+
+        Args:
+            method: HTTP method.
+            path: Path of the route.
+            body: JSON body.
+            again: Repeat the request after a connection error. It must be safe to process twice.
+            params: Query parameters.
+            form: Fields of a form.
+            files: Files of a form.
+
+        Raises:
+            RagistryError: The server could not answer; the class is the one that the server reports.
         """
         retry = stamina.RetryingCaller(
             attempts=ATTEMPTS if files is None else 1, timeout=None, wait_initial=0.2, wait_max=LONGEST_WAIT
-        ).on(partial(_worth_retrying, again=again))
+        ).on(partial(_can_retry, again=again))
         with self._translated():
             return retry(self._send, method, path, json=body, params=params, data=form, files=files)
 
     def close(self) -> None:
-        """Close the connections; closing twice is harmless."""
+        """Close the connections. Closing twice is harmless."""
         self._http.close()
 
     def _send(self, method: str, path: str, **options: Any) -> Any:
-        given = {key: value for key, value in options.items() if value}
+        sent = {key: value for key, value in options.items() if value}
         size = sum(stream.seek(0, SEEK_END) for _, (_, stream) in options.get("files") or ())
         for _, (_, stream) in options.get("files") or ():
             stream.seek(0)
         ends = monotonic() + self._timeout + size / SLOWEST_UPLOAD
-        with self._http.stream(method, path, **given, extensions=limits(ends, pause=self._timeout)) as response:
+        with self._http.stream(method, path, **sent, extensions=limits(ends, pause=self._timeout)) as response:
             body = read_body(response, ANSWER_LIMIT)
         try:
             answer = json.loads(body)
         except (RecursionError, ValueError) as error:
-            raise self._strange(response, body) from error
+            raise self._unexpected(response, body) from error
         if response.is_success and isinstance(answer, dict):
             return answer
         if response.is_success or not isinstance(answer, dict) or not isinstance(detail := answer.get("error"), dict):
-            raise self._strange(response, body)
+            raise self._unexpected(response, body)
         raise _raised(str(detail.get("type")), str(detail.get("message")), response)
 
-    def _strange(self, response: httpx.Response, body: bytes) -> errors.ServerError:
-        said = one_line(body[:1000].decode(errors="replace"))
+    def _unexpected(self, response: httpx.Response, body: bytes) -> errors.ServerError:
+        text = one_line(body[:1000].decode(errors="replace"))
         return errors.ServerError(
-            f"{self.server} answered {response.status_code}: {said!r}, which is not in its protocol; "
-            "is another program there?"
+            f"{self.server} responded with {response.status_code}: {text!r}, which is not a Ragistry response; "
+            "check whether another program uses this address"
         )
 
     @contextmanager
@@ -122,10 +144,10 @@ class Connection:
             ) from error
         except httpx.TimeoutException as error:
             raise errors.ServerConnectionError(
-                f"{self.server} gave no answer in time ({type(error).__name__}); try again, or allow a longer timeout"
+                f"{self.server} did not respond in time ({type(error).__name__}); try again, or increase the timeout"
             ) from error
         except (httpx.HTTPError, httpx.StreamError, httpx.InvalidURL) as error:
-            raise errors.ServerConnectionError(f"{self.server} broke off its answer ({error}); try again") from error
+            raise errors.ServerConnectionError(f"{self.server} closed the connection ({error}); try again") from error
 
 
 def _raised(kind: str, message: str, response: httpx.Response) -> errors.RagistryError:
@@ -137,14 +159,14 @@ def _raised(kind: str, message: str, response: httpx.Response) -> errors.Ragistr
 
 
 def error_of(kind: str, message: str) -> errors.RagistryError:
-    """The error of `ragistry.errors` with that name; `ServerError` where there is none."""
+    """Make the error of `ragistry.errors` with this name; `ServerError` if the name is unknown."""
     cls = getattr(errors, kind, None)
     known = isinstance(cls, type) and issubclass(cls, errors.RagistryError)
     error: errors.RagistryError = cls(message) if known and cls is not None else errors.ServerError(message)
     return error
 
 
-def _worth_retrying(error: Exception, *, again: bool) -> bool | float:
+def _can_retry(error: Exception, *, again: bool) -> bool | float:
     if isinstance(error, _Busy):
         return True if error.wait is None else min(error.wait, LONGEST_WAIT)
     broken = isinstance(error, httpx.TimeoutException | httpx.NetworkError | httpx.RemoteProtocolError)

@@ -1,1 +1,1 @@
-"""The library for agents, over the Model Context Protocol: ``ragistry mcp``. Needs the extra ``mcp``."""
+"""The library over the Model Context Protocol (``ragistry mcp``). It needs the extra ``mcp``."""

@@ -1,4 +1,4 @@
-"""The tools of the server: ``search_library``, and ``search`` and ``fetch`` as research connectors call them."""
+"""The MCP tools: ``search_library``, and ``search`` and ``fetch`` for research connectors."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from typing import Any
 
 from mcp import types
 
-from ragistry.mcp.addresses import url_of
-from ragistry.mcp.passages import fetch, title_of
+from ragistry.mcp.resources import fetch, title_of, url_of
 from ragistry.presentation import body_of, excerpt, excerpt_line, similar_by
 from ragistry.tools.arguments import parse_arguments, read_object
 from ragistry.tools.failures import CallError, failure_text
@@ -20,17 +19,17 @@ from ragistry.utils.quoting import one_line
 from ragistry.utils.text.languages import chunk_language
 
 CONNECTOR_RESULTS = 10
-"""Results of ``search`` at most; a caller fetches those that it wants to read."""
+"""Maximum number of results of ``search``."""
 EXCERPT = 300
-"""Characters of a result's lines that answer."""
-LOOKED_AT = 8_000
-"""Characters of a passage in which they are looked for."""
+"""Maximum number of characters of a result's excerpt."""
+EXCERPT_SOURCE = 8_000
+"""Number of characters of a passage in which the excerpt is searched."""
 ID_CHARACTERS = 200
 _READS = types.ToolAnnotations(read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False)
 
 
-def listed(tool: SearchLibraryTool) -> list[types.Tool]:
-    """The tools, as documents.yaml now has them."""
+def list_tools(tool: SearchLibraryTool) -> list[types.Tool]:
+    """List the tools with the current collections of documents.yaml."""
     function = tool.schema()["function"]
     return [
         _tool(tool.name, "Search the library", function["description"], function["parameters"]),
@@ -69,7 +68,11 @@ def _one_text(name: str, description: str) -> dict[str, Any]:
 
 
 def call(tool: SearchLibraryTool, name: str, arguments: Mapping[str, Any]) -> types.CallToolResult:
-    """The answer of a tool: one text. What goes wrong is in it, for the model. Raises `KeyError` for another name."""
+    """Call a tool. Errors become texts for the model.
+
+    Raises:
+        KeyError: The tool does not exist.
+    """
     if name == tool.name:
         answer = tool.answer(arguments)
         return _text(answer.text, answer.error)
@@ -81,18 +84,18 @@ def call(tool: SearchLibraryTool, name: str, arguments: Mapping[str, Any]) -> ty
 
 
 def _search(tool: SearchLibraryTool, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    asked = parse_arguments(read_object(arguments, ["query"]), [])
-    documents = tool.find_in_collections(asked.query)[:CONNECTOR_RESULTS]  # what `fetch` can read
-    return {"results": [_result(tool, asked.query, document) for document in documents]}
+    query = parse_arguments(read_object(arguments, ["query"]), []).query
+    documents = tool.find_in_collections(query)[:CONNECTOR_RESULTS]  # only these can be fetched
+    return {"results": [_result(tool, query, document) for document in documents]}
 
 
 def _result(tool: SearchLibraryTool, query: str, document: Document) -> dict[str, str]:
     library = tool.library
     language = chunk_language(document.metadata, library.reading.language)
-    passage = replace(document, content=document.content[:LOOKED_AT])
+    passage = replace(document, content=document.content[:EXCERPT_SOURCE])
     lines = excerpt(body_of(passage), query, language, EXCERPT, similar_by(library.embedder, query))
-    said = {"id": document.id, "title": title_of(document), "url": url_of(document)}
-    return said | {"text": excerpt_line(lines)}
+    found = {"id": document.id, "title": title_of(document), "url": url_of(document)}
+    return found | {"text": excerpt_line(lines)}
 
 
 def _fetch(tool: SearchLibraryTool, arguments: Mapping[str, Any]) -> dict[str, Any]:

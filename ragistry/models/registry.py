@@ -119,6 +119,11 @@ class CachedQueries:
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
         return self.embedder.count_tokens(texts)
 
+    def observe_batches(self, observe: Callable[[int], object]) -> None:
+        """Call ``observe`` with the number of queries in each call of the model."""
+        if isinstance(self.embedder, BatchedQueries):
+            self.embedder.observe = observe
+
     def close(self) -> None:
         """Close the embedder's connections, if it has any."""
         _close(self.embedder)

@@ -1,7 +1,7 @@
-"""Who may ask the server for what: tokens with rights and collections, in config/tokens.yaml.
+"""Tokens of the server with their rights and collections, in config/tokens.yaml.
 
-The file holds the hash of each secret, never the secret. It is read again after each change, so that a token that was
-removed is refused at once.
+The file contains a hash of each secret. It is read again after each change, so that a removed token is refused
+immediately.
 """
 
 from __future__ import annotations
@@ -34,14 +34,15 @@ from ragistry.utils.wording import did_you_mean, listed
 Right = Literal["read", "write", "admin"]
 RIGHTS: tuple[Right, ...] = get_args(Right)
 HEADER = (
-    "# Tokens of `ragistry serve`: hashes, not secrets. `ragistry serve token` adds one; delete a line to revoke it.\n"
+    "# Tokens of `ragistry serve` with hashes of their secrets. `ragistry serve token` adds one.\n"
+    "# Delete a line to revoke its token.\n"
 )
 NAME = r"^[A-Za-z0-9][A-Za-z0-9_-]{0,62}$"
 
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who asks, and what is allowed. ``collections``: all that can be reached; None: every one.
+    """The sender of a request, with its rights and collections (None: all).
 
     ``admin`` includes the other rights. ``write`` does not include ``read``.
     """
@@ -52,50 +53,50 @@ class Caller:
 
     @property
     def limited(self) -> bool:
-        """Whether some collections are out of reach."""
+        """Whether the caller is limited to some collections."""
         return self.collections is not None
 
     def may(self, right: Right) -> bool:
-        """Whether the caller has a right."""
+        """Return whether the caller has a right."""
         return right in self.rights or "admin" in self.rights
 
     def check(self, right: Right) -> None:
-        """Raise `AccessDeniedError` where the right is missing."""
+        """Raise `AccessDeniedError` if the right is missing."""
         if not self.may(right):
-            raise AccessDeniedError(f"the token {self.name!r} lacks the right {right!r}; use one that has it")
+            raise AccessDeniedError(f"token {self.name!r} lacks the right {right!r}; use a token that has it")
 
     def check_unlimited(self, what: str) -> None:
-        """Raise `AccessDeniedError` for a caller that is limited to some collections."""
+        """Raise `AccessDeniedError` if the caller is limited to some collections. The message begins with ``what``."""
         if self.limited:
             raise AccessDeniedError(
-                f"{what} needs every collection, and the token {self.name!r} is limited to some; use one without limits"
+                f"{what} needs access to all collections, but token {self.name!r} is limited; use an unlimited token"
             )
 
     def reach(self, library: DocumentService) -> Reach:
-        """The collections that the caller can search, as documents.yaml now has them."""
+        """Return the collections of documents.yaml that the caller can search."""
         if self.collections is None:
             return Reach(library)
         known = [entry.name for entry in library.collections.entries()]
         return Reach(library, [name for name in known if name in self.collections])
 
     def check_collection(self, library: DocumentService, name: str) -> None:
-        """Raise `CollectionNotFoundError`, in the same words whether a collection is out of reach or not there."""
+        """Raise `CollectionNotFoundError`, with one message for missing and for inaccessible collections."""
         names = self.reach(library).names()
         if name not in names:
             raise CollectionNotFoundError(
-                f"no collection {name!r}{did_you_mean(name, names)}; there are {listed(names)}"
+                f"collection {name!r} does not exist{did_you_mean(name, names)}; existing collections: {listed(names)}"
             )
 
-    def where(self, library: DocumentService, asked: Where | None) -> Where | None:
-        """The condition ``asked`` for, within the caller's reach."""
+    def where(self, library: DocumentService, condition: Where | None) -> Where | None:
+        """Combine a condition with the collections of the caller."""
         limit = self.reach(library).where()
-        if limit is None or asked is None:
-            return limit if asked is None else asked
-        return {"$and": [limit, asked]}
+        if limit is None or condition is None:
+            return limit if condition is None else condition
+        return {"$and": [limit, condition]}
 
 
-ANYBODY = Caller("anybody on this machine", frozenset(RIGHTS))
-"""The caller where no token is needed."""
+LOCAL_CALLER = Caller("this machine", frozenset(RIGHTS))
+"""The caller if no token is needed."""
 
 
 def _in_utc(moment: datetime | None) -> datetime | None:
@@ -103,13 +104,13 @@ def _in_utc(moment: datetime | None) -> datetime | None:
 
 
 class TokenEntry(Strict):
-    """One token."""
+    """A token."""
 
     sha256: str = Field(pattern=r"^[0-9a-f]{64}$", description="SHA-256 of the secret, hexadecimal, in quotes")
     rights: list[Right] = Field(min_length=1, description="read, write, admin")
-    collections: list[str] | None = Field(default=None, description="what can be reached; left out: every collection")
+    collections: list[str] | None = Field(default=None, description="accessible collections; default: all")
     expires: Annotated[datetime | None, AfterValidator(_in_utc)] = Field(
-        default=None, description="when it stops working; UTC where no zone is given"
+        default=None, description="expiry; UTC if it has no time zone"
     )
 
 
@@ -122,14 +123,14 @@ class TokensFile(Strict):
 
 
 class Tokens:
-    """config/tokens.yaml of a workspace. Every method raises `InvalidConfigError` while the file is broken."""
+    """config/tokens.yaml of a workspace. All methods raise `InvalidConfigError` if the file is invalid."""
 
     def __init__(self, root: Path) -> None:
         self.path = root / CONFIG_FOLDER / TOKENS_FILE
         self._read: tuple[tuple[int, ...] | None, dict[str, TokenEntry]] = (None, {})
 
     def entries(self) -> dict[str, TokenEntry]:
-        """The tokens by name; empty without a file."""
+        """Return the tokens by name; empty without a file."""
         try:
             status = self.path.stat()
         except FileNotFoundError:
@@ -141,16 +142,20 @@ class Tokens:
         return known[1]
 
     def caller(self, secret: str) -> Caller:
-        """Whose secret it is. Raises `AccessDeniedError`. Takes the same time for every secret."""
+        """Return the caller of a secret. The comparison takes constant time.
+
+        Raises:
+            AccessDeniedError: The token is unknown or has expired.
+        """
         digest, found = sha256(secret.encode("utf-8", "surrogateescape")).hexdigest(), None
         for name, entry in self.entries().items():
             if hmac.compare_digest(digest, entry.sha256):
                 found = name, entry
         if found is None:
-            raise AccessDeniedError("the token is not known; check it, or ask for another")
+            raise AccessDeniedError("the token is unknown; check it, or request a new one")
         name, entry = found
         if entry.expires is not None and entry.expires <= datetime.now(UTC):
-            raise AccessDeniedError(f"the token {name!r} expired at {entry.expires.isoformat()}; ask for another")
+            raise AccessDeniedError(f"token {name!r} expired at {entry.expires.isoformat()}; request a new one")
         collections = None if entry.collections is None else frozenset(entry.collections)
         return Caller(name, frozenset(entry.rights), collections)
 
@@ -161,11 +166,24 @@ class Tokens:
         collections: Sequence[str] | None = None,
         expires: datetime | None = None,
     ) -> str:
-        """Write a new token to the file and return its secret, which is not kept. Raises `ConfigError`."""
+        """Add a token to the file.
+
+        Args:
+            name: Name of the token.
+            rights: Rights of the token.
+            collections: Accessible collections; None: all.
+            expires: Expiry; None: never.
+
+        Returns:
+            The secret, which is not stored.
+
+        Raises:
+            ConfigError: The name is invalid or in use, or the file cannot be written.
+        """
         if not re.fullmatch(NAME, name):
-            raise ConfigError(f"{name!r} cannot name a token; use 1 to 63 letters, digits, '_' and '-'")
+            raise ConfigError(f"{name!r} is not a valid token name; use 1 to 63 letters, digits, '_' and '-'")
         if name in self.entries():
-            raise ConfigError(f"there is a token {name!r} in {self.path}; choose another name, or delete its line")
+            raise ConfigError(f"token {name!r} already exists in {self.path}; choose another name, or delete its line")
         secret = secrets.token_urlsafe(32)
         parts = [f'sha256: "{sha256(secret.encode()).hexdigest()}"', f"rights: [{', '.join(rights)}]"]
         parts += [] if collections is None else [f"collections: {json.dumps(list(collections))}"]
@@ -176,14 +194,14 @@ class Tokens:
         return secret
 
     def _replace(self, text: str, name: str) -> None:
-        """Write the file, after the new text was read as one: a mistake must not lock out every other token."""
+        """Check the new text, then write the file, so that a mistake does not lock out all tokens."""
         trial = self.path.with_name(f".{self.path.name}.trial")
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             replace_text(trial, text)
             try:
                 if _parsed(trial).keys() != {*self.entries(), name}:
-                    raise InvalidConfigError("the token did not come below `tokens:`")
+                    raise InvalidConfigError("the token is not below `tokens:`")
             except InvalidConfigError as error:
                 raise ConfigError(
                     f"{self.path}: a token cannot be added ({error}); end the file with `tokens:`"

@@ -1,16 +1,17 @@
-"""The server: the API, health and metrics, and beside them the page and MCP, behind one guard."""
+"""The server: the API, health and metrics; optionally also the page and MCP, behind the same guard."""
 
 from __future__ import annotations
 
 import logging
 import socket
 from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
+from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING
 
 import uvicorn
 from fastapi import FastAPI
+from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
@@ -18,64 +19,83 @@ from starlette.routing import Route
 from ragistry import __version__
 from ragistry.config.folder import JOBS
 from ragistry.errors import ConfigError, RagistryError
-from ragistry.models.batching import BatchedQueries
+from ragistry.http.errors import handle_errors
+from ragistry.http.guard import LOOPBACK
 from ragistry.models.registry import CachedQueries
-from ragistry.server import answers, ingesting, library, mounts, searching, work
+from ragistry.server import routes_jobs, routes_library, routes_search, tasks
 from ragistry.server.access import Tokens
-from ragistry.server.gate import Gate, Limits
-from ragistry.server.guard import Guard
-from ragistry.server.jobs import Jobs
-from ragistry.server.metrics import Measured, Metrics
-from ragistry.server.routing import Served, caller_of
-from ragistry.web.security import LOOPBACK
+from ragistry.server.gate import Gate, ServerLimits
+from ragistry.server.guard import CallerGuard
+from ragistry.server.jobs import SavedJobs
+from ragistry.server.metrics import Metrics, MetricsMiddleware
+from ragistry.server.route import ServerContext, caller_of
 from ragistry.workspace import Workspace
+
+if TYPE_CHECKING:
+    from ragistry.server.mcp_mount import McpMount
 
 _log = logging.getLogger(__name__)
 
 GRACE = 10
-"""Seconds that requests have to end when the server stops."""
+"""Seconds for running requests when the server stops."""
 
 
 def check_exposure(host: str, tokens: Tokens, *, ui: bool = False) -> None:
-    """Raise `ConfigError` where the server would be open to other machines without a token, or the page would."""
+    """Check that other machines need a token, and that the page is served to this machine only.
+
+    Raises:
+        ConfigError: The options do not allow this.
+    """
     if host in LOOPBACK and not (ui and tokens.entries()):
         return
     if ui:
         raise ConfigError(
-            "--ui serves this machine only, without tokens: the page cannot be limited to a token's collections; "
-            "leave it out, or run `ragistry ui`, which makes a token of its own"
+            "--ui works only on this machine and without tokens, because the page shows all collections; "
+            "omit it, or run `ragistry ui`, which uses its own token"
         )
     if not tokens.entries():
         raise ConfigError(
-            f"--host {host!r} lets other machines in; make a token first with `ragistry serve token NAME`, "
-            "or leave the option out"
+            f"--host {host!r} opens the server to other machines; first create a token: `ragistry serve token NAME`, "
+            "or omit the option"
         )
 
 
 def create_app(
-    workspace: Workspace, limits: Limits | None = None, *, exposed: bool = False, ui: bool = False, mcp: bool = False
+    workspace: Workspace,
+    limits: ServerLimits | None = None,
+    *,
+    exposed: bool = False,
+    page: Starlette | None = None,
+    mcp: bool = False,
 ) -> FastAPI:
-    """The application over an open workspace, which stays its owner's to close. Its jobs run while it does (lifespan).
+    """Create the application of a workspace. Jobs run during its lifespan.
 
-    ``exposed``: other machines reach it, so that a token is always needed. ``ui``, ``mcp``: mount the page, and MCP at
-    ``/mcp``. Raises `StoreLockedError` where another server runs the jobs of this workspace.
+    Args:
+        workspace: The open workspace. The application does not close it.
+        limits: Limits of requests.
+        exposed: Whether other machines can reach the server, so that a token is always required.
+        page: Application of the page, to be mounted at ``/``.
+        mcp: Serve MCP at ``/mcp``.
+
+    Raises:
+        StoreLockedError: Another server runs the jobs of this workspace.
     """
-    limits = limits or Limits()
+    limits = limits or ServerLimits()
     tokens, metrics = Tokens(workspace.root), Metrics()
     workspace.library.collections.entries()
-    do: dict[Any, Any] = {"ingest": partial(work.ingest, workspace), "comparison": partial(work.compare, workspace)}
-    jobs = Jobs(workspace.path_of(workspace.settings.data_dir) / JOBS, do)
-    served = Served(workspace, jobs, Gate(limits))
-    agents = mounts.Agents(workspace, tokens) if mcp else None
-    page, page_jobs = mounts.page(workspace) if ui else (None, nullcontext())
+    jobs = SavedJobs(
+        workspace.path_of(workspace.settings.data_dir) / JOBS,
+        {"ingest": partial(tasks.ingest, workspace), "comparison": partial(tasks.compare, workspace)},
+    )
+    served = ServerContext(workspace, jobs, Gate(limits))
+    mcp_mount = _mcp_mount(workspace, tokens) if mcp else None
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         async with AsyncExitStack() as stack:
-            if agents is not None:
-                await stack.enter_async_context(agents.running())
+            if mcp_mount is not None:
+                await stack.enter_async_context(mcp_mount.running())
             if page is not None:
-                stack.enter_context(page_jobs)
                 await stack.enter_async_context(page.router.lifespan_context(page))
             stack.callback(jobs.close)
             jobs.start()
@@ -86,23 +106,29 @@ def create_app(
         docs_url=None, redoc_url=None, lifespan=lifespan,
     )  # fmt: skip
     app.state.served = served
-    answers.install(app)
-    for router in (searching.router, library.router, ingesting.router):
-        app.include_router(router)
+    handle_errors(app)
+    for routes in (routes_search, routes_library, routes_jobs):
+        app.include_router(routes.router)
     _add_operations(app, served, metrics)
-    if agents is not None:
-        app.router.routes.append(Route(mounts.MCP_PATH, agents))
+    if mcp_mount is not None:
+        app.router.routes.append(Route("/mcp", mcp_mount))
     if page is not None:
-        app.mount("/", page)  # the last one: it answers whatever is left
-    if isinstance(workspace.embedder, CachedQueries) and isinstance(workspace.embedder.embedder, BatchedQueries):
-        workspace.embedder.embedder.observe = metrics.batches.observe
-    app.add_middleware(Guard, tokens=tokens, exposed=exposed, upload_megabytes=limits.upload_megabytes)
-    app.add_middleware(Measured, metrics=metrics)  # the outer one: refusals are counted too
+        app.mount("/", page)  # last, because it matches every path
+    if isinstance(workspace.embedder, CachedQueries):
+        workspace.embedder.observe_batches(metrics.batches.observe)
+    app.add_middleware(CallerGuard, tokens=tokens, exposed=exposed, upload_megabytes=limits.upload_megabytes)
+    app.add_middleware(MetricsMiddleware, metrics=metrics)  # outermost, so that it counts refusals
     return app
 
 
-def _add_operations(app: FastAPI, served: Served, metrics: Metrics) -> None:
-    """Whether the server works, and figures. Metrics need the right ``admin`` where tokens are used."""
+def _mcp_mount(workspace: Workspace, tokens: Tokens) -> McpMount:
+    from ragistry.server.mcp_mount import McpMount  # needs the extra `mcp`
+
+    return McpMount(workspace, tokens)
+
+
+def _add_operations(app: FastAPI, served: ServerContext, metrics: Metrics) -> None:
+    """Add the routes for health and metrics. Metrics need the right ``admin`` if tokens are used."""
     known_ready = False
 
     @app.get("/healthz", include_in_schema=False)
@@ -135,36 +161,47 @@ def run(
     workspace: Workspace,
     listener: socket.socket,
     host: str,
-    limits: Limits,
+    limits: ServerLimits,
     *,
-    ui: bool = False,
+    page: Starlette | None = None,
     mcp: bool = False,
     ready: Callable[[], None] = lambda: None,
 ) -> None:
-    """Serve on a ``listener`` that is bound to ``host``, until interrupted. ``ready`` is called when all is open.
+    """Serve until interrupted.
 
-    Raises `ConfigError`, `StoreError` for what keeps the server from starting.
+    Args:
+        workspace: The open workspace.
+        listener: Socket that is bound to ``host``.
+        host: Address on which the server listens.
+        limits: Limits of requests.
+        page: Application of the page, to be mounted at ``/``.
+        mcp: Serve MCP at ``/mcp``.
+        ready: Called when the server accepts requests.
+
+    Raises:
+        ConfigError: See `check_exposure`.
+        StoreError: The store cannot be opened.
     """
-    check_exposure(host, Tokens(workspace.root), ui=ui)
-    workspace.store.count()  # opens it: another server over it is noticed now
-    app = create_app(workspace, limits, exposed=host not in LOOPBACK, ui=ui, mcp=mcp)
+    check_exposure(host, Tokens(workspace.root), ui=page is not None)
+    workspace.store.count()  # opens the store, so that another server over it is detected now
+    app = create_app(workspace, limits, exposed=host not in LOOPBACK, page=page, mcp=mcp)
     config = uvicorn.Config(
-        app, log_config=None, access_log=False, ws="auto" if ui else "none", timeout_graceful_shutdown=GRACE
+        app, log_config=None, access_log=False, ws="none" if page is None else "auto", timeout_graceful_shutdown=GRACE
     )
     _Server(config, app.state.served.jobs, ready).run(sockets=[listener])
 
 
 class _Server(uvicorn.Server):
-    """Says when it is ready; stops the jobs while requests still have their time to end."""
+    """Call ``ready`` after the start, and stop the jobs while running requests end."""
 
-    def __init__(self, config: uvicorn.Config, jobs: Jobs, ready: Callable[[], None]) -> None:
+    def __init__(self, config: uvicorn.Config, jobs: SavedJobs, ready: Callable[[], None]) -> None:
         super().__init__(config)
         self._jobs = jobs
         self._ready = ready
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
-        self._ready()  # from here on an interrupt ends it in order
+        self._ready()  # from here on, an interrupt ends it in order
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._jobs.stop()

@@ -1,4 +1,4 @@
-"""A bound on what runs at the same time: so many requests run, so many wait, and more are refused at once."""
+"""Limit concurrent requests: some run, some wait, and further ones are refused immediately."""
 
 from __future__ import annotations
 
@@ -13,9 +13,15 @@ Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
-    """``concurrency``: searches that run at the same time. ``queue``: how many wait. ``timeout``: seconds for one, its
-    wait included. ``upload_megabytes``: of one request that brings files."""
+class ServerLimits:
+    """Limits of the server.
+
+    Attributes:
+        concurrency: Maximum number of concurrent searches.
+        queue: Maximum number of waiting searches.
+        timeout: Seconds for one search, including its wait.
+        upload_megabytes: Maximum size of a request with files.
+    """
 
     concurrency: int = 16
     queue: int = 64
@@ -24,9 +30,9 @@ class Limits:
 
 
 class Gate:
-    """Runs coroutines within `Limits`; ``running`` and ``waiting`` count them now."""
+    """Run coroutines within `ServerLimits`."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: ServerLimits) -> None:
         self.limits = limits
         self.waiting = 0
         self._slots = asyncio.Semaphore(limits.concurrency)
@@ -34,14 +40,16 @@ class Gate:
 
     @property
     def running(self) -> int:
-        """How many run now, those included whose callers were refused meanwhile."""
+        """Number of running coroutines, including those whose callers have timed out."""
         return len(self._running)
 
     async def run(self, work: Coroutine[Any, Any, Result]) -> Result:
-        """The result of ``work``.
+        """Run a coroutine and return its result.
 
-        Raises `ServerBusyError` where too many wait, or the time is over. What runs in a thread cannot be stopped: it
-        keeps its place until it ends.
+        A thread cannot be stopped. It keeps its slot until it ends.
+
+        Raises:
+            ServerBusyError: Too many coroutines wait, or the time is over.
         """
         deadline = asyncio.get_running_loop().time() + self.limits.timeout
         try:
@@ -60,7 +68,7 @@ class Gate:
 
     async def _enter(self) -> None:
         if self._slots.locked() and self.waiting >= self.limits.queue:
-            raise ServerBusyError(f"{self.waiting} requests are waiting already; try again later")
+            raise ServerBusyError(f"{self.waiting} requests are already waiting; try again later")
         self.waiting += 1
         try:
             await asyncio.wait_for(self._slots.acquire(), self.limits.timeout)
@@ -75,4 +83,4 @@ class Gate:
         self._slots.release()
         self._running.discard(task)
         if not task.cancelled():
-            task.exception()  # looked at, so that one that came too late is not reported as never retrieved
+            task.exception()  # retrieved, because asyncio logs exceptions that are not

@@ -1,4 +1,4 @@
-"""What is measured, in the form of Prometheus: requests, latency, queue, embedding batches, jobs, chunks."""
+"""Metrics for Prometheus: requests, latency, queue, embedding batches, jobs, chunks."""
 
 from __future__ import annotations
 
@@ -8,16 +8,15 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ragistry.server.gate import Gate
-from ragistry.server.jobs import Jobs
+from ragistry.server.jobs import SavedJobs
 from ragistry.workspace import Workspace
 
 SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
 BATCHES = (1, 2, 4, 8, 16, 32, 64)
-STATES = ("waiting", "running", "done", "failed", "cancelled")
 
 
 class Metrics:
-    """The figures of one server, in a registry of its own."""
+    """The metrics of one server, in their own registry."""
 
     def __init__(self) -> None:
         self.registry = to = CollectorRegistry()
@@ -28,13 +27,13 @@ class Metrics:
         self.batches = Histogram(
             "ragistry_query_batch_size", "Queries embedded in one call", buckets=BATCHES, registry=to
         )
-        self._running = Gauge("ragistry_searches_running", "Searches that run", registry=to)
-        self._waiting = Gauge("ragistry_searches_waiting", "Searches that wait for their turn", registry=to)
-        self._jobs = Gauge("ragistry_jobs", "Jobs that are remembered", ["kind", "state"], registry=to)
+        self._running = Gauge("ragistry_searches_running", "Running searches", registry=to)
+        self._waiting = Gauge("ragistry_searches_waiting", "Waiting searches", registry=to)
+        self._jobs = Gauge("ragistry_jobs", "Jobs by kind and state", ["kind", "state"], registry=to)
         self._chunks = Gauge("ragistry_chunks", "Chunks in the store", registry=to)
 
-    def text(self, workspace: Workspace, gate: Gate, jobs: Jobs) -> bytes:
-        """Every figure now, as Prometheus reads it."""
+    def text(self, workspace: Workspace, gate: Gate, jobs: SavedJobs) -> bytes:
+        """Return all metrics in the text format of Prometheus."""
         self._running.set(gate.running)
         self._waiting.set(gate.waiting)
         self._chunks.set(workspace.store.count())
@@ -43,8 +42,8 @@ class Metrics:
         return generate_latest(self.registry)
 
 
-class Measured:
-    """ASGI middleware that counts requests by route and status; what no route answers is ``other``."""
+class MetricsMiddleware:
+    """ASGI middleware that counts requests by route and status. Requests without a route count as ``other``."""
 
     def __init__(self, app: ASGIApp, *, metrics: Metrics) -> None:
         self.app = app
@@ -56,14 +55,14 @@ class Measured:
             return
         start, status = perf_counter(), 500
 
-        async def answered(message: Message) -> None:
+        async def send_measured(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
             await send(message)
 
         try:
-            await self.app(scope, receive, answered)
+            await self.app(scope, receive, send_measured)
         finally:
             route = getattr(scope.get("route"), "path", "other")
             self.metrics.requests.labels(scope["method"], route, str(status)).inc()

@@ -1,13 +1,14 @@
-"""What requests and answers look like: the models that the description of the API is made from."""
+"""Requests and responses of the API."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from ragistry.config.files import NAME_RULE
-from ragistry.server.answers import ErrorDetail
+from ragistry.http.errors import ErrorDetail
+from ragistry.http.jobs import State
 from ragistry.types import TOP_K_LIMIT
 
 JsonObject = dict[str, Any]
@@ -16,94 +17,96 @@ DisplayName = Annotated[str, Field(max_length=1_000)]
 SourceName = Annotated[str, Field(min_length=1, max_length=1_000)]
 
 
-class Request(BaseModel):
-    """Values of exactly the declared types; an unknown key is an error."""
+class RequestModel(BaseModel):
+    """Base of requests: types are not converted, and unknown keys are errors."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
-class SearchBody(Request):
+class SearchBody(RequestModel):
     """A search."""
 
-    query: str = Field(max_length=100_000, description="what to look for")
-    technique: str | None = Field(default=None, description="a name of techniques.yaml")
-    collection: str | None = Field(default=None, description="search this collection only")
-    top_k: int | None = Field(default=None, ge=1, le=TOP_K_LIMIT, description="how many passages")
-    where: JsonObject | None = Field(default=None, description="condition on metadata", examples=[{"page": 3}])
+    query: str = Field(max_length=100_000, description="Text of the query.")
+    technique: str | None = Field(default=None, description="Name of a technique.")
+    collection: str | None = Field(default=None, description="Search only this collection.")
+    top_k: int | None = Field(default=None, ge=1, le=TOP_K_LIMIT, description="Number of passages.")
+    where: JsonObject | None = Field(default=None, description="Condition on metadata.", examples=[{"page": 3}])
 
 
-class RouteRequest(Request):
-    """A question where a query would be searched."""
+class RouteRequest(RequestModel):
+    """A query to route."""
 
-    query: str = Field(max_length=100_000, description="what to look for")
-    technique: str | None = Field(default=None, description="a name of techniques.yaml that uses collection_routed")
-    where: JsonObject | None = Field(default=None, description="condition on metadata")
+    query: str = Field(max_length=100_000, description="Text of the query.")
+    technique: str | None = Field(default=None, description="Name of a technique that uses collection_routed.")
+    where: JsonObject | None = Field(default=None, description="Condition on metadata.")
 
 
-class NewCollection(Request):
-    """A collection to make."""
+class NewCollection(RequestModel):
+    """A collection to create."""
 
     name: str = Field(description=NAME_RULE)
     description: Description = ""
     display_name: DisplayName | None = None
 
 
-class CollectionChange(Request):
-    """What to change of a collection; what is left out stays."""
+class CollectionChange(RequestModel):
+    """Changes of a collection. Omitted fields stay."""
 
-    name: str | None = Field(default=None, description="its new name")
+    name: str | None = Field(default=None, description="New name.")
     description: Description | None = None
     display_name: DisplayName | None = None
 
 
-class Move(Request):
-    """A source to give to another collection."""
+class SourceMove(RequestModel):
+    """A source to move to another collection."""
 
     source: SourceName
     to: str
-    overwrite: bool = Field(default=False, description="take the place of a source of that name")
+    overwrite: bool = Field(default=False, description="Replace a source of the same name.")
 
 
-class SourceNames(Request):
-    """Sources of a collection."""
+class SourceNames(RequestModel):
+    """Names of sources of a collection."""
 
     sources: list[SourceName] = Field(max_length=100_000)
 
 
-class TextSource(Request):
-    """A text under a name."""
+class TextSource(RequestModel):
+    """A text with its name."""
 
     source: SourceName
     text: str
 
 
-class Texts(Request):
-    """Texts to take into a collection."""
+class TextBatch(RequestModel):
+    """Texts to ingest."""
 
     collection: str
     sources: list[TextSource] = Field(min_length=1, max_length=1_000)
 
 
-class MadeQueries(Request):
-    """Queries that are made from titles, headings and descriptions of the library's sources."""
+class MadeQueries(RequestModel):
+    """Queries to generate from titles, headings and descriptions of the sources."""
 
-    collection: str | None = Field(default=None, description="of this collection only")
+    collection: str | None = Field(default=None, description="Only from this collection.")
     limit: int = Field(default=200, ge=1, le=10_000)
 
 
-class ComparisonRequest(Request):
-    """A comparison of techniques over the library: on ``queries``, or on those that are ``made``."""
+class ComparisonRequest(RequestModel):
+    """A comparison of techniques, on ``queries`` or on generated queries (``made``)."""
 
-    techniques: list[str] = Field(min_length=1, max_length=100, description="names of techniques.yaml")
-    queries: str | None = Field(default=None, description='JSON lines, each {"text": …, "sources": [SOURCE, …]}')
+    techniques: list[str] = Field(min_length=1, max_length=100, description="Names of techniques.")
+    queries: str | None = Field(default=None, description='JSON lines: {"text": …, "sources": [SOURCE, …]}')
     made: MadeQueries = MadeQueries()
-    measures: list[str] = Field(default=[], max_length=20, description="as nDCG@10; the first decides")
-    baseline: str | None = Field(default=None, description="test each technique against this one")
+    measures: list[str] = Field(
+        default=[], max_length=20, description="Measures such as nDCG@10; the first one decides."
+    )
+    baseline: str | None = Field(default=None, description="Compare each technique with this one only.")
     seed: int = Field(default=0, ge=0, le=2**31)
 
 
 class ScoreModel(BaseModel):
-    """What one stage gave a document."""
+    """Score of a document in one stage."""
 
     stage: str
     kind: str
@@ -111,7 +114,7 @@ class ScoreModel(BaseModel):
 
 
 class DocumentModel(BaseModel):
-    """A passage that was found. ``score``: higher is better."""
+    """A passage of a result. Higher scores are better."""
 
     id: str
     content: str
@@ -121,7 +124,7 @@ class DocumentModel(BaseModel):
 
 
 class StageModel(BaseModel):
-    """What one stage of a retrieval did."""
+    """A stage of a retrieval."""
 
     name: str
     ms: float
@@ -134,8 +137,8 @@ class StageModel(BaseModel):
     degraded: str
 
 
-class SearchAnswer(BaseModel):
-    """The same as `ragistry search --json` prints."""
+class SearchResponse(BaseModel):
+    """Results of a search, as in `ragistry search --json`."""
 
     query: str
     documents: list[DocumentModel]
@@ -145,15 +148,15 @@ class SearchAnswer(BaseModel):
 
 
 class SentenceModel(BaseModel):
-    """A sentence of an answer. ``citations``: numbers of documents, from 1. ``supported``: whether one says it."""
+    """A sentence of an answer. ``citations`` are numbers of documents, from 1; ``supported``: result of their check."""
 
     text: str
     citations: list[int]
     supported: bool
 
 
-class AnswerAnswer(BaseModel):
-    """The same as `ragistry ask --json` prints. ``reason``: why there is no answer."""
+class GeneratedAnswer(BaseModel):
+    """An answer, as in `ragistry ask --json`; without an answer, ``reason`` says why."""
 
     query: str
     answer: str | None
@@ -162,8 +165,8 @@ class AnswerAnswer(BaseModel):
     documents: list[DocumentModel]
 
 
-class RouteAnswer(BaseModel):
-    """The same as `ragistry route --json` prints."""
+class RouteResponse(BaseModel):
+    """Routing of a query, as in `ragistry route --json`."""
 
     query: str
     technique: str
@@ -187,15 +190,15 @@ class TechniqueModel(BaseModel):
     description: str
 
 
-class TechniquesAnswer(BaseModel):
-    """The same as `ragistry techniques --json` prints."""
+class TechniqueList(BaseModel):
+    """The techniques, as in `ragistry techniques --json`."""
 
     techniques: list[TechniqueModel]
     broken: dict[str, str]
 
 
 class CollectionModel(BaseModel):
-    """A collection with its sources and chunks counted."""
+    """A collection with its numbers of sources and chunks."""
 
     name: str
     display_name: str
@@ -204,14 +207,14 @@ class CollectionModel(BaseModel):
     chunk_count: int
 
 
-class CollectionsAnswer(BaseModel):
-    """The same as `ragistry collections list --json` prints."""
+class CollectionList(BaseModel):
+    """The collections, as in `ragistry collections list --json`."""
 
     collections: list[CollectionModel]
 
 
 class SourceModel(BaseModel):
-    """A source. ``ingested_at``: seconds since 1970. ``lost``: what of its text could not be extracted."""
+    """A source. ``ingested_at``: seconds since 1970. ``lost``: parts whose text could not be extracted."""
 
     collection: str
     source_file: str
@@ -223,27 +226,27 @@ class SourceModel(BaseModel):
     lost: str
 
 
-class SourcesAnswer(BaseModel):
+class SourceList(BaseModel):
     """Sources, ordered by collection and name."""
 
     sources: list[SourceModel]
 
 
-class SourceAnswer(SourceModel):
-    """A source with its text as it is searched, and the chunks of it."""
+class SourceWithText(SourceModel):
+    """A source with its searchable text and its chunks."""
 
     text: str
     chunks: list[DocumentModel]
 
 
-class ChunksAnswer(BaseModel):
-    """How many chunks there are, or were, or were moved."""
+class ChunkCount(BaseModel):
+    """Number of chunks that were deleted or moved."""
 
     chunks: int
 
 
 class FailedModel(BaseModel):
-    """A source that was not taken in. ``type``: a class of `ragistry.errors`."""
+    """A source that could not be ingested. ``type`` is a class of `ragistry.errors`."""
 
     source: str
     error: str
@@ -251,7 +254,7 @@ class FailedModel(BaseModel):
 
 
 class IngestReportModel(BaseModel):
-    """The same as `ragistry ingest --json` prints, and the ``type`` of each error."""
+    """Report of an ingest, as in `ragistry ingest --json`."""
 
     collection: str
     added: list[str]
@@ -267,17 +270,17 @@ class IngestReportModel(BaseModel):
 
 
 class ComparisonReportModel(BaseModel):
-    """What a comparison found, and the techniques that failed with the reason."""
+    """Conclusion of a comparison, and the error of each failed technique."""
 
     conclusion: str
     failures: dict[str, str]
 
 
 class JobBase(BaseModel):
-    """A job. ``current``, ``done``, ``total``: how far it is. ``created``, ``finished``: seconds since 1970."""
+    """A job. ``current``, ``done``, ``total``: its progress. ``created``, ``finished``: seconds since 1970."""
 
     id: str
-    state: Literal["waiting", "running", "done", "failed", "cancelled"]
+    state: State
     owner: str
     created: float
     finished: float | None
@@ -288,25 +291,25 @@ class JobBase(BaseModel):
 
 
 class JobModel(JobBase):
-    """An ingest. ``report``: what became of each source, also where it was cancelled or failed on the way."""
+    """An ingest. A cancelled or failed ingest has a ``report`` too, if it has written any source."""
 
     collection: str
     report: IngestReportModel | None
 
 
-class JobsAnswer(BaseModel):
-    """Ingest jobs, the newest first."""
+class JobList(BaseModel):
+    """Ingest jobs, newest first."""
 
     jobs: list[JobModel]
 
 
 class ComparisonModel(JobBase):
-    """A comparison. Its whole report is at ``/v1/comparisons/{id}/report``."""
+    """A comparison. Its full report is at ``/v1/comparisons/{id}/report``."""
 
     report: ComparisonReportModel | None
 
 
-class ComparisonsAnswer(BaseModel):
-    """Comparisons, the newest first."""
+class ComparisonList(BaseModel):
+    """Comparisons, newest first."""
 
     comparisons: list[ComparisonModel]

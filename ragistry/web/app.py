@@ -1,25 +1,29 @@
-"""The page as a server: its routes, guarded."""
+"""The page as a web application, and its server."""
 
 from __future__ import annotations
 
 import logging
 import secrets
 import socket
-from collections.abc import Callable, Collection
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable, Collection
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
 
 import uvicorn
 from fastapi import FastAPI
 from nicegui import ui
+from starlette.types import Lifespan
 
-from ragistry.web import collections_page, compare_page, files, report_page, search_page, sources_page, techniques_page
-from ragistry.web.security import LOOPBACK, Guard
-from ragistry.web.site import Site
+from ragistry.http.guard import LOOPBACK
+from ragistry.web import collections_page, compare_page, files, search_page, sources_page, techniques_page
+from ragistry.web.app_state import AppState
+from ragistry.web.security import guard_page
 from ragistry.web.socket_messages import SocketMessages
+from ragistry.workspace import Workspace
 
-PAGES = (search_page, files, collections_page, sources_page, compare_page, report_page, techniques_page)
+PAGES = (search_page, files, collections_page, sources_page, compare_page, techniques_page)
 RECONNECT = 20.0
-"""Seconds for which a page waits for a window whose line broke: a machine that is busy, or changes its network."""
+"""Seconds for which the state of a disconnected window is kept: the machine may be busy or change its network."""
 FAVICON = (
     '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32"><rect width="32" height="32" rx="7" fill="#2457c5"/>'
     '<circle cx="14" cy="14" r="6.5" fill="none" stroke="#fff" stroke-width="3"/>'
@@ -27,13 +31,28 @@ FAVICON = (
 )
 
 
-def application(site: Site, *, hosts: frozenset[str], names: Collection[str], token: str | None) -> FastAPI:
-    """Every page over ``site``; one a process, because NiceGUI keeps its routes for the whole process."""
+def application(
+    state: AppState,
+    *,
+    hosts: Collection[str],
+    names: Collection[str] = (),
+    token: str | None = None,
+    lifespan: Lifespan[FastAPI] | None = None,
+) -> FastAPI:
+    """Create the application of all pages. A process can create only one, because NiceGUI registers pages globally.
+
+    Args:
+        state: State of the pages.
+        hosts: Host names that the page serves.
+        names: Names of the page behind a proxy.
+        token: Token that visitors need; None: no token is needed.
+        lifespan: Lifespan of the application.
+    """
     for page in PAGES:
-        page.register(site)
-    app = FastAPI(openapi_url=None)
+        page.register(state)
+    app = FastAPI(openapi_url=None, lifespan=lifespan)
     app.add_middleware(SocketMessages)
-    app.add_middleware(Guard, hosts=hosts, names=names, token=token)
+    app.add_middleware(guard_page, hosts=hosts, names=names, token=token)
     ui.run_with(
         app, title="Ragistry", favicon=FAVICON, dark=None, language="en-US", show_welcome_message=False,
         reconnect_timeout=RECONNECT, binding_refresh_interval=None,
@@ -41,8 +60,20 @@ def application(site: Site, *, hosts: frozenset[str], names: Collection[str], to
     return app
 
 
+def mountable(workspace: Workspace) -> FastAPI:
+    """Create the page as a part of another server on this machine. The workspace stays open."""
+    state = AppState(workspace, (Path.home(), workspace.root))
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        yield
+        state.close_jobs()
+
+    return application(state, hosts=LOOPBACK, lifespan=lifespan)
+
+
 def serve(
-    site: Site,
+    state: AppState,
     listener: socket.socket,
     host: str,
     *,
@@ -50,43 +81,51 @@ def serve(
     ready: Callable[[str], None],
     stopping: Callable[[], None],
 ) -> None:
-    """Serve until interrupted, on a ``listener`` that is bound to ``host``.
+    """Serve the page until interrupted.
 
-    ``names``: what a proxy calls this page. ``ready`` is called with what follows the port in the address to open: the
-    token, where one is needed. On a loopback address without a proxy none is; else one is made for this run.
-    ``stopping`` is called as soon as that is asked for. Raises `KeyboardInterrupt` where it was by Ctrl-C.
+    On a loopback address without a proxy, no token is needed. Otherwise a token is generated for this run.
+
+    Args:
+        state: State of the pages. It is closed at the end.
+        listener: Socket that is bound to ``host``.
+        host: Address on which the page listens.
+        names: Names of the page behind a proxy.
+        ready: Called when the page is ready, with the query string of its address.
+        stopping: Called when the server begins to stop.
+
+    Raises:
+        KeyboardInterrupt: The page was stopped by Ctrl+C.
     """
     loopback = host in LOOPBACK
     token = None if loopback and not names else secrets.token_urlsafe(24)
-    hosts = LOOPBACK if loopback else frozenset({*LOOPBACK, host, socket.gethostname().lower(), *_addresses(host)})
+    hosts = LOOPBACK if loopback else {*LOOPBACK, host, socket.gethostname(), *_addresses(host)}
     try:
-        app = application(site, hosts=hosts, names=names, token=token)
+        app = application(state, hosts=hosts, names=names, token=token)
         ready(f"?token={token}" if token else "")
         config = uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=3)
-        _Server(config, site, stopping).run(sockets=[listener])
+        _Server(config, state, stopping).run(sockets=[listener])
     finally:
-        site.close()
+        state.close()
 
 
 class _Server(uvicorn.Server):
-    """Ends what is being taken in while requests still have their time to end."""
+    """Stop the jobs while running requests end."""
 
-    def __init__(self, config: uvicorn.Config, site: Site, stopping: Callable[[], None]) -> None:
+    def __init__(self, config: uvicorn.Config, state: AppState, stopping: Callable[[], None]) -> None:
         super().__init__(config)
-        self._site = site
+        self._state = state
         self._stopping = stopping
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._stopping()
-        self._site.jobs.stop()
-        self._site.comparisons.stop()
-        # It would show a traceback for each request that is cut off, such as a file on its way.
+        self._state.stop()
+        # Uvicorn would log a traceback for each request that is cut off, such as an upload.
         logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)
         await super().shutdown(sockets)
 
 
 def _addresses(host: str) -> set[str]:
-    """The addresses of this machine, where it listens on all of them."""
+    """Return the addresses of this machine if the server listens on all of them."""
     if host not in ("0.0.0.0", "::"):
         return set()
     with suppress(OSError):

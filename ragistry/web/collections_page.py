@@ -1,4 +1,4 @@
-"""``/collections``: the collections with what they hold; add, rename, describe, delete."""
+"""The page ``/collections``: list, add, edit and delete collections."""
 
 from __future__ import annotations
 
@@ -11,58 +11,56 @@ from nicegui import ui
 from ragistry.errors import ConfigError
 from ragistry.types import SourceInfo
 from ragistry.utils.wording import agreeing, numbered
-from ragistry.web.controls import button, icon_button
-from ragistry.web.dialogs import ask_fields, confirm
-from ragistry.web.frame import empty, frame, heading
-from ragistry.web.holdings import Holding, Holdings
-from ragistry.web.keyed import Built, Keyed
-from ragistry.web.shared import Following
-from ragistry.web.site import PATIENCE, Site, attempt
-from ragistry.web.tables import cell, row, table, text_cell
+from ragistry.web.app_state import PAGE_TIMEOUT, AppState, CollectionState, CollectionStates, attempt
+from ragistry.web.layout import empty_notice, heading, page_layout
+from ragistry.web.polling import Follower
+from ragistry.web.widgets import Built, KeyedList, ask_fields, button, cell, confirm, icon_button, row, table, text_cell
 
 COLUMNS = ("Collection", "Sources", "Chunks", "Description", "Actions")
 
 
 @dataclass(slots=True)
-class View:
-    """One window, and the collections that it shows."""
+class CollectionsView:
+    """One window with the collections that it shows."""
 
-    site: Site
-    following: Following[Holdings]
-    shown: dict[str, Holding] = field(default_factory=dict)
+    state: AppState
+    follower: Follower[CollectionStates]
+    shown: dict[str, CollectionState] = field(default_factory=dict)
 
 
-def register(site: Site) -> None:
-    """Serve the page."""
+def register(state: AppState) -> None:
+    """Register the page."""
 
-    @ui.page("/collections", response_timeout=PATIENCE)
+    @ui.page("/collections", response_timeout=PAGE_TIMEOUT)
     async def collections() -> None:
-        with frame("Collections", "Collections"):
+        with page_layout("Collections", "Collections"):
             with ui.element("div").classes("rg-bar"):
                 heading("Collections")
                 button("Add collection", lambda: _add(view), icon="add", kind="main")
-            view = View(site, Following(site.holdings))
-            await view.following.begin(_table(view))
+            view = CollectionsView(state, Follower(state.collections))
+            await view.follower.begin(_table(view))
 
 
-def _table(view: View) -> Callable[[Holdings], None]:
-    nothing = empty()
+def _table(view: CollectionsView) -> Callable[[CollectionStates], None]:
+    show_notice = empty_notice()
     made = table("Collections", COLUMNS, right=("Sources", "Chunks", "Actions"), stacked=True)
-    rows = Keyed[Holding](made.body, lambda entry: (entry.name, entry.display_name), lambda entry: _row(view, entry))
+    rows = KeyedList[CollectionState](
+        made.body, lambda entry: (entry.name, entry.display_name), lambda entry: _row(view, entry)
+    )
 
-    def show(found: Holdings) -> None:
+    def show(found: CollectionStates) -> None:
         view.shown = {entry.name: entry for entry in found}
         rows.show(found)
         made.whole.set_visibility(bool(found))
         if found:
-            nothing("", "")
+            show_notice("", "")
         else:
-            nothing("No collections yet.", "Add one, then drop files into it: PDF, Markdown or text.")
+            show_notice("No collections yet.", "Add one, then drop files into it: PDF, Markdown or text.")
 
     return show
 
 
-def _row(view: View, entry: Holding) -> Built[Holding]:
+def _row(view: CollectionsView, entry: CollectionState) -> Built[CollectionState]:
     name, shown = entry.name, entry.display_name
     with row() as made:
         with cell("rg-name"):
@@ -76,61 +74,73 @@ def _row(view: View, entry: Holding) -> Built[Holding]:
             icon_button("edit", f"Edit {shown}", lambda: _edit(view, view.shown[name]))
             icon_button("delete", f"Delete {shown}", lambda: _delete(view, view.shown[name]))
 
-    def fill(entry: Holding) -> None:
+    def fill(entry: CollectionState) -> None:
         sources.set_text(f"{len(entry.sources):,}")
         chunks.set_text(f"{entry.chunks:,}")
-        description.set_text(entry.description or "no description yet; routing and chat tools choose by it")
+        description.set_text(
+            entry.description or "no description; routing and chat tools need one to choose this collection"
+        )
 
     return made, fill
 
 
-async def _add(view: View) -> None:
-    def add(given: dict[str, str]) -> bool:
-        create = view.site.workspace.library.create_collection
-        create(given["Name"], given["Description"], given["Display name"] or None)
+async def _add(view: CollectionsView) -> None:
+    def add(values: dict[str, str]) -> bool:
+        create = view.state.workspace.library.create_collection
+        create(values["Name"], values["Description"], values["Display name"] or None)
         return True
 
     await ask_fields(
         "Add collection",
         "Add",
         {"Name": "", "Display name": "", "Description": ""},
-        lambda given: _written(view, add, given),
-        hint="The description says what is in it: routers and chat tools choose by it.",
+        lambda values: _attempt_write(view, add, values),
+        hint="Routers and chat tools choose the collection by its description.",
     )
 
 
-async def _edit(view: View, entry: Holding) -> None:
-    shown = {"Name": entry.name, "Display name": _own(entry.display_name, entry.name), "Description": entry.description}
+async def _edit(view: CollectionsView, entry: CollectionState) -> None:
+    shown = {
+        "Name": entry.name,
+        "Display name": _own_display_name(entry.display_name, entry.name),
+        "Description": entry.description,
+    }
 
-    def save(given: dict[str, str]) -> bool:
-        changed = {field: text for field, text in given.items() if text != shown[field]}
-        return _save(view.site, shown, changed)
+    def save(values: dict[str, str]) -> bool:
+        changed = {field: text for field, text in values.items() if text != shown[field]}
+        return _save(view.state, shown, changed)
 
     title = f"Edit {entry.display_name}"
-    await ask_fields(title, "Save", shown.copy(), lambda given: _written(view, save, given))
+    await ask_fields(title, "Save", shown.copy(), lambda values: _attempt_write(view, save, values))
 
 
-async def _written(view: View, write: Callable[[dict[str, str]], bool], given: dict[str, str]) -> bool:
-    done = await attempt(write, given)
-    await view.following.refresh()
+async def _attempt_write(
+    view: CollectionsView, write: Callable[[dict[str, str]], bool], values: dict[str, str]
+) -> bool:
+    done = await attempt(write, values)
+    await view.follower.refresh()
     return bool(done)
 
 
-def _save(site: Site, shown: dict[str, str], changed: dict[str, str]) -> bool:
-    """Write what was changed in a form that had ``shown``; raises for what somebody else changed since."""
-    library, name = site.workspace.library, shown["Name"]
+def _save(state: AppState, shown: dict[str, str], changed: dict[str, str]) -> bool:
+    """Save the changed fields of a form that had the values ``shown``.
+
+    Raises:
+        ConfigError: Another window or program changed one of the fields, or the collection is receiving files.
+    """
+    library, name = state.workspace.library, shown["Name"]
     entry = library.collections.entry(name)
-    now = {"Display name": _own(entry.display_name or "", name), "Description": entry.description}
+    now = {"Display name": _own_display_name(entry.display_name or "", name), "Description": entry.description}
     for label in now.keys() & changed.keys():
         if now[label] != shown[label]:
             shown[label] = now[label]
             raise ConfigError(
-                f"another window or program changed {label!r} of {name!r} to {now[label]!r} meanwhile; save again to "
-                "write yours over it"
+                f"another window or program has changed {label!r} of {name!r} to {now[label]!r}; save again to "
+                "overwrite it"
             )
     if "Name" in changed:
-        if site.jobs.pending(name):
-            raise ConfigError(f"{name!r} is receiving files; rename it when that is done")
+        if state.jobs.pending(name):
+            raise ConfigError(f"{name!r} is receiving files; rename it when they are ingested")
         library.rename_collection(name, changed["Name"])
         shown["Name"] = name = changed["Name"]
     if now.keys() & changed.keys():
@@ -138,34 +148,37 @@ def _save(site: Site, shown: dict[str, str], changed: dict[str, str]) -> bool:
     return True
 
 
-def _own(display_name: str, name: str) -> str:
-    """The name to show, where it is another than the name."""
+def _own_display_name(display_name: str, name: str) -> str:
+    """Return the display name, or an empty text if it is the name itself."""
     return "" if display_name == name else display_name
 
 
-async def _delete(view: View, entry: Holding) -> None:
-    told, since = entry.sources, ""
-    while await confirm(f"Delete {entry.display_name}?", since + _goes(view.site, entry.name, told), "Delete"):
-        more = await attempt(_deleted, view.site, entry.name, told)
-        if not more:
+async def _delete(view: CollectionsView, entry: CollectionState) -> None:
+    confirmed, note = entry.sources, ""
+    while await confirm(
+        f"Delete {entry.display_name}?", note + _consequence(view.state, entry.name, confirmed), "Delete"
+    ):
+        changed = await attempt(_delete_confirmed, view.state, entry.name, confirmed)
+        if not changed:
             break
-        told, since = more, "It has other sources by now. "
-    await view.following.refresh()
+        confirmed, note = changed, "It has other sources now. "
+    await view.follower.refresh()
 
 
-def _goes(site: Site, name: str, sources: Sequence[SourceInfo]) -> str:
+def _consequence(state: AppState, name: str, sources: Sequence[SourceInfo]) -> str:
     count, chunks = len(sources), sum(info.chunks for info in sources)
     go = f"{numbered(count, '[source|sources]')} with {numbered(chunks, '[chunk|chunks]')}"
-    waiting = " What is on its way into it is not taken in." if site.jobs.pending(name) else ""
-    return f"{go} {agreeing(count, '[goes|go]')} with it. Files stay, but for those that were dropped here.{waiting}"
+    waiting = " Files that are waiting for it will not be added." if state.jobs.pending(name) else ""
+    kept = "Your files stay, except copies that were uploaded here."
+    return f"{go} {agreeing(count, '[is|are]')} deleted with it. {kept}{waiting}"
 
 
-def _deleted(site: Site, name: str, told: Sequence[SourceInfo]) -> tuple[SourceInfo, ...]:
-    """Delete the collection, unless it has other sources than the visitor was told: then give those."""
-    library = site.workspace.library
+def _delete_confirmed(state: AppState, name: str, confirmed: Sequence[SourceInfo]) -> tuple[SourceInfo, ...]:
+    """Delete the collection, or return its sources if they are not those that the visitor has confirmed."""
+    library = state.workspace.library
     sources = library.sources(name)
-    if {info.source_file for info in sources} - {info.source_file for info in told}:
+    if {info.source_file for info in sources} - {info.source_file for info in confirmed}:
         return tuple(sources)
     library.delete_collection(name)
-    site.forget_uploads(sources)
+    state.forget_uploads(sources)
     return ()

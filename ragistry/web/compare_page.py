@@ -1,61 +1,171 @@
-"""``/compare``: comparisons, newest first; start one."""
+"""The pages ``/compare`` and ``/compare/NAME``: start comparisons, list them, show a report."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from urllib.parse import quote
 
-from nicegui import ui
+from nicegui import events, ui
 
+from ragistry.errors import EvaluationError, RagistryError
+from ragistry.evaluation import page as report_html
 from ragistry.utils.wording import local_time
-from ragistry.web.compare_form import running_comparison, start_comparison
-from ragistry.web.controls import button
-from ragistry.web.frame import empty, frame, heading
-from ragistry.web.keyed import Built, Keyed
-from ragistry.web.reports import Listed
-from ragistry.web.shared import Following
-from ragistry.web.site import PATIENCE, Site
-from ragistry.web.tables import cell, row, table, text_cell
+from ragistry.web.app_state import PAGE_TIMEOUT, AppState, in_thread, show_error
+from ragistry.web.comparisons import QUESTIONS, ComparisonQueries, ReportRow, read_report
+from ragistry.web.layout import empty_notice, heading, page_layout
+from ragistry.web.polling import Follower
+from ragistry.web.upload_widget import safe_name
+from ragistry.web.widgets import Built, KeyedList, button, cell, dialog, row, table, text_cell
+
+INTERVAL = 0.5
+"""Seconds between two updates of the progress."""
+GENERATED, FROM_FILE = "Made from your documents", "From a file"
+PROPOSED = ("naive", "bm25", "hybrid")
+"""Techniques that are selected at first."""
+MEGABYTES = 20
+"""Maximum size of a file of queries."""
 
 
-def register(site: Site) -> None:
-    """Serve the page."""
+def register(state: AppState) -> None:
+    """Register the pages."""
 
-    @ui.page("/compare", response_timeout=PATIENCE)
+    @ui.page("/compare", response_timeout=PAGE_TIMEOUT)
     async def compare() -> None:
-        with frame("Compare", "Compare"):
+        with page_layout("Compare", "Compare"):
             with ui.element("div").classes("rg-bar"):
                 heading("Compare")
-                button("New comparison", lambda: start_comparison(site), icon="add", kind="main")
-            running_comparison(site)
-            following = Following(site.listed)
-            await following.begin(_list())
+                button("New comparison", lambda: start_comparison(state), icon="add", kind="main")
+            progress_card(state)
+            follower = Follower(state.reports)
+            await follower.begin(_list())
+
+    @ui.page("/compare/{name}", response_timeout=PAGE_TIMEOUT)
+    async def report(name: str) -> None:
+        with page_layout(name, "Compare"):
+            ui.link("← Compare", "/compare")
+            try:
+                html = await in_thread(lambda: report_html(read_report(state.reports_folder, name)))
+            except EvaluationError as error:
+                heading("Report not found")
+                empty_notice("This report cannot be shown.", str(error))
+                return
+            frame = ui.element("iframe").classes("rg-report").props("sandbox title=Report")
+            frame.props["srcdoc"] = html
 
 
-def _list() -> Callable[[list[Listed]], None]:
-    nothing = empty()
+def _list() -> Callable[[list[ReportRow]], None]:
+    show_notice = empty_notice()
     made = table("Comparisons", ("Made", "Test set", "Techniques", "Verdict"), stacked=True)
-    rows = Keyed[Listed](made.body, lambda listed: listed, _row)
+    rows = KeyedList[ReportRow](made.body, lambda found: found, _row)
 
-    def show(found: list[Listed]) -> None:
+    def show(found: list[ReportRow]) -> None:
         rows.show(found)
         made.whole.set_visibility(bool(found))
         if found:
-            nothing("", "")
+            show_notice("", "")
         else:
-            nothing("No comparison yet.", "Start one here, or with ragistry compare in a shell.")
+            show_notice("No comparisons yet.", "Start one here, or with `ragistry compare` in a shell.")
 
     return show
 
 
-def _row(listed: Listed) -> Built[Listed]:
+def _row(report: ReportRow) -> Built[ReportRow]:
     with row() as made:
         with cell("rg-name"):
-            ui.link(local_time(listed.made), f"/compare/{quote(listed.name, safe='')}").classes("rg-whole-row")
-        text_cell(listed.dataset)
-        text_cell(", ".join(listed.techniques))
+            ui.link(local_time(report.made), f"/compare/{quote(report.name, safe='')}").classes("rg-whole-row")
+        text_cell(report.dataset)
+        text_cell(", ".join(report.techniques))
         with cell("rg-wide"):
-            ui.label(listed.verdict)
-            for warning in listed.warnings:
+            ui.label(report.verdict)
+            for warning in report.warnings:
                 ui.label(warning).classes("rg-note")
     return made, None
+
+
+async def start_comparison(state: AppState) -> None:
+    """Open the dialog for a new comparison. It stays open until the comparison has started."""
+    uploaded: dict[str, bytes] = {}
+    jobs = state.comparisons
+
+    async def receive(event: events.UploadEventArguments) -> None:
+        uploaded.clear()
+        uploaded[safe_name(event.file.name)] = await event.file.read()
+        file_name.set_text(event.file.name)
+
+    def update() -> None:
+        is_generated = source.value == GENERATED
+        names = jobs.choices(generated=is_generated)
+        techniques.set_options(names, value=[name for name in techniques.value if name in names])
+        number.set_visibility(is_generated)
+        file_bar.set_visibility(not is_generated)
+
+    def begin() -> None:
+        queries = ComparisonQueries(number=int(number.value or QUESTIONS))
+        if source.value == FROM_FILE:
+            if not uploaded:
+                show_error("no file of queries is chosen; choose one, or use generated questions")
+                return
+            [(name, content)] = uploaded.items()
+            queries = ComparisonQueries(content, name)
+        try:
+            jobs.start(list(techniques.value), queries)
+        except RagistryError as error:
+            show_error(str(error))
+            return
+        opened.close()
+
+    names = jobs.choices(generated=True)
+    with dialog("New comparison") as opened:
+        ui.label("Which technique finds more in your documents, and how certain is that?").classes("rg-dim")
+        proposed = [name for name in PROPOSED if name in names]
+        techniques = ui.select(names, value=proposed, label="Techniques", multiple=True)
+        techniques.props("outlined dense use-chips").classes("w-full")
+        source = ui.radio([GENERATED, FROM_FILE], value=GENERATED, on_change=update).props("dense").classes("rg-kinds")
+        source.props["aria-label"] = "Questions"
+        number = ui.number("Maximum number of questions", value=QUESTIONS, min=5, max=1_000, precision=0)
+        number.props("outlined dense").classes("w-full")
+        with ui.element("div").classes("rg-bar") as file_bar:
+            uploader = ui.upload(auto_upload=True, max_files=1, max_file_size=MEGABYTES * 1_000_000, on_upload=receive)
+            uploader.classes("rg-hidden").props["accept"] = ".jsonl,.json"
+            sender = f"getElement({uploader.id}).$refs.qRef"
+            pick = button("Choose queries", icon="upload_file")
+            pick.on("click", js_handler=f"() => {{ {sender}.reset(); {sender}.pickFiles(); }}")
+            uploader.on(
+                "rejected", lambda: show_error(f"queries must be a .jsonl file of at most {MEGABYTES} MB; choose one")
+            )
+            file_name = ui.label('JSON lines such as {"text": "…", "sources": ["…"]}').classes("rg-dim")
+        file_bar.set_visibility(False)
+        with ui.row().classes("rg-dialog-actions"):
+            button("Cancel", opened.close)
+            button("Start", begin, kind="main")
+    await opened
+
+
+def progress_card(state: AppState) -> None:
+    """Show the progress of the last comparison, and a link to its report."""
+    with ui.element("div").classes("rg-job").props('role=status aria-label="Comparison"') as card:
+        with ui.element("div").classes("rg-bar"):
+            label = ui.label().classes("rg-job-label")
+            stage = ui.label().classes("rg-dim")
+            stop = button("Stop", state.comparisons.cancel_last)
+            report = ui.link("Show the report", "/compare")
+        bar = ui.linear_progress(show_value=False)
+        bar.props["aria-label"] = "Progress of the comparison"
+        failure = ui.label().classes("rg-failure")
+
+    def update() -> None:
+        last = state.comparisons.last
+        card.set_visibility(last is not None)
+        if last is None:
+            return
+        label.set_text(f"Comparing {', '.join(last.techniques)}")
+        stage.set_text(last.state if last.ended else last.stage)
+        for part in (bar, stop):
+            part.set_visibility(not last.ended)
+        bar.set_value(last.share)
+        failure.set_text(last.error)
+        report.set_visibility(bool(last.report))
+        report.props["href"] = f"/compare/{quote(last.report, safe='')}"
+
+    update()
+    ui.timer(INTERVAL, update)

@@ -1,122 +1,196 @@
-"""Comparisons that are started on the page: one at a time, in the background, seen by every window."""
+"""Comparisons that are started on the page, and the reports of all comparisons of the workspace."""
 
 from __future__ import annotations
 
-import threading
-from dataclasses import dataclass
+import json
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, fields
+from datetime import datetime
+from functools import cache, lru_cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Literal
+from typing import Any
 
-from ragistry.errors import DatasetError, EvaluationError, RagistryError
-from ragistry.evaluation import compare, read_library
+from pydantic import TypeAdapter
+
+from ragistry.errors import DatasetError, EvaluationError
+from ragistry.evaluation import Comparison, compare, read_library
 from ragistry.evaluation.data.dataset import Dataset
-from ragistry.evaluation.data.testsets import known_items, library_sources, make_testset
+from ragistry.evaluation.data.library import library_sources
+from ragistry.evaluation.data.testsets import known_items, make_testset
 from ragistry.evaluation.outputs import keep_report
-from ragistry.techniques.classes import wanted_resources
-from ragistry.web.jobs import give_way
+from ragistry.evaluation.systems.index import IndexCost
+from ragistry.evaluation.systems.systems import comparable
+from ragistry.http.jobs import Job, JobRunner, State, error_text
 from ragistry.workspace import Workspace
 
 QUESTIONS = 50
-"""Questions that are made unless another number is given."""
-STOPPED = "the comparison was stopped; start it again"
-
-
-class StoppedError(RagistryError):
-    """Somebody stopped the comparison, or the page ended."""
+"""Default number of generated questions."""
+CLOSE_SECONDS = 10.0
+"""Maximum wait for a running comparison when the page stops."""
 
 
 @dataclass(frozen=True, slots=True)
-class Queries:
-    """What is asked. ``content``: of a file of queries, called ``name``; None: ``number`` questions are made from the
-    titles, headings and descriptions of the library."""
+class ComparisonQueries:
+    """The queries of a comparison.
+
+    Attributes:
+        content: Content of a file of queries; None: questions are generated from the library.
+        name: Name of the file.
+        number: Maximum number of generated questions.
+    """
 
     content: bytes | None = None
     name: str = "queries.jsonl"
     number: int = QUESTIONS
 
 
-@dataclass(slots=True)
-class Running:
-    """A comparison and how far it is. ``report``: the name of its report, once it is done."""
+@dataclass(slots=True, eq=False)
+class ComparisonJob(Job):
+    """A comparison with its progress (``stage``; ``share``: 0 to 1) and, at its end, the name of its ``report``."""
 
     techniques: list[str]
-    state: Literal["running", "done", "failed"] = "running"
+    queries: ComparisonQueries
     stage: str = "preparing"
     share: float = 0.0
     error: str = ""
     report: str = ""
 
 
-class Comparisons:
-    """Runs them over a workspace and keeps their reports in a folder. ``last``: the one that runs, or ran last."""
+class ComparisonJobs(JobRunner[ComparisonJob]):
+    """Run comparisons one at a time, and write their reports to a folder."""
 
     def __init__(self, workspace: Workspace, reports: Path) -> None:
-        self.last: Running | None = None
+        super().__init__(kept=1)
         self._workspace = workspace
         self._reports = reports
-        self._stopping = threading.Event()
-        self._thread: threading.Thread | None = None
 
-    def offered(self, *, made: bool) -> list[str]:
-        """The techniques whose models are configured; over ``made`` questions none that chooses between collections."""
-        registry = self._workspace.registry
-        names = [name for name in registry.names() if not registry.missing_model(name)]
-        return [name for name in names if not made or "library" not in wanted_resources(registry.technique_class(name))]
+    @property
+    def last(self) -> ComparisonJob | None:
+        """The last comparison that was started."""
+        return next(reversed(self.all()), None)
 
-    def start(self, techniques: list[str], queries: Queries) -> None:
-        """Begin one in the background. Raises `EvaluationError` where another runs, or where two are not named."""
-        if self.last is not None and self.last.state == "running":
+    def choices(self, *, generated: bool) -> list[str]:
+        """Return the techniques whose models are configured.
+
+        With ``generated`` questions, techniques that choose between collections are left out.
+        """
+        return comparable(self._workspace.registry, on_library=not generated)[0]
+
+    def start(self, techniques: list[str], queries: ComparisonQueries) -> None:
+        """Start a comparison in the background.
+
+        Raises:
+            EvaluationError: Another comparison is running, or there are fewer than two techniques.
+        """
+        if self.open():
             raise EvaluationError("another comparison is running; wait for it, or stop it")
         if len(techniques) < 2:
             raise EvaluationError("a comparison needs two techniques; choose another one")
-        self._stopping.clear()
-        self.last = Running(techniques)
-        self._thread = threading.Thread(target=self._run, args=(self.last, queries), daemon=True, name="comparison")
-        self._thread.start()
+        self.submit(ComparisonJob(techniques, queries))
 
-    def stop(self) -> None:
-        """End the one that runs, before its next question."""
-        self._stopping.set()
+    def cancel_last(self) -> None:
+        """End the running comparison before its next query."""
+        if self.last is not None:
+            self.cancel(self.last)
 
-    def close(self) -> None:
-        """Stop, and wait for a while; what is written by then is whole."""
-        self.stop()
-        if self._thread is not None:
-            self._thread.join(10)
-
-    def _run(self, running: Running, queries: Queries) -> None:
-        give_way()
+    def work(self, job: ComparisonJob, check: Callable[[], None]) -> None:
+        """Compare the techniques, and write the report."""
 
         def progress(stage: str, done: int, total: int) -> None:
-            if self._stopping.is_set():
-                raise StoppedError(STOPPED)
-            running.stage = f"{stage} {done:,} of {total:,}"
-            running.share = done / total if total else 0.0
+            check()
+            job.stage = f"{stage} {done:,} of {total:,}"
+            job.share = done / total if total else 0.0
 
-        try:
-            test_set = _test_set(self._workspace, queries)
-            chunking = "library" if queries.content is not None else None
-            result = compare(
-                running.techniques, test_set, workspace=self._workspace, chunk_size=chunking, progress=progress
-            )
-            running.report = keep_report(self._reports, result.to_json()).stem
-            running.state = "done"
-        except RagistryError as error:
-            running.error, running.state = str(error), "failed"
-        except Exception as error:  # noqa: BLE001, the page reports what nobody foresaw
-            running.error, running.state = f"{type(error).__name__}: {error}", "failed"
+        dataset = _dataset(self._workspace, job.queries)
+        chunking = "library" if job.queries.content is not None else None
+        result = compare(job.techniques, dataset, workspace=self._workspace, chunk_size=chunking, progress=progress)
+        job.report = keep_report(self._reports, result.to_json()).stem
+
+    def end(self, job: ComparisonJob, state: State, error: Exception | None) -> None:
+        """Record the end of a comparison."""
+        if state == "cancelled":
+            job.error = "the comparison was stopped; start it again"
+        elif error is not None:
+            job.error = error_text(error)
+        super().end(job, state, error)
 
 
-def _test_set(workspace: Workspace, queries: Queries) -> Dataset:
+def _dataset(workspace: Workspace, queries: ComparisonQueries) -> Dataset:
     if queries.content is None:
         sources = library_sources(workspace)
         if not sources:
-            raise DatasetError("the library has no sources to make questions from; add files first")
-        return make_testset(
-            "questions made from the library", sources, known_items(sources), limit=queries.number
-        ).dataset
+            raise DatasetError("the library has no sources to generate questions from; add files first")
+        name = "questions made from the library"
+        return make_testset(name, sources, known_items(sources), limit=queries.number).dataset
     with TemporaryDirectory() as folder:
         file = Path(folder) / queries.name
         file.write_bytes(queries.content)
         return read_library(workspace, file)
+
+
+@dataclass(frozen=True, slots=True)
+class ReportRow:
+    """A report in the list. ``made``: ISO 8601."""
+
+    name: str
+    made: str
+    dataset: str
+    techniques: tuple[str, ...]
+    verdict: str
+    warnings: tuple[str, ...]
+
+
+def list_reports(folder: Path) -> list[ReportRow]:
+    """List the reports of a folder, newest first. Files that are not reports are ignored."""
+    found = []
+    for path in folder.glob("*.json") if folder.is_dir() else ():
+        with suppress(FileNotFoundError):  # deleted meanwhile
+            status = path.stat()
+            found.append(_report_row(folder, path.stem, (status.st_ino, status.st_mtime_ns, status.st_size)))
+    return sorted(filter(None, found), key=lambda row: (row.made, row.name), reverse=True)
+
+
+@lru_cache(maxsize=1_000)
+def _report_row(folder: Path, name: str, version: tuple[int, ...]) -> ReportRow | None:  # noqa: ARG001, part of the key
+    """Read a report. It is large, so it is cached until its file has another ``version``."""
+    try:
+        report = read_report(folder, name)
+    except EvaluationError:
+        return None
+    made, warnings = str(report.provenance["made"]), tuple(report.warnings)
+    return ReportRow(name, made, report.name, tuple(report.techniques), report.conclusion(), warnings)
+
+
+def read_report(folder: Path, name: str) -> Comparison:
+    """Read a report by its name.
+
+    Raises:
+        EvaluationError: The report does not exist, or the file is damaged.
+    """
+    path = folder / f"{name}.json"
+    if path.parent != folder or path not in folder.glob("*.json"):
+        raise EvaluationError(f"report {name!r} does not exist; it may have been deleted")
+    try:
+        values: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        known = {one.name for one in fields(Comparison)}
+        kept = {key: value for key, value in values.items() if key in known}
+        indexes = {name: IndexCost(**cost) for name, cost in values["indexes"].items()}
+        kept |= {"name": values["dataset"], "indexes": indexes, "runs": {}}
+        report = _comparison_type().validate_python(kept)
+        datetime.fromisoformat(report.provenance["made"])
+    except (OSError, ValueError, TypeError, AttributeError, LookupError) as error:
+        raise EvaluationError(
+            f"{path} is not a report of `ragistry compare` ({_first_line(error)}); delete it"
+        ) from error
+    return report
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).partition("\n")[0]
+
+
+@cache
+def _comparison_type() -> TypeAdapter[Comparison]:
+    return TypeAdapter(Comparison)

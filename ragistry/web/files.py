@@ -1,4 +1,4 @@
-"""The file of a source as it is, and a page of a PDF as an image: both only of what the library holds."""
+"""Routes for the original file of a source, and for a page of a PDF as an image."""
 
 from __future__ import annotations
 
@@ -15,74 +15,77 @@ from starlette.responses import FileResponse, PlainTextResponse, Response
 from ragistry.errors import RagistryError, SourceNotFoundError
 from ragistry.types import Document
 from ragistry.utils.documents.extract import TEXT_EXTS
+from ragistry.web.app_state import AppState
 from ragistry.web.page_image import render
-from ragistry.web.site import Site
 
 AT_ONCE = BoundedSemaphore(2)
-"""Pages that are drawn at the same time."""
+"""Limits the number of pages that are rendered at the same time."""
 KEEP = {"cache-control": "private, max-age=3600"}
 NOTHING_RUNS = {"content-security-policy": "default-src 'none'; style-src 'unsafe-inline'; sandbox"}
 
 
-def register(site: Site) -> None:
-    """Serve both. A refusal is one line of text."""
+def register(state: AppState) -> None:
+    """Register both routes. Errors are one line of text."""
 
     @app.get("/file", include_in_schema=False)
     def file(collection: str, source: str) -> Response:
         try:
-            path = original(site, collection, source)
+            path = original(state, collection, source)
         except RagistryError as error:
             return PlainTextResponse(str(error), 404)
-        return _as_it_is(path)
+        return _send(path)
 
     @app.get("/page-image", include_in_schema=False)
     def page_image(
         collection: str, source: str, page: int, mark: Annotated[list[str] | None, Query()] = None
     ) -> Response:
         try:
-            path = original(site, collection, source)
+            path = original(state, collection, source)
             if path.suffix.lower() != ".pdf":
                 raise SourceNotFoundError(f"{source!r} is not a PDF and has no pages; open the file instead")
             with AT_ONCE:
-                image = render(path, page, mark or [], site.workspace.reading.limits)
+                image = render(path, page, mark or [], state.workspace.reading.limits)
         except RagistryError as error:
             return PlainTextResponse(str(error), 404)
         return Response(image, media_type="image/png", headers=KEEP)
 
 
-def original(site: Site, collection: str, source: str) -> Path:
-    """The file that a source was read from.
+def original(state: AppState, collection: str, source: str) -> Path:
+    """Return the path of the file that a source was read from.
 
-    No other file can be named: the path comes from the store, and a link that was put in its place since is refused.
-    Raises `SourceNotFoundError` and `CollectionNotFoundError`.
+    No other file can be requested: the path comes from the store, and a symbolic link that replaced it is refused.
+
+    Raises:
+        SourceNotFoundError: The source or its file does not exist.
+        CollectionNotFoundError: The collection does not exist.
     """
-    path = Path(site.workspace.library.source(source, collection).source_path)
+    path = Path(state.workspace.library.source(source, collection).source_path)
     if not path.is_absolute():
         raise SourceNotFoundError(f"{source!r} was added as text and has no file")
     if os.path.realpath(path) != str(path) or not path.is_file():
-        raise SourceNotFoundError(f"the file of {source!r} is no longer where it was read from; ingest it again")
+        raise SourceNotFoundError(f"the file of {source!r} no longer exists at its path; ingest it again")
     return path
 
 
 def file_address(document: Document) -> str:
-    """Where `register` serves the file of a passage's source."""
-    return "/file?" + urlencode(_named(document))
+    """Return the address of a passage's file."""
+    return "/file?" + urlencode(_source_query(document))
 
 
 def image_address(document: Document, marks: list[str]) -> str:
-    """Where `register` serves the passage's page of a PDF, with these words marked."""
+    """Return the address of an image of a passage's page with marked words."""
     get = document.metadata.get
-    asked = _named(document) | {"page": get("page"), "mark": marks, "v": str(get("source_hash"))[:12]}
-    return "/page-image?" + urlencode(asked, doseq=True)
+    query = _source_query(document) | {"page": get("page"), "mark": marks, "v": str(get("source_hash"))[:12]}
+    return "/page-image?" + urlencode(query, doseq=True)
 
 
-def _named(document: Document) -> dict[str, object]:
+def _source_query(document: Document) -> dict[str, object]:
     get = document.metadata.get
     return {"collection": get("collection"), "source": get("source_file")}
 
 
-def _as_it_is(path: Path) -> Response:
-    """A PDF or a text is shown by the browser, as plain text whatever it holds; any other file is saved."""
+def _send(path: Path) -> Response:
+    """Send a file. Browsers display PDFs, and any text as plain text; they download other files."""
     suffix = path.suffix.lower()
     if suffix == ".pdf":
         kind, shown, headers = "application/pdf", "inline", {}

@@ -1,7 +1,7 @@
-"""A page of a PDF as an image, drawn in a process of its own: a file that hangs or crashes takes nothing else along.
+"""Render a page of a PDF as an image, in a separate process, because a file may hang or crash the renderer.
 
-``python -m ragistry.web.page_image`` reads ``{"path", "page", "marks", "memory"}`` from its standard input and writes a
-PNG; what goes wrong it says on its standard error.
+``python -m ragistry.web.page_image`` reads ``{"path", "page", "marks", "memory"}`` from standard input and writes a
+PNG to standard output, or an error to standard error.
 """
 
 from __future__ import annotations
@@ -20,22 +20,26 @@ from ragistry.errors import ExtractionError
 from ragistry.utils.documents.extracted import ExtractLimits
 
 WIDTH = 1_300
-"""Pixels: sharp in a reader half as wide on a dense screen."""
+"""Width in pixels, sharp in a reader of half the width on a dense screen."""
 PIXELS = 4_000_000
 SECONDS = 20.0
 MARKS = 20
-"""Words that are marked at most."""
+"""Maximum number of marked words."""
 MARKER = (255, 226, 122)
 
 
 def render(path: Path, page: int, marks: Sequence[str], limits: ExtractLimits) -> bytes:
-    """A PNG of a page, counted from 1, with these words marked. Raises `ExtractionError`."""
+    """Render a page, counted from 1, as PNG with marked words.
+
+    Raises:
+        ExtractionError: The page cannot be rendered in time, or at all.
+    """
     request = {"path": str(path), "page": page, "marks": list(marks[:MARKS]), "memory": limits.memory}
     package = str(Path(__file__).resolve().parents[2])
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([*filter(None, sys.path), package])}
     command = [sys.executable, "-P", "-m", "ragistry.web.page_image"]
     try:
-        drawn = subprocess.run(
+        result = subprocess.run(
             command,
             input=json.dumps(request).encode(),
             capture_output=True,
@@ -45,18 +49,18 @@ def render(path: Path, page: int, marks: Sequence[str], limits: ExtractLimits) -
         )
     except subprocess.TimeoutExpired as error:
         raise ExtractionError(
-            f"page {page} of {path.name!r} was not drawn within {SECONDS:g} s; open the file"
+            f"page {page} of {path.name!r} was not rendered within {SECONDS:g} s; open the file"
         ) from error
-    if drawn.returncode or not drawn.stdout:
-        said = drawn.stderr.decode(errors="replace").strip().rpartition("\n")[2]
-        raise ExtractionError(f"page {page} of {path.name!r} cannot be drawn ({said[:200]}); open the file")
-    return drawn.stdout
+    if result.returncode or not result.stdout:
+        reason = result.stderr.decode(errors="replace").strip().rpartition("\n")[2]
+        raise ExtractionError(f"page {page} of {path.name!r} cannot be rendered ({reason[:200]}); open the file")
+    return result.stdout
 
 
 def main() -> None:
-    """Draw one page."""
+    """Render one page."""
     request = json.load(sys.stdin)
-    if sys.platform == "linux":  # elsewhere the limit can be set and is not kept
+    if sys.platform == "linux":  # other systems accept the limit but do not enforce it
         import resource
 
         resource.setrlimit(resource.RLIMIT_AS, (request["memory"], resource.RLIM_INFINITY))
@@ -64,24 +68,24 @@ def main() -> None:
 
 
 def draw(path: str, number: int, marks: Sequence[str]) -> Any:
-    """The page as a Pillow image."""
+    """Return the page as a Pillow image."""
     import pypdfium2  # type: ignore[import-untyped]
     from PIL import Image, ImageChops, ImageDraw
 
     document = pypdfium2.PdfDocument(path)
     if not 1 <= number <= len(document):
-        raise ValueError(f"there are {len(document)} pages")
+        raise ValueError(f"the document has {len(document)} pages")
     page = document[number - 1]
     width, height = page.get_size()
     image = page.render(scale=min(WIDTH / width, sqrt(PIXELS / (width * height)))).to_pil().convert("RGB")
     layer = Image.new("RGB", image.size, "white")
     for box in _boxes(page, image.size, marks):
         ImageDraw.Draw(layer).rectangle(box, fill=MARKER)
-    return ImageChops.multiply(image, layer)  # as a marker does: what is black stays black
+    return ImageChops.multiply(image, layer)  # like a marker: black text stays black
 
 
 def _boxes(page: Any, size: tuple[int, int], marks: Sequence[str]) -> list[tuple[int, int, int, int]]:
-    """Where the words stand, in pixels ``(left, top, right, bottom)``."""
+    """Return the boxes of the words in pixels: ``(left, top, right, bottom)``."""
     from pypdfium2 import raw
 
     def pixel(x: float, y: float) -> tuple[int, int]:

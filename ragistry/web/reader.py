@@ -1,4 +1,4 @@
-"""The reader beside the results: a source as blocks, the passage marked, and the way to the next one."""
+"""The reader next to the results: a passage with its surrounding text, and links to the next passages."""
 
 from __future__ import annotations
 
@@ -9,20 +9,26 @@ from typing import NamedTuple
 
 from nicegui import ui
 
-from ragistry.errors import RagistryError
+from ragistry.errors import CollectionNotFoundError, RagistryError
 from ragistry.presentation import blocks_of, excerpt
 from ragistry.presentation.hits import citation_of, collection_of, source_of, spot_of, title_of
 from ragistry.presentation.html import excerpt_html
+from ragistry.protocols import DocumentStore
 from ragistry.types import Document
+from ragistry.utils.ids import chunk_id
+from ragistry.utils.joined import joined_text, spans
 from ragistry.utils.text.languages import chunk_language
-from ragistry.web.around import surroundings
-from ragistry.web.controls import button, icon_button
+from ragistry.web.app_state import AppState, attempt
 from ragistry.web.files import file_address, image_address, original
-from ragistry.web.site import Site, attempt
+from ragistry.web.widgets import button, icon_button
+from ragistry.workspace import Workspace
+
+REACH = 8
+"""Number of chunks of context on each side."""
 
 
-class Text(NamedTuple):
-    """A passage in its source as HTML, and the addresses of its file and of its page's image; empty for none."""
+class ReaderText(NamedTuple):
+    """A passage and its context as HTML, and the addresses of its file and page image; empty if missing."""
 
     before: str
     passage: str
@@ -31,49 +37,55 @@ class Text(NamedTuple):
     image: str
 
 
-def text_of(site: Site, query: str, document: Document) -> Text:
-    """Read the source around a passage; the words of the query are marked in the passage."""
-    language = chunk_language(document.metadata, site.workspace.settings.language)
-    around = surroundings(site.workspace, document)
+def text_of(state: AppState, query: str, document: Document) -> ReaderText:
+    """Read a passage with its context, and mark the words of the query in the passage."""
+    language = chunk_language(document.metadata, state.workspace.settings.language)
+    context_in_store = passage_context(state.workspace, document)
     parts = [
-        excerpt(blocks_of(text, document.metadata), asked, language, None)
-        for text, asked in ((around.before, ""), (around.passage, query), (around.after, ""))
+        excerpt(blocks_of(text, document.metadata), marked, language, None)
+        for text, marked in (
+            (context_in_store.before, ""),
+            (context_in_store.passage, query),
+            (context_in_store.after, ""),
+        )
     ]
     words = {block.text[s:e] for block in parts[1].blocks for s, e, name in block.styles if name == "match"}
     get, file, image = document.metadata.get, "", ""
     try:
-        suffix = original(site, str(get("collection")), str(get("source_file"))).suffix.lower()
+        suffix = original(state, str(get("collection")), str(get("source_file"))).suffix.lower()
         file = file_address(document)
         image = image_address(document, sorted(words)) if suffix == ".pdf" and get("page") else ""
-    except RagistryError:  # an archive, a text, a file that is gone: what the store has is shown
+    except (
+        RagistryError
+    ):  # a text without a file, a remote collection, or a deleted file: only the stored text is shown
         pass
     before, passage, after = map(excerpt_html, parts)
-    return Text(before, passage, after, file, image)
+    return ReaderText(before, passage, after, file, image)
 
 
-class Reader:
-    """Shows one passage at a time of those that were found. ``opened`` is called with its id, or "" when it closes."""
+class ReaderPanel:
+    """Show one passage of the results. ``opened`` is called with its id, or with "" when the reader closes."""
 
-    def __init__(self, site: Site, opened: Callable[[str], None]) -> None:
-        self._site = site
+    def __init__(self, state: AppState, opened: Callable[[str], None]) -> None:
+        self._state = state
         self._opened = opened
         self._query = ""
         self._passages: Sequence[Document] = ()
-        self._at = 0
+        self._place = 0
         self.panel = ui.element("aside").classes("rg-reader").props('aria-label="Reader"')
         self.panel.set_visibility(False)
 
     def offer(self, query: str, passages: Sequence[Document]) -> None:
-        """From now on lead through these passages; none is open."""
+        """Set the passages to read, and close the reader."""
         self._hide()
         self._query, self._passages = query, passages
 
     async def open(self, document: Document) -> None:
-        """Show a passage in its source."""
-        text = await attempt(text_of, self._site, self._query, document)
+        """Show a passage with its context."""
+        text = await attempt(text_of, self._state, self._query, document)
         if text is None or self.panel.is_deleted:
             return
-        self._at = next((at for at, one in enumerate(self._passages) if one.id == document.id), 0)
+        self._place = next((at for at, one in enumerate(self._passages) if one.id == document.id), 0)
         self.panel.clear()
         with self.panel:
             self._head(document, text)
@@ -83,7 +95,7 @@ class Reader:
         ui.run_javascript(f"ragistryReader.opened({json.dumps(document.id)})")
 
     def close(self) -> None:
-        """Hide it, and give the focus back to the result."""
+        """Close the reader, and return the focus to the result."""
         self._hide()
         ui.run_javascript("ragistryReader.closed()")
 
@@ -93,17 +105,17 @@ class Reader:
             self._opened("")
 
     async def _turn(self, steps: int) -> None:
-        await self.open(self._passages[self._at + steps])
+        await self.open(self._passages[self._place + steps])
 
-    def _head(self, document: Document, text: Text) -> None:
+    def _head(self, document: Document, text: ReaderText) -> None:
         with ui.element("div").classes("rg-reader-head"):
             with ui.element("div").classes("rg-reader-bar"):
                 last = len(self._passages) - 1
                 back = icon_button("arrow_upward", "Previous passage", partial(self._turn, -1))
-                back.set_enabled(self._at > 0)
+                back.set_enabled(self._place > 0)
                 on = icon_button("arrow_downward", "Next passage", partial(self._turn, 1))
-                on.set_enabled(self._at < last)
-                ui.label(f"{self._at + 1} of {last + 1}").classes("rg-dim").props("role=status")
+                on.set_enabled(self._place < last)
+                ui.label(f"{self._place + 1} of {last + 1}").classes("rg-dim").props("role=status")
                 ui.element("div").classes("rg-space")
                 cite = button("Copy citation", partial(ui.notify, "Citation copied"), icon="format_quote").props(
                     "dense"
@@ -119,7 +131,7 @@ class Reader:
                         ui.label(part)
 
 
-def _body(document: Document, text: Text) -> None:
+def _body(document: Document, text: ReaderText) -> None:
     with ui.element("div").classes("rg-reader-body").props('tabindex=0 role=region aria-label="Source text"'):
         if text.image:
             page = ui.element("img").classes("rg-page")
@@ -132,3 +144,43 @@ def _body(document: Document, text: Text) -> None:
             ui.html(text.passage, sanitize=False).classes("rg-text")
         if text.after:
             ui.html(text.after, sanitize=False).classes("rg-text rg-context")
+
+
+class PassageContext(NamedTuple):
+    """The text before a passage, the passage, and the text after it."""
+
+    before: str
+    passage: str
+    after: str
+
+
+def passage_context(workspace: Workspace, document: Document) -> PassageContext:
+    """Return a passage with its context, from the library or from a documentation repository."""
+    store, repository = workspace.store, document.metadata.get("repository")
+    if store.get([document.id]) or not isinstance(repository, str):
+        return context_in_store(store, document)
+    alone = PassageContext("", document.content, "")
+    try:
+        with workspace.repositories.collection(repository) as opened:
+            return opened.read(lambda store: context_in_store(store, document), alone)
+    except CollectionNotFoundError:  # a remote collection may name a repository that is not here
+        return alone
+
+
+def context_in_store(store: DocumentStore, document: Document) -> PassageContext:
+    """Return a passage with its context. Overlapping text is shown once."""
+    get = next(
+        iter(store.get([document.id])), document
+    ).metadata.get  # during a rename, the store has the earlier name of the collection
+    collection, source, index = get("collection"), get("source_file"), get("chunk_index")
+    if not (isinstance(collection, str) and isinstance(source, str) and isinstance(index, int)):
+        return PassageContext("", document.content, "")
+    ids = [chunk_id(collection, source, place) for place in range(max(0, index - REACH), index + REACH + 1)]
+    chunks = [chunk for chunk in store.get(ids) if chunk.metadata.get("source_hash") == get("source_hash")]
+    known = spans([*chunks, document])
+    if known is None or not chunks:
+        return PassageContext("", document.content, "")
+    start, end = known[-1]
+    first = min(begin for begin, _ in known[:-1])
+    whole = joined_text(chunks)
+    return PassageContext(whole[: max(0, start - first)], document.content, whole[end - first :])

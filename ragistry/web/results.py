@@ -1,10 +1,10 @@
-"""One technique's answer as cards: a card a source, with the lines that answer; stages, route and scores on demand."""
+"""Results of a technique: a card for each source with excerpts, and details of stages, routes and scores."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from nicegui import ui
 
@@ -14,49 +14,61 @@ from ragistry.presentation.html import excerpt_html
 from ragistry.types import Document, RetrievalResult
 from ragistry.utils.text.languages import chunk_language
 from ragistry.utils.wording import numbered
-from ragistry.web.controls import for_the_page
-from ragistry.web.routes import route
+from ragistry.web.widgets import in_page
 from ragistry.workspace import Workspace
 
 ROOM = 360
-"""Characters of an excerpt."""
+"""Maximum number of characters of an excerpt."""
 HINT = 60
-"""Characters by which a further passage of a source is told from the others."""
+"""Maximum number of characters that describe a further passage of a source."""
 MORE = 3
-"""Further passages of a source that are shown at once."""
+"""Number of further passages of a source that are shown directly."""
 
-Open = Callable[[Document], Awaitable[None]]
+OpenPassage = Callable[[Document], Awaitable[None]]
+WHY = {
+    "no targets": "there is nothing to search",
+    "only target": "there is only one target",
+    "named": "the search was limited to it",
+    "best": "one target scores higher than all others",
+    "small margin": "several targets have similar scores, and all of them are searched",
+    "nothing fits": "no target fits the query well enough, and none is searched",
+    "no evidence": "no target has any evidence, and all are searched",
+    "model": "a model chose",
+    "fallback": "the model did not choose",
+    "all": "all targets are searched",
+}
+"""Explanation of each rule of `ragistry.techniques.routing.route`."""
 
 
-class Card(NamedTuple):
-    """A hit, its excerpt as HTML, and what each further passage of its source is called."""
+class ResultCard(NamedTuple):
+    """A hit with its excerpt as HTML, and labels of further passages of its source."""
 
     hit: Hit
     text: str
     more: tuple[str, ...]
 
 
-class Found(NamedTuple):
-    """What a technique found, ready to be shown."""
+class TechniqueResults(NamedTuple):
+    """The results of a technique, prepared to be shown."""
 
     technique: str
     result: RetrievalResult
-    cards: tuple[Card, ...]
+    cards: tuple[ResultCard, ...]
 
     def passages(self) -> list[Document]:
-        """Every passage in the order of the cards."""
+        """Return all passages in the order of the cards."""
         return [one for card in self.cards for one in (card.hit.document, *card.hit.more)]
 
 
-class Beside(NamedTuple):
-    """Which of two answers this one is, 0 or 1, and the rank of each document in the other."""
+class OtherRanks(NamedTuple):
+    """Which of two results this is (0 or 1), and the rank of each document in the other one."""
 
     side: int
     others: Mapping[str, int]
 
 
-def shown(workspace: Workspace, technique: str, result: RetrievalResult) -> Found:
-    """Choose what is shown of each passage; may call the embedder."""
+def prepare_results(workspace: Workspace, technique: str, result: RetrievalResult) -> TechniqueResults:
+    """Prepare results: choose an excerpt of each passage. This may call the embedder."""
     similar = similar_by(workspace.embedder, result.query)
 
     def part(document: Document, room: int) -> tuple[str, str]:
@@ -71,19 +83,21 @@ def shown(workspace: Workspace, technique: str, result: RetrievalResult) -> Foun
             spot if spot and spots.count(spot) == 1 else part(document, HINT)[1][:HINT].rstrip(" .…") + "…"
             for document, spot in zip(hit.more, spots[1:], strict=True)
         ]
-        cards.append(Card(hit, part(hit.document, ROOM)[0], tuple(more)))
-    return Found(technique, result, tuple(cards))
+        cards.append(ResultCard(hit, part(hit.document, ROOM)[0], tuple(more)))
+    return TechniqueResults(technique, result, tuple(cards))
 
 
-def results(given: Found, open_: Open, beside: Beside | None) -> None:
-    """The cards of an answer; ``beside``: None where it stands alone."""
-    found = given.result
+def show_results(prepared: TechniqueResults, open_: OpenPassage, ranks: OtherRanks | None) -> None:
+    """Show results as cards. ``ranks`` links them to those of a second technique."""
+    found = prepared.result
     with ui.element("div").classes("rg-found"):
-        ui.label(given.technique).classes("rg-technique").props("role=heading aria-level=2")
+        ui.label(prepared.technique).classes("rg-technique").props("role=heading aria-level=2")
         if found.documents:
             passages = numbered(len(found.documents), "[passage|passages]")
-            said = f"{passages} in {numbered(len(given.cards), '[source|sources]')}, {found.search_time_ms:.0f} ms"
-            ui.label(said).classes("rg-dim")
+            summary = (
+                f"{passages} in {numbered(len(prepared.cards), '[source|sources]')}, {found.search_time_ms:.0f} ms"
+            )
+            ui.label(summary).classes("rg-dim")
     for reason in found.degraded:
         ui.label(f"Degraded: {reason}").classes("rg-failure")
     if not found.documents:
@@ -91,27 +105,25 @@ def results(given: Found, open_: Open, beside: Beside | None) -> None:
             ui.label("Nothing found.").classes("rg-empty-text")
             ui.label("Try other words, another technique, or all collections.")
     with ui.element("div").classes("rg-cards"):
-        for card in given.cards:
-            _card(card, open_, beside)
-    _how(found)
+        for card in prepared.cards:
+            _card(card, open_, ranks)
+    _details(found)
 
 
-def _card(card: Card, open_: Open, beside: Beside | None) -> None:
+def _card(card: ResultCard, open_: OpenPassage, ranks: OtherRanks | None) -> None:
     document = card.hit.document
     with ui.element("article").classes("rg-hit"):
         with ui.element("div").classes("rg-hit-head"):
             _link(title_of(document), "rg-hit-title", document, open_)
-            if beside is not None:
-                _linked(card.hit.rank, document, beside)
+            if ranks is not None:
+                _link_to_other(card.hit.rank, document, ranks)
         with ui.element("div").classes("rg-place"):
             name = source_of(document)
             for part in (collection_of(document), name if name != title_of(document) else "", spot_of(document)):
                 if part:
                     ui.label(part)
         text = ui.html(card.text, sanitize=False).classes("rg-text")
-        text.on(
-            "click", for_the_page(partial(open_, document)), js_handler="() => getSelection().isCollapsed && emit()"
-        )
+        text.on("click", in_page(partial(open_, document)), js_handler="() => getSelection().isCollapsed && emit()")
         if card.hit.more:
             with ui.element("div").classes("rg-more"):
                 ui.label(f"{len(card.hit.more)} more in this file:")
@@ -121,7 +133,7 @@ def _card(card: Card, open_: Open, beside: Beside | None) -> None:
                 if further[MORE:]:
                     with ui.element("details"):
                         with ui.element("summary"):
-                            ui.label(f"{len(further) - MORE} further")
+                            ui.label(f"{len(further) - MORE} more")
                         for shown, document_ in further[MORE:]:
                             _link(shown, "rg-more-one", document_, open_)
         with ui.element("details").classes("rg-why"):
@@ -130,22 +142,22 @@ def _card(card: Card, open_: Open, beside: Beside | None) -> None:
             _scores(card.hit)
 
 
-def _link(text: str, classes: str, document: Document, open_: Open) -> None:
-    """What opens the reader at a passage, by mouse and by Enter."""
+def _link(text: str, classes: str, document: Document, open_: OpenPassage) -> None:
+    """Show a link that opens a passage in the reader."""
     made = ui.label(text).classes(classes).props("role=button tabindex=0")
     made.props["data-passage"] = document.id
-    made.on("click", for_the_page(partial(open_, document)))
-    made.on("keydown.enter", for_the_page(partial(open_, document)))
+    made.on("click", in_page(partial(open_, document)))
+    made.on("keydown.enter", in_page(partial(open_, document)))
 
 
-def _linked(rank: int, document: Document, beside: Beside) -> None:
-    """Lead to the same passage in the other answer, where it is there."""
-    ui.link_target(f"passage-{beside.side}-{rank}")
-    other = beside.others.get(document.id)
+def _link_to_other(rank: int, document: Document, ranks: OtherRanks) -> None:
+    """Link to the same passage in the other results, if they contain it."""
+    ui.link_target(f"passage-{ranks.side}-{rank}")
+    other = ranks.others.get(document.id)
     if other is None:
         ui.label("only here").classes("rg-tag")
     else:
-        ui.link(f"also #{other} beside", f"#passage-{1 - beside.side}-{other}").classes("rg-tag rg-both")
+        ui.link(f"also #{other} in the other results", f"#passage-{1 - ranks.side}-{other}").classes("rg-tag rg-both")
 
 
 def _scores(hit: Hit) -> None:
@@ -158,8 +170,8 @@ def _scores(hit: Hit) -> None:
                 ui.label(f"{score.stage} {score.kind} {score.value:.4g}")
 
 
-def _how(result: RetrievalResult) -> None:
-    """The route that was taken, and what each stage did."""
+def _details(result: RetrievalResult) -> None:
+    """Show the route and the stages."""
     whole = max((stage.ms for stage in result.trace), default=0.0)
     with ui.element("details").classes("rg-how"):
         with ui.element("summary"):
@@ -175,14 +187,39 @@ def _how(result: RetrievalResult) -> None:
                 ui.label(f"{stage.ms:.1f} ms, {documents}{calls}").classes("rg-dim")
 
 
-def side_by_side(answers: Sequence[Found], open_: Open) -> None:
-    """One answer, or two with what they share."""
+def side_by_side(answers: Sequence[TechniqueResults], open_: OpenPassage) -> None:
+    """Show the results of one technique, or of two side by side."""
     with ui.element("div").classes("rg-answers" + (" rg-two" if len(answers) > 1 else "")):
-        for side, given in enumerate(answers):
-            with ui.element("section").classes("rg-answer").props(f'aria-label="Results by {given.technique}"'):
-                results(given, open_, _beside(side, answers) if len(answers) > 1 else None)
+        for side, prepared in enumerate(answers):
+            with ui.element("section").classes("rg-answer").props(f'aria-label="Results by {prepared.technique}"'):
+                show_results(prepared, open_, _other_ranks(side, answers) if len(answers) > 1 else None)
 
 
-def _beside(side: int, answers: Sequence[Found]) -> Beside:
+def _other_ranks(side: int, answers: Sequence[TechniqueResults]) -> OtherRanks:
     other = answers[1 - side].result.documents
-    return Beside(side, {document.id: rank for rank, document in enumerate(other, start=1)})
+    return OtherRanks(side, {document.id: rank for rank, document in enumerate(other, start=1)})
+
+
+def route(result: RetrievalResult) -> None:
+    """Show the routes of a retrieval, if there are any."""
+    for stage in result.trace:
+        scores = stage.detail.get("scores")
+        if stage.name != "route" or not isinstance(scores, dict):
+            continue
+        chosen = stage.detail.get("chosen", ())
+        with ui.element("div").classes("rg-route"):
+            ui.label(f"Route: {_why(stage.detail)}").classes("rg-route-rule")
+            top = max((abs(score) for score in scores.values()), default=0.0) or 1.0
+            for name, score in sorted(scores.items(), key=lambda item: -item[1]):
+                with ui.element("div").classes("rg-stage" + (" rg-chosen" if name in chosen else "")):
+                    ui.label(name).classes("rg-stage-name")
+                    bar = ui.element("div").classes("rg-stage-bar").props("aria-hidden=true")
+                    bar.style(f"--share: {100 * max(0.0, score) / top:.1f}%")
+                    ui.label(f"{score:.3f}").classes("rg-dim")
+
+
+def _why(detail: Mapping[str, Any]) -> str:
+    rule = detail.get("rule", "")
+    figures = [f"{name} {detail[name]:.3f}" for name in ("margin", "fit") if isinstance(detail.get(name), float)]
+    known = [WHY.get(rule, rule), f"router {detail.get('router', '')}", *figures, detail.get("note", "")]
+    return ", ".join(part for part in known if part)

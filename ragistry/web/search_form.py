@@ -1,29 +1,54 @@
-"""The form of the search page: what to look for, by which techniques, where, and how much."""
+"""The search form, with suggestions while a query is typed."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+import asyncio
+import re
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import islice
+from math import inf
+from pathlib import PurePath
+from time import monotonic
 from urllib.parse import urlencode
 
-from nicegui import ui
+from nicegui import events, ui
 
+from ragistry.errors import RagistryError
 from ragistry.techniques.classes import first_sentence
 from ragistry.techniques.registry import TechniqueRegistry
-from ragistry.web.controls import button
-from ragistry.web.suggestions import Headings, suggest
+from ragistry.types import Document
+from ragistry.utils.quoting import one_line
+from ragistry.web.app_state import AppState, in_thread
+from ragistry.web.widgets import button
 
 NONE = ""
 FEWEST, MOST = 20, 100
-"""Passages that are asked for unless the settings say more, and that can be asked for."""
+"""Default and maximum number of passages."""
+SHOWN = 8
+SHORTEST = 2
+"""Minimum number of characters for suggestions."""
+PAUSE = 0.15
+"""Seconds without a key before suggestions are searched."""
+EVERY = 20.0
+"""Minimum seconds between two reads of the headings: during an ingest, sources change all the time."""
+CHUNKS = 50_000
+"""Maximum number of chunks whose headings are read."""
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
-    """What is asked: by ``technique``, and by ``other`` beside it; of all collections where none is named.
+class SearchQuery:
+    """A query with its options, as in the address of the page.
 
-    ``ask``: a generator is to answer it. ``passage``: the id of the one that is open in the reader.
+    Attributes:
+        query: Text of the query.
+        technique: Technique that answers it.
+        other: Second technique for a comparison.
+        collections: Collections to search; empty: all.
+        top_k: Number of passages.
+        passage: Id of the passage that is open in the reader.
+        ask: Also generate an answer.
     """
 
     query: str = ""
@@ -35,24 +60,24 @@ class Question:
     ask: bool = False
 
     def techniques(self) -> list[str]:
-        """Those that answer it, each once."""
+        """Return the techniques without duplicates."""
         return list(dict.fromkeys(name for name in (self.technique, self.other) if name))
 
     def address(self) -> str:
-        """What follows the path of the page's address where this is asked."""
-        given = {"q": self.query, "technique": self.technique, "compare": self.other}
-        given |= {"ask": "1" if self.ask else ""}
-        given |= {"collection": ",".join(self.collections), "k": str(self.top_k), "open": self.passage}
-        return "?" + urlencode({name: value for name, value in given.items() if value})
+        """Return the query string of the page's address."""
+        values = {"q": self.query, "technique": self.technique, "compare": self.other}
+        values |= {"ask": "1" if self.ask else ""}
+        values |= {"collection": ",".join(self.collections), "k": str(self.top_k), "open": self.passage}
+        return "?" + urlencode({name: value for name, value in values.items() if value})
 
 
-class Form:
-    """What to look for, and how. Changing how asks again."""
+class SearchForm:
+    """The fields of a query. A change of an option repeats the search."""
 
     def __init__(
         self,
         registry: TechniqueRegistry,
-        first: Question,
+        first: SearchQuery,
         headings: Headings,
         ask: Callable[[], Awaitable[None]],
     ) -> None:
@@ -66,10 +91,10 @@ class Form:
                 self._query.on("keydown.enter", lambda: ask())
                 with self._query.add_slot("append"):
                     ui.html("<kbd>/</kbd>", sanitize=False).props("aria-hidden=true").classes("rg-key")
-                self.put_away = suggest(self._query, headings, ask)
+                self.close_suggestions = suggest(self._query, headings, ask)
             self._buttons = {
-                False: button("Search", partial(self._as, False), icon="search"),
-                True: button("Ask", partial(self._as, True), icon="chat_bubble_outline"),
+                False: button("Search", partial(self._set_ask, False), icon="search"),
+                True: button("Ask", partial(self._set_ask, True), icon="chat_bubble_outline"),
             }
         self._mark()
         with ui.element("div").classes("rg-options"):
@@ -82,7 +107,7 @@ class Form:
                     ui.label("More")
                 with ui.element("div").classes("rg-options"):
                     self._other = _techniques(
-                        "Compare with", {NONE: "none\nOne technique answers."} | names, first.other
+                        "Compare with", {NONE: "none\nUse only one technique."} | names, first.other
                     )
                     self._top_k = ui.number("Passages", value=first.top_k, min=1, max=MOST, precision=0)
                     self._top_k.props("dense outlined debounce=400")
@@ -91,8 +116,8 @@ class Form:
         for control in (self._technique, self._collections, self._other, self._top_k):
             control.on_value_change(self._again)
 
-    async def _as(self, asks: bool) -> None:
-        """Search, or ask a generator too; Enter does the same from now on."""
+    async def _set_ask(self, asks: bool) -> None:
+        """Search, or also generate an answer. The choice stays for the next Enter."""
         self._asks = asks
         self._mark()
         await self._ask()
@@ -105,24 +130,24 @@ class Form:
         if (self._query.value or "").strip():
             await self._ask()
 
-    def question(self) -> Question:
-        """What the fields say."""
+    def question(self) -> SearchQuery:
+        """Return the query and its options."""
         top_k = int(self._top_k.value or 0)
         technique, collections = self._technique.value or "", list(self._collections.value)
-        return Question(
+        return SearchQuery(
             self._query.value or "", technique, self._other.value, collections, top_k, ask=self._asks
         )  # fmt: skip
 
     def offer(self, known: Mapping[str, str]) -> None:
-        """Offer these collections."""
-        # One that is chosen stays, so that nobody searches elsewhere without a word when it is gone.
+        """Set the available collections."""
+        # Selected collections stay, so that a search never silently covers other collections.
         options = {name: name for name in self._collections.value} | dict(known)
         if options != self._collections.options:
             self._collections.set_options(options)
 
 
 def _techniques(label: str, names: Mapping[str, str], value: str) -> ui.select:
-    """A menu of techniques: the name, and what it does below it."""
+    """Show a menu of techniques with their descriptions."""
     made = ui.select(dict(names), value=value if value in names else None, label=label).props(
         "dense outlined popup-content-class=rg-menu"
     )
@@ -135,3 +160,81 @@ def _techniques(label: str, names: Mapping[str, str], value: str) -> ui.select:
            </q-item-section></q-item>""",
     )
     return made
+
+
+class Headings:
+    """The titles and headings of a library, read again after its sources have changed."""
+
+    def __init__(self, state: AppState) -> None:
+        self._state = state
+        self._version: object = None
+        self._known: list[str] = []
+        self._read = -inf
+
+    def like(self, typed: str) -> list[str]:
+        """Return the shortest headings in which each typed word begins a word."""
+        version = self._state.collections.value
+        if version is not self._version and monotonic() - self._read > EVERY:
+            self._version, self._read = version, monotonic()
+            workspace = self._state.workspace
+            chunks = workspace.store.scan(workspace.library.scope.of_all())
+            self._known = sorted(set(_headings(chunks)), key=lambda text: (len(text), text))
+        patterns = [re.compile(rf"\b{re.escape(word)}", re.I) for word in typed.split()]
+        return list(islice((text for text in self._known if all(one.search(text) for one in patterns)), SHOWN))
+
+
+def _headings(chunks: Iterable[Document]) -> Iterable[str]:
+    for chunk in islice(chunks, CHUNKS):
+        get = chunk.metadata.get
+        title = get("title") or PurePath(str(get("source_file") or "")).stem
+        for part in (title, *str(get("heading_context") or "").split(" > ")):
+            text = one_line(part, 120).strip()
+            if len(text) > SHORTEST:
+                yield text
+
+
+def suggest(query: ui.input, known: Headings, ask: Callable[[], Awaitable[None]]) -> Callable[[], None]:
+    """Add a list of suggestions below a field; ``ask`` runs the search. Call the result to close the list."""
+    query.props(
+        "role=combobox aria-autocomplete=list aria-controls=rg-suggestions aria-expanded=false autocomplete=off"
+    )
+    shown = ui.element("ul").props('id=rg-suggestions role=listbox aria-label="Suggestions" hidden')
+    turn = 0
+
+    async def search(event: events.ValueChangeEventArguments[str | None]) -> None:
+        nonlocal turn
+        turn = this = turn + 1
+        typed = (event.value or "").strip()
+        await asyncio.sleep(PAUSE)
+        if this != turn:
+            return
+        try:
+            found = await in_thread(known.like, typed) if len(typed) >= SHORTEST else []
+        except RagistryError:  # the search reports it
+            found = []
+        if this == turn and not shown.is_deleted:
+            draw([text for text in found if text.casefold() != typed.casefold()])
+
+    def draw(texts: list[str]) -> None:
+        shown.clear()
+        with shown:
+            for number, text in enumerate(texts):
+                option = ui.element("li").props(f"role=option id=rg-suggestion-{number} aria-selected=false")
+                option.on("mousedown", js_handler="(event) => event.preventDefault()")  # the field keeps the focus
+                option.on("click", lambda text=text: choose(text))
+                with option:
+                    ui.label(text)
+        ui.run_javascript("ragistryReader.suggested()")
+
+    async def choose(text: str) -> None:
+        query.set_value(text)
+        await ask()
+
+    def close_suggestions() -> None:
+        nonlocal turn
+        turn += 1
+        shown.clear()
+        ui.run_javascript("ragistryReader.hide()")
+
+    query.on_value_change(search)
+    return close_suggestions

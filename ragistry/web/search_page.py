@@ -1,31 +1,37 @@
-"""``/``: search or ask, see the sources that answer and why, and read them; by one technique, or by two."""
+"""The page ``/``: search with one technique or two, generate an answer, read the sources."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from nicegui import ui
 
+from ragistry.config.files import slug
 from ragistry.errors import ConfigError
 from ragistry.techniques.registry import TechniqueRegistry
 from ragistry.utils.wording import numbered
-from ragistry.web.answering import Answering
-from ragistry.web.frame import frame, heading
-from ragistry.web.holdings import Holdings
-from ragistry.web.reader import Reader
-from ragistry.web.results import Found, shown, side_by_side
-from ragistry.web.search_form import FEWEST, MOST, NONE, Form, Question
-from ragistry.web.shared import Following
-from ragistry.web.site import PATIENCE, Site, attempt, complain
-from ragistry.web.suggestions import Headings
-from ragistry.web.welcome import welcome
+from ragistry.web.answer_panel import AnswerPanel
+from ragistry.web.app_state import PAGE_TIMEOUT, AppState, CollectionStates, attempt, show_error
+from ragistry.web.ingest_jobs import IngestJob
+from ragistry.web.layout import heading, page_layout
+from ragistry.web.polling import Follower
+from ragistry.web.reader import ReaderPanel
+from ragistry.web.results import TechniqueResults, prepare_results, side_by_side
+from ragistry.web.search_form import FEWEST, MOST, NONE, Headings, SearchForm, SearchQuery
+from ragistry.web.upload_widget import drop_zone, job_list
+
+PROPOSED = "My documents"
 
 
-def register(site: Site) -> None:
-    """Serve the page; ``?q=…`` searches at once, ``&ask=1`` asks a generator too, ``&open=ID`` opens a passage."""
-    headings = Headings(site)
+def register(state: AppState) -> None:
+    """Register the page.
 
-    @ui.page("/", response_timeout=PATIENCE)
+    In the address, ``q`` is searched immediately, ``ask=1`` also generates an answer, and ``open`` opens a passage.
+    """
+    headings = Headings(state)
+
+    @ui.page("/", response_timeout=PAGE_TIMEOUT)
     async def search(
         q: str = "",
         technique: str = "",
@@ -35,32 +41,32 @@ def register(site: Site) -> None:
         open: str = "",
         ask: str = "",
     ) -> None:
-        registry = site.workspace.registry
+        registry = state.workspace.registry
         names = registry.names()
         default = registry.default if registry.default in names else next(iter(names), "")
         wrong = [*_unknown(registry, technique or registry.default), *_unknown(registry, compare), *_no_limit(k)]
-        first = Question(
+        first = SearchQuery(
             q,
             technique if technique in names else default,
             compare if compare in names else NONE,
             [name for name in collection.split(",") if name],
-            int(k) if k and not _no_limit(k) else min(max(FEWEST, site.workspace.settings.n_results), MOST),
+            int(k) if k and not _no_limit(k) else min(max(FEWEST, state.workspace.settings.n_results), MOST),
             ask=ask == "1",
         )
-        with frame("Search", "Search"):
-            page = SearchPage(site, first, headings)
+        with page_layout("Search", "Search"):
+            page = SearchPage(state, first, headings)
             await page.begin()
         if q or wrong:
-            await ui.context.client.connected()  # the page is shown first: the model may have to be loaded
+            await ui.context.client.connected()  # show the page first, because the model may have to be loaded
             if not ui.context.client.is_deleted:
                 for line in wrong:
-                    complain(line)
+                    show_error(line)
                 if not wrong:
                     await page.ask(open)
 
 
 def _unknown(registry: TechniqueRegistry, name: str) -> list[str]:
-    """What is to be said of a technique in the address, such as one that was renamed since, or has a broken entry."""
+    """Return the error of a technique in the address, which may be unknown or invalid."""
     try:
         if name:
             registry.entry(name)
@@ -70,38 +76,38 @@ def _unknown(registry: TechniqueRegistry, name: str) -> list[str]:
 
 
 def _no_limit(k: str) -> list[str]:
-    """The same of the number of passages."""
+    """Return the error of the number of passages in the address."""
     if not k or (k.isascii() and k.isdecimal() and 1 <= int(k[:9]) <= MOST):
         return []
-    return [f"k={k[:20]!r} in the address is not 1 to {MOST}; choose how many passages"]
+    return [f"k={k[:20]!r} in the address is not a number from 1 to {MOST}; choose the number of passages"]
 
 
 class SearchPage:
-    """One window: the form, the answer, the results, and the reader beside them."""
+    """One window: the form, the answer, the results, and the reader."""
 
-    def __init__(self, site: Site, first: Question, headings: Headings) -> None:
-        self._site = site
+    def __init__(self, state: AppState, first: SearchQuery, headings: Headings) -> None:
+        self._state = state
         self._asked = first
         self._turn = 0
         self._whole = ui.element("div").classes("rg-ask")
         with self._whole:
             heading("Search your library").classes("rg-ask-title")
-            self._form = Form(site.workspace.registry, first, headings, self.ask)
-            self._following = Following(site.holdings)
+            self._form = SearchForm(state.workspace.registry, first, headings, self.ask)
+            self._follower = Follower(state.collections)
             self._busy = ui.label().classes("rg-dim rg-busy").props("role=status")
             self._about = ui.label().classes("rg-dim rg-about")
-            self._welcome = welcome(site)
+            self._welcome = empty_library_section(state)
             with ui.element("div").classes("rg-split"):
                 with ui.element("div").classes("rg-column"):
-                    self._answering = Answering(site, lambda document: self._reader.open(document))
+                    self._answering = AnswerPanel(state, lambda document: self._reader.open(document))
                     self._answers = ui.element("div")
-                self._reader = Reader(site, self._opened)
+                self._reader = ReaderPanel(state, self._opened)
 
     async def begin(self) -> None:
-        """Show what there is to search, and follow how it changes."""
-        await self._following.begin(self._show)
+        """Show the collections, and follow their changes."""
+        await self._follower.begin(self._show)
 
-    def _show(self, found: Holdings) -> None:
+    def _show(self, found: CollectionStates) -> None:
         self._form.offer({entry.name: entry.display_name for entry in found})
         sources = sum(len(entry.sources) for entry in found)
         filled = [entry.display_name for entry in found if entry.chunks]
@@ -110,27 +116,27 @@ class SearchPage:
         self._about.set_text(f"{numbered(sources, '[source|sources]')} in {names}" if filled else "")
 
     async def ask(self, passage: str = "") -> None:
-        """Answer what the form says; ``passage``: the one of the answer to open."""
-        self._form.put_away()
+        """Run the query of the form. ``passage`` is the id of a result to open."""
+        self._form.close_suggestions()
         question = self._form.question()
         if not question.query.strip():
-            complain("type what to look for")
+            show_error("the query is empty; type what to look for")
             return
         if not 1 <= question.top_k <= MOST:
-            complain(f"passages: {question.top_k!r} is not 1 to {MOST}")
+            show_error(f"passages: {question.top_k!r} is not a number from 1 to {MOST}")
             return
         self._turn = this = self._turn + 1
         self._answering.stop()
         self._busy.set_text("Searching…")
-        found = await _answers(self._site, question)
+        found = await _answers(self._state, question)
         if this != self._turn or self._answers.is_deleted:
-            return  # another question was asked meanwhile, or the window was closed
+            return  # another query was sent meanwhile, or the window was closed
         self._busy.set_text("")
         self._whole.classes("rg-asked")
         passages = list({one.id: one for given in found for one in given.passages()}.values())
         self._reader.offer(question.query, passages)
         self._asked = question
-        ui.navigate.history.replace(question.address())  # for a reload, the way back, and a bookmark
+        ui.navigate.history.replace(question.address())  # for reload, back and bookmarks
         self._answering.hide()
         self._answers.clear()
         with self._answers:
@@ -140,7 +146,7 @@ class SearchPage:
                 await self._reader.open(document)
                 break
         if question.ask and found:
-            read = found[0].result.documents[: self._site.workspace.settings.n_results]
+            read = found[0].result.documents[: self._state.workspace.settings.n_results]
             await self._answering.write(question.query, read)
 
     def _opened(self, passage: str) -> None:
@@ -149,14 +155,54 @@ class SearchPage:
         ui.navigate.history.replace(self._asked.address())
 
 
-async def _answers(site: Site, question: Question) -> list[Found]:
-    """What each technique finds; where one fails, that is said."""
+async def _answers(state: AppState, question: SearchQuery) -> list[TechniqueResults]:
+    """Search with each technique; show the errors of those that fail."""
 
-    def search(technique: str) -> Found:
-        workspace = site.workspace
+    def search(technique: str) -> TechniqueResults:
+        workspace = state.workspace
         where = workspace.library.scope.of(*question.collections) if question.collections else None
         result = workspace.search(question.query, technique=technique, top_k=question.top_k, where=where)
-        return shown(workspace, technique, result)
+        return prepare_results(workspace, technique, result)
 
     found = [await attempt(search, technique) for technique in question.techniques()]
     return [one for one in found if one is not None]
+
+
+def empty_library_section(state: AppState) -> Callable[[CollectionStates], None]:
+    """Show an upload area while the library is empty. Call the result with the current collections."""
+    followed: set[int] = set()
+    known: dict[str, str] = {}
+
+    async def collection() -> str | None:
+        typed = (name.value or "").strip() or PROPOSED
+        target = known.get(typed, slug(typed))
+
+        def make() -> str:
+            library = state.workspace.library
+            if target not in (entry.name for entry in library.collections.entries()):
+                library.create_collection(target, "", None if target == typed else typed)
+            return target
+
+        return await attempt(make)
+
+    def ours() -> list[IngestJob]:
+        """Return the jobs that were running in this window."""
+        jobs = state.jobs.of()
+        followed.update(job.number for job in jobs if not job.ended)
+        return [job for job in jobs if job.number in followed]
+
+    with ui.element("div").classes("rg-welcome"):
+        with ui.element("div").classes("rg-part") as first:
+            ui.label("The library is empty. Add your first files.").classes("rg-welcome-text")
+            name = ui.input("Collection", value=PROPOSED).props("dense outlined").classes("rg-welcome-name")
+            drop_zone(state, collection)
+        job_list(state, ours)
+    first.set_visibility(False)
+
+    def show(found: CollectionStates) -> None:
+        known.update({entry.display_name: entry.name for entry in found})
+        if found and name.value == PROPOSED and PROPOSED not in known:
+            name.set_value(found[0].display_name)
+        first.set_visibility(not any(entry.chunks for entry in found))
+
+    return show

@@ -1,158 +1,114 @@
-"""Who may talk to the page: the right host, the right origin, and a token where it is not served on loopback only."""
+"""Middleware of the page: the token in its cookie, security headers, and the guards that it shares with the server."""
 
 from __future__ import annotations
 
-import hmac
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from typing import TYPE_CHECKING
-from urllib.parse import parse_qs, quote, urlencode, urlsplit
+from urllib.parse import parse_qs, quote, urlencode
+
+from starlette.datastructures import Headers
+from starlette.responses import PlainTextResponse
+
+from ragistry.http.guard import BodyLimit, HostGuard, OriginGuard, host_name, refuse, same_token
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 COOKIE = "ragistry_token"
-LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 BODY_MEGABYTES = 2_000
-"""Of a request at most: several files are sent at once."""
-SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
+"""Maximum size of a request, which may contain several files."""
 
 HEADERS = (
     (b"x-content-type-options", b"nosniff"),
     (b"x-frame-options", b"DENY"),
     (b"referrer-policy", b"no-referrer"),
-    (b"cross-origin-resource-policy", b"same-origin"),  # another site cannot show a page of a PDF as its own image
+    (b"cross-origin-resource-policy", b"same-origin"),  # other sites cannot embed a page of a PDF as an image
 )
 
 
-class Guard:
-    """ASGI middleware that answers 403 or 401 to what must not come in.
+def guard_page(
+    app: ASGIApp, *, hosts: Collection[str], names: Collection[str] = (), token: str | None = None
+) -> ASGIApp:
+    """Wrap the application of the page in its guards.
 
-    ``hosts``: names by which the page may be called. Any other Host header is refused, so that a foreign name that is
-    pointed at this address (DNS rebinding) reads nothing. What changes something, and every WebSocket, must come from
-    a page of the same host (the Origin header), so that a foreign page cannot act for its visitor. ``names``: what
-    visitors call this page through a proxy, with the port where it is not that of http or https; the proxy may say
-    another Host to us. ``token``: without it nothing is answered; it is taken from ``?token=`` once, and kept in a
-    cookie that scripts cannot read.
+    Args:
+        app: The application.
+        hosts: Host names that the page serves.
+        names: Names of the page behind a proxy, with the port if it is not that of http or https.
+        token: Token that visitors need; None: no token is needed.
     """
+    if token is not None:
+        app = PageTokenGuard(app, token)
+    app = BodyLimit(app, megabytes=lambda _: BODY_MEGABYTES, length_required=True)
+    app = OriginGuard(app, names=names)
+    served = {*hosts, *map(host_name, names)}
+    app = HostGuard(app, hosts=served, remedy="to serve this name, start `ragistry ui` with --name")
+    return SecurityHeaders(app)
 
-    def __init__(
-        self, app: ASGIApp, *, hosts: Iterable[str], names: Collection[str] = (), token: str | None = None
-    ) -> None:
+
+class PageTokenGuard:
+    """Require a token, which is read from ``?token=`` once and then kept in a cookie that scripts cannot read."""
+
+    def __init__(self, app: ASGIApp, token: str) -> None:
         self.app = app
-        self.hosts = frozenset(host.lower() for host in hosts) | {host_name(name) for name in names}
-        self.origins = frozenset(name.lower() for name in names)
         self.token = token
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] not in ("http", "websocket"):
             await self.app(scope, receive, send)
             return
-        headers = {key.decode("latin-1").lower(): value.decode("latin-1") for key, value in scope["headers"]}
-        refusal = self._refusal(scope, headers)
-        if refusal is not None:
-            await _refuse(scope, send, *refusal)
-            return
-        if self.token is not None and not _same(_cookie(headers), self.token):
-            if scope["type"] == "http" and _same(_asked(scope), self.token):
-                await _enter(scope, send, cookie_name(headers.get("host", "")), self.token)
-            else:
-                await _refuse(scope, send, 401, "open the address that `ragistry ui` printed: it holds the token")
-            return
-        await self.app(scope, receive, _with_headers(send))
-
-    def _refusal(self, scope: Scope, headers: dict[str, str]) -> tuple[int, str] | None:
-        host = headers.get("host", "")
-        if host_name(host) not in self.hosts:
-            return (
-                403,
-                f"host {host!r} is not served here; where it is a name of yours, give it to `ragistry ui --name`",
-            )
-        origin = headers.get("origin")
-        changes = scope["type"] == "websocket" or scope["method"] not in SAFE_METHODS
-        if changes and origin is not None and not self._is_ours(origin, host):
-            return 403, f"a page of {origin!r} may not use this one"
-        if scope["type"] == "http" and scope["method"] not in SAFE_METHODS and not _is_small(headers):
-            return 413, f"a request may have {BODY_MEGABYTES:,} MB at most; add fewer files at once"
-        if changes and origin is None and headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
-            return 403, "a page of another site may not use this one"
-        return None
-
-    def _is_ours(self, origin: str, host: str) -> bool:
-        netloc = netloc_of(origin)
-        return netloc == host.lower() or netloc in self.origins
+        headers = Headers(scope=scope)
+        if same_token(_cookie(headers), self.token):
+            await self.app(scope, receive, send)
+        elif scope["type"] == "http" and same_token(_query_token(scope), self.token):
+            await _set_cookie(scope, send, cookie_name(headers.get("host", "")), self.token)
+        else:
+            reason = "a token is required; open the address that `ragistry ui` printed, which contains it"
+            await refuse(scope, receive, send, PlainTextResponse(reason, 401), reason)
 
 
-def _is_small(headers: dict[str, str]) -> bool:
-    """Whether the length of the body is said (it is none where neither header is there), and within the limit."""
-    length = headers.get("content-length", "" if "transfer-encoding" in headers else "0")
-    return length.isdecimal() and int(length) <= BODY_MEGABYTES * 1_000_000
+class SecurityHeaders:
+    """Add `HEADERS` to every response."""
 
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
 
-def host_name(host: str) -> str:
-    """The name in a Host header, its port left out; empty for a malformed one."""
-    try:
-        return (urlsplit(f"//{host}").hostname or "").lower()
-    except ValueError:
-        return ""
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def send_with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                message["headers"] = [*message.get("headers", []), *HEADERS]
+            await send(message)
 
-
-def netloc_of(origin: str) -> str:
-    """The name in an Origin header, with its port; empty for a malformed one."""
-    try:
-        return urlsplit(origin).netloc.lower()
-    except ValueError:
-        return ""
-
-
-def _same(given: str, token: str) -> bool:
-    return hmac.compare_digest(given.encode(), token.encode())
+        await self.app(scope, receive, send_with_headers)
 
 
 def cookie_name(host: str) -> str:
-    """Of the cookie that holds the token: cookies know no ports, and another page on this machine has its own."""
+    """Name the cookie by the port, because browsers send the cookies of all ports of a machine."""
     port = host.rpartition(":")[2]
     return f"{COOKIE}_{port}" if port.isdecimal() else COOKIE
 
 
-def _cookie(headers: dict[str, str]) -> str:
-    """Read by hand: the cookies of other programs on this machine come along, whatever they look like."""
-    wanted = cookie_name(headers.get("host", ""))
+def _cookie(headers: Headers) -> str:
+    """Read the token's cookie. Cookies of other programs on this machine may be malformed, so no parser is used."""
+    expected = cookie_name(headers.get("host", ""))
     pairs = (part.strip().partition("=") for part in headers.get("cookie", "").split(";"))
-    return next((value for name, _, value in pairs if name == wanted), "")
+    return next((value for name, _, value in pairs if name == expected), "")
 
 
-def _asked(scope: Scope) -> str:
+def _query_token(scope: Scope) -> str:
     query: bytes = scope["query_string"]
     return parse_qs(query.decode("latin-1")).get("token", [""])[0]
 
 
-async def _enter(scope: Scope, send: Send, name: str, token: str) -> None:
-    """Keep the token in a cookie, and take it out of the address.
+async def _set_cookie(scope: Scope, send: Send, name: str, token: str) -> None:
+    """Set the cookie, and redirect to the address without the token.
 
-    The cookie comes along when a link on another site leads here (Lax): what changes something asks for the origin.
+    The cookie is sent when a link on another site leads here (Lax); changes are protected by `OriginGuard`.
     """
     rest = {key: value for key, value in parse_qs(scope["query_string"].decode("latin-1")).items() if key != "token"}
-    # One slash alone at its beginning: with two it would name a host.
+    # A single slash at the beginning: two would name a host.
     target = "/" + quote(scope["path"].lstrip("/")) + ("?" + urlencode(rest, doseq=True) if rest else "")
     cookie = f"{name}={token}; Path=/; HttpOnly; SameSite=Lax"
     headers = [(b"location", target.encode("latin-1")), (b"set-cookie", cookie.encode("latin-1"))]
     await send({"type": "http.response.start", "status": 303, "headers": headers})
     await send({"type": "http.response.body", "body": b""})
-
-
-async def _refuse(scope: Scope, send: Send, status: int, reason: str) -> None:
-    if scope["type"] == "websocket":
-        await send({"type": "websocket.close", "code": 1008, "reason": reason[:120]})
-        return
-    headers = [(b"content-type", b"text/plain; charset=utf-8"), *HEADERS]
-    await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": reason.encode()})
-
-
-def _with_headers(send: Send) -> Send:
-    async def answer(message: Message) -> None:
-        if message["type"] == "http.response.start":
-            message["headers"] = [*message.get("headers", []), *HEADERS]
-        await send(message)
-
-    return answer

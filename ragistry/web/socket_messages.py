@@ -1,7 +1,7 @@
-"""Check what a browser sends over the socket of the page, before engine.io, socket.io and NiceGUI read it.
+"""Check messages from browsers before engine.io, socket.io and NiceGUI read them.
 
-They take for granted that every message is one of their own client's: another one is a traceback in the log, and the
-connection stays. Here it ends the connection, with one line in the log, and the pages of other visitors go on.
+These libraries expect only messages of their own client. Other messages cause a traceback in the log, and the
+connection stays open. This middleware closes the connection and logs one line; other connections are not affected.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ _log = logging.getLogger(__name__)
 
 PATH = "/_nicegui_ws/socket.io/"
 LENGTH = 1_000_000
-"""Characters of a message at most, as engine.io has it."""
+"""Maximum number of characters of a message, as in engine.io."""
 AT_ONCE = 16
-"""Messages in one request of long polling at most, as engine.io has it."""
+"""Maximum number of messages in one long-polling request, as in engine.io."""
 INVALID, REFUSED = 1007, 1008
-"""Codes that close a WebSocket."""
+"""WebSocket close codes."""
 
 
 class MalformedError(ValueError):
-    """Why a message is none of the page's. The text has nothing of the message in it: the log says it once."""
+    """The reason why a message is malformed, without its content."""
 
 
 def _check_number(value: int | str) -> int | str:
@@ -80,11 +80,11 @@ EVENTS: dict[str, type[_FromWindow]] = {
     "ack": _Acknowledgement,
     "log": _LogLine,
 }
-"""What NiceGUI listens to, and what it reads of each."""
+"""The events that NiceGUI handles, with the values that it reads."""
 
 
 class SocketMessages:
-    """ASGI middleware that closes a WebSocket, or answers 400 to a request of long polling, for a malformed message."""
+    """ASGI middleware that closes a WebSocket, or rejects a long-polling request, after a malformed message."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
@@ -94,7 +94,7 @@ class SocketMessages:
         is_socket = scope["type"] in ("http", "websocket") and f"{scope['path']}/".startswith(PATH)
         try:
             if scope["type"] == "websocket" and not is_socket:
-                raise MalformedError("it asked for a WebSocket where the page has none")
+                raise MalformedError("it opened a WebSocket at an unknown address")
             if is_socket:
                 _check_query(scope["query_string"])
                 receive = await _posted(receive) if scope.get("method") == "POST" else _checked(receive, send)
@@ -106,23 +106,23 @@ class SocketMessages:
 
 
 def check_message(text: str) -> None:
-    """Raise `MalformedError` for what the client of the page does not send."""
+    """Raise `MalformedError` for a message that the client of the page does not send."""
     if len(text) > LENGTH:
         raise MalformedError("it sent a message that is too long")
     if text in ("1", "2probe", "3", "5"):  # close, probe, pong, upgrade
         return
-    if text[:1] != "4" or text[1:2] not in ("0", "1", "2"):  # to connect, to disconnect, an event
-        raise MalformedError("it sent a message of a kind that the page does not use")
+    if text[:1] != "4" or text[1:2] not in ("0", "1", "2"):  # connect, disconnect, event
+        raise MalformedError("it sent an unsupported kind of message")
     try:
         found = core.sio.packet_class(encoded_packet=text[1:])
     except (ValueError, RecursionError) as error:
-        raise MalformedError("it sent a message that cannot be read") from error
+        raise MalformedError("it sent an unreadable message") from error
     if found.namespace not in (None, "/") or found.attachment_count:
-        raise MalformedError("it sent a message of a kind that the page does not use")
+        raise MalformedError("it sent an unsupported kind of message")
     if text[1] == "2":
         _check_event(found.data)
     elif found.data is not None and not isinstance(found.data, dict):
-        raise MalformedError("it sent a message that cannot be read")
+        raise MalformedError("it sent an unreadable message")
 
 
 def _check_event(data: object) -> None:
@@ -130,25 +130,25 @@ def _check_event(data: object) -> None:
         case [str(name), dict(values)] if name in EVENTS:
             _check_values(EVENTS[name], values)
         case _:
-            raise MalformedError("it sent an event that the page does not know")
+            raise MalformedError("it sent an unknown event")
 
 
 def _check_values(model: type[_FromWindow], values: dict[str, Any]) -> None:
     try:
         model.model_validate(values)
     except (ValidationError, RecursionError) as error:
-        raise MalformedError("it sent an event with values missing or malformed") from error
+        raise MalformedError("it sent an event with missing or malformed values") from error
 
 
 def _check_query(query: bytes) -> None:
-    """The query of a window that is connected by it alone has what the event `handshake` has."""
+    """Check the query of a connection without a `handshake` event: it has the same values."""
     values = {name: found[0] for name, found in parse_qs(query.decode("latin-1")).items()}
     if values.get("implicit_handshake") == "true":
         _check_values(_Handshake, values)
 
 
 def _checked(receive: Receive, send: Send) -> Receive:
-    """``receive``, which closes the WebSocket at the first malformed message."""
+    """Return a ``receive`` that closes the WebSocket at the first malformed message."""
     closed = False
 
     async def checked() -> Message:
@@ -158,7 +158,7 @@ def _checked(receive: Receive, send: Send) -> Receive:
             return message
         try:
             if message.get("text") is None:
-                raise MalformedError("it sent a message of a kind that the page does not use")
+                raise MalformedError("it sent an unsupported kind of message")
             check_message(message["text"])
         except MalformedError as error:
             _report(error)
@@ -171,7 +171,7 @@ def _checked(receive: Receive, send: Send) -> Receive:
 
 
 async def _posted(receive: Receive) -> Receive:
-    """``receive`` over a body that was read and is well-formed."""
+    """Read and check the body, and return a ``receive`` that repeats it."""
     body, more = b"", True
     while more:
         message = await receive()
@@ -214,7 +214,7 @@ def _report(reason: object) -> None:
 
 
 def _say_briefly(record: logging.LogRecord) -> bool:
-    """Replace the traceback that uvicorn logs for text that is not UTF-8, after which it closes the connection."""
+    """Replace uvicorn's traceback for text that is not UTF-8 by one line."""
     if record.exc_info and isinstance(record.exc_info[1], UnicodeDecodeError) and "UTF-8" in str(record.msg):
         _report("it sent text that is not UTF-8")
         return False

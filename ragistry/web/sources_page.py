@@ -1,4 +1,4 @@
-"""``/collection/NAME``: the sources of a collection; take in, move, delete, and edit its description in place."""
+"""The page ``/collection/NAME``: add, move and delete sources, and edit the description of the collection."""
 
 from __future__ import annotations
 
@@ -9,27 +9,35 @@ from nicegui import ui
 
 from ragistry.types import SourceInfo
 from ragistry.utils.wording import local_time, numbered
-from ragistry.web.controls import button, icon_button
-from ragistry.web.description import description_field
-from ragistry.web.dialogs import choose, confirm
-from ragistry.web.frame import empty, frame, heading
-from ragistry.web.holdings import Holdings
-from ragistry.web.intake import intake
-from ragistry.web.job_list import job_list
-from ragistry.web.keyed import Built, Keyed
-from ragistry.web.shared import Following
-from ragistry.web.site import PATIENCE, Site, attempt, in_thread
-from ragistry.web.tables import PAGE, cell, last_page, pager, row, table, text_cell
+from ragistry.web.app_state import PAGE_TIMEOUT, AppState, CollectionStates, attempt, in_thread
+from ragistry.web.layout import empty_notice, heading, page_layout
+from ragistry.web.polling import Follower
+from ragistry.web.upload_widget import job_list, upload_section
+from ragistry.web.widgets import (
+    PAGE,
+    Built,
+    KeyedList,
+    button,
+    cell,
+    choose,
+    confirm,
+    icon_button,
+    last_page,
+    pager,
+    row,
+    table,
+    text_cell,
+)
 
 COLUMNS = ("Source", "Chunks", "Ingested", "Move to…", "Actions")
 
 
 @dataclass(slots=True)
-class View:
-    """What one window looks at; ``others``: the other collections by name, as they are shown."""
+class SourcesView:
+    """State of one window. ``others``: display names of the other collections, by name."""
 
-    site: Site
-    following: Following[Holdings]
+    state: AppState
+    follower: Follower[CollectionStates]
     collection: str
     page: int = 0
     filter: str = ""
@@ -37,43 +45,45 @@ class View:
     others: dict[str, str] = field(default_factory=dict)
 
 
-def register(site: Site) -> None:
-    """Serve the page."""
+def register(state: AppState) -> None:
+    """Register the page."""
 
-    @ui.page("/collection/{name}", response_timeout=PATIENCE)
+    @ui.page("/collection/{name}", response_timeout=PAGE_TIMEOUT)
     async def sources(name: str) -> None:
-        with frame(name, "Collections"):
+        with page_layout(name, "Collections"):
             with ui.element("div").classes("rg-bar"):
                 ui.link("← Collections", "/collections").classes("rg-back")
                 title = heading(name)
-                button("Refresh", lambda: view.following.refresh(), icon="refresh")
-            view = View(site, Following(site.holdings), name)
-            gone = empty()
+                button("Refresh", lambda: view.follower.refresh(), icon="refresh")
+            view = SourcesView(state, Follower(state.collections), name)
+            show_missing = empty_notice()
             with ui.element("div").classes("rg-part") as upper:
-                describe = description_field(site, name)
-                intake(site, name)
-            job_list(site, lambda: site.jobs.of(name))
+                describe = description_field(state, name)
+                upload_section(state, name)
+            job_list(state, lambda: state.jobs.of(name))
             with ui.element("div").classes("rg-part") as lower:
                 show_sources = _table(view)
 
-            def show(found: Holdings) -> None:
+            def show(found: CollectionStates) -> None:
                 here = next((entry for entry in found if entry.name == name), None)
                 upper.set_visibility(here is not None)
                 lower.set_visibility(here is not None)
                 if here is None:
-                    gone(f"There is no collection {name!r} any more.", "It was renamed or deleted; see Collections.")
+                    show_missing(
+                        f"Collection {name!r} no longer exists.", "It was renamed or deleted; see Collections."
+                    )
                     return
-                gone("", "")
+                show_missing("", "")
                 title.set_text(here.display_name)
                 describe(here.description)
                 view.others = {entry.name: entry.display_name for entry in found if entry.name != name}
                 view.sources = {info.source_file: info for info in here.sources}
                 show_sources()
 
-            await view.following.begin(show)
+            await view.follower.begin(show)
 
 
-def _table(view: View) -> Callable[[], None]:
+def _table(view: SourcesView) -> Callable[[], None]:
     def find(text: str | None) -> None:
         view.filter, view.page = (text or "").strip().lower(), 0
         show()
@@ -85,9 +95,9 @@ def _table(view: View) -> Callable[[], None]:
     ui.input("Filter by name", on_change=lambda event: find(event.value)).classes("rg-filter").props(
         "dense clearable debounce=200"
     )
-    nothing = empty()
+    show_notice = empty_notice()
     made = table("Sources", COLUMNS, right=("Chunks", "Actions"), stacked=True)
-    rows = Keyed[tuple[SourceInfo, bool]](
+    rows = KeyedList[tuple[SourceInfo, bool]](
         made.body, lambda item: item[0].source_file, lambda item: _row(view, item[0].source_file)
     )
     turn = pager(go)
@@ -99,16 +109,16 @@ def _table(view: View) -> Callable[[], None]:
         turn(view.page, len(found))
         made.whole.set_visibility(bool(found))
         if not view.sources:
-            nothing("Nothing in this collection yet.", "Drop files above, or add a folder by its path.")
+            show_notice("This collection has no sources yet.", "Drop files above, or add a folder by its path.")
         elif not found:
-            nothing(f"No source has {view.filter!r} in its name.", "Clear the filter to see all.")
+            show_notice(f"No source name contains {view.filter!r}.", "Clear the filter to see all.")
         else:
-            nothing("", "")
+            show_notice("", "")
 
     return show
 
 
-def _row(view: View, name: str) -> Built[tuple[SourceInfo, bool]]:
+def _row(view: SourcesView, name: str) -> Built[tuple[SourceInfo, bool]]:
     with row() as made:
         text_cell(name, "rg-name")
         chunks, when = text_cell("", "rg-number", unit="chunks"), text_cell("", "rg-when")
@@ -127,36 +137,64 @@ def _row(view: View, name: str) -> Built[tuple[SourceInfo, bool]]:
     return made, fill
 
 
-async def _move(view: View, name: str) -> None:
-    library, others, info = view.site.workspace.library, view.others, view.sources[name]
+async def _move(view: SourcesView, name: str) -> None:
+    library, others, info = view.state.workspace.library, view.others, view.sources[name]
     target = await choose(f"Move {name} to…", others)
     there = None if target is None else await attempt(library.sources, target)
     if target is None or there is None:
         return
     replaced = [twin for twin in there if twin.source_file == name]
-    # The file of one that is moved onto itself, as after a move that was interrupted, is still needed.
-    goes = [twin for twin in replaced if twin.source_path != info.source_path]
+    # A source that is moved onto itself, as after an interrupted move, still needs its file.
+    unneeded = [twin for twin in replaced if twin.source_path != info.source_path]
     if replaced and not await confirm(
-        f"Replace {name} in {others[target]}?", _consequence(view, replaced[0], is_needed=not goes), "Replace"
+        f"Replace {name} in {others[target]}?", _consequence(view, replaced[0], is_needed=not unneeded), "Replace"
     ):
         return
     moved = await attempt(library.move_source, name, view.collection, target, overwrite=bool(replaced))
     if moved is not None:
-        await in_thread(view.site.forget_uploads, goes)
+        await in_thread(view.state.forget_uploads, unneeded)
         ui.notify(f"{name}: {numbered(moved, '[chunk|chunks]')} moved to {others[target]}", type="positive")
-    await view.following.refresh()
+    await view.follower.refresh()
 
 
-async def _delete(view: View, info: SourceInfo) -> None:
+async def _delete(view: SourcesView, info: SourceInfo) -> None:
     if await confirm(f"Delete {info.source_file}?", _consequence(view, info), "Delete"):
-        delete = view.site.workspace.library.delete_source
+        delete = view.state.workspace.library.delete_source
         if await attempt(delete, info.source_file, view.collection) is not None:
-            await in_thread(view.site.forget_uploads, [info])
-        await view.following.refresh()
+            await in_thread(view.state.forget_uploads, [info])
+        await view.follower.refresh()
 
 
-def _consequence(view: View, info: SourceInfo, *, is_needed: bool = False) -> str:
-    """What goes with a source; ``is_needed``: its file is that of another source, too."""
-    file_goes = view.site.is_upload(info.source_path) and not is_needed
-    file = "So does the file that was dropped here." if file_goes else "The file stays."
-    return f"{numbered(info.chunks, '[chunk goes|chunks go]')}. {file}"
+def _consequence(view: SourcesView, info: SourceInfo, *, is_needed: bool = False) -> str:
+    """Describe what is deleted with a source. With ``is_needed``, another source uses its file."""
+    file_goes = view.state.is_upload(info.source_path) and not is_needed
+    file = "The uploaded copy of the file is deleted too." if file_goes else "The file stays."
+    return f"{numbered(info.chunks, '[chunk is|chunks are]')} deleted. {file}"
+
+
+def description_field(state: AppState, collection: str) -> Callable[[str], None]:
+    """Add a field for the description. Call the result with the current text; it keeps unsaved input."""
+    saved = ""
+    with ui.element("div").classes("rg-bar"):
+        field = ui.textarea("Description").props("autogrow dense outlined").classes("rg-describe")
+        button("Save description", lambda: save())
+
+    async def save() -> None:
+        nonlocal saved
+        text = (field.value or "").strip()
+
+        def write() -> bool:
+            state.workspace.library.update_description(collection, text)
+            return True
+
+        if await attempt(write):
+            saved = text
+            ui.notify("Description saved", type="positive")
+
+    def show(description: str) -> None:
+        nonlocal saved
+        if (field.value or "").strip() == saved:
+            field.value = description
+        saved = description
+
+    return show

@@ -1,4 +1,4 @@
-"""``/techniques``: what is registered, what each does, its parameters, and what it is made of."""
+"""The page ``/techniques``: all techniques with descriptions, parameters and flowcharts."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from typing import Any
 from nicegui import ui
 
 from ragistry.errors import ConfigError
+from ragistry.pipelines.technique import PipelineTechnique
 from ragistry.techniques.classes import config_schema, first_sentence
 from ragistry.techniques.registry import TechniqueRegistry
-from ragistry.web.drawing import drawn
-from ragistry.web.frame import frame, heading
-from ragistry.web.site import PATIENCE, Site
-from ragistry.web.tables import row, table, text_cell
+from ragistry.web.app_state import PAGE_TIMEOUT, AppState
+from ragistry.web.layout import heading, page_layout
+from ragistry.web.widgets import row, table, text_cell
 
 
-def register(site: Site) -> None:
-    """Serve the page."""
+def register(state: AppState) -> None:
+    """Register the page."""
 
-    @ui.page("/techniques", response_timeout=PATIENCE)
+    @ui.page("/techniques", response_timeout=PAGE_TIMEOUT)
     def techniques() -> None:
-        registry = site.workspace.registry
-        with frame("Techniques", "Techniques"):
+        registry = state.workspace.registry
+        with page_layout("Techniques", "Techniques"):
             heading("Techniques")
             for name in registry.names():
                 _technique(registry, name)
@@ -40,9 +40,9 @@ def _technique(registry: TechniqueRegistry, name: str) -> None:
                 ui.label("default").classes("rg-both")
         ui.label(first_sentence(cls))
         _parameters(name, config_schema(cls), entry.config)
-        with ui.expansion("What it is made of").classes("rg-stages"):
+        with ui.expansion("Structure").classes("rg-stages"):
             try:
-                ui.mermaid(drawn(registry, name))
+                ui.mermaid(flowchart(registry, name))
             except ConfigError as error:
                 ui.label(str(error)).classes("rg-failure")
 
@@ -51,10 +51,50 @@ def _parameters(name: str, schema: dict[str, Any] | None, config: dict[str, Any]
     properties = (schema or {}).get("properties", {})
     if not properties:
         return
-    with table(f"Parameters of {name}", ("Parameter", "Here", "Otherwise", "What it is")).body:
+    with table(f"Parameters of {name}", ("Parameter", "Here", "Otherwise", "Description")).body:
         for parameter, about in properties.items():
             with row():
                 text_cell(parameter, "rg-name")
                 text_cell(json.dumps(config[parameter]) if parameter in config else "")
                 text_cell(json.dumps(about.get("default")))
                 text_cell(about.get("description", ""), "rg-wide")
+
+
+def flowchart(registry: TechniqueRegistry, name: str) -> str:
+    """Return a Mermaid flowchart: the steps of a pipeline, or the bases of another technique.
+
+    Raises:
+        ConfigError: The pipeline cannot be built in this workspace.
+    """
+    if issubclass(registry.technique_class(name), PipelineTechnique):
+        chart: str = registry.get(name).technique.pipeline.mermaid()  # type: ignore[attr-defined]
+        return chart
+    ids: dict[str, str] = {}
+    lines = ["flowchart LR", '    query(["query"])']
+    _draw(registry, name, ids, lines)
+    lines += [f"    query --> {ids[leaf]}" for leaf in ids if not _below(registry, leaf)]
+    lines += ['    documents(["documents"])', f"    {ids[name]} --> documents"]
+    return "\n".join(lines) + "\n"
+
+
+def _draw(registry: TechniqueRegistry, name: str, ids: dict[str, str], lines: list[str]) -> None:
+    if name in ids:
+        return
+    ids[name] = f"t{len(ids)}"
+    use = registry.entry(name).use
+    label = _text(name) if use == name else f"{_text(name)}<br/>{_text(use)}"
+    lines.append(f'    {ids[name]}["{label}"]')
+    for below in _below(registry, name):
+        _draw(registry, below, ids, lines)
+        lines.append(f"    {ids[below]} --> {ids[name]}")
+
+
+def _below(registry: TechniqueRegistry, name: str) -> list[str]:
+    """Return the techniques that a technique calls."""
+    entry = registry.entry(name)
+    return [below for below in dict.fromkeys((entry.base, *entry.bases)) if below]
+
+
+def _text(text: str) -> str:
+    """Escape a text for Mermaid."""
+    return "".join(part if part.isalnum() or part in "_-. " else f"#{ord(part)};" for part in text)

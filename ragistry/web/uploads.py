@@ -1,4 +1,4 @@
-"""Files that were dropped on the page: each in a folder of its own, for as long as a source stands on it."""
+"""Files that were uploaded on the page. Each has its own folder, and is deleted when no source uses it."""
 
 from __future__ import annotations
 
@@ -13,17 +13,21 @@ from ragistry.types import SourceInfo
 
 
 class Uploads:
-    """The files below ``folder``."""
+    """The uploaded files below ``folder``."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder.resolve()
 
     def place(self, name: str) -> Path:
-        """Where a new file of this name is to be kept, beside whatever has the name already."""
+        """Return an unused path for a file of this name."""
         return self.folder / uuid4().hex / name
 
     async def keep(self, name: str, save: Callable[[Path], Awaitable[None]]) -> Path:
-        """Save a new file of this name, and return where it is. Raises `OSError`, and then nothing is left of it."""
+        """Save a new file, and return its path.
+
+        Raises:
+            OSError: The file cannot be saved. Nothing of it is left.
+        """
         place = self.place(name)
         try:
             await save(place)
@@ -33,28 +37,28 @@ class Uploads:
         return place
 
     def holds(self, path: str | Path) -> bool:
-        """Whether a file was dropped on the page, so that it is ours to remove."""
+        """Return whether a path is an uploaded file."""
         return bool(path) and Path(path).is_relative_to(self.folder)
 
     def forget(self, paths: Iterable[str | Path]) -> None:
-        """Remove those of the files that are ours."""
+        """Delete those of the files that were uploaded."""
         for path in filter(self.holds, paths):
-            with suppress(OSError):  # what cannot be removed is in nobody's way; a folder may hold another file
+            with suppress(OSError):  # errors are harmless; the folder may contain another file
                 Path(path).unlink(missing_ok=True)
                 Path(path).parent.rmdir()
 
     def forget_unneeded(self, store: LibraryStore, paths: Iterable[str]) -> None:
-        """Remove those of the files that are ours and that no source of any collection stands on."""
+        """Delete those of the files that were uploaded and that no source uses."""
         left = _sources(store)
         if left is not None:
             self.forget(set(paths) - {info.source_path for info in left})
 
     @contextmanager
     def swept(self, store: LibraryStore, collection: str, brought: Collection[Path]) -> Iterator[None]:
-        """Around what takes ``brought`` into a collection: of these files, and of those of the sources whose names they
-        take, the ones that no source stands on afterwards are removed: they were replaced, or could not be taken in.
+        """Delete unused uploads after the block.
 
-        No others: another page over this workspace may be keeping files that are no sources yet.
+        The block ingests ``brought`` into a collection. Afterwards, files that could not be ingested or were replaced
+        are deleted. Other files stay, because another page may be saving files that are not sources yet.
         """
         names = {path.name for path in brought}
         earlier = {info.source_path for info in _sources(store, collection) or () if info.source_file in names}
@@ -65,7 +69,7 @@ class Uploads:
 
 
 def _sources(store: LibraryStore, collection: str | None = None) -> list[SourceInfo] | None:
-    """Those of every collection, also of one that is defined no more; None where the store cannot tell."""
+    """Return the sources of one or all collections, including undefined ones; None if the store cannot list them."""
     with suppress(RagistryError):
         return list(store.sources(collection))
     return None

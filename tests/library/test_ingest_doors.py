@@ -19,7 +19,7 @@ from ragistry.library.ingest.plan import IngestPlan
 from ragistry.library.ingest.report import IngestReport, report_as_mapping, report_from_mapping
 from ragistry.library.ingest.source import SourceText
 from ragistry.server.access import Tokens
-from ragistry.web.jobs import Jobs
+from ragistry.web.ingest_jobs import IngestJobs
 from ragistry.web.uploads import Uploads
 from ragistry.workspace import _token_file
 from tests.cli.conftest import Run, ragistry  # noqa: F401, the fixture
@@ -51,9 +51,9 @@ def door(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Works
         else:
 
             def take(folder: Path) -> object:
-                jobs = Jobs(lambda: workspace.library, Uploads(tmp_path / "uploads"))
+                jobs = IngestJobs(lambda: workspace.library, Uploads(tmp_path / "uploads"))
                 job = jobs.add("notes", [folder], "documents", prune=True)
-                jobs._worker.shutdown(wait=True)
+                jobs.close(finish=True)
                 assert job.state == "done", job.error
                 return job
 

@@ -10,7 +10,7 @@ from ragistry import RemoteWorkspace, Workspace, connect, open_workspace
 from ragistry.errors import SourceError
 from ragistry.library.ingest.folder import list_folder
 from ragistry.library.ingest.own_files import is_own_file
-from ragistry.web.jobs import Jobs
+from ragistry.web.ingest_jobs import IngestJobs
 from ragistry.web.uploads import Uploads
 from tests.conftest import Corpus
 from tests.messages import refused
@@ -82,9 +82,9 @@ def test_no_door_reads_configuration(tmp_path: Path, corpus: Corpus, door: str) 
             with served(workspace) as url, connect(url) as remote:
                 _ingest(remote, folder)
         elif door == "page":
-            jobs = Jobs(lambda: workspace.library, Uploads(tmp_path / "uploads"))
+            jobs = IngestJobs(lambda: workspace.library, Uploads(tmp_path / "uploads"))
             job = jobs.add("notes", [folder], "documents")
-            jobs._worker.shutdown(wait=True)
+            jobs.close(finish=True)
             assert job.state == "done"
         else:
             _ingest(workspace, folder)

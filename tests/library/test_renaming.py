@@ -191,7 +191,7 @@ def test_a_condition_means_a_collection_by_its_new_name(between: Workspace) -> N
 
 def test_every_url_of_a_search_can_be_read_between_two_names(between: Workspace) -> None:
     pytest.importorskip("mcp")
-    from ragistry.mcp import collections, tools
+    from ragistry.mcp import resources, tools
 
     tool = SearchLibraryTool(between.library)
     [answer] = tools.call(tool, "search", {"query": "tea"}).content
@@ -199,7 +199,7 @@ def test_every_url_of_a_search_can_be_read_between_two_names(between: Workspace)
     assert len({result["url"] for result in results}) == len(results) > 1
     for result in results:
         assert result["url"].startswith("ragistry://collections/shelf/")
-        [content] = collections.read(tool.reach, result["url"]).contents
+        [content] = resources.read_resource(tool.reach, result["url"]).contents
         read = json.loads(content.text)
         assert (read["id"], read["url"], read["metadata"]["collection"]) == (result["id"], result["url"], "shelf")
         [fetched] = tools.call(tool, "fetch", {"id": result["id"]}).content
@@ -207,13 +207,13 @@ def test_every_url_of_a_search_can_be_read_between_two_names(between: Workspace)
 
 
 def test_text_around_a_passage_is_found_between_two_names(between: Workspace) -> None:
-    from ragistry.web.around import around
+    from ragistry.web.reader import context_in_store
 
     between.library.ingest_text("A kettle sings. " * 400, "long.txt", "econ")
     edit(between, "name: econ", "name: money\n    formerly: econ")
     [hit] = between.library.search("kettle", "money", 20, technique="bm25", where={"chunk_index": 1}).documents
     assert hit.id == chunk_id("econ", "long.txt", 1)
-    shown = around(between.store, hit)
+    shown = context_in_store(between.store, hit)
     assert (bool(shown.before), bool(shown.after)) == (True, True)
 
 

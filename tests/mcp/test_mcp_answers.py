@@ -16,8 +16,8 @@ from mcp.shared.uri_template import UriTemplate
 
 from ragistry import Workspace, open_workspace
 from ragistry.errors import QueryError
-from ragistry.mcp import collections, tools
-from ragistry.mcp.addresses import Address, read_address, url_of, write_address
+from ragistry.mcp import resources, tools
+from ragistry.mcp.resources import Address, read_address, url_of, write_address
 from ragistry.testing.hashed import HashingEmbedder
 from ragistry.tools.failures import BrokenCollectionsError
 from ragistry.tools.search_library import SearchLibraryTool
@@ -55,7 +55,7 @@ def asked(tool: SearchLibraryTool, name: str, arguments: Any) -> str:
 
 def read(tool: SearchLibraryTool, uri: str) -> str:
     try:
-        [content] = collections.read(tool.reach, uri).contents
+        [content] = resources.read_resource(tool.reach, uri).contents
     except QueryError as error:
         return str(error)
     return content.text
@@ -77,7 +77,7 @@ URIS = st.builds(
 
 @settings(max_examples=300 if full_run() else 50, deadline=None)
 @given(st.data())
-def test_no_argument_reaches_a_collection_that_is_not_served(tool: SearchLibraryTool, data: st.DataObject) -> None:
+def test_no_argument_gives_access_to_other_collections(tool: SearchLibraryTool, data: st.DataObject) -> None:
     queries = st.sampled_from(["submarine", "dives at noon", "plans"]) | st.text(max_size=10)
     names = st.sampled_from(["open", "all", "*"]) | st.none()
     call = data.draw(
@@ -91,7 +91,7 @@ def test_no_argument_reaches_a_collection_that_is_not_served(tool: SearchLibrary
     assert MARK.lower() not in read(tool, data.draw(URIS)).lower()
 
 
-def test_ids_and_addresses_out_of_reach_are_answered_as_if_they_did_not_exist(tool: SearchLibraryTool) -> None:
+def test_inaccessible_ids_and_uris_look_like_missing_ones(tool: SearchLibraryTool) -> None:
     missing = chunk_id("vault8", "boats.txt", 0)
     for chunk in (CLOSED[0], missing):
         check_message(asked(tool, "fetch", {"id": chunk}), repr(chunk))
@@ -104,7 +104,7 @@ def test_ids_and_addresses_out_of_reach_are_answered_as_if_they_did_not_exist(to
     assert MARK in read(everything, "ragistry://collections/vault%37/boats.txt#chunk=0")
 
 
-def test_a_collection_removed_by_hand_is_no_longer_fetched_from(workspace: Workspace) -> None:
+def test_fetch_refuses_a_collection_removed_from_documents_yaml(workspace: Workspace) -> None:
     workspace.library.ingest_text("Steep green tea.", "green.txt", "notes")
     tool, arguments = SearchLibraryTool(workspace.library), {"id": chunk_id("notes", "green.txt", 0)}
     assert "Steep" in asked(tool, "fetch", arguments)
@@ -112,7 +112,7 @@ def test_a_collection_removed_by_hand_is_no_longer_fetched_from(workspace: Works
     check_message(asked(tool, "fetch", arguments), arguments["id"])
 
 
-def test_while_documents_yaml_is_broken_every_answer_says_so(
+def test_invalid_documents_yaml_is_reported_by_every_tool(
     workspace: Workspace, caplog: pytest.LogCaptureFixture
 ) -> None:
     workspace.library.ingest_text("Steep green tea in water of eighty degrees.", "leaf.txt", "notes")
@@ -129,18 +129,18 @@ def test_while_documents_yaml_is_broken_every_answer_says_so(
             check_message(answer.content[0].text, "documents.yaml is broken at line ")
             assert "degrees" not in answer.content[0].text
         with refused(BrokenCollectionsError):
-            collections.read(tool.reach, write_address(Address("notes")))
-        assert [resource.name for resource in collections.listed(tool.reach)] == ["notes"], "listed as it was"
+            resources.read_resource(tool.reach, write_address(Address("notes")))
+        assert [resource.name for resource in resources.list_resources(tool.reach)] == ["notes"], "listed as it was"
         path.write_text(whole, encoding="utf-8")
         assert "degrees" in asked(tool, "search_library", {"query": "tea"})
     assert "unknown setting 'colections'" in caplog.text
 
 
-def test_a_passage_is_fetched_with_its_neighbours(guarded: Workspace, tool: SearchLibraryTool) -> None:
+def test_fetch_returns_a_passage_with_its_context(guarded: Workspace, tool: SearchLibraryTool) -> None:
     chunks = guarded.store.count({"collection": "open"})
     assert chunks > 2
     fetched = json.loads(asked(tool, "fetch", {"id": OPEN[1]}))
-    uri = UriTemplate.parse(collections.TEMPLATE.uri_template).expand(
+    uri = UriTemplate.parse(resources.TEMPLATE.uri_template).expand(
         {"collection": "open", "source_file": "boats.txt", "chunk": "1"}
     )
     assert json.loads(read(tool, uri)) == fetched
@@ -152,7 +152,7 @@ def test_a_passage_is_fetched_with_its_neighbours(guarded: Workspace, tool: Sear
 
 @pytest.mark.parametrize("size", [700, 200_000])
 @pytest.mark.parametrize("words", ["Plain words about tea. ", "茶の淹れ方。", '"\\\n{tea}\t'])
-def test_every_answer_is_below_ten_thousand_tokens(
+def test_answers_are_below_ten_thousand_tokens(
     embedder: HashingEmbedder,  # noqa: F811
     tmp_path: Path,
     size: int,
@@ -173,7 +173,7 @@ def test_every_answer_is_below_ten_thousand_tokens(
         assert estimated_tokens(str(tool.schema())) < 10_000
 
 
-def test_many_sources_of_a_collection_are_listed_in_part(embedder: HashingEmbedder, workspace: Workspace) -> None:  # noqa: F811
+def test_long_lists_of_sources_are_truncated(embedder: HashingEmbedder, workspace: Workspace) -> None:  # noqa: F811
     for number in range(40):
         workspace.library.ingest_text("Tea.", f"{number:03}{'-a' * 95}.txt", "notes")
     content = json.loads(read(SearchLibraryTool(workspace.library), "ragistry://collections/notes"))
@@ -193,7 +193,7 @@ WRONG: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
-def test_wrong_arguments_are_answered(tool: SearchLibraryTool) -> None:
+def test_invalid_arguments_are_reported(tool: SearchLibraryTool) -> None:
     for name, arguments in WRONG:
         answer = tools.call(tool, name, arguments)
         assert answer.is_error
@@ -202,7 +202,7 @@ def test_wrong_arguments_are_answered(tool: SearchLibraryTool) -> None:
 
 @settings(max_examples=40, deadline=None)
 @given(st.text(min_size=1, max_size=20), st.text(min_size=1, max_size=30), st.integers(0, 999))
-def test_an_address_is_read_as_it_was_written(collection: str, source: str, index: int) -> None:
+def test_uri_round_trip(collection: str, source: str, index: int) -> None:
     address = Address(collection.encode(errors="replace").decode(), source.encode(errors="replace").decode(), index)
     assert read_address(write_address(address)) == address
 
@@ -211,8 +211,8 @@ def test_an_address_is_read_as_it_was_written(collection: str, source: str, inde
 @given(
     st.text("ab %#?&/,.é", min_size=1, max_size=12), st.text("ab %#?&/,.é", min_size=1, max_size=20), st.integers(0, 99)
 )
-def test_the_template_of_passages_gives_the_address_of_one(collection: str, source: str, index: int) -> None:
-    template = UriTemplate.parse(collections.TEMPLATE.uri_template)
+def test_passage_template_expands_to_a_valid_uri(collection: str, source: str, index: int) -> None:
+    template = UriTemplate.parse(resources.TEMPLATE.uri_template)
     said = {"collection": collection, "source_file": source, "chunk": str(index)}
     uri = template.expand(said)
     assert read_address(uri) == Address(collection, source, index)
@@ -220,13 +220,13 @@ def test_the_template_of_passages_gives_the_address_of_one(collection: str, sour
     assert template.match(uri) == said
 
 
-def test_a_passage_of_the_web_is_cited_there() -> None:
+def test_web_passage_is_cited_by_its_url() -> None:
     assert url_of(Document("x", {"url": "https://example.org/a"}, 1.0)) == "https://example.org/a"
     assert url_of(Document("x", {"url": "javascript:alert(1)", "collection": "c"}, 1.0)) == "ragistry://collections/c"
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_a_client_searches_fetches_and_looks_through_collections(served: Workspace, mode: str) -> None:
+def test_client_searches_fetches_and_reads_resources(served: Workspace, mode: str) -> None:
     async def talk(client: Client) -> None:
         await conversation(client)
         wrong = await client.call_tool("search_library", {"query": ""})
@@ -240,7 +240,7 @@ def test_a_client_searches_fetches_and_looks_through_collections(served: Workspa
     in_memory(SearchLibraryTool(served.library), talk, mode)
 
 
-def test_only_the_given_collections_are_served(served: Workspace) -> None:
+def test_serve_only_selected_collections(served: Workspace) -> None:
     async def talk(client: Client) -> None:
         [tool, *_] = (await client.list_tools()).tools
         assert tool.description == "Search Tea books: How tea is brewed"

@@ -11,14 +11,14 @@ import pytest
 from tests.cli.conftest import Run, ragistry  # noqa: F401, the fixture
 
 
-def test_wrong_options_are_one_line(folder: Path, ragistry: Run) -> None:  # noqa: F811
+def test_invalid_options_are_reported_in_one_line(folder: Path, ragistry: Run) -> None:  # noqa: F811
     ragistry("mcp", "--collection", "te").refused(1, "'te'", "'tea'")
     ragistry("mcp", "--technique", "bm52").refused(1, "'bm52'", "'bm25'")
     ragistry("mcp", "--http", "--host", "0.0.0.0").refused(1, "--host '0.0.0.0'", "RAGISTRY_MCP_TOKEN")
     ragistry("mcp", "--http", "--port", "99999").refused(2, "--port")
 
 
-def test_without_the_sdk_the_extra_is_named(
+def test_missing_sdk_names_the_extra(
     folder: Path,
     monkeypatch: pytest.MonkeyPatch,
     ragistry: Run,  # noqa: F811
@@ -37,7 +37,7 @@ from ragistry.tools.search_library import SearchLibraryTool
 heavy = ("onnxruntime", "tokenizers", "chromadb", "httpx")
 with open_workspace(sys.argv[1]) as opened:
     tool = SearchLibraryTool(opened.library)
-    assert server.build_server(tool) and len(tools.listed(tool)) == 3
+    assert server.build_server(tool) and len(tools.list_tools(tool)) == 3
     print([name for name in heavy if name in sys.modules])
     tool.handle({"query": "tea"})
     print("onnxruntime" in sys.modules)

@@ -71,7 +71,7 @@ def status(url: str, **headers: str) -> int:
     return httpx.post(url, json=PING, headers=ACCEPT | headers, timeout=60).status_code
 
 
-def test_a_page_of_another_site_gets_nothing(url: str) -> None:
+def test_foreign_host_and_origin_are_refused(url: str) -> None:
     for host in ("evil.example", "127.0.0.1.evil.example"):
         assert status(url, Host=host) == 421
     for origin in ("https://evil.example", "null"):
@@ -79,7 +79,7 @@ def test_a_page_of_another_site_gets_nothing(url: str) -> None:
     assert status(url, Origin=url.removesuffix("/mcp")) not in (401, 403, 421)
 
 
-def test_without_its_token_the_server_answers_nothing(served: Workspace) -> None:
+def test_requests_without_the_token_are_refused(served: Workspace) -> None:
     with serving(served, TOKEN) as url:
         for given in (
             {},
@@ -105,7 +105,7 @@ def test_without_its_token_the_server_answers_nothing(served: Workspace) -> None
         anyio.run(run)
 
 
-def test_a_server_that_is_open_to_others_is_not_started() -> None:
+def test_exposed_server_needs_a_token_and_a_name() -> None:
     cases: list[tuple[str, str | None, list[str]]] = [
         ("192.0.2.1", None, []),
         ("0.0.0.0", None, ["library.example"]),
@@ -119,13 +119,13 @@ def test_a_server_that_is_open_to_others_is_not_started() -> None:
     check_exposure("0.0.0.0", TOKEN, ["library.example"])
 
 
-def test_a_port_that_is_taken_is_said(url: str) -> None:
+def test_used_port_is_reported(url: str) -> None:
     port = int(url.split(":")[2].split("/")[0])
     with pytest.raises(ConfigError, match=f"port {port}"):
         listening_socket("127.0.0.1", port)
 
 
-def test_clients_of_the_older_protocol_hear_of_changes(workspace: Workspace) -> None:
+def test_older_clients_are_notified_of_changes(workspace: Workspace) -> None:
     heard: list[str] = []
 
     async def note(message: Any) -> None:
@@ -147,7 +147,7 @@ def test_clients_of_the_older_protocol_hear_of_changes(workspace: Workspace) -> 
     assert sorted(set(heard)) == ["notifications/resources/list_changed", "notifications/tools/list_changed"]
 
 
-def test_the_command_serves_on_a_free_port_and_stops_when_told(folder: Path) -> None:
+def test_command_serves_on_a_free_port_until_terminated(folder: Path) -> None:
     command = [sys.executable, "-m", "ragistry", "mcp", "--http", "--port", "0", "--collection", "tea"]
     with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         try:

@@ -30,7 +30,7 @@ def add_by_hand(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_clients_search_and_hear_of_changes(folder: Path, mode: str) -> None:
+def test_clients_search_and_are_notified_of_changes(folder: Path, mode: str) -> None:
     heard: set[str] = set()
 
     async def note(message: Any) -> None:
@@ -76,7 +76,7 @@ class Noisy:
 
 
 @pytest.mark.parametrize("unbuffered", ["", "1"])
-def test_nothing_but_messages_is_written_to_standard_output(folder: Path, unbuffered: str) -> None:
+def test_standard_output_contains_only_messages(folder: Path, unbuffered: str) -> None:
     (folder / "noisy.py").write_text(NOISY, encoding="utf-8")
     (folder / "config" / "techniques.yaml").write_text(
         'techniques:\n  naive: {use: naive}\n  noisy: {use: "noisy:Noisy", base: naive}\n', encoding="utf-8"
@@ -112,7 +112,7 @@ os.execv(sys.executable, [sys.executable, "-m", "ragistry", "mcp"])
 """
 
 
-def test_ctrl_c_at_a_terminal_ends_the_server(folder: Path) -> None:
+def test_ctrl_c_in_a_terminal_ends_the_server(folder: Path) -> None:
     openpty = pytest.importorskip("pty", reason="there are terminals of this kind on POSIX alone").openpty
     ours, theirs = openpty()
     process = subprocess.Popen(
@@ -153,7 +153,7 @@ def test_a_signal_ends_the_server_of_an_idle_client(folder: Path, number: signal
         assert process.stderr.read() == ""
 
 
-def test_who_ignores_ctrl_c_for_the_server_is_obeyed(folder: Path) -> None:
+def test_ignored_interrupt_stays_ignored(folder: Path) -> None:
     with serving(folder, "sh", "-c", 'trap "" INT; exec "$@"', "sh") as process:
         process.send_signal(signal.SIGINT)
         with pytest.raises(subprocess.TimeoutExpired):

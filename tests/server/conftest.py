@@ -18,7 +18,7 @@ from starlette.testclient import TestClient
 
 from ragistry import Workspace, open_workspace
 from ragistry.server.app import create_app
-from ragistry.server.gate import Limits
+from ragistry.server.gate import ServerLimits
 
 HERE = "http://127.0.0.1:8000"
 
@@ -54,7 +54,7 @@ def workspace(filled_copy: Path) -> Iterator[Workspace]:
 
 
 @contextmanager
-def serving(workspace: Workspace, limits: Limits | None = None, **options: Any) -> Iterator[TestClient]:
+def serving(workspace: Workspace, limits: ServerLimits | None = None, **options: Any) -> Iterator[TestClient]:
     app = create_app(workspace, limits, **options)
     with TestClient(app, base_url=HERE, raise_server_exceptions=False) as client:
         yield client

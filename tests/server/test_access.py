@@ -112,7 +112,7 @@ def test_every_route_refuses_a_token_without_its_right(guarded: TestClient, secr
             assert ask(guarded, method, path, held[right]).status_code != 403, (method, path)
 
 
-def test_another_collection_is_as_if_it_were_not_there(guarded: TestClient, secrets: Secrets) -> None:
+def test_limited_token_gets_the_answer_of_a_missing_collection(guarded: TestClient, secrets: Secrets) -> None:
     """The same status and words for one that is there and one that is not, by every route."""
     for method, path, _ in routes(guarded.app):
         if path in ("/healthz", "/readyz", "/openapi.json"):
@@ -141,7 +141,7 @@ CONDITIONS: list[Any] = [
 ]
 
 
-def test_a_condition_does_not_lead_out_of_the_tokens_collections(guarded: TestClient, secrets: Secrets) -> None:
+def test_condition_stays_within_the_collections_of_the_token(guarded: TestClient, secrets: Secrets) -> None:
     headers = bearer(secrets.tea)
     for where, technique in product(CONDITIONS, ["naive", "bm25", "hybrid", "routed", "mmr"]):
         asked = {"query": "a cold front brings rain", "technique": technique, "where": where, "top_k": 10}
@@ -158,7 +158,7 @@ def test_a_condition_does_not_lead_out_of_the_tokens_collections(guarded: TestCl
     assert guarded.get("/v1/orphans", headers=headers).status_code == 403
 
 
-def test_a_limited_admin_makes_and_renames_only_what_its_token_names(guarded: TestClient, secrets: Secrets) -> None:
+def test_limited_admin_creates_and_renames_only_its_collections(guarded: TestClient, secrets: Secrets) -> None:
     headers = bearer(secrets.tea)
     refused = guarded.post("/v1/collections", json={"name": "other"}, headers=headers)
     there = guarded.post("/v1/collections", json={"name": "weather"}, headers=headers)
@@ -167,7 +167,7 @@ def test_a_limited_admin_makes_and_renames_only_what_its_token_names(guarded: Te
     assert guarded.post("/v1/collections", json={"name": "gone"}, headers=headers).status_code == 201
 
 
-def test_jobs_of_others_are_invisible(guarded: TestClient, secrets: Secrets) -> None:
+def test_jobs_of_other_tokens_are_hidden(guarded: TestClient, secrets: Secrets) -> None:
     text = {"collection": "tea", "sources": [{"source": "a", "text": "one"}]}
     job = guarded.post("/v1/ingest/texts", json=text, headers=bearer(secrets.writer)).json()
     ended(guarded, job, headers=bearer(secrets.writer))
@@ -180,7 +180,7 @@ def test_jobs_of_others_are_invisible(guarded: TestClient, secrets: Secrets) -> 
     assert len(guarded.get("/v1/jobs", headers=bearer(secrets.admin)).json()["jobs"]) == 1
 
 
-def test_a_limited_token_hears_no_path_where_a_technique_is_unknown(guarded: TestClient, secrets: Secrets) -> None:
+def test_unknown_technique_shows_no_path_to_a_limited_token(guarded: TestClient, secrets: Secrets) -> None:
     asked = {"query": "tea", "technique": "nothing"}
     for secret, told in ((secrets.tea, False), (secrets.reader, True)):
         answer = guarded.post("/v1/search", json=asked, headers=bearer(secret))
@@ -188,7 +188,7 @@ def test_a_limited_token_hears_no_path_where_a_technique_is_unknown(guarded: Tes
         assert ("techniques.yaml" in answer.text) is told
 
 
-def test_a_limited_token_hears_nothing_of_the_servers_trouble(
+def test_server_errors_show_no_details_to_a_limited_token(
     guarded: TestClient, secrets: Secrets, workspace: Workspace
 ) -> None:
     (workspace.root / "config" / "documents.yaml").write_text("collections: 3\n", encoding="utf-8")
@@ -198,9 +198,7 @@ def test_a_limited_token_hears_nothing_of_the_servers_trouble(
         assert ("documents.yaml" in answer.text) is told
 
 
-def test_a_token_that_is_removed_is_refused_at_once(
-    guarded: TestClient, secrets: Secrets, workspace: Workspace
-) -> None:
+def test_removed_token_is_refused_immediately(guarded: TestClient, secrets: Secrets, workspace: Workspace) -> None:
     headers = bearer(secrets.reader)
     assert guarded.get("/v1/techniques", headers=headers).status_code == 200
     path = workspace.root / "config" / "tokens.yaml"
@@ -211,7 +209,7 @@ def test_a_token_that_is_removed_is_refused_at_once(
     assert guarded.get("/v1/techniques", headers=bearer(secrets.admin)).status_code == 503
 
 
-def test_a_page_of_another_site_reaches_nothing_without_tokens(client: TestClient) -> None:
+def test_pages_of_other_sites_are_refused_without_tokens(client: TestClient) -> None:
     assert client.get("/v1/techniques", headers={"Host": "evil.example"}).status_code == 403
     assert client.get("/v1/techniques", headers={"Host": "["}).status_code == 403
     asked = {"query": "tea"}
@@ -232,14 +230,14 @@ def test_an_exposed_server_needs_a_token(workspace: Workspace) -> None:
         assert client.get("/v1/techniques", headers=bearer(secret) | {"Host": "any.example"}).status_code == 200
 
 
-def test_a_route_without_a_right_cannot_be_made() -> None:
-    from ragistry.server.routing import new_router
+def test_route_without_a_right_raises() -> None:
+    from ragistry.server.route import new_router
 
     with refused(TypeError, "openapi_extra"):
         new_router().get("/open")(lambda: None)
 
 
-def test_the_command_prints_the_secret_once_and_keeps_its_hash(
+def test_token_command_prints_the_secret_and_stores_its_hash(
     workspace: Workspace,
     ragistry: Callable[..., Any],  # noqa: F811
 ) -> None:
@@ -263,7 +261,7 @@ def test_the_command_prints_the_secret_once_and_keeps_its_hash(
         ragistry("serve", "token", *words).refused(code, words[-1])
 
 
-def test_a_broken_tokens_file_is_reported_with_its_lines(tmp_path: Path) -> None:
+def test_invalid_tokens_file_is_reported_with_lines(tmp_path: Path) -> None:
     (tmp_path / "config").mkdir()
     (tmp_path / "config" / "tokens.yaml").write_text(
         "tokens:\n  a: {sha256: abc, rights: [read]}\n  b: {sha256: " + "a" * 64 + ", rights: [all]}\n",

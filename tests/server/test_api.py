@@ -20,7 +20,7 @@ def error(answer: Any) -> tuple[int, str]:
     return answer.status_code, body["type"]
 
 
-def test_search_answers_as_the_command_prints(client: TestClient, ragistry: Callable[..., Any]) -> None:  # noqa: F811
+def test_search_response_equals_the_command_output(client: TestClient, ragistry: Callable[..., Any]) -> None:  # noqa: F811
     asked = {"query": "green tea", "technique": "hybrid", "collection": "tea", "top_k": 3}
     served = client.post("/v1/search", json=asked).json()
     printed = ragistry("search", "green tea", "-t", "hybrid", "-c", "tea", "-k", 3, "--json").json
@@ -36,7 +36,7 @@ def test_search_answers_as_the_command_prints(client: TestClient, ragistry: Call
     assert found["metadata"]["collection"] == "weather"
 
 
-def test_route_and_techniques_answer_as_the_commands_print(
+def test_route_and_techniques_equal_the_command_output(
     client: TestClient,
     ragistry: Callable[..., Any],  # noqa: F811
 ) -> None:
@@ -47,7 +47,7 @@ def test_route_and_techniques_answer_as_the_commands_print(
     assert client.get("/v1/sources").json()["sources"] == sources
 
 
-def test_a_wrong_request_has_its_status_and_type(client: TestClient) -> None:
+def test_invalid_request_has_status_and_type(client: TestClient) -> None:
     bodies: list[tuple[Any, tuple[int, str]]] = [
         ({"query": " "}, (400, "EmptyQueryError")),
         ({"query": "tea", "where": {}}, (400, "InvalidFilterError")),
@@ -70,7 +70,7 @@ def test_a_wrong_request_has_its_status_and_type(client: TestClient) -> None:
     assert error(client.get("/v1/jobs/nothing")) == (404, "JobNotFoundError")
 
 
-def test_collections_are_made_described_renamed_and_deleted(client: TestClient, workspace: Workspace) -> None:
+def test_create_describe_rename_and_delete_collections(client: TestClient, workspace: Workspace) -> None:
     made = client.post("/v1/collections", json={"name": "notes", "description": "What I wrote"})
     assert made.status_code == 201
     assert made.json() == {
@@ -85,7 +85,7 @@ def test_collections_are_made_described_renamed_and_deleted(client: TestClient, 
     assert [row["name"] for row in workspace.library.list_collections()] == ["weather", "notes"]
 
 
-def test_a_source_is_read_moved_and_deleted(client: TestClient) -> None:
+def test_read_move_and_delete_a_source(client: TestClient) -> None:
     name = {"name": "leaves/green.txt"}
     source = client.get("/v1/collections/tea/source", params=name).json()
     assert source["text"] == "Steep green tea in water of eighty degrees."
@@ -101,7 +101,7 @@ def test_a_source_is_read_moved_and_deleted(client: TestClient) -> None:
     assert answer.json() == {"chunks": 1}
 
 
-def test_files_are_taken_in_by_a_job(client: TestClient, workspace: Workspace) -> None:
+def test_job_ingests_files(client: TestClient, workspace: Workspace) -> None:
     files = [
         ("files", ("guide/black.md", b"# Black tea\n\nBoiling water, four minutes.\n")),
         ("files", ("empty.pdf", b"%PDF-1.4 nothing")),
@@ -123,7 +123,7 @@ def test_files_are_taken_in_by_a_job(client: TestClient, workspace: Workspace) -
     assert not list(workspace.root.glob(".ragistry/jobs/*/files"))
 
 
-def test_the_same_file_again_costs_nothing_and_a_changed_one_replaces_it(client: TestClient) -> None:
+def test_unchanged_file_is_skipped_and_changed_file_replaced(client: TestClient) -> None:
     def send(content: bytes) -> Any:
         files = [("files", ("black.md", content))]
         return ended(client, client.post("/v1/ingest/files", data={"collection": "tea"}, files=files).json())["report"]
@@ -133,14 +133,14 @@ def test_the_same_file_again_costs_nothing_and_a_changed_one_replaces_it(client:
     assert send(b"Boiling water, four minutes.")["updated"] == ["black.md"]
 
 
-def test_texts_are_taken_in_by_a_job(client: TestClient) -> None:
+def test_job_ingests_texts(client: TestClient) -> None:
     sources = [{"source": "a/b", "text": "one\r\ntwo"}, {"source": "c", "text": "three"}]
     job = ended(client, client.post("/v1/ingest/texts", json={"collection": "tea", "sources": sources}).json())
     assert job["report"]["added"] == ["a/b", "c"]
     assert client.get("/v1/collections/tea/source", params={"name": "a/b"}).json()["text"] == "one\r\ntwo"
 
 
-def test_a_name_that_is_no_relative_path_is_refused(client: TestClient) -> None:
+def test_source_name_must_be_a_relative_path(client: TestClient) -> None:
     for name in ("../up.md", "/etc/passwd.md", "a//b.md", "a/./b.md", "a/../b.md", "a\nb.md"):
         part = f'--x\r\ncontent-disposition: form-data; name="collection"\r\n\r\ntea\r\n--x\r\ncontent-disposition: form-data; name="files"; filename="{name}"\r\n\r\ntext\r\n--x--\r\n'  # noqa: E501
         headers = {"content-type": "multipart/form-data; boundary=x"}
@@ -149,7 +149,7 @@ def test_a_name_that_is_no_relative_path_is_refused(client: TestClient) -> None:
     assert client.get("/v1/jobs").json() == {"jobs": []}
 
 
-def test_techniques_are_compared_by_a_job(client: TestClient) -> None:
+def test_job_compares_techniques(client: TestClient) -> None:
     queries = "\n".join(
         json.dumps({"text": text, "sources": [source]})
         for text, source in (("green leaves", "leaves/green.txt"), ("will it rain", "fronts.txt"))

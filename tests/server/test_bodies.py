@@ -21,7 +21,7 @@ HALF = (
 )
 
 
-def test_half_bodies_hold_no_place(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_incomplete_bodies_occupy_no_slot(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(guard, "BODY_SECONDS", 60.0)
     with served(workspace) as url, ExitStack() as stack:
         address = httpx.URL(url)
@@ -32,7 +32,7 @@ def test_half_bodies_hold_no_place(workspace: Workspace, monkeypatch: pytest.Mon
     assert answer.status_code == 200
 
 
-def test_body_that_does_not_arrive_is_refused(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_slow_body_is_refused(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(guard, "BODY_SECONDS", 0.2)
     with served(workspace) as url:
         address = httpx.URL(url)
@@ -49,7 +49,7 @@ def test_body_that_does_not_arrive_is_refused(workspace: Workspace, monkeypatch:
         ("/v1/collections", {"name": "new", "description": "\ud800"}),
     ],
 )
-def test_half_a_surrogate_pair_is_refused(workspace: Workspace, path: str, body: dict[str, object]) -> None:
+def test_unpaired_surrogate_is_refused(workspace: Workspace, path: str, body: dict[str, object]) -> None:
     with served(workspace) as url:
         content = json.dumps(body).encode()
         answer = httpx.post(url + path, content=content, headers={"Content-Type": "application/json"}, timeout=60)
@@ -70,7 +70,7 @@ def test_half_a_surrogate_pair_is_refused(workspace: Workspace, path: str, body:
         '{"query": "tea", "where": {"\\ud800": 1}}'.encode("utf-32"),
     ],
 )
-def test_half_a_pair_is_refused_in_every_encoding_and_type(client: TestClient, body: bytes, kind: str | None) -> None:
+def test_unpaired_surrogate_is_refused_in_all_encodings(client: TestClient, body: bytes, kind: str | None) -> None:
     headers = {} if kind is None else {"Content-Type": kind}
     assert client.post("/v1/search", content=body, headers=headers).status_code == 422
 

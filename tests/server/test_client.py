@@ -55,7 +55,7 @@ def test_the_remote_library_has_the_methods_of_the_library() -> None:
     assert public(RemoteLibrary) == public(DocumentService)
 
 
-def test_files_that_are_sent_replace_those_of_the_server_only_if_asked(
+def test_sent_files_replace_files_of_the_server_only_with_replace(
     workspace: Workspace, remote: RemoteWorkspace, corpus: Corpus
 ) -> None:
     folder = corpus({"black.md": "# Black tea\n\nBoiling water.", "broken.pdf": "%PDF-1.4 nothing"})
@@ -73,7 +73,7 @@ def test_files_that_are_sent_replace_those_of_the_server_only_if_asked(
     assert remote.route("black tea").chosen == ("tea",)
 
 
-def test_an_answer_is_the_same_from_a_server_and_within_the_reach_of_the_token(filled_copy: Path) -> None:
+def test_remote_answer_equals_the_local_one_within_the_token(filled_copy: Path) -> None:
     said = "Steep green tea in water of eighty degrees [1]. Mars is red [1]."
     question = "how hot is the water for green tea?"
     with OpenAIServer("small", accent="vllm") as writer:
@@ -98,7 +98,7 @@ def test_an_answer_is_the_same_from_a_server_and_within_the_reach_of_the_token(f
             assert {one.metadata["collection"] for one in nothing.documents} == {"tea"}
 
 
-def test_tokens_are_sent(workspace: Workspace) -> None:
+def test_client_sends_its_token(workspace: Workspace) -> None:
     secret = Tokens(workspace.root).add("reader", ["read"], ["tea"])
     with served(workspace) as url:
         with connect(url) as nobody, refused(AccessDeniedError):
@@ -111,7 +111,7 @@ def test_tokens_are_sent(workspace: Workspace) -> None:
                 reader.search("rain", collection="weather")
 
 
-def test_a_server_that_is_not_there_or_is_another_program_is_named() -> None:
+def test_unreachable_server_and_invalid_address_are_reported() -> None:
     for url in ("", "localhost:8000", "ftp://host", "http://", "http://a:b", 7):
         with refused(ConfigError, repr(url)):
             connect(url)
@@ -133,7 +133,7 @@ class OneAnswer(LoopbackServer):
         return {"error": {"type": "ServerBusyError", "message": "try again later"}}
 
 
-def test_a_search_is_repeated_where_a_connection_breaks_and_while_the_server_is_busy() -> None:
+def test_search_is_retried_after_connection_errors_and_while_busy() -> None:
     with OneAnswer() as server, connect(server.url, timeout=20) as remote:
         server.fail_next("drop")
         server.fail_next(503, retry_after=0)
@@ -141,7 +141,7 @@ def test_a_search_is_repeated_where_a_connection_breaks_and_while_the_server_is_
         assert len(server.requests) == 3
 
 
-def test_what_writes_is_not_sent_twice_where_a_connection_breaks() -> None:
+def test_write_is_not_retried_after_a_connection_error() -> None:
     with OneAnswer() as server, connect(server.url, timeout=20) as remote:
         server.fail_next("drop")
         with refused(ServerConnectionError):
@@ -150,7 +150,7 @@ def test_what_writes_is_not_sent_twice_where_a_connection_breaks() -> None:
 
 
 @pytest.mark.parametrize("failure", ["garbage", 500])
-def test_a_strange_answer_is_a_server_error(failure: Failure) -> None:
+def test_unexpected_response_is_a_server_error(failure: Failure) -> None:
     with OneAnswer() as server, connect(server.url, timeout=20) as remote:
         server.fail_next(failure, times=4, retry_after=0)
         with refused(ServerError):

@@ -33,7 +33,7 @@ def schema(tmp_path_factory: pytest.TempPathFactory, filled: Path) -> Iterator[A
 
 
 @pytest.mark.parametrize("mode", list(schemathesis.GenerationMode))
-def test_requests_made_from_the_description_find_no_fault(schema: Any, mode: Any) -> None:
+def test_generated_requests_find_no_server_errors(schema: Any, mode: Any) -> None:
     operations = [found.ok() for found in schema.get_all_operations()]
     assert len(operations) >= 20
     found = {one.label: ask(one, mode, EXAMPLES, headers={"Host": "127.0.0.1"}) for one in operations}
@@ -45,7 +45,7 @@ def test_requests_made_from_the_description_find_no_fault(schema: Any, mode: Any
 
 
 @pytest.mark.parametrize(("error", "is_fault"), [(StoreError, True), (ServerBusyError, False)])
-def test_an_error_of_the_server_is_a_fault_unless_it_is_busy(
+def test_generated_requests_count_server_errors_except_busy(
     schema: Any, monkeypatch: pytest.MonkeyPatch, error: type[Exception], is_fault: bool
 ) -> None:
     def fail(*_: object, **__: object) -> None:

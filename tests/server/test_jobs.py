@@ -20,7 +20,7 @@ import pytest
 from ragistry import Workspace, open_workspace
 from ragistry.config.replacing import replace_text
 from ragistry.server import jobs
-from ragistry.server.gate import Limits
+from ragistry.server.gate import ServerLimits
 from tests.cli.conftest import Run, ragistry  # noqa: F401, the fixture
 from tests.messages import check_message
 from tests.server.conftest import ended, serving
@@ -66,7 +66,7 @@ def root(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_jobs_go_on_after_a_restart(root: Path, ragistry: Run) -> None:  # noqa: F811
+def test_jobs_resume_after_a_restart(root: Path, ragistry: Run) -> None:  # noqa: F811
     with command(root) as (process, url):
         first = send(url, {"long.md": LONG.encode()})
         second = send(url, {"short.md": b"A short one.", "sub/other.md": b"Another."})
@@ -93,11 +93,11 @@ def test_jobs_go_on_after_a_restart(root: Path, ragistry: Run) -> None:  # noqa:
         assert workspace.library.list_sources("tea") == ["long.md", "short.md", "sub/other.md"]
 
 
-def test_a_host_beyond_loopback_needs_a_token(root: Path, ragistry: Run) -> None:  # noqa: F811
+def test_other_hosts_than_loopback_need_a_token(root: Path, ragistry: Run) -> None:  # noqa: F811
     ragistry("-w", root, "serve", "--port", 0, "--host", "0.0.0.0").refused(1, "0.0.0.0")
 
 
-def test_a_job_that_waits_or_runs_is_cancelled(workspace: Workspace) -> None:
+def test_cancel_waiting_and_running_jobs(workspace: Workspace) -> None:
     with serving(workspace) as client:
 
         def add(name: str) -> dict[str, Any]:
@@ -117,7 +117,7 @@ def test_a_job_that_waits_or_runs_is_cancelled(workspace: Workspace) -> None:
         assert states == ["cancelled", "cancelled"]
 
 
-def test_a_job_whose_collection_is_gone_fails_with_the_reason(workspace: Workspace) -> None:
+def test_job_of_a_deleted_collection_fails(workspace: Workspace) -> None:
     with serving(workspace) as client:
         first = client.post("/v1/ingest/files", data={"collection": "tea"}, files=[("files", ("a.md", LONG.encode()))])
         second = client.post("/v1/ingest/files", data={"collection": "weather"}, files=[("files", ("b.md", b"b"))])
@@ -126,8 +126,8 @@ def test_a_job_whose_collection_is_gone_fails_with_the_reason(workspace: Workspa
         assert ended(client, first.json())["state"] == "done"
 
 
-def test_bodies_and_files_that_are_too_large_are_refused(workspace: Workspace) -> None:
-    with serving(workspace, Limits(upload_megabytes=1)) as client:
+def test_large_bodies_and_too_many_files_are_refused(workspace: Workspace) -> None:
+    with serving(workspace, ServerLimits(upload_megabytes=1)) as client:
 
         def status(content: Any, path: str = "/v1/ingest/files") -> int:
             headers = {"content-type": "multipart/form-data; boundary=x"}
@@ -154,7 +154,7 @@ DOCUMENTS: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("kind", DOCUMENTS)
 @pytest.mark.parametrize("step", ["file", "acknowledgement"])
-def test_a_full_disk_acknowledges_nothing(
+def test_full_disk_refuses_the_upload(
     workspace: Workspace, monkeypatch: pytest.MonkeyPatch, kind: str, step: str
 ) -> None:
     def full(*_: object, **__: object) -> None:
@@ -173,9 +173,7 @@ def test_a_full_disk_acknowledges_nothing(
         assert [path.name for path in (workspace.root / ".ragistry" / "jobs").iterdir()] == ["lock"]
 
 
-def test_a_job_keeps_its_files_until_its_end_is_on_the_disk(
-    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_job_keeps_its_files_until_its_end_is_saved(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(path: Path, text: str) -> None:
         if '"state": "done"' in text:
             raise OSError(ENOSPC, "No space left on device")
@@ -204,8 +202,8 @@ def test_a_job_keeps_its_files_until_its_end_is_on_the_disk(
                 time.sleep(0.01)
 
 
-def test_a_busy_server_says_when_to_come_again(workspace: Workspace) -> None:
-    with serving(workspace, Limits(concurrency=1, queue=0, timeout=0.2)) as client:
+def test_busy_server_sends_retry_after(workspace: Workspace) -> None:
+    with serving(workspace, ServerLimits(concurrency=1, queue=0, timeout=0.2)) as client:
         entered, release = Event(), Event()
 
         class Slow:

@@ -26,7 +26,7 @@ from tests.server.test_jobs import command
 from tests.serving import served
 
 
-def test_an_agent_sees_the_collections_of_its_token(workspace: Workspace) -> None:
+def test_mcp_serves_only_the_collections_of_the_token(workspace: Workspace) -> None:
     tokens = Tokens(workspace.root)
     limited, everything = tokens.add("tea", ["read"], ["tea"]), tokens.add("all", ["admin"])
     writer = tokens.add("writer", ["write"])
@@ -58,7 +58,7 @@ def test_an_agent_sees_the_collections_of_its_token(workspace: Workspace) -> Non
             assert httpx.post(url, json={}, headers=headers, timeout=20).status_code == status
 
 
-def test_the_page_is_served_to_this_machine_only(filled_copy: Path) -> None:
+def test_page_is_served_to_this_machine_only(filled_copy: Path) -> None:
     with command(filled_copy, "--ui", "--mcp") as (_, url):
         page = httpx.get(url, timeout=60)
         assert page.status_code == 200
@@ -68,7 +68,7 @@ def test_the_page_is_served_to_this_machine_only(filled_copy: Path) -> None:
         assert httpx.get(url, headers={"Host": "evil.example"}, timeout=60).status_code == 403
 
 
-def test_the_page_is_not_served_where_tokens_are_needed(workspace: Workspace) -> None:
+def test_page_cannot_be_served_with_tokens(workspace: Workspace) -> None:
     tokens = Tokens(workspace.root)
     check_exposure("127.0.0.1", tokens, ui=True)
     for host in ("127.0.0.1", "0.0.0.0"):

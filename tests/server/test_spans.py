@@ -36,7 +36,7 @@ def named(exporter: InMemorySpanExporter) -> dict[str, ReadableSpan]:
     return {span.name: span for span in exporter.get_finished_spans()}
 
 
-def test_a_routed_search_is_a_tree_of_spans(workspace: Workspace, exporter: InMemorySpanExporter) -> None:
+def test_routed_search_is_a_tree_of_spans(workspace: Workspace, exporter: InMemorySpanExporter) -> None:
     workspace.search("a secret about green leaves", technique="routed")
     spans = named(exporter)
     assert {"ragistry.search", "ragistry.routed", "ragistry.route", "ragistry.embed"} <= spans.keys()
@@ -55,7 +55,7 @@ def test_an_ingest_is_a_span_with_its_embedding(workspace: Workspace, exporter: 
     assert not any("secret" in span.to_json() for span in spans.values())
 
 
-def test_an_error_is_named_without_its_message(workspace: Workspace, exporter: InMemorySpanExporter) -> None:
+def test_span_of_an_error_has_only_its_type(workspace: Workspace, exporter: InMemorySpanExporter) -> None:
     with pytest.raises(EmptyQueryError):
         workspace.search(" ")
     span = named(exporter)["ragistry.search"]
@@ -63,7 +63,7 @@ def test_an_error_is_named_without_its_message(workspace: Workspace, exporter: I
     assert span.events == ()
 
 
-def test_without_the_sdk_nothing_of_it_is_loaded() -> None:
+def test_opentelemetry_is_not_loaded_without_its_sdk() -> None:
     code = (
         "import sys\nfrom ragistry.trace import collect, span, stage\n"
         "with span('a', b=1), collect() as trace, stage('c'):\n    pass\n"

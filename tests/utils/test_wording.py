@@ -38,7 +38,7 @@ def test_what_is_wrong_once_is_said_in_the_singular() -> None:
         *cautions(corpus, {"q": "x", "r": "y"}, {"q": {"gone": 0}}),
     ]
     assert len(said) == 9
-    assert [line for line in said if not re.match(r"1 (?:document|query) (?:is|has) ", line)] == []
+    assert [line for line in said if not re.match(r"1 (?:document|id|query) (?:is|has) ", line)] == []
 
 
 def test_a_comparison_of_one_query_and_one_document_is_told_in_the_singular(tmp_path: Path) -> None:
@@ -56,4 +56,4 @@ def test_a_comparison_of_one_query_and_one_document_is_told_in_the_singular(tmp_
 
 def test_one_of_each_is_a_problem_of_one_line() -> None:
     dataset = Dataset("d", [Text("d", "", "tea")], {"q": "tea", "p": "rain"}, {"q": {"d": 1}})
-    assert dataset.problems == ["1 query has no judgements: no mean counts it: 'p'"]
+    assert dataset.problems == ["1 query has no judgements and is not measured: 'p'"]

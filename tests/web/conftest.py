@@ -24,8 +24,8 @@ from playwright.sync_api import Browser, BrowserContext, Locator, Page, expect, 
 from ragistry import Workspace, open_workspace
 from ragistry.testing.hashed import HashingEmbedder
 from ragistry.testing.openai_server import OpenAIServer
-from ragistry.web.jobs import Job
-from ragistry.web.site import Site
+from ragistry.web.app_state import AppState
+from ragistry.web.ingest_jobs import IngestJob
 from tests import skips
 from tests.library.conftest import embedder  # noqa: F401, the fixture
 from tests.library.git_trees import commit
@@ -258,15 +258,15 @@ def shoot(page: Page, name: str) -> None:
 
 
 @pytest.fixture
-def site(embedder: HashingEmbedder, workspace: Workspace, tmp_path: Path) -> Iterator[Site]:  # noqa: F811
+def state(embedder: HashingEmbedder, workspace: Workspace, tmp_path: Path) -> Iterator[AppState]:  # noqa: F811
     """What the pages stand on, without a page: over an empty workspace, with a root ``papers``."""
     (tmp_path / "papers").mkdir()
-    made = Site(workspace, (tmp_path / "papers",))
+    made = AppState(workspace, (tmp_path / "papers",))
     yield made
     made.jobs.close()
 
 
-def ended(job: Job) -> Job:
+def ended(job: IngestJob) -> IngestJob:
     """The job when it has ended."""
     wait_until(lambda: job.ended)
     return job

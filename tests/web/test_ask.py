@@ -35,7 +35,7 @@ def ask(page: Page, question: str = QUESTION) -> Locator:
     return page.get_by_role("region", name="Answer")
 
 
-def test_an_answer_cites_passages_that_open(page: Page, writer: OpenAIServer) -> None:
+def test_citations_of_an_answer_open_passages(page: Page, writer: OpenAIServer) -> None:
     writer.answers.extend([f"{GOOD} {MADE_UP}"] * 2)
     answer = ask(page)
     expect(answer).to_contain_text("Restore with lanternctl backup restore --at yesterday, which")
@@ -58,7 +58,7 @@ def test_an_answer_cites_passages_that_open(page: Page, writer: OpenAIServer) ->
     expect(page.get_by_role("region", name="Answer")).to_contain_text("Stop the services")
 
 
-def test_hostile_answers_are_text_and_failures_are_shown(page: Page, writer: OpenAIServer) -> None:
+def test_hostile_answers_are_escaped_and_errors_shown(page: Page, writer: OpenAIServer) -> None:
     hostile = '<img src=x onerror=alert(1)> <b>loud</b> "><script>alert(2)</script> [go](javascript:alert(3)) [1].'
     writer.answers.extend([hostile, "NOT FOUND"])
     answer = ask(page)
@@ -78,7 +78,7 @@ def test_hostile_answers_are_text_and_failures_are_shown(page: Page, writer: Ope
     expect(page).not_to_have_url(re.compile("ask=1"))
 
 
-def test_an_answer_is_streamed_until_something_stops_it(page: Page, writer: OpenAIServer) -> None:
+def test_answer_is_streamed_until_stopped(page: Page, writer: OpenAIServer) -> None:
     writer.pace = 0.05
     writer.answers.extend([LONG, GOOD, LONG, LONG])
     answer = ask(page)

@@ -24,7 +24,7 @@ def keep_upload(other: Workspace, name: str, content: str, collection: str) -> P
     return place
 
 
-def test_every_collection_is_listed_and_its_row_leads_to_its_sources(page: Page) -> None:
+def test_list_collections_with_links_to_their_sources(page: Page) -> None:
     page.goto("/collections")
     row = page.get_by_role("row", name="Handbook")
     expect(row).to_contain_text("5")
@@ -34,7 +34,7 @@ def test_every_collection_is_listed_and_its_row_leads_to_its_sources(page: Page)
     expect(page.get_by_role("row", name="operations/backups.md")).to_be_visible()
 
 
-def test_a_collection_is_added_filled_renamed_and_deleted(
+def test_add_fill_rename_and_delete_a_collection(
     page: Page, other: Workspace, collection: Make, tmp_path: Path
 ) -> None:
     page.goto("/collections")
@@ -48,7 +48,7 @@ def test_a_collection_is_added_filled_renamed_and_deleted(
     expect(page.get_by_role("dialog")).to_have_count(0)
     expect(page.get_by_role("row", name="lab")).to_have_count(1)
     page.get_by_role("link", name="lab", exact=True).click()
-    expect(page.get_by_text("Nothing in this collection yet.")).to_be_visible()
+    expect(page.get_by_text("This collection has no sources yet.")).to_be_visible()
     (tmp_path / "rotor.md").write_text("# Rotor\n\nThe rotor spins at nine thousand turns.\n")
     upload(page, tmp_path / "rotor.md")
     expect(page.get_by_role("row", name="rotor.md")).to_be_visible()
@@ -69,8 +69,8 @@ def test_a_collection_is_added_filled_renamed_and_deleted(
         page.get_by_role("button", name="Delete bench").click()
         # By its name: the dialog before it fades out.
         asked = page.get_by_role("dialog", name="Delete bench?")
-        expect(asked).to_contain_text("1 source with 1 chunk goes with it")
-        expect(asked).to_contain_text("Files stay, but for those that were dropped here.")
+        expect(asked).to_contain_text("1 source with 1 chunk is deleted with it")
+        expect(asked).to_contain_text("Your files stay, except copies that were uploaded here.")
         expect(page.get_by_role("row", name="bench")).to_be_visible()
         assert kept.exists()
         asked.get_by_role("button", name=answer, exact=True).click()
@@ -79,7 +79,7 @@ def test_a_collection_is_added_filled_renamed_and_deleted(
     assert not kept.exists()
 
 
-def test_a_dialog_can_be_used_by_keyboard_alone(page: Page, collection: Make) -> None:
+def test_dialog_works_with_the_keyboard_only(page: Page, collection: Make) -> None:
     page.goto("/collections")
     page.get_by_role("button", name="Add collection").focus()
     page.keyboard.press("Enter")
@@ -97,14 +97,14 @@ def test_a_dialog_can_be_used_by_keyboard_alone(page: Page, collection: Make) ->
     expect(page.get_by_role("row", name="typed")).to_be_visible()
 
 
-def test_a_moved_source_asks_before_it_replaces_another(page: Page, other: Workspace, collection: Make) -> None:
+def test_move_asks_before_it_replaces_a_source(page: Page, other: Workspace, collection: Make) -> None:
     files = [keep_upload(other, "twin.md", f"The text of {name}.\n", collection(name)) for name in ("from", "onto")]
     page.goto("/collection/from")
     for answer, left in (("Cancel", [True, True]), ("Replace", [True, False])):
         page.get_by_role("button", name="Move twin.md to another collection").click()
         page.get_by_role("button", name="onto", exact=True).click()
         asked = page.get_by_role("dialog", name="Replace twin.md in onto?")
-        expect(asked).to_contain_text("1 chunk goes. So does the file that was dropped here.")
+        expect(asked).to_contain_text("1 chunk is deleted. The uploaded copy of the file is deleted too.")
         asked.get_by_role("button", name=answer).click()
         expect(page.get_by_role("dialog")).to_have_count(0)
         if answer == "Replace":
@@ -115,20 +115,20 @@ def test_a_moved_source_asks_before_it_replaces_another(page: Page, other: Works
     assert (found.content, other.library.list_sources("from")) == ("The text of from.", [])
 
 
-def test_a_file_stays_while_another_source_needs_it(page: Page, other: Workspace, collection: Make) -> None:
+def test_uploaded_file_stays_while_another_source_uses_it(page: Page, other: Workspace, collection: Make) -> None:
     file = keep_upload(other, "shared.md", "A text of two collections.\n", collection("one-half"))
     other.library.ingest_file(file, collection("other-half"))
     page.goto("/collection/one-half")
     page.get_by_role("button", name="Move shared.md to another collection").click()
     page.get_by_role("button", name="other-half", exact=True).click()
     asked = page.get_by_role("dialog", name="Replace shared.md in other-half?")
-    expect(asked).to_contain_text("1 chunk goes. The file stays.")
+    expect(asked).to_contain_text("1 chunk is deleted. The file stays.")
     asked.get_by_role("button", name="Replace").click()
     expect(page.get_by_text("shared.md: 1 chunk moved to other-half")).to_be_visible()
     assert file.exists()
 
 
-def test_files_are_dropped_on_the_page_and_replaced(page: Page, collection: Make, tmp_path: Path) -> None:
+def test_upload_and_replace_files(page: Page, collection: Make, tmp_path: Path) -> None:
     page.goto(f"/collection/{collection('dropped')}")
     dropped = page.evaluate_handle(
         """() => {
@@ -150,7 +150,7 @@ def test_files_are_dropped_on_the_page_and_replaced(page: Page, collection: Make
         expect(page.get_by_text("1 updated")).to_have_count(times)
 
 
-def test_bad_files_are_reported_and_good_ones_added(
+def test_invalid_files_are_reported_and_valid_ones_added(
     page: Page, other: Workspace, collection: Make, tmp_path: Path
 ) -> None:
     page.goto(f"/collection/{collection('mixed')}")
@@ -174,7 +174,7 @@ def test_bad_files_are_reported_and_good_ones_added(
     upload(page, tmp_path / "broken.pdf", tmp_path / "good.md", tmp_path / HOSTILE)
     expect(page.get_by_text("broken.pdf' is damaged or no PDF")).to_be_visible()
     expect(page.get_by_text("2 added, 1 failed")).to_be_visible()
-    taken = page.get_by_role("status", name="Taking in")
+    taken = page.get_by_role("status", name="Ingests")
     expect(taken.locator(".rg-file", has_text="broken.pdf")).to_contain_text("failed: 'broken.pdf' is damaged")
     expect(taken.locator(".rg-file", has_text="good.md")).to_contain_text("searchable")
     expect(page.get_by_role("row", name=HOSTILE)).to_be_visible()
@@ -187,7 +187,7 @@ def test_bad_files_are_reported_and_good_ones_added(
     assert first.locator("img, script, b").count() == 0
 
 
-def test_a_folder_is_added_by_its_path_inside_the_roots_only(page: Page, collection: Make, root: Path) -> None:
+def test_add_a_folder_inside_the_roots_only(page: Page, collection: Make, root: Path) -> None:
     page.goto(f"/collection/{collection('folder')}")
     inside = root.parent / "papers"
     inside.mkdir()
@@ -205,7 +205,7 @@ def test_a_folder_is_added_by_its_path_inside_the_roots_only(page: Page, collect
     expect(page.get_by_role("row", name="000.md")).to_be_visible()
 
 
-def test_a_description_being_typed_is_not_overwritten(page: Page, other: Workspace, collection: Make) -> None:
+def test_unsaved_description_is_not_overwritten(page: Page, other: Workspace, collection: Make) -> None:
     page.goto(f"/collection/{collection('described', 'At first')}")
     field = page.get_by_label("Description", exact=True)
     expect(field).to_have_value("At first")
@@ -221,7 +221,7 @@ def test_a_description_being_typed_is_not_overwritten(page: Page, other: Workspa
     expect(field).to_have_value("Half a sent")
 
 
-def test_what_another_program_changes_is_shown(page: Page, other: Workspace, collection: Make) -> None:
+def test_changes_by_another_program_are_shown(page: Page, other: Workspace, collection: Make) -> None:
     page.goto("/collections")
     collection("elsewhere", "Made by another process")
     expect(page.get_by_role("row", name="elsewhere")).to_be_visible()
@@ -236,10 +236,10 @@ def test_what_another_program_changes_is_shown(page: Page, other: Workspace, col
     expect(page.get_by_text("Description saved")).to_have_count(0)
     file.write_text(whole)
     other.library.delete_collection("elsewhere")
-    expect(page.get_by_text("There is no collection 'elsewhere' any more.")).to_be_visible()
+    expect(page.get_by_text("Collection 'elsewhere' no longer exists.")).to_be_visible()
 
 
-def test_the_holder_of_a_write_lock_is_named(page: Page, other: Workspace, collection: Make) -> None:
+def test_process_that_holds_the_write_lock_is_reported(page: Page, other: Workspace, collection: Make) -> None:
     collection("locked")
     with open_workspace(other.root, exclusive=True) as holder:
         holder.library.ingest_text("Held.", "held", "locked")

@@ -46,7 +46,7 @@ def test_pages_are_accessible(page: Page, path: str, shown: str, name: str) -> N
     check_accessibility(page)
 
 
-def test_an_error_can_be_read_and_dismissed(page: Page) -> None:
+def test_error_can_be_read_and_dismissed(page: Page) -> None:
     page.goto("/")
     page.get_by_role("button", name="Search").click()
     complaint(page)
@@ -56,7 +56,7 @@ def test_an_error_can_be_read_and_dismissed(page: Page) -> None:
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_the_focus_is_seen_on_every_button(page: Page, scheme: str) -> None:
+def test_focus_is_visible_on_every_button(page: Page, scheme: str) -> None:
     page.emulate_media(color_scheme=scheme)
     page.goto("/collection/garden")
     expect(page.get_by_role("row").nth(1)).to_be_visible()

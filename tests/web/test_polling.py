@@ -8,7 +8,7 @@ import threading
 import pytest
 
 from ragistry.errors import StoreError
-from ragistry.web.shared import SHARE, Shared
+from ragistry.web.polling import SHARE, PolledValue
 from tests.web.loops import run
 
 
@@ -35,11 +35,11 @@ def source() -> Source:
 
 
 @pytest.fixture
-def shared(source: Source) -> Shared[list[str]]:
-    return Shared(source.read)
+def shared(source: Source) -> PolledValue[list[str]]:
+    return PolledValue(source.read)
 
 
-def test_however_many_windows_look_it_is_read_once(source: Source, shared: Shared[list[str]]) -> None:
+def test_many_windows_share_one_read(source: Source, shared: PolledValue[list[str]]) -> None:
     async def windows() -> None:
         await asyncio.gather(*(shared.look() for _ in range(20)))
 
@@ -47,7 +47,7 @@ def test_however_many_windows_look_it_is_read_once(source: Source, shared: Share
     assert (source.readings, shared.value) == (1, ["first"])
 
 
-def test_a_window_that_wrote_sees_what_it_wrote(source: Source, shared: Shared[list[str]]) -> None:
+def test_fresh_read_includes_earlier_writes(source: Source, shared: PolledValue[list[str]]) -> None:
     async def window() -> None:
         source.go_on.clear()
         reading = asyncio.create_task(shared.look())
@@ -63,7 +63,7 @@ def test_a_window_that_wrote_sees_what_it_wrote(source: Source, shared: Shared[l
     assert (source.readings, shared.value) == (2, ["written meanwhile"])
 
 
-def test_an_equal_reading_stays_the_same_object(source: Source, shared: Shared[list[str]]) -> None:
+def test_equal_value_stays_the_same_object(source: Source, shared: PolledValue[list[str]]) -> None:
     run(shared.look())
     before = shared.value
     run(shared.look(fresh=True))
@@ -71,7 +71,7 @@ def test_an_equal_reading_stays_the_same_object(source: Source, shared: Shared[l
     assert shared.value is before
 
 
-def test_the_last_reading_stays_while_the_store_cannot_be_read(source: Source, shared: Shared[list[str]]) -> None:
+def test_last_value_stays_if_a_read_fails(source: Source, shared: PolledValue[list[str]]) -> None:
     run(shared.look())
     source.content = StoreError("the store is away; start it")
     run(shared.look(fresh=True))
@@ -81,10 +81,10 @@ def test_the_last_reading_stays_while_the_store_cannot_be_read(source: Source, s
     assert (shared.value, shared.trouble) == (["back"], "")
 
 
-def test_a_slow_reading_is_followed_by_a_longer_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_slow_read_is_followed_by_a_longer_pause(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 100.0
     readings = []
-    monkeypatch.setattr("ragistry.web.shared.monotonic", lambda: now)
+    monkeypatch.setattr("ragistry.web.polling.monotonic", lambda: now)
 
     def read() -> list[str]:
         nonlocal now
@@ -92,7 +92,7 @@ def test_a_slow_reading_is_followed_by_a_longer_pause(monkeypatch: pytest.Monkey
         now += 2.0
         return []
 
-    shared = Shared(read)
+    shared = PolledValue(read)
     run(shared.look())
     for after in (2.1, SHARE * 2.0 - 0.1):
         now = 100.0 + after
@@ -103,7 +103,7 @@ def test_a_slow_reading_is_followed_by_a_longer_pause(monkeypatch: pytest.Monkey
     assert len(readings) == 2
 
 
-def test_the_next_window_reads_when_one_leaves_meanwhile(source: Source, shared: Shared[list[str]]) -> None:
+def test_next_window_reads_after_a_cancelled_read(source: Source, shared: PolledValue[list[str]]) -> None:
     async def windows() -> None:
         source.go_on.clear()
         leaving = asyncio.create_task(shared.look())

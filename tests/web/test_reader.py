@@ -12,7 +12,7 @@ from playwright.sync_api import Page, expect
 
 from ragistry import Workspace
 from ragistry.types import Document
-from ragistry.web.around import surroundings
+from ragistry.web.reader import passage_context
 from tests.messages import check_message
 from tests.web.conftest import HOSTILE_TEXT, check_accessibility, shoot
 
@@ -29,7 +29,7 @@ def reader(page: Page) -> Callable[..., None]:
     return read
 
 
-def test_a_click_opens_the_source_at_the_passage(page: Page, reader: Callable[..., None]) -> None:
+def test_click_opens_the_source_at_the_passage(page: Page, reader: Callable[..., None]) -> None:
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     reader("--at+yesterday+archive")
     here = page.get_by_role("region", name="The passage that was found")
@@ -48,7 +48,7 @@ def test_a_click_opens_the_source_at_the_passage(page: Page, reader: Callable[..
     expect(page).not_to_have_url(re.compile("open="))
 
 
-def test_every_further_passage_of_a_source_opens_where_it_stands(page: Page) -> None:
+def test_further_passages_of_a_source_open_in_the_reader(page: Page) -> None:
     page.goto("/?q=restore+a+backup&technique=bm25")
     first = page.get_by_role("article").first
     expect(first).to_contain_text("more in this file")
@@ -66,7 +66,7 @@ def test_every_further_passage_of_a_source_opens_where_it_stands(page: Page) -> 
     expect(found).to_have_text(passage, use_inner_text=True)
 
 
-def test_the_page_is_used_by_keyboard_alone(page: Page) -> None:
+def test_page_works_with_the_keyboard_only(page: Page) -> None:
     page.goto("/")
     page.locator("body").click()
     page.keyboard.press("/")
@@ -90,7 +90,7 @@ def test_the_page_is_used_by_keyboard_alone(page: Page) -> None:
     expect(titles.first).to_be_focused()
 
 
-def test_in_a_narrow_window_the_reader_lies_over_the_results(page: Page, reader: Callable[..., None]) -> None:
+def test_reader_covers_the_results_in_a_narrow_window(page: Page, reader: Callable[..., None]) -> None:
     page.set_viewport_size({"width": 390, "height": 800})
     reader("restore+a+backup")
     box = page.get_by_role("complementary", name="Reader").bounding_box()
@@ -102,7 +102,7 @@ def test_in_a_narrow_window_the_reader_lies_over_the_results(page: Page, reader:
     expect(page.get_by_role("complementary", name="Reader")).to_have_count(0)
 
 
-def test_a_page_of_a_pdf_is_shown_as_it_looks(page: Page, reader: Callable[..., None]) -> None:
+def test_reader_shows_the_image_of_a_pdf_page(page: Page, reader: Callable[..., None]) -> None:
     reader("dishwasher+salt")
     expect(page.get_by_role("img", name="Page 1 of dishwasher.pdf")).to_be_visible()
     page.wait_for_function("document.querySelector('.rg-page').naturalWidth > 800")
@@ -111,7 +111,7 @@ def test_a_page_of_a_pdf_is_shown_as_it_looks(page: Page, reader: Callable[..., 
     check_accessibility(page)
 
 
-def test_a_hostile_document_is_shown_and_does_nothing(page: Page, reader: Callable[..., None]) -> None:
+def test_hostile_document_is_escaped(page: Page, reader: Callable[..., None]) -> None:
     reader("rotor+spins")  # the fixture `page` fails where a script of the document ran
     expect(page.get_by_role("region", name="The passage that was found")).to_contain_text("spins")
     assert page.locator(".rg-reader img, .rg-reader script, .rg-reader-body a").count() == 0
@@ -125,9 +125,9 @@ def test_texts_without_a_file_and_pages_of_a_repository_open(page: Page, reader:
     expect(page.locator(".rg-context").first).to_contain_text("turns a wheel")
 
 
-def test_a_passage_of_an_archive_opens_without_its_repository(workspace: Workspace) -> None:
+def test_passage_of_a_remote_collection_opens_without_its_repository(workspace: Workspace) -> None:
     told = {"archive": "old", "collection": "old", "repository": "elsewhere", "source_file": "a.md", "chunk_index": 0}
-    assert surroundings(workspace, Document("A passage.", told, 1.0, "abc")) == ("", "A passage.", "")
+    assert passage_context(workspace, Document("A passage.", told, 1.0, "abc")) == ("", "A passage.", "")
 
 
 def get(address: str, path: str, source: str, page: str = "1") -> httpx.Response:
@@ -135,7 +135,7 @@ def get(address: str, path: str, source: str, page: str = "1") -> httpx.Response
     return httpx.get(f"{address}/{path}", params=asked, timeout=60)
 
 
-def test_the_file_is_served_as_it_is_and_cannot_run(address: str) -> None:
+def test_file_is_served_unchanged_and_cannot_run(address: str) -> None:
     text = get(address, "file", "hostile.html.md")
     assert (text.status_code, text.text) == (200, HOSTILE_TEXT)
     assert text.headers["content-type"] == "text/plain; charset=utf-8"
@@ -147,14 +147,14 @@ def test_the_file_is_served_as_it_is_and_cannot_run(address: str) -> None:
 
 
 @pytest.mark.parametrize("source", ["../desk/upgrades.md", "/etc/passwd", "config/documents.yaml", "note", "absent.md"])
-def test_no_other_file_is_served(address: str, source: str) -> None:
+def test_other_files_are_not_served(address: str, source: str) -> None:
     for path in ("file", "page-image"):
         answer = get(address, path, source)
         assert answer.status_code == 404
         assert "root:" not in answer.text
 
 
-def test_a_link_in_the_place_of_a_file_is_not_followed(address: str, root: Path) -> None:
+def test_symbolic_link_in_place_of_a_file_is_refused(address: str, root: Path) -> None:
     file, kept, secret = root / "files" / "desk" / "upgrades.md", root / "kept.md", root / "secret.txt"
     assert get(address, "file", "upgrades.md").status_code == 200
     secret.write_text("secret")
@@ -169,8 +169,8 @@ def test_a_link_in_the_place_of_a_file_is_not_followed(address: str, root: Path)
     check_message(answer.text, "upgrades.md")
 
 
-def test_only_pages_that_a_pdf_has_are_drawn(address: str) -> None:
-    drawn = get(address, "page-image", "dishwasher.pdf")
-    assert (drawn.headers["content-type"], drawn.content[:4]) == ("image/png", b"\x89PNG")
+def test_missing_pages_of_a_pdf_are_reported(address: str) -> None:
+    flowchart = get(address, "page-image", "dishwasher.pdf")
+    assert (flowchart.headers["content-type"], flowchart.content[:4]) == ("image/png", b"\x89PNG")
     for source, page in (("dishwasher.pdf", "0"), ("dishwasher.pdf", "99"), ("upgrades.md", "1")):
         check_message(get(address, "page-image", source, page).text, source)

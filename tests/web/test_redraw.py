@@ -43,7 +43,7 @@ WebSocket.prototype.send = function (message) { setTimeout(() => send.call(this,
 """
 
 
-def test_every_click_counts_while_another_program_writes(page: Page, other: Workspace, collection: Make) -> None:
+def test_clicks_work_while_another_program_writes(page: Page, other: Workspace, collection: Make) -> None:
     busy, calm = collection("busy"), collection("calm")
     for source in ("moved", "spared", "deleted"):
         other.library.ingest_text(f"The text of {source}.", source, busy)
@@ -70,7 +70,7 @@ def test_every_click_counts_while_another_program_writes(page: Page, other: Work
             expect(page.get_by_role("dialog")).to_have_count(0)
 
 
-def test_the_focus_stays_while_rows_come_and_change(page: Page, other: Workspace, collection: Make) -> None:
+def test_focus_stays_while_rows_change(page: Page, other: Workspace, collection: Make) -> None:
     busy = collection("busy")
     other.library.ingest_text("The text that is kept.", "kept", busy)
     page.goto(f"/collection/{busy}")
@@ -94,7 +94,7 @@ def test_the_focus_stays_while_rows_come_and_change(page: Page, other: Workspace
             expect(edit).to_be_focused()
 
 
-def test_only_what_changed_is_drawn_again(page: Page, other: Workspace, collection: Make) -> None:
+def test_only_changed_rows_are_redrawn(page: Page, other: Workspace, collection: Make) -> None:
     """Not by its own timers, and not by what other windows do."""
     seen = collection("seen", "At first")
     table = "td:visible, .rg-empty:visible"

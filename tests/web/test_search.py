@@ -14,7 +14,7 @@ from tests.web.conftest import complaint, shoot
 FIELD = "What to look for"
 
 
-def test_a_result_is_a_card_with_title_place_and_marked_lines(page: Page) -> None:
+def test_result_card_has_title_place_and_marked_excerpt(page: Page) -> None:
     page.goto("/")
     page.get_by_label(FIELD).fill("how do I restore yesterday's backup?")
     page.get_by_role("button", name="Search").click()
@@ -45,7 +45,7 @@ window.setTimeout = (work, time, ...given) => later(work, time === 10 ? 100 * Ma
 """A line that takes a second, and timers of which the last may be the first."""
 
 
-def test_what_is_typed_before_the_line_stands_arrives_in_its_order(page: Page) -> None:
+def test_early_keystrokes_arrive_in_order(page: Page) -> None:
     page.add_init_script(SLOW_LINE)
     page.goto("/")
     page.get_by_label(FIELD).press_sequentially("restore yesterday's backup")
@@ -54,11 +54,11 @@ def test_what_is_typed_before_the_line_stands_arrives_in_its_order(page: Page) -
     expect(page.get_by_text("type what to look for")).to_have_count(0)
 
 
-def test_two_techniques_stand_side_by_side_and_say_what_they_share(page: Page) -> None:
+def test_two_techniques_are_shown_side_by_side(page: Page) -> None:
     page.goto("/?q=restore+a+backup&technique=naive&compare=bm25&k=8&collection=handbook")
     for technique in ("naive", "bm25"):
         expect(page.get_by_role("region", name=f"Results by {technique}")).to_contain_text("8 passages in")
-    common = page.get_by_role("article").filter(has=page.get_by_role("link", name="beside")).last
+    common = page.get_by_role("article").filter(has=page.get_by_role("link", name="other results")).last
     passage = common.locator(".rg-hit-title").inner_text()
     common.get_by_role("link").click()
     linked = page.locator("article:has(:target)")
@@ -81,7 +81,7 @@ def test_another_technique_or_collection_searches_again(page: Page) -> None:
     expect(page).to_have_url(re.compile("collection=handbook"))
 
 
-def test_what_is_asked_is_in_the_address_for_a_reload_and_the_way_back(page: Page) -> None:
+def test_address_contains_the_query_for_reload_and_back(page: Page) -> None:
     page.goto("/")
     page.get_by_text("More").click()
     page.get_by_label("Passages").fill("3")
@@ -102,7 +102,7 @@ def test_what_is_asked_is_in_the_address_for_a_reload_and_the_way_back(page: Pag
     ("asked", "value"),
     [("technique=nope", "'nope'"), ("compare=nope", "'nope'"), ("k=abc", "k='abc'"), ("k=101", "k='101'")],
 )
-def test_a_wrong_address_is_one_line(page: Page, asked: str, value: str) -> None:
+def test_invalid_address_is_reported_in_one_line(page: Page, asked: str, value: str) -> None:
     page.goto(f"/?q=frost&{asked}")
     complaint(page, value)
     expect(page.get_by_label(FIELD)).to_have_value("frost")
@@ -111,7 +111,7 @@ def test_a_wrong_address_is_one_line(page: Page, asked: str, value: str) -> None
     expect(page.get_by_role("article").first).to_be_visible()
 
 
-def test_a_collection_that_was_deleted_meanwhile_is_one_line(
+def test_collection_deleted_meanwhile_is_reported_in_one_line(
     page: Page, other: Workspace, collection: Callable[..., str]
 ) -> None:
     page.goto(f"/?collection={collection('passing')}")
@@ -141,7 +141,7 @@ def test_titles_and_headings_are_suggested_and_chosen_by_keyboard(page: Page) ->
     expect(page.get_by_role("listbox")).not_to_be_visible()
 
 
-def test_a_model_that_is_down_and_a_broken_default_technique_are_one_line_each(page: Page, broken: str) -> None:
+def test_unavailable_model_and_invalid_technique_are_reported_in_one_line(page: Page, broken: str) -> None:
     page.goto(f"{broken}&q=anything")
     complaint(page, "techniques.yaml:4", "wrong", "top_kk")
     page.goto(f"{broken}&q=anything&technique=naive")

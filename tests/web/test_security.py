@@ -15,8 +15,9 @@ from starlette.testclient import TestClient
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from ragistry.errors import SourceError
-from ragistry.web.intake import safe_name
-from ragistry.web.security import LOOPBACK, Guard
+from ragistry.http.guard import LOOPBACK
+from ragistry.web.security import guard_page
+from ragistry.web.upload_widget import safe_name
 from tests.messages import check_message, refused
 from tests.web.conftest import served
 
@@ -37,11 +38,11 @@ HERE = "http://127.0.0.1:8080"
 def client(token: str | None = None, base: str = HERE, names: Sequence[str] = ()) -> TestClient:
     app = Starlette(routes=[Route("/", hello, methods=["GET", "POST"]), WebSocketRoute("/ws", talk)])
     return TestClient(
-        Guard(app, hosts=LOOPBACK, names=names, token=token), base_url=base, follow_redirects=False
+        guard_page(app, hosts=LOOPBACK, names=names, token=token), base_url=base, follow_redirects=False
     )  # fmt: skip
 
 
-def test_loopback_names_are_served_and_other_hosts_refused() -> None:
+def test_other_hosts_than_loopback_are_refused() -> None:
     for base in (HERE, "http://localhost:1", "http://[::1]:99"):
         assert client(base=base).get("/").text == "hello"
     for host in ("evil.example", "127.0.0.1.evil.example", "", "localhost@evil.example", "[", "[a]b"):
@@ -50,7 +51,7 @@ def test_loopback_names_are_served_and_other_hosts_refused() -> None:
         check_message(answer.text, host)
 
 
-def test_only_the_own_origin_may_change_anything() -> None:
+def test_changes_from_other_origins_are_refused() -> None:
     for origin in ("http://evil.example", "null", "http://127.0.0.1:9999", "http://127.0.0.1", "http://["):
         assert client().post("/", headers={"origin": origin}).status_code == 403
         with pytest.raises(WebSocketDisconnect), client().websocket_connect("/ws", headers={"origin": origin}):
@@ -62,7 +63,7 @@ def test_only_the_own_origin_may_change_anything() -> None:
     assert client().post("/").status_code == 200, "a program has neither"
 
 
-def test_with_a_token_nothing_is_answered_without_it() -> None:
+def test_page_with_a_token_refuses_other_requests() -> None:
     window = client(token="secret")
     assert window.get("/").status_code == 401
     assert window.get("/?token=wrong").status_code == 401
@@ -70,7 +71,7 @@ def test_with_a_token_nothing_is_answered_without_it() -> None:
         pass
 
 
-def test_the_token_is_kept_in_a_cookie_and_leaves_the_address() -> None:
+def test_token_moves_from_the_address_to_a_cookie() -> None:
     window = client(token="secret")
     entered = window.get("/?q=frost&token=secret")
     assert (entered.status_code, entered.headers["location"]) == (303, "/?q=frost")
@@ -90,19 +91,19 @@ def test_cookies_of_other_programs_are_ignored(before: str) -> None:
         assert client(token="secret").get("/", headers=headers).status_code == status
 
 
-def test_a_body_past_the_limit_is_refused_before_it_is_read() -> None:
+def test_large_body_is_refused_before_it_is_read() -> None:
     for headers in ({"content-length": "2000000001"}, {"transfer-encoding": "chunked"}):
         answer = client().post("/", headers=headers)
         assert answer.status_code == 413
         check_message(answer.text)
 
 
-def test_answers_may_not_be_framed_or_embedded_by_another_site() -> None:
+def test_other_sites_cannot_embed_responses() -> None:
     headers = client().get("/").headers
     assert (headers["x-frame-options"], headers["cross-origin-resource-policy"]) == ("DENY", "same-origin")
 
 
-def test_any_other_address_than_loopback_needs_the_printed_token(page: Page, broken: str, tmp_path: Path) -> None:
+def test_other_addresses_than_loopback_need_the_printed_token(page: Page, broken: str, tmp_path: Path) -> None:
     """The token is in the printed address, and pages on two ports of one machine each keep their own."""
     bare, token = broken.split("?token=")
     assert httpx.get(bare, timeout=60).status_code == 401
@@ -125,19 +126,19 @@ NAMES = ["Library.example.org", "two.example:9101"]
 
 @pytest.mark.parametrize("host", ["library.example.org", "LIBRARY.example.org:9101", "127.0.0.1:8080"])
 @pytest.mark.parametrize("origin", ["https://library.example.org", "http://two.example:9101"])
-def test_a_proxy_may_keep_the_host_or_say_its_own(host: str, origin: str) -> None:
+def test_proxy_may_keep_or_replace_the_host(host: str, origin: str) -> None:
     headers = {"host": host, "origin": origin}
     assert client(names=NAMES).post("/", headers=headers).status_code == 200
     with client(names=NAMES).websocket_connect("/ws", headers=headers) as socket:
         assert socket.receive_text() == "hello"
 
 
-def test_another_port_of_a_name_is_another_page() -> None:
+def test_same_name_with_another_port_is_another_origin() -> None:
     for origin in ("https://library.example.org:8443", "https://evil.example", "http://two.example"):
         assert client(names=NAMES).post("/", headers={"origin": origin}).status_code == 403
 
 
-def test_an_uploaded_file_keeps_only_its_bare_name() -> None:
+def test_safe_name_removes_folders() -> None:
     sent = ["a.md", "../../etc/passwd.txt", "C:\\x\\b.pdf", "/abs/c.md", "folder/"]
     assert [safe_name(name) for name in sent] == ["a.md", "passwd.txt", "b.pdf", "c.md", "folder"]
     for name in ("", "..", ".hidden.md", "a\nb.md", "x" * 300 + ".md"):

@@ -117,7 +117,7 @@ def await_message(line: socket.socket, message: bytes) -> None:
     assert any(data == message for _, data in received(line))
 
 
-def test_malformed_frames_end_their_connection_only(tmp_path: Path) -> None:
+def test_malformed_frames_close_only_their_connection(tmp_path: Path) -> None:
     with served(tmp_path) as address:
         address = address.rstrip("/")
         with opened(address) as visitor:
@@ -164,7 +164,7 @@ def test_messages_of_the_protocol_are_accepted(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", [*NO_MESSAGES, *NO_EVENTS], ids=lambda text: text[:40])
-def test_others_are_refused(text: str) -> None:
+def test_other_messages_are_refused(text: str) -> None:
     with pytest.raises(MalformedError):
         check_message(text)
 

@@ -33,7 +33,7 @@ def home(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_ctrl_c_says_what_is_not_taken_in_and_ends_soon(page: Page, home: Path) -> None:
+def test_ctrl_c_reports_incomplete_ingests(page: Page, home: Path) -> None:
     (home / "large.md").write_text("A line of text.\n" * 200_000)
     with page_process(home) as (server, address):
         begin(page, address, home)
@@ -51,7 +51,7 @@ def test_ctrl_c_says_what_is_not_taken_in_and_ends_soon(page: Page, home: Path) 
     assert not list((home / ".ragistry" / "uploads").iterdir())
 
 
-def test_a_second_ctrl_c_ends_what_waits_for_a_model(page: Page, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_second_ctrl_c_ends_a_call_to_a_model(page: Page, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.socket() as slow:
         slow.bind(("127.0.0.1", 0))
         slow.listen()  # and never answers
@@ -68,7 +68,7 @@ def test_a_second_ctrl_c_ends_what_waits_for_a_model(page: Page, home: Path, mon
     check_message((home / "ui.log").read_text(), "'book.md'", "'notes'")
 
 
-def test_a_signal_to_terminate_leaves_no_file_behind(page: Page, home: Path) -> None:
+def test_sigterm_leaves_no_uploads(page: Page, home: Path) -> None:
     with page_process(home) as (server, address):
         begin(page, address, home)
         server.send_signal(signal.SIGTERM)

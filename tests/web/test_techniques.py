@@ -7,7 +7,7 @@ from pathlib import Path
 from playwright.sync_api import Page, expect
 
 from ragistry import TechniqueRegistry
-from ragistry.web.drawing import drawn
+from ragistry.web.techniques_page import flowchart
 from tests.web.conftest import check_accessibility, shoot
 
 YAML = """
@@ -23,25 +23,25 @@ techniques:
 """
 
 
-def test_each_technique_is_shown_with_its_sentence_its_parameters_and_a_drawing(page: Page) -> None:
+def test_show_description_parameters_and_flowchart_of_each_technique(page: Page) -> None:
     page.goto("/techniques")
     section = page.get_by_role("region", name="hybrid", exact=True)
     expect(section).to_contain_text("Fusion: joins the results of several bases")
     expect(section.get_by_role("row", name="fetch")).to_contain_text("candidates taken from each base")
     shoot(page, "techniques")
     check_accessibility(page, without="section:nth-of-type(n+5)")  # they are all alike
-    section.get_by_text("What it is made of").click()
+    section.get_by_text("Structure").click()
     expect(section.locator("svg").get_by_text("naive")).to_be_visible()
     expect(section.locator("svg").get_by_text("bm25")).to_be_visible()
 
 
-def test_a_technique_is_drawn_with_its_bases_and_a_pipeline_by_its_steps(tmp_path: Path) -> None:
+def test_flowchart_shows_bases_or_steps(tmp_path: Path) -> None:
     (tmp_path / "techniques.yaml").write_text(YAML)
     registry = TechniqueRegistry.load(tmp_path / "techniques.yaml", {"store": object(), "embedder": object()})
-    assert drawn(registry, "both").splitlines()[2:] == [
+    assert flowchart(registry, "both").splitlines()[2:] == [
         '    t0["both<br/>hybrid"]', '    t1["naive"]', "    t1 --> t0", '    t2["bm25"]', "    t2 --> t0",
         "    query --> t1", "    query --> t2", '    documents(["documents"])', "    t0 --> documents",
     ]  # fmt: skip
-    chart = drawn(registry, "careful")
+    chart = flowchart(registry, "careful")
     assert '|"empty"|' in chart
     assert '["wide"]' in chart

@@ -25,7 +25,7 @@ def edit(page: Page, name: str) -> None:
     expect(page.get_by_role("dialog", name=f"Edit {name}")).to_be_visible()
 
 
-def test_an_older_form_asks_before_it_overwrites(page: Page, other: Workspace, collection: Make) -> None:
+def test_outdated_form_does_not_overwrite_silently(page: Page, other: Workspace, collection: Make) -> None:
     for name in ("shared", "disputed"):
         collection(name, "At first")
     page.goto("/collections")
@@ -48,7 +48,7 @@ def test_an_older_form_asks_before_it_overwrites(page: Page, other: Workspace, c
     assert description(other, "disputed")[0] == "By this one"
 
 
-def test_a_collection_keeps_its_name_while_it_is_filled(page: Page, collection: Make, tmp_path: Path) -> None:
+def test_collection_cannot_be_renamed_while_it_receives_files(page: Page, collection: Make, tmp_path: Path) -> None:
     (tmp_path / "book.md").write_text(SLOW[: len(SLOW) // 20])
     page.goto(f"/collection/{collection('filling')}")
     window = page.context.new_page()
@@ -62,7 +62,7 @@ def test_a_collection_keeps_its_name_while_it_is_filled(page: Page, collection: 
     window.get_by_role("button", name="Cancel").click()
     expect(window.get_by_role("dialog")).to_have_count(0)
     window.get_by_role("button", name="Delete filling").click()
-    expect(window.get_by_role("dialog")).to_contain_text("What is on its way into it is not taken in.")
+    expect(window.get_by_role("dialog")).to_contain_text("Files that are waiting for it will not be added.")
     window.get_by_role("button", name="Cancel").click()
     expect(window.get_by_role("dialog")).to_have_count(0)
     expect(page.get_by_text("1 added")).to_be_visible()
@@ -72,22 +72,20 @@ def test_a_collection_keeps_its_name_while_it_is_filled(page: Page, collection: 
     expect(window.get_by_role("row", name="filled")).to_be_visible()
 
 
-def test_sources_added_since_the_question_are_not_deleted_unasked(
-    page: Page, other: Workspace, collection: Make
-) -> None:
+def test_delete_asks_again_if_sources_were_added(page: Page, other: Workspace, collection: Make) -> None:
     other.library.ingest_text("One.", "one", collection("growing"))
     page.goto("/collections")
     page.get_by_role("button", name="Delete growing").click()
-    expect(page.get_by_role("dialog")).to_contain_text("1 source with 1 chunk goes with it")
+    expect(page.get_by_role("dialog")).to_contain_text("1 source with 1 chunk is deleted with it")
     other.library.ingest_text("Two.", "two", "growing")
     page.get_by_role("button", name="Delete", exact=True).click()
-    expect(page.get_by_text("It has other sources by now. 2 sources with 2 chunks go with it.")).to_be_visible()
+    expect(page.get_by_text("It has other sources now. 2 sources with 2 chunks are deleted with it.")).to_be_visible()
     assert other.library.list_sources("growing") == ["one", "two"]
     page.get_by_role("dialog").last.get_by_role("button", name="Delete", exact=True).click()
     expect(page.get_by_role("row", name="growing")).to_have_count(0)
 
 
-def test_a_file_stays_with_a_source_moved_by_another_window(page: Page, other: Workspace, collection: Make) -> None:
+def test_uploaded_file_stays_if_another_window_moved_its_source(page: Page, other: Workspace, collection: Make) -> None:
     library = other.library
     for name in ("first", "second"):
         keep_upload(other, "twin.md", f"The text of {name}.\n", collection(name))

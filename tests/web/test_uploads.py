@@ -7,28 +7,28 @@ from pathlib import Path
 import pytest
 
 from ragistry import Workspace
-from ragistry.web.jobs import Job
-from ragistry.web.site import Site
+from ragistry.web.app_state import AppState
+from ragistry.web.ingest_jobs import IngestJob
 from tests.messages import check_message
 from tests.web.conftest import ended
 
 BROKEN = b"%PDF-1.4 nothing"
 
 
-def kept(site: Site) -> dict[str, bytes]:
+def kept(state: AppState) -> dict[str, bytes]:
     """The content of every file that is kept, by its name; no folder is left without one."""
-    files = list(site.uploads.folder.glob("*/*"))
-    assert {file.parent for file in files} == set(site.uploads.folder.iterdir())
+    files = list(state.uploads.folder.glob("*/*"))
+    assert {file.parent for file in files} == set(state.uploads.folder.iterdir())
     return {file.name: file.read_bytes() for file in files}
 
 
-def drop(site: Site, *contents: tuple[str, bytes], collection: str = "notes", replace: bool = False) -> Job:
+def drop(state: AppState, *contents: tuple[str, bytes], collection: str = "notes", replace: bool = False) -> IngestJob:
     """Take in files as the page does, and wait until that has ended."""
-    places = [site.uploads.place(name) for name, _ in contents]
+    places = [state.uploads.place(name) for name, _ in contents]
     for place, (_, content) in zip(places, contents, strict=True):
         place.parent.mkdir(parents=True)
         place.write_bytes(content)
-    return ended(site.jobs.add(collection, places, "files", replace=replace))
+    return ended(state.jobs.add(collection, places, "files", replace=replace))
 
 
 @pytest.mark.parametrize(
@@ -41,43 +41,45 @@ def drop(site: Site, *contents: tuple[str, bytes], collection: str = "notes", re
     ],
     ids=["empty", "blank", "front matter", "damaged"],
 )
-def test_a_file_without_text_replaces_nothing(site: Site, workspace: Workspace, blank: bytes, summary: str) -> None:
-    drop(site, ("a.md", b"The first."), ("b.md", b"Beside it."))
-    job = drop(site, ("a.md", blank), ("b.md", b"Instead of it."), ("new.md", blank), replace=True)
+def test_file_without_text_does_not_replace_a_source(
+    state: AppState, workspace: Workspace, blank: bytes, summary: str
+) -> None:
+    drop(state, ("a.md", b"The first."), ("b.md", b"Beside it."))
+    job = drop(state, ("a.md", blank), ("b.md", b"Instead of it."), ("new.md", blank), replace=True)
     assert job.summary == summary
     check_message(job.stages["a.md"], "a.md")
     assert job.stages["b.md"] == "searchable"
     check_message(job.stages["new.md"])
-    assert kept(site) == {"a.md": b"The first.", "b.md": b"Instead of it."}
-    assert drop(site, ("a.md", blank), replace=True).summary == "1 failed"
+    assert kept(state) == {"a.md": b"The first.", "b.md": b"Instead of it."}
+    assert drop(state, ("a.md", blank), replace=True).summary == "1 failed"
     assert Path(workspace.library.source("a.md", "notes").source_path).read_bytes() == b"The first."
     assert [document.content for document in workspace.library.search("first", "notes", 1).documents] == ["The first."]
 
 
-def test_what_was_replaced_goes_and_what_replaces_it_stays(site: Site, workspace: Workspace) -> None:
-    drop(site, ("a.md", b"The first."), ("b.md", b"Beside it."))
-    assert drop(site, ("a.md", b"The second."), replace=True).summary == "1 updated"
-    assert kept(site) == {"a.md": b"The second.", "b.md": b"Beside it."}
+def test_replaced_upload_is_deleted(state: AppState, workspace: Workspace) -> None:
+    drop(state, ("a.md", b"The first."), ("b.md", b"Beside it."))
+    assert drop(state, ("a.md", b"The second."), replace=True).summary == "1 updated"
+    assert kept(state) == {"a.md": b"The second.", "b.md": b"Beside it."}
     assert Path(workspace.library.source("a.md", "notes").source_path).read_bytes() == b"The second."
 
 
-def test_what_could_not_be_taken_in_is_not_kept(site: Site) -> None:
-    assert drop(site, ("bad.pdf", BROKEN), ("good.md", b"Good.")).summary == "1 added, 1 failed"
-    assert drop(site, ("late.md", b"Too late."), collection="gone").state == "failed"
-    assert kept(site) == {"good.md": b"Good."}
+def test_upload_that_cannot_be_ingested_is_deleted(state: AppState) -> None:
+    assert drop(state, ("bad.pdf", BROKEN), ("good.md", b"Good.")).summary == "1 added, 1 failed"
+    assert drop(state, ("late.md", b"Too late."), collection="gone").state == "failed"
+    assert kept(state) == {"good.md": b"Good."}
 
 
-def test_files_that_are_no_uploads_stay_whatever_becomes_of_them(site: Site, tmp_path: Path) -> None:
+def test_own_files_are_never_deleted(state: AppState, tmp_path: Path) -> None:
     own = tmp_path / "own"
     own.mkdir()
     (own / "bad.pdf").write_bytes(BROKEN)
     (own / "good.md").write_bytes(b"Good.")
-    assert ended(site.jobs.add("notes", [own, own / "bad.pdf"], "own")).state == "done"
+    assert ended(state.jobs.add("notes", [own, own / "bad.pdf"], "own")).state == "done"
     assert {file.name for file in own.iterdir()} == {"bad.pdf", "good.md"}
 
 
-def test_only_dropped_files_go_with_their_sources(site: Site, workspace: Workspace) -> None:
-    dropped, own = site.uploads.folder / "1f" / "dropped.md", site.roots[0] / "own.md"
+def test_only_uploads_are_deleted_with_their_sources(state: AppState, workspace: Workspace) -> None:
+    dropped, own = state.uploads.folder / "1f" / "dropped.md", state.roots[0] / "own.md"
     dropped.parent.mkdir(parents=True)
     for file in (dropped, own):
         file.write_text(f"The file {file.name}.")
@@ -85,45 +87,45 @@ def test_only_dropped_files_go_with_their_sources(site: Site, workspace: Workspa
     workspace.library.create_collection("moved")
     known = workspace.library.sources("notes")
     workspace.library.move_source("dropped.md", "notes", "moved")
-    site.forget_uploads(known)
+    state.forget_uploads(known)
     assert dropped.exists()  # a source stands on it, if not the one that the visitor was shown
     workspace.library.delete_source("dropped.md", "moved")
     workspace.library.delete_source("own.md", "notes")
-    site.forget_uploads(known)
+    state.forget_uploads(known)
     assert own.exists()
     assert not dropped.parent.exists()
-    assert site.uploads.folder.exists()
+    assert state.uploads.folder.exists()
 
 
-def test_a_file_that_another_page_is_keeping_stays(site: Site) -> None:
-    other = site.uploads.place("other.md")
+def test_uploads_of_another_page_stay(state: AppState) -> None:
+    other = state.uploads.place("other.md")
     other.parent.mkdir(parents=True)
     other.write_bytes(b"On its way.")
-    drop(site, ("bad.pdf", BROKEN))
-    assert kept(site) == {"other.md": b"On its way."}
+    drop(state, ("bad.pdf", BROKEN))
+    assert kept(state) == {"other.md": b"On its way."}
 
 
-def test_a_file_stays_when_its_collection_was_removed_by_hand(site: Site, workspace: Workspace) -> None:
+def test_upload_stays_if_its_collection_was_removed_by_hand(state: AppState, workspace: Workspace) -> None:
     workspace.library.create_collection("hidden")
-    drop(site, ("a.md", b"Hidden."), collection="hidden")
+    drop(state, ("a.md", b"Hidden."), collection="hidden")
     file = workspace.library.collections.path
     text = file.read_text(encoding="utf-8")
     file.write_text(text[: text.index("  - name: hidden")], encoding="utf-8")
-    drop(site, ("b.md", b"Shown."))
-    assert set(kept(site)) == {"a.md", "b.md"}
+    drop(state, ("b.md", b"Shown."))
+    assert set(kept(state)) == {"a.md", "b.md"}
 
 
-def test_what_waits_or_arrives_when_the_page_stops_is_not_kept_and_reported(site: Site) -> None:
+def test_waiting_and_late_uploads_are_deleted_and_reported_at_the_end(state: AppState) -> None:
     for number in range(300):
-        (site.roots[0] / f"{number}.md").write_text(f"Note of number {number}.")
-    running = site.jobs.add("notes", [site.roots[0]], "papers")
-    place = site.uploads.place("waiting.md")
+        (state.roots[0] / f"{number}.md").write_text(f"Note of number {number}.")
+    running = state.jobs.add("notes", [state.roots[0]], "papers")
+    place = state.uploads.place("waiting.md")
     place.parent.mkdir(parents=True)
     place.write_bytes(b"Waiting.")
-    waiting = site.jobs.add("notes", [place], "waiting.md")
-    site.jobs.close()
-    assert site.jobs.stopped() == [running, waiting]
-    late = drop(site, ("late.md", b"Too late."))
-    assert (late.state, site.jobs.open()) == ("failed", [])
-    assert late in site.jobs.stopped()
-    assert kept(site) == {}
+    waiting = state.jobs.add("notes", [place], "waiting.md")
+    state.jobs.close()
+    assert state.jobs.stopped() == [running, waiting]
+    late = drop(state, ("late.md", b"Too late."))
+    assert (late.state, state.jobs.open()) == ("failed", [])
+    assert late in state.jobs.stopped()
+    assert kept(state) == {}

@@ -26,12 +26,12 @@ def empty(home: Path) -> Iterator[str]:
         yield found.rstrip("/")
 
 
-def test_the_first_files_make_their_collection(page: Page, empty: str, home: Path, tmp_path: Path) -> None:
+def test_first_upload_creates_its_collection(page: Page, empty: str, home: Path, tmp_path: Path) -> None:
     page.goto(f"{empty}/compare")
-    expect(page.get_by_text("No comparison yet.")).to_be_visible()
+    expect(page.get_by_text("No comparisons yet.")).to_be_visible()
     expect(page.get_by_role("button", name="New comparison")).to_be_visible()
     page.goto(empty)
-    expect(page.get_by_text("There is nothing to search yet. Add your first files.")).to_be_visible()
+    expect(page.get_by_text("The library is empty. Add your first files.")).to_be_visible()
     shoot(page, "welcome")
     check_accessibility(page)
     long = "".join(f"# Part {number}\n\n{f'The rotor number {number} spins. ' * 60}\n\n" for number in range(30))
@@ -52,7 +52,7 @@ def test_the_first_files_make_their_collection(page: Page, empty: str, home: Pat
     expect(broken).to_contain_text("failed: 'broken.pdf' is damaged")
     assert ".ragistry" not in broken.inner_text()
     expect(page.get_by_text("2 sources in My Papers")).to_be_visible()
-    expect(page.get_by_text("There is nothing to search yet.")).not_to_be_visible()
+    expect(page.get_by_text("The library is empty.")).not_to_be_visible()
     page.get_by_label("What to look for").fill("how hot is the water for tea?")
     page.keyboard.press("Enter")
     expect(page.get_by_role("article").first).to_contain_text("eighty degrees")
@@ -65,7 +65,7 @@ def test_the_first_files_make_their_collection(page: Page, empty: str, home: Pat
         assert workspace.library.list_sources("my-papers") == ["long.md", "tea.md"]
 
 
-def test_ten_thousand_sources_are_shown_in_pages(page: Page, empty: str, home: Path) -> None:
+def test_ten_thousand_sources_are_paginated(page: Page, empty: str, home: Path) -> None:
     with open_workspace(home) as workspace:
         workspace.library.create_collection("many")
         vector = [1.0] + [0.0] * (workspace.embedder.fingerprint.dimension - 1)

@@ -1,4 +1,4 @@
-"""The answer above the results: it appears as it is written, and each sentence leads to the passages it comes from."""
+"""The answer above the results, shown while it is generated. Each sentence links to the passages it cites."""
 
 from __future__ import annotations
 
@@ -19,31 +19,31 @@ from ragistry.presentation.html import line_html
 from ragistry.protocols import Generator
 from ragistry.types import Document
 from ragistry.utils.wording import numbered
-from ragistry.web.controls import button
-from ragistry.web.site import Site, in_thread
+from ragistry.web.app_state import AppState, in_thread
+from ragistry.web.widgets import button
 
 EVERY = 0.1
-"""Seconds between two looks at what was written."""
+"""Seconds between two updates of the text."""
 ALONE = 3.0
-"""Seconds without a line to the window after which the answer is given up: it was closed, or loaded again."""
+"""Seconds without a connection to the window after which the answer is stopped."""
 NO_GENERATOR = (
-    "No generator is configured, so nothing can write an answer.",
+    "No generator is configured, so no answer can be generated.",
     'Name one in config/models.yaml, for example `generators: {writer: {use: ollama, model: "qwen3:4b"}}`, and start '
-    "the page again. What was found stands below.",
+    "the page again. The results are below.",
 )
 
 _MARKED = re.compile(r"[*_`\]]")
 _BEGUN = re.compile(r"\[[\d,\s]*$")
-"""A citation that has not arrived whole."""
+"""An incomplete citation at the end of the text."""
 
 
 class _Stopped(Exception):  # noqa: N818, no error
-    """Nobody waits for the answer any more."""
+    """The answer is no longer needed."""
 
 
 @dataclass(slots=True)
-class Writing:
-    """One answer on its way, in a thread of its own: a generator may take minutes."""
+class GeneratedText:
+    """An answer that is generated in its own thread, because a generator may take minutes."""
 
     answerer: Answerer
     query: str
@@ -55,7 +55,7 @@ class Writing:
     ended: Event = field(default_factory=Event)
 
     def start(self) -> None:
-        """Begin; the thread does not keep the process from ending."""
+        """Start the thread. It does not keep the process running."""
         Thread(target=self._run, name="answer", daemon=True).start()
 
     def _run(self) -> None:
@@ -74,13 +74,13 @@ class Writing:
         self.text += piece
 
 
-class Answering:
+class AnswerPanel:
     """The part of a window that shows an answer. ``open_`` shows a passage in the reader."""
 
-    def __init__(self, site: Site, open_: Callable[[Document], Awaitable[None]]) -> None:
-        self._site = site
+    def __init__(self, state: AppState, open_: Callable[[Document], Awaitable[None]]) -> None:
+        self._state = state
         self._open = open_
-        self._now: Writing | None = None
+        self._now: GeneratedText | None = None
         self._documents: Sequence[Document] = ()
         with ui.element("section").classes("rg-written").props('aria-label="Answer"') as self._whole:
             with ui.element("div").classes("rg-written-head"):
@@ -91,53 +91,53 @@ class Answering:
             self._text = ui.html("", sanitize=False).classes("rg-written-text")
             self._text.on(
                 "click",
-                lambda event: self._cited(event.args),
+                lambda event: self._open_citation(event.args),
                 js_handler="(event) => {"
                 " const cite = event.target.closest('[data-cite]'); if (cite) emit(Number(cite.dataset.cite)); }",
             )
-            self._said = ui.label().classes("rg-written-said")
+            self._message = ui.label().classes("rg-written-said")
             self._remedy = ui.label().classes("rg-dim")
         self.hide()
 
     def hide(self) -> None:
-        """Show nothing, and give up what is being written."""
+        """Hide the answer, and stop generating it."""
         self.stop()
         self._whole.set_visibility(False)
 
     def stop(self) -> None:
-        """Give up what is being written; what has arrived stays."""
+        """Stop generating; the text so far stays."""
         if self._now is not None:
             self._now.stopped.set()
 
     async def write(self, query: str, documents: Sequence[Document]) -> None:
-        """Answer a question from passages, and show it; ends when that is done, stopped, or the window is gone."""
+        """Generate an answer from passages and show it, until it is complete or stopped, or the window is closed."""
         self._documents = documents
         self._show("", status="Reading the passages…", stoppable=True)
         self._whole.set_visibility(True)
-        library = self._site.workspace.library
+        library = self._state.workspace.library
         try:
             generator: Generator | None = await in_thread(library.generator)
         except RagistryError as error:
-            self._show("", said=str(error))
+            self._show("", message=str(error))
             return
         if self._whole.is_deleted:
             return
         if generator is None:
-            self._show("", said=NO_GENERATOR[0], remedy=NO_GENERATOR[1])
+            self._show("", message=NO_GENERATOR[0], remedy=NO_GENERATOR[1])
             return
         answerer = Answerer(generator, library.embedder, language=library.reading.language)
-        this = self._now = Writing(answerer, query, documents)
-        began = monotonic()
+        this = self._now = GeneratedText(answerer, query, documents)
+        start = monotonic()
         this.start()
         try:
             await self._follow(this)
         finally:
             this.stopped.set()
         if this is self._now and not self._whole.is_deleted:
-            self._end(this, monotonic() - began)
+            self._end(this, monotonic() - start)
 
-    async def _follow(self, this: Writing) -> None:
-        """Show what arrives until it has ended, or nobody waits for it."""
+    async def _follow(self, this: GeneratedText) -> None:
+        """Show the text so far, until it is complete or no longer needed."""
         shown, seen, client = "", monotonic(), self._whole.client
         while not (this.ended.is_set() or this.stopped.is_set() or self._whole.is_deleted):
             if client.has_socket_connection:
@@ -146,29 +146,31 @@ class Answering:
                 break
             if this.text != shown:
                 shown = this.text
-                html = _answer_html(unchecked(shown, len(this.documents)), this.documents, checked=False)
+                html = _answer_html(split_sentences(shown, len(this.documents)), this.documents, checked=False)
                 self._show(html, status="Writing…", stoppable=True)
             await asyncio.sleep(EVERY)
 
-    def _end(self, this: Writing, seconds: float) -> None:
+    def _end(self, this: GeneratedText, seconds: float) -> None:
         documents = this.documents
         if this.error:
-            self._show("", said=this.error, bad=True)
+            self._show("", message=this.error, bad=True)
         elif this.answer is None:
-            found = unchecked(this.text, len(documents))
-            self._show(_answer_html(found, documents, checked=False), said="Stopped. The sentences were not checked.")
+            found = split_sentences(this.text, len(documents))
+            self._show(
+                _answer_html(found, documents, checked=False), message="Stopped. The sentences were not checked."
+            )
         elif not this.answer.sentences:
             reason = this.answer.reason[:1].upper() + this.answer.reason[1:]
-            self._show("", said="Not in the documents.", remedy=f"{reason}.")
+            self._show("", message="Not in the documents.", remedy=f"{reason}.")
         else:
-            name = self._site.workspace.models.generators.default
+            name = self._state.workspace.models.generators.default
             passages = numbered(len(documents), "[passage|passages]")
-            doubtful = sum(not one.supported for one in this.answer.sentences)
+            unsupported = sum(not one.supported for one in this.answer.sentences)
             self._show(
                 _answer_html(this.answer.sentences, documents, checked=True) + _sources_html(this.answer),
                 status=f"by {name} from {passages}, {seconds:.1f} s",
-                remedy=f"{numbered(doubtful, '[sentence is|sentences are]')} not supported by the passages cited."
-                if doubtful
+                remedy=f"{numbered(unsupported, '[sentence is|sentences are]')} not supported by the passages cited."
+                if unsupported
                 else "",
             )
 
@@ -177,24 +179,24 @@ class Answering:
         html: str,
         *,
         status: str = "",
-        said: str = "",
+        message: str = "",
         remedy: str = "",
         bad: bool = False,
         stoppable: bool = False,
     ) -> None:
         self._text.set_content(html)
-        for label, text in ((self._status, status), (self._said, said), (self._remedy, remedy)):
+        for label, text in ((self._status, status), (self._message, message), (self._remedy, remedy)):
             label.set_text(text)
-        self._said.classes(add="rg-failure") if bad else self._said.classes(remove="rg-failure")
+        self._message.classes(add="rg-failure") if bad else self._message.classes(remove="rg-failure")
         self._stop.set_visibility(stoppable)
 
-    async def _cited(self, number: object) -> None:
+    async def _open_citation(self, number: object) -> None:
         if isinstance(number, int) and 1 <= number <= len(self._documents):
             await self._open(self._documents[number - 1])
 
 
-def unchecked(text: str, passages: int) -> list[Sentence]:
-    """The sentences of an answer that is not whole yet, with those citations that there are ``passages`` for."""
+def split_sentences(text: str, passages: int) -> list[Sentence]:
+    """Split an incomplete answer into sentences with their citations, which are valid from 1 to ``passages``."""
     return [
         Sentence(sentence, tuple(number for number in dict.fromkeys(numbers) if 1 <= number <= passages), True)
         for sentence, numbers in cited_sentences(_BEGUN.sub("", text))
@@ -207,22 +209,22 @@ def _answer_html(sentences: Sequence[Sentence], documents: Sequence[Document], *
 
 def _sentence_html(sentence: Sentence, documents: Sequence[Document], checked: bool) -> str:
     cites = "".join(_cite(number, documents[number - 1]) for number in sentence.citations)
-    doubted = checked and not sentence.supported
+    is_unsupported = checked and not sentence.supported
     head, blank, last = sentence.text.rpartition(" ")
-    if _MARKED.search(last):  # what it belongs to begins before it
+    if _MARKED.search(last):  # the marked text begins before the last word
         head, blank, last = sentence.text, "", ""
-    head, last = (_doubted(line_html(words), doubted) for words in (head, last))
+    head, last = (_mark_unsupported(line_html(words), is_unsupported) for words in (head, last))
     why = "not supported" if sentence.citations else "no source"
-    tail = f' <span class="rg-doubt">{why}</span>' if doubted else ""
+    tail = f' <span class="rg-doubt">{why}</span>' if is_unsupported else ""
     return f'{head}{blank}<span class="rg-last">{last}{cites}</span>{tail}'
 
 
-def _doubted(html: str, doubted: bool) -> str:
-    return f'<span class="rg-doubted">{html}</span>' if doubted and html else html
+def _mark_unsupported(html: str, is_unsupported: bool) -> str:
+    return f'<span class="rg-doubted">{html}</span>' if is_unsupported and html else html
 
 
 def _sources_html(answer: Answer) -> str:
-    """The sources that are cited, each with the numbers of its passages."""
+    """Render the cited sources with the numbers of their passages."""
     cited = sorted({number for one in answer.sentences for number in one.citations})
     items = []
     for hit in grouped([answer.documents[number - 1] for number in cited]):
@@ -235,7 +237,7 @@ def _sources_html(answer: Answer) -> str:
 
 
 def _cite(number: int, document: Document) -> str:
-    """A button that opens a passage."""
+    """Render a button that opens a passage."""
     place = escape(" · ".join(filter(None, (title_of(document), spot_of(document)))))
     return (
         f'<button type="button" class="rg-cite" data-cite="{number}" data-passage="{escape(document.id)}" '

@@ -1,9 +1,9 @@
-"""What jobs do: take uploaded sources into a collection, and compare techniques."""
+"""The tasks of background jobs: ingest uploaded sources, and compare techniques."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
@@ -14,24 +14,27 @@ from ragistry.library.ingest.methods import IngestObserver
 from ragistry.library.ingest.plan import IngestPlan
 from ragistry.library.ingest.report import report_as_mapping
 from ragistry.library.ingest.source import IngestSource, Reading, SourceFile, SourceText
-from ragistry.server.jobs import FILES, Running
+from ragistry.server.jobs import FILES, RunningJob
 from ragistry.utils.documents.extracted import Extracted
 from ragistry.workspace import Workspace
 
 REPORTS = {"json": "report.json", "markdown": "report.md", "html": "report.html"}
-"""The files of a comparison's report, by format."""
+"""File names of a comparison's report, by format."""
 QUERIES = "queries.jsonl"
 SENT_FROM = "sent_from"
-"""In the metadata of a source: the id of the folder of a client that it was sent from."""
+"""Metadata key of a source: the id of the client's folder that it was sent from."""
 FOLDER_ID = r"^[0-9a-f]{16}$"
 
 
 @dataclass(frozen=True, slots=True)
 class UploadedFile(SourceFile):
-    """A file that a program sent. ``kept``: where it lies until its job ends.
+    """An uploaded file.
 
-    Like a text, it has no path: the same name is the same source, whoever sends it and from wherever. ``folder``: the
-    id of the sender's folder, which the source then belongs to.
+    Like a text, it has no path: files of one name are the same source, also from different clients.
+
+    Attributes:
+        kept: Path of the file until its job ends.
+        folder: Id of the client's folder that contains the file; empty for none.
     """
 
     kept: str = ""
@@ -50,15 +53,15 @@ class UploadedFile(SourceFile):
         return extracted, self._of_folder(content)
 
     def _of_folder(self, content: str) -> str:
-        """A hash by which a source that another folder sent is written again, though not embedded again."""
+        """Combine the hash with the folder, so that a source from another folder is written again, but not embedded."""
         return sha256(f"{self.folder}/{content}".encode()).hexdigest() if self.folder and content else content
 
 
-def ingest(workspace: Workspace, running: Running) -> dict[str, Any]:
-    """Take the files of a job into its collection.
+def ingest(workspace: Workspace, running: RunningJob) -> dict[str, Any]:
+    """Ingest the files of a job into its collection.
 
-    ``request``: ``{"replace": …, "sources": [{"name", "file", "text", "folder"}]}``; ``text``: whether the file is a
-    text that was sent as such, which has no ``folder``.
+    The request of the job is ``{"replace": …, "sources": [{"name", "file", "text", "folder"}]}``. ``text`` is true for
+    a text, which has no ``folder``.
     """
     job = running.job
     sources: list[IngestSource] = [_source(one, running.folder / FILES) for one in job.request["sources"]]
@@ -72,9 +75,9 @@ def ingest(workspace: Workspace, running: Running) -> dict[str, Any]:
 
 
 class _JobObserver(IngestObserver):
-    """Records the progress of a job, and ends it when it is cancelled."""
+    """Record the progress of a job, and end it when it is cancelled."""
 
-    def __init__(self, running: Running) -> None:
+    def __init__(self, running: RunningJob) -> None:
         self._running = running
 
     def progress(self, source_file: str, done: int, total: int) -> None:
@@ -91,45 +94,50 @@ def _source(sent: Mapping[str, Any], folder: Path) -> SourceFile | SourceText:
     return UploadedFile("", sent["name"], str(path), sent["folder"])
 
 
-def compare(workspace: Workspace, running: Running) -> dict[str, Any]:
-    """Compare techniques on uploaded queries, or on queries that are made from the library.
+def compare(workspace: Workspace, running: RunningJob) -> dict[str, Any]:
+    """Compare techniques on uploaded queries, or on queries that are generated from the library.
 
-    The reports are written beside the job, in every format of `REPORTS`. Returns the conclusion and the failures.
+    The report is written to the folder of the job in every format of `REPORTS`.
+
+    Returns:
+        The conclusion, and the errors of failed techniques.
     """
     from ragistry.evaluation import compare as run_comparison
     from ragistry.evaluation import markdown, page, read_library
     from ragistry.evaluation.comparison import MEASURES
 
-    asked, uploaded = running.job.request, running.folder / FILES / QUERIES
-    dataset = read_library(workspace, uploaded) if uploaded.exists() else _made(workspace, asked["made"], running)
+    request, uploaded = running.job.request, running.folder / FILES / QUERIES
+    dataset = (
+        read_library(workspace, uploaded)
+        if uploaded.exists()
+        else _generated_dataset(workspace, request["made"], running)
+    )
     comparison = run_comparison(
-        asked["techniques"],
+        request["techniques"],
         dataset,
-        asked["measures"] or MEASURES,
-        asked["baseline"],
+        request["measures"] or MEASURES,
+        request["baseline"],
         workspace=workspace,
         chunk_size="library" if uploaded.exists() else None,
-        seed=asked["seed"],
+        seed=request["seed"],
         progress=running.progress,
     )
-    found = comparison.to_json()
-    texts: dict[str, Callable[[], str]] = {
-        "json": lambda: json.dumps(found, ensure_ascii=False, indent=2) + "\n",
-        "markdown": lambda: markdown(comparison),
-        "html": lambda: page(comparison),
-    }
-    for kind, text in texts.items():
-        (running.folder / REPORTS[kind]).write_text(text(), encoding="utf-8")
+    as_json = json.dumps(comparison.to_json(), ensure_ascii=False, indent=2) + "\n"
+    for kind, text in (("json", as_json), ("markdown", markdown(comparison)), ("html", page(comparison))):
+        (running.folder / REPORTS[kind]).write_text(text, encoding="utf-8")
     failures = {name: failure.error for name, failure in comparison.failures.items()}
-    return {"conclusion": found["conclusion"], "failures": failures}
+    return {"conclusion": comparison.conclusion(), "failures": failures}
 
 
-def _made(workspace: Workspace, made: Mapping[str, Any], running: Running) -> Any:
-    from ragistry.evaluation.data.testsets import known_items, library_sources, make_testset
+def _generated_dataset(workspace: Workspace, options: Mapping[str, Any], running: RunningJob) -> Any:
+    from ragistry.evaluation.data.library import library_sources
+    from ragistry.evaluation.data.testsets import known_items, make_testset
 
-    running.progress("making queries", 0, 1)
-    sources = library_sources(workspace, made["collection"])
+    running.progress("generating queries", 0, 1)
+    sources = library_sources(workspace, options["collection"])
     if not sources:
-        raise DatasetError("the library has no sources to make queries from; ingest some first")
+        raise DatasetError("the library has no sources to generate queries from; ingest some first")
     candidates = known_items(sources)
-    return make_testset("library", sources, candidates, limit=made["limit"], seed=running.job.request["seed"]).dataset
+    return make_testset(
+        "library", sources, candidates, limit=options["limit"], seed=running.job.request["seed"]
+    ).dataset

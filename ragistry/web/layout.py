@@ -1,4 +1,4 @@
-"""What all pages share: the bar at the top, light and dark, and a place for the content."""
+"""Layout of all pages: the header, the colour scheme, and the main content."""
 
 from __future__ import annotations
 
@@ -15,13 +15,14 @@ THEMES = {"auto": None, "light": False, "dark": True}
 THEME_ICONS = {"auto": "brightness_auto", "light": "light_mode", "dark": "dark_mode"}
 COOKIE = "ragistry_theme"
 IN_ORDER = "<script>Object.defineProperty(window, 'did_handshake', {get: () => true, set: () => {}});</script>"
-"""Before its line to the server stands, NiceGUI tries to send each event by a timer of its own, and the letter typed
-last may arrive first; told that the line stands, it gives them to the line, which keeps their order."""
+"""Until its connection stands, NiceGUI sends each event with its own timer, so the last typed letter may arrive first.
+If it believes that the connection stands, the connection queues the events in order.
+"""
 
 
 @contextmanager
-def frame(title: str, here: str) -> Iterator[None]:
-    """A page titled ``title``; ``here``: which of `PLACES` it belongs to."""
+def page_layout(title: str, here: str) -> Iterator[None]:
+    """Lay out a page with its title. ``here`` is its name in `PLACES`."""
     ui.page_title(f"{title} · Ragistry")
     ui.add_css(STYLE)
     ui.add_head_html(IN_ORDER)
@@ -63,12 +64,12 @@ def _theme_button(dark: ui.dark_mode) -> None:
 
 
 def heading(text: str) -> ui.label:
-    """The page's one first-order heading."""
+    """Show the first-order heading of the page."""
     return ui.label(text).props("role=heading aria-level=1").classes("rg-title")
 
 
-def empty(text: str = "", remedy: str = "") -> Callable[[str, str], None]:
-    """What is shown where there is nothing: what is missing, and what to do next; call it to say another, or none."""
+def empty_notice(text: str = "", remedy: str = "") -> Callable[[str, str], None]:
+    """Show what is missing and what to do next. Call the result with new texts; empty texts hide the notice."""
     with ui.element("div").classes("rg-empty") as box:
         shown = ui.label(text).classes("rg-empty-text")
         next_step = ui.label(remedy)

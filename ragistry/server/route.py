@@ -1,4 +1,4 @@
-"""How a route is declared: with the right that it needs, which is checked before the body of a request is read."""
+"""Declare routes with the right that they need, which is checked before the body of a request is read."""
 
 from __future__ import annotations
 
@@ -13,37 +13,37 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from ragistry.errors import RequestError
+from ragistry.http.errors import RESPONSES
 from ragistry.server.access import RIGHTS, Caller, Right
-from ragistry.server.answers import RESPONSES
 from ragistry.server.gate import Gate
-from ragistry.server.jobs import Jobs
+from ragistry.server.jobs import SavedJobs
 from ragistry.workspace import Workspace
 
 RIGHT, BOUNDED = "x-right", "x-bounded"
 
 
 @dataclass(frozen=True, slots=True)
-class Served:
-    """What every route works on; ``app.state.served``."""
+class ServerContext:
+    """The objects that all routes use; stored in ``app.state.served``."""
 
     workspace: Workspace
-    jobs: Jobs
+    jobs: SavedJobs
     gate: Gate
 
 
 def needs(right: Right, *, bounded: bool = False) -> dict[str, Any]:
-    """For ``openapi_extra`` of a route. ``bounded``: it asks models, so that only so many run at the same time."""
+    """Make ``openapi_extra`` of a route. ``bounded`` limits concurrent requests, for routes that use models."""
     return {RIGHT: right, BOUNDED: bounded}
 
 
 class CheckedRoute(APIRoute):
-    """A route that says what right it needs. One that does not cannot be made."""
+    """A route that checks its right. A route without a right raises `TypeError`."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handler, extra = super().get_route_handler(), self.openapi_extra or {}
         right, bounded = extra.get(RIGHT), extra.get(BOUNDED)
         if right not in RIGHTS:
-            raise TypeError(f"the route {self.path!r} needs openapi_extra=needs(RIGHT), one of {', '.join(RIGHTS)}")
+            raise TypeError(f"the route {self.path!r} needs openapi_extra=needs(RIGHT) with one of {', '.join(RIGHTS)}")
 
         async def checked(request: Request) -> Response:
             caller_of(request).check(right)
@@ -51,41 +51,41 @@ class CheckedRoute(APIRoute):
                 check_text(await request.body())
             if not bounded:
                 return await handler(request)
-            await request.body()  # before a place is taken: a client that sends half a body holds nothing
+            await request.body()  # first, so that a client that sends half a body occupies no slot
             return await served_by(request).gate.run(handler(request))
 
         return checked
 
 
 def new_router() -> APIRouter:
-    """A router below ``/v1``."""
+    """Create a router for ``/v1``."""
     return APIRouter(prefix="/v1", route_class=CheckedRoute, responses=RESPONSES)
 
 
-def served_by(request: Request) -> Served:
-    """What the application of a request serves."""
-    served: Served = request.app.state.served
+def served_by(request: Request) -> ServerContext:
+    """Return the objects that the application of a request uses."""
+    served: ServerContext = request.app.state.served
     return served
 
 
 def caller_of(request: Request) -> Caller:
-    """Who asks; the guard has put it there."""
+    """Return the caller, which `CallerGuard` has identified."""
     caller: Caller = request.scope["caller"]
     return caller
 
 
 def check_text(body: bytes) -> None:
-    """Raise `RequestError` for JSON with half of a surrogate pair, which no file and no answer can hold."""
+    """Raise `RequestError` for JSON with an unpaired surrogate, which cannot be written as UTF-8."""
     if b"\\ud" not in body.lower() and b"\0" not in body and _is_utf8(body):  # Python reads UTF-16 and UTF-32 too
         return
     try:
         json.dumps(json.loads(body), ensure_ascii=False).encode()
     except UnicodeEncodeError as error:
         raise RequestError(
-            f"the text has half a surrogate pair, {error.object[error.start]!r}; replace it before it is sent"
+            f"the text contains an unpaired surrogate, {error.object[error.start]!r}; replace it"
         ) from error
     except (RecursionError, ValueError):
-        return  # the route's own check says what is wrong
+        return  # the route reports it
 
 
 def _is_utf8(body: bytes) -> bool:

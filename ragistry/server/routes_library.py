@@ -1,4 +1,4 @@
-"""The routes of the library: collections and their sources."""
+"""Routes for collections and their sources."""
 
 from __future__ import annotations
 
@@ -11,30 +11,32 @@ from ragistry.errors import AccessDeniedError
 from ragistry.library.service import collection_rows, source_row
 from ragistry.presentation.plain import document_as_mapping
 from ragistry.server.access import Caller
-from ragistry.server.routing import caller_of, needs, new_router, served_by
+from ragistry.server.route import caller_of, needs, new_router, served_by
 from ragistry.server.schemas import (
-    ChunksAnswer,
+    ChunkCount,
     CollectionChange,
+    CollectionList,
     CollectionModel,
-    CollectionsAnswer,
-    Move,
     NewCollection,
-    SourceAnswer,
+    SourceList,
+    SourceMove,
     SourceNames,
-    SourcesAnswer,
+    SourceWithText,
 )
-from ragistry.server.work import FOLDER_ID, SENT_FROM
+from ragistry.server.tasks import FOLDER_ID, SENT_FROM
 from ragistry.utils.joined import joined_text
 
 router = new_router()
-FolderId = Annotated[str | None, Query(pattern=FOLDER_ID, description="as it was sent with files")]
-Name = Annotated[str, Query(min_length=1, max_length=1_000, description="name of the source")]
+FolderId = Annotated[
+    str | None, Query(pattern=FOLDER_ID, description="Id of a client's folder, as sent with its files.")
+]
+Name = Annotated[str, Query(min_length=1, max_length=1_000, description="Name of the source.")]
 
 
-def _check_may_be_named(caller: Caller, name: str) -> None:
-    """A token that is limited to some collections makes no others, whether they are there or not."""
+def _check_may_create(caller: Caller, name: str) -> None:
+    """Check that a token may create a collection of this name, whether or not it exists."""
     if caller.collections is not None and name not in caller.collections:
-        raise AccessDeniedError(f"the token {caller.name!r} is not for a collection {name!r}; use one that is")
+        raise AccessDeniedError(f"token {caller.name!r} cannot access the collection {name!r}; use a token that can")
 
 
 def _row(request: Request, name: str) -> dict[str, Any]:
@@ -43,9 +45,9 @@ def _row(request: Request, name: str) -> dict[str, Any]:
     return collection_rows([entry], library.sources(name))[0]
 
 
-@router.get("/collections", response_model=CollectionsAnswer, openapi_extra=needs("read"))
+@router.get("/collections", response_model=CollectionList, openapi_extra=needs("read"))
 def list_collections(request: Request) -> Any:
-    """List the collections, with their sources and chunks counted."""
+    """List the collections with their numbers of sources and chunks."""
     reach = caller_of(request).reach(served_by(request).workspace.library)
     reach.check()
     return {"collections": collection_rows(reach.entries(), reach.sources())}
@@ -53,59 +55,59 @@ def list_collections(request: Request) -> Any:
 
 @router.post("/collections", status_code=201, response_model=CollectionModel, openapi_extra=needs("admin"))
 def create_collection(request: Request, body: NewCollection) -> Any:
-    """Make a collection."""
-    _check_may_be_named(caller_of(request), body.name)
+    """Create a collection."""
+    _check_may_create(caller_of(request), body.name)
     served_by(request).workspace.library.create_collection(body.name, body.description, body.display_name)
     return _row(request, body.name)
 
 
 @router.get("/collections/{collection}", response_model=CollectionModel, openapi_extra=needs("read"))
 def get_collection(request: Request, collection: str) -> Any:
-    """One collection."""
+    """Return a collection."""
     caller_of(request).check_collection(served_by(request).workspace.library, collection)
     return _row(request, collection)
 
 
 @router.patch("/collections/{collection}", response_model=CollectionModel, openapi_extra=needs("admin"))
 def change_collection(request: Request, collection: str, body: CollectionChange) -> Any:
-    """Describe a collection anew, or rename it; searches find all of it at any time."""
+    """Change the description or display name of a collection, or rename it."""
     library, caller = served_by(request).workspace.library, caller_of(request)
     caller.check_collection(library, collection)
     described = body.description is not None or body.display_name is not None
     if described or body.name is None:
         library.update_description(collection, body.description, display_name=body.display_name)
     if body.name is not None:
-        _check_may_be_named(caller, body.name)
+        _check_may_create(caller, body.name)
         library.rename_collection(collection, body.name)
     return _row(request, body.name or collection)
 
 
-@router.delete("/collections/{collection}", response_model=ChunksAnswer, openapi_extra=needs("admin"))
+@router.delete("/collections/{collection}", response_model=ChunkCount, openapi_extra=needs("admin"))
 def delete_collection(request: Request, collection: str) -> Any:
-    """Delete a collection with all of its chunks."""
+    """Delete a collection with all its chunks."""
     library, caller = served_by(request).workspace.library, caller_of(request)
-    if caller.limited:  # others may also delete what is in documents.yaml no more
+    if caller.limited:  # other callers may also delete a collection that is no longer in documents.yaml
         caller.check_collection(library, collection)
     return {"chunks": library.delete_collection(collection)}
 
 
-@router.get("/sources", response_model=SourcesAnswer, openapi_extra=needs("read"))
+@router.get("/sources", response_model=SourceList, openapi_extra=needs("read"))
 def list_all_sources(request: Request) -> Any:
-    """List the sources of every collection."""
+    """List the sources of all collections."""
     reach = caller_of(request).reach(served_by(request).workspace.library)
     return {"sources": [source_row(info) for info in reach.sources()]}
 
 
-@router.get("/orphans", response_model=SourcesAnswer, openapi_extra=needs("admin"))
+@router.get("/orphans", response_model=SourceList, openapi_extra=needs("admin"))
 def list_orphans(request: Request) -> Any:
-    """List the sources whose collection was taken out of documents.yaml by hand: stored, but not searched."""
-    caller_of(request).check_unlimited("a list of orphans")
+    """List the sources whose collection was removed from documents.yaml by hand. They are stored but not searched."""
+    caller_of(request).check_unlimited("the list of orphans")
     return {"sources": [source_row(info) for info in served_by(request).workspace.library.orphans()]}
 
 
-@router.get("/collections/{collection}/sources", response_model=SourcesAnswer, openapi_extra=needs("read"))
+@router.get("/collections/{collection}/sources", response_model=SourceList, openapi_extra=needs("read"))
 def list_sources(request: Request, collection: str, folder: FolderId = None) -> Any:
-    """List the sources of a collection; only those that an ingest of a client's ``folder`` sent, where one is given."""
+    """List the sources of a collection, optionally only those from one folder of a client."""
     library = served_by(request).workspace.library
     caller_of(request).check_collection(library, collection)
     sources = library.list_sources_detail(collection)
@@ -116,9 +118,9 @@ def list_sources(request: Request, collection: str, folder: FolderId = None) -> 
     return {"sources": sources}
 
 
-@router.get("/collections/{collection}/source", response_model=SourceAnswer, openapi_extra=needs("read"))
+@router.get("/collections/{collection}/source", response_model=SourceWithText, openapi_extra=needs("read"))
 def get_source(request: Request, collection: str, name: Name) -> Any:
-    """One source with its text and its chunks. Its name is a parameter, because it may have slashes."""
+    """Return a source with its text and its chunks."""
     library = served_by(request).workspace.library
     caller_of(request).check_collection(library, collection)
     info = library.source(name, collection)
@@ -130,7 +132,7 @@ def get_source(request: Request, collection: str, name: Name) -> Any:
     }
 
 
-@router.delete("/collections/{collection}/source", response_model=ChunksAnswer, openapi_extra=needs("write"))
+@router.delete("/collections/{collection}/source", response_model=ChunkCount, openapi_extra=needs("write"))
 def delete_source(request: Request, collection: str, name: Name) -> Any:
     """Delete a source."""
     library = served_by(request).workspace.library
@@ -138,17 +140,17 @@ def delete_source(request: Request, collection: str, name: Name) -> Any:
     return {"chunks": library.delete_source(name, collection)}
 
 
-@router.post("/collections/{collection}/sources/delete", response_model=ChunksAnswer, openapi_extra=needs("write"))
+@router.post("/collections/{collection}/sources/delete", response_model=ChunkCount, openapi_extra=needs("write"))
 def delete_sources(request: Request, collection: str, body: SourceNames) -> Any:
-    """Delete several sources; none where one of them is not there."""
+    """Delete several sources. If one does not exist, none is deleted."""
     library = served_by(request).workspace.library
     caller_of(request).check_collection(library, collection)
     return {"chunks": library.delete_sources(body.sources, collection)}
 
 
-@router.post("/collections/{collection}/sources/move", response_model=ChunksAnswer, openapi_extra=needs("write"))
-def move_source(request: Request, collection: str, body: Move) -> Any:
-    """Give a source to another collection. Nothing is embedded again."""
+@router.post("/collections/{collection}/sources/move", response_model=ChunkCount, openapi_extra=needs("write"))
+def move_source(request: Request, collection: str, body: SourceMove) -> Any:
+    """Move a source to another collection without embedding it again."""
     library, caller = served_by(request).workspace.library, caller_of(request)
     for name in (collection, body.to):
         caller.check_collection(library, name)

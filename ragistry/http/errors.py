@@ -1,4 +1,4 @@
-"""What went wrong, as an answer: a status and ``{"error": {"type", "message"}}``."""
+"""Convert exceptions to HTTP responses: a status and ``{"error": {"type", "message"}}``."""
 
 from __future__ import annotations
 
@@ -12,16 +12,15 @@ from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse
 
 from ragistry import errors
-from ragistry.server.access import Caller
 from ragistry.utils.disk import is_full
 from ragistry.utils.wording import one_line, shown
 
 _log = logging.getLogger(__name__)
 
 RETRY_AFTER = 2
-"""Seconds that a caller of a busy server is asked to wait."""
-LONGEST = 2_000
-"""Characters of a message."""
+"""Seconds after which clients of a busy server try again."""
+MESSAGE_LENGTH = 2_000
+"""Maximum number of characters of a message."""
 
 STATUS: dict[type[Exception], int] = {
     errors.AccessDeniedError: 403,
@@ -45,69 +44,69 @@ STATUS: dict[type[Exception], int] = {
     errors.QueryError: 400,
     errors.EvaluationError: 422,
 }
-"""By class; the nearest ancestor counts, and what has none is 500."""
+"""Status by class of error. The nearest base class decides; the default is 500."""
 
 
 class ErrorDetail(BaseModel):
-    """``type``: a class of `ragistry.errors`. ``message``: what is wrong and the remedy, in one line."""
+    """An error. ``type`` is a class of `ragistry.errors`; ``message`` has one line: what is wrong, and the remedy."""
 
     type: str
     message: str
 
 
-class ErrorAnswer(BaseModel):
-    """The form of every answer that is no success."""
+class ErrorResponse(BaseModel):
+    """The body of every unsuccessful response."""
 
     error: ErrorDetail
 
 
 RESPONSES: dict[int | str, dict[str, Any]] = {
-    status: {"model": ErrorAnswer, "description": said}
-    for status, said in {
-        400: "The request cannot be answered",
-        401: "A token is needed",
+    status: {"model": ErrorResponse, "description": description}
+    for status, description in {
+        400: "The request is invalid",
+        401: "A token is required",
         403: "The token lacks a right",
-        404: "Nothing of that name",
-        409: "It is there already, or made otherwise",
+        404: "Not found",
+        409: "Conflict with existing data",
         408: "The request did not arrive in time",
         413: "The request is too large",
         422: "The request is malformed",
-        500: "The server failed",
-        503: "The server is busy, or what it needs does not answer",
+        500: "Internal error",
+        503: "The server is busy, or a model or store is not available",
     }.items()
 }
-"""For the description of the API."""
+"""Error responses in the description of the API."""
 
 
 def status_of(error: Exception) -> int:
-    """The HTTP status of an error."""
+    """Return the HTTP status of an error."""
     return next((STATUS[cls] for cls in type(error).__mro__ if cls in STATUS), 500)
 
 
 def detail_of(error: Exception, *, limited: bool = False) -> ErrorDetail:
-    """What a caller is told; one that is ``limited`` to some collections hears only the kind of what `is_hidden`."""
+    """Describe an error; for a token that is ``limited`` to some collections, without the message if `is_hidden`."""
     kind = type(error)
     if not isinstance(error, errors.RagistryError):
-        return ErrorDetail(type="ServerError", message="the server failed; its log says why")
-    while not hasattr(errors, kind.__name__):  # a subclass that only one module knows
+        return ErrorDetail(type="ServerError", message="internal error of the server; see its log")
+    while not hasattr(errors, kind.__name__):  # a private subclass
         kind = kind.__mro__[1]
-    message = one_line(str(error), LONGEST)
+    message = one_line(str(error), MESSAGE_LENGTH)
     if limited and isinstance(error, errors.UnknownTechniqueError):
-        message = "there is no such technique; /v1/techniques lists those that there are"
+        message = "the technique does not exist; /v1/techniques lists all techniques"
     elif limited and is_hidden(error):
-        message = "the server cannot do this now; its log says why"
+        message = "the server cannot do this now; see its log"
     return ErrorDetail(type=kind.__name__, message=message)
 
 
 def is_hidden(error: Exception) -> bool:
-    """Whether the message is only for callers that are not limited: it may name paths, servers, other collections."""
+    """Return whether a message may name paths, servers or other collections, so that limited tokens do not see it."""
     return not isinstance(error, errors.ServerBusyError) and (
         status_of(error) >= 500 or isinstance(error, errors.ConfigError)
     )
 
 
-def answer(status: int, detail: ErrorDetail) -> JSONResponse:
-    """The answer; a busy server says when to come again, and a missing token which kind is wanted."""
+def error_response(status: int, detail: ErrorDetail) -> JSONResponse:
+    """Make an error response, with the headers Retry-After for status 503 and WWW-Authenticate for 401."""
     headers = {"Retry-After": str(RETRY_AFTER)} if status == 503 else {}
     if status == 401:
         headers["WWW-Authenticate"] = "Bearer"
@@ -115,53 +114,55 @@ def answer(status: int, detail: ErrorDetail) -> JSONResponse:
 
 
 def refusal(status: int, message: str) -> JSONResponse:
-    """The answer to a request that is refused as such."""
+    """Make the response to a request that is refused before it reaches the library."""
     kind = {401: "AccessDeniedError", 403: "AccessDeniedError", 503: "ServerBusyError"}.get(status, "RequestError")
-    return answer(status, ErrorDetail(type=kind, message=message))
+    return error_response(status, ErrorDetail(type=kind, message=message))
 
 
-def install(app: FastAPI) -> None:
-    """Let every exception of the application's routes become an answer."""
+def handle_errors(app: FastAPI) -> None:
+    """Convert every exception of the application's routes to a response."""
 
     @app.exception_handler(errors.RagistryError)
     async def known(request: Request, error: errors.RagistryError) -> JSONResponse:
-        caller: Caller | None = request.scope.get("caller")
+        is_limited = getattr(request.scope.get("caller"), "limited", False)
         status = status_of(error)
         if is_hidden(error):
             _log.error("%s %s: %s", request.method, request.url.path, error)
-        return answer(status, detail_of(error, limited=caller is not None and caller.limited))
+        return error_response(status, detail_of(error, limited=is_limited))
 
     @app.exception_handler(RequestValidationError)
     async def malformed(_: Request, error: RequestValidationError) -> JSONResponse:
-        said = [_complaint(item) for item in error.errors()]
-        return refusal(422, one_line("; ".join(said), LONGEST))
+        problems = [_problem(item) for item in error.errors()]
+        return refusal(422, one_line("; ".join(problems), MESSAGE_LENGTH))
 
     @app.exception_handler(HTTPException)
     async def refused(_: Request, error: HTTPException) -> JSONResponse:
-        status, said = error.status_code, str(error.detail)
+        status, message = error.status_code, str(error.detail)
         if status == 404:
-            said = "there is nothing at this address; see /openapi.json"
-        if said.startswith("Too many"):  # files or fields, which the parser of forms counts
+            message = "this address does not exist; see /openapi.json"
+        if message.startswith("Too many"):  # files or fields, counted by the form parser
             status = 413
-        return refusal(status, said)
+        return refusal(status, message)
 
     @app.exception_handler(OSError)
-    async def of_the_system(request: Request, error: OSError) -> JSONResponse:
+    async def system_error(request: Request, error: OSError) -> JSONResponse:
         _log.error("%s %s: %s", request.method, request.url.path, error)
         if is_full(error):
-            said = "the disk of the server is full, and nothing was taken in; make room there, and send it again"
-            return answer(507, ErrorDetail(type="ServerError", message=said))
-        said = f"the server's system refused: {error.strerror or type(error).__name__}; its log says of which file"
-        return answer(503, ErrorDetail(type="ServerError", message=said))
+            message = (
+                "the disk of the server is full, and nothing was saved; free some space, then send the request again"
+            )
+            return error_response(507, ErrorDetail(type="ServerError", message=message))
+        message = f"the operating system of the server refused: {error.strerror or type(error).__name__}; see its log"
+        return error_response(503, ErrorDetail(type="ServerError", message=message))
 
     @app.exception_handler(Exception)
     async def unknown(request: Request, error: Exception) -> JSONResponse:
         _log.error("%s %s failed", request.method, request.url.path, exc_info=error)
-        return answer(500, detail_of(error))
+        return error_response(500, detail_of(error))
 
 
-def _complaint(item: dict[str, Any]) -> str:
+def _problem(item: dict[str, Any]) -> str:
     place = ".".join(str(part) for part in item["loc"])
-    given = item.get("input")
-    value = f", got {shown(given)}" if isinstance(given, str | int | float | bool) or given is None else ""
-    return f"{place}: {item['msg']}{value}"
+    value = item.get("input")
+    got = f", got {shown(value)}" if isinstance(value, str | int | float | bool) or value is None else ""
+    return f"{place}: {item['msg']}{got}"

@@ -1,4 +1,4 @@
-"""One reading of what others change too, for every window that shows it."""
+"""Values that are polled once and shared by all windows."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from ragistry.errors import RagistryError
 Value = TypeVar("Value")
 
 EVERY = 1.0
-"""Seconds after which a window looks again."""
+"""Seconds between two updates of a window."""
 SHARE = 5
-"""A reading that takes long is followed by a pause of that many times as long."""
+"""A slow read is followed by a pause of this many times its duration."""
 
 
-class Shared(Generic[Value]):
-    """What ``read`` gave last; a reading equal to the one before leaves the same object in ``value``.
+class PolledValue(Generic[Value]):
+    """The last result of ``read``. If a new result is equal, ``value`` stays the same object.
 
-    However many windows look, there is one reading at a time, and none within half of `EVERY` of the last.
-    ``trouble``: the line of what the last reading raised; ``value`` is then that of the last one that succeeded.
+    Only one window reads at a time, and at most once in half of `EVERY` seconds. If a read fails, ``trouble`` is its
+    message and ``value`` the result before.
     """
 
     def __init__(self, read: Callable[[], Value]) -> None:
@@ -35,7 +35,7 @@ class Shared(Generic[Value]):
         self._turn = asyncio.Lock()
 
     async def look(self, *, fresh: bool = False) -> None:
-        """Read again, where that was not just done; ``fresh``: what was written before this call is seen."""
+        """Read again unless the value is recent. ``fresh`` includes everything written before this call."""
         begun_since = monotonic() - (0 if fresh else self._pause)
         async with self._turn:
             if self._began <= begun_since:
@@ -51,32 +51,32 @@ class Shared(Generic[Value]):
             self.trouble = ""
             if value != self.value:
                 self.value = value
-        # Not before: where the window that reads is closed meanwhile, the next one reads.
+        # Set after the read: if the window that reads is closed meanwhile, the next one reads.
         self._began, self._pause = began, max(EVERY / 2, SHARE * (monotonic() - began))
 
 
-class Following(Generic[Value]):
-    """One window that shows a `Shared`, as long as it is open. What goes wrong is a line where this is made."""
+class Follower(Generic[Value]):
+    """Show a `PolledValue` in one window. Errors are shown where the object is created."""
 
-    def __init__(self, shared: Shared[Value]) -> None:
+    def __init__(self, shared: PolledValue[Value]) -> None:
         self._shared = shared
         self._shown: Value | None = None
         self._show: Callable[[Value], None] | None = None
         self._trouble = ui.label().classes("rg-failure").props("role=alert")
 
     async def begin(self, show: Callable[[Value], None]) -> None:
-        """Call ``show`` with what is read now, and with what it has become after each change, whoever made it."""
+        """Call ``show`` with the current value, and again after each change."""
         self._show = show
         await self.refresh()
         ui.timer(EVERY, self._follow)
 
     async def refresh(self) -> None:
-        """Show at once what this window has changed."""
+        """Read again and show the value, after a change by this window."""
         await self._shared.look(fresh=True)
         self.show()
 
     def show(self) -> None:
-        """Show what was read last, where it is another than what is shown."""
+        """Show the last value, unless it is already shown."""
         if self._trouble.is_deleted or self._show is None:
             return  # the window was closed meanwhile
         self._trouble.set_text(self._shared.trouble)

@@ -1,4 +1,4 @@
-"""The routes of jobs: ingest files and texts, compare techniques, see how far a job is, cancel it."""
+"""Routes for jobs: ingest files and texts, compare techniques, follow and cancel jobs."""
 
 from __future__ import annotations
 
@@ -13,35 +13,38 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
 
 from ragistry.errors import JobNotFoundError, RequestError
-from ragistry.server.jobs import FILES, Job, as_mapping
-from ragistry.server.routing import caller_of, needs, new_router, served_by
+from ragistry.server.jobs import FILES, as_mapping
+from ragistry.server.route import caller_of, needs, new_router, served_by
 from ragistry.server.schemas import (
+    ComparisonList,
     ComparisonModel,
     ComparisonRequest,
-    ComparisonsAnswer,
+    JobList,
     JobModel,
-    JobsAnswer,
-    Texts,
+    TextBatch,
 )
-from ragistry.server.work import FOLDER_ID, QUERIES, REPORTS
+from ragistry.server.tasks import FOLDER_ID, QUERIES, REPORTS
 
 router = new_router()
-LONGEST_NAME = 1_000
+NAME_LENGTH = 1_000
 
 
 def source_name(name: str) -> str:
-    """The name of an uploaded file: as in the folder of its sender, with `/`. Raises `RequestError`.
+    """Check the name of an uploaded file: a relative path in the client's folder.
 
-    No path of this machine is made of it.
+    It is never used as a path on the server.
+
+    Raises:
+        RequestError: It is not a relative path, or too long.
     """
     parts = PurePosixPath(name).parts
-    if not parts or name != "/".join(parts) or ".." in parts or not name.isprintable() or len(name) > LONGEST_NAME:
-        raise RequestError(f"{name[:100]!r} cannot name a source; send a relative path such as guides/setup.md")
+    if not parts or name != "/".join(parts) or ".." in parts or not name.isprintable() or len(name) > NAME_LENGTH:
+        raise RequestError(f"{name[:100]!r} is not a valid source name; send a relative path such as guides/setup.md")
     return name
 
 
 def _suffix(name: str) -> str:
-    """By which a file's format is known."""
+    """Return the suffix, which determines the format; empty if it is not valid."""
     suffix = PurePosixPath(name).suffix.lower()
     return suffix if re.fullmatch(r"\.[a-z0-9]{1,15}", suffix) else ""
 
@@ -49,22 +52,24 @@ def _suffix(name: str) -> str:
 @router.post("/ingest/files", status_code=202, response_model=JobModel, openapi_extra=needs("write"))
 def ingest_files(
     request: Request,
-    collection: Annotated[str, Form(description="the collection that takes them in")],
-    files: Annotated[list[UploadFile], File(description="each under its name in the collection")],
-    names: Annotated[list[str] | None, Form(description="of the files, where theirs are not meant")] = None,
-    replace: Annotated[
-        bool, Form(description="take the place of a source that came from a file of the server")
-    ] = False,
+    collection: Annotated[str, Form(description="Target collection.")],
+    files: Annotated[list[UploadFile], File(description="The files, with their names in the collection.")],
+    names: Annotated[list[str] | None, Form(description="Names of the files; default: their file names.")] = None,
+    replace: Annotated[bool, Form(description="Replace sources that were read from files of the server.")] = False,
     folder: Annotated[
-        str | None, Form(pattern=FOLDER_ID, description="of the client's folder that holds the files; see its sources")
+        str | None,
+        Form(
+            pattern=FOLDER_ID,
+            description="Id of the client's folder that contains the files, to list its sources later.",
+        ),
     ] = None,
 ) -> Any:
-    """Take files in. They are on the server's disk when this answers; the job says what became of them."""
+    """Ingest files in a background job. The response is sent when the server has saved them."""
     served, caller = served_by(request), caller_of(request)
     caller.check_collection(served.workspace.library, collection)
     sent = names or [file.filename or "" for file in files]
     if len(sent) != len(files):
-        raise RequestError(f"{len(sent):,} names for {len(files):,} files; send one for each, or none")
+        raise RequestError(f"{len(sent):,} names for {len(files):,} files; send one name for each file, or none")
     named = [source_name(name) for name in sent]
     with served.jobs.new_folder() as place:
         sources = []
@@ -77,8 +82,8 @@ def ingest_files(
 
 
 @router.post("/ingest/texts", status_code=202, response_model=JobModel, openapi_extra=needs("write"))
-def ingest_texts(request: Request, body: Texts) -> Any:
-    """Take texts in, each under its name."""
+def ingest_texts(request: Request, body: TextBatch) -> Any:
+    """Ingest texts in a background job."""
     served, caller = served_by(request), caller_of(request)
     caller.check_collection(served.workspace.library, body.collection)
     with served.jobs.new_folder() as folder:
@@ -92,25 +97,25 @@ def ingest_texts(request: Request, body: Texts) -> Any:
 def _added(
     request: Request, folder: Path, collection: str, sources: Sequence[dict[str, Any]], *, replace: bool
 ) -> dict[str, Any]:
-    asked = {"replace": replace, "sources": list(sources)}
-    return as_mapping(served_by(request).jobs.add(folder, "ingest", caller_of(request), collection, asked))
+    arguments = {"replace": replace, "sources": list(sources)}
+    return as_mapping(served_by(request).jobs.add(folder, "ingest", caller_of(request), collection, arguments))
 
 
-@router.get("/jobs", response_model=JobsAnswer, openapi_extra=needs("write"))
+@router.get("/jobs", response_model=JobList, openapi_extra=needs("write"))
 def list_jobs(request: Request) -> Any:
-    """List the ingest jobs of this token; an admin for every collection sees all."""
-    return {"jobs": [as_mapping(job) for job in served_by(request).jobs.all("ingest", caller_of(request))]}
+    """List the ingest jobs of this token; an unlimited admin token lists all."""
+    return {"jobs": [as_mapping(job) for job in served_by(request).jobs.visible("ingest", caller_of(request))]}
 
 
 @router.get("/jobs/{id}", response_model=JobModel, openapi_extra=needs("write"))
 def get_job(request: Request, id: str) -> Any:
-    """How far a job is, and what came of it."""
+    """Return a job with its progress and report."""
     return as_mapping(served_by(request).jobs.get(id, "ingest", caller_of(request)))
 
 
 @router.delete("/jobs/{id}", response_model=JobModel, openapi_extra=needs("write"))
 def cancel_job(request: Request, id: str) -> Any:
-    """Cancel a job; sources that were written stay."""
+    """Cancel a job. Sources that are already written stay."""
     jobs = served_by(request).jobs
     job = jobs.get(id, "ingest", caller_of(request))
     jobs.cancel(job)
@@ -119,7 +124,7 @@ def cancel_job(request: Request, id: str) -> Any:
 
 @router.post("/comparisons", status_code=202, response_model=ComparisonModel, openapi_extra=needs("write"))
 def start_comparison(request: Request, body: ComparisonRequest) -> Any:
-    """Compare techniques over the whole library, in the background."""
+    """Compare techniques over the whole library in a background job."""
     served, caller = served_by(request), caller_of(request)
     caller.check_unlimited("a comparison")
     for name in body.techniques:
@@ -129,20 +134,20 @@ def start_comparison(request: Request, body: ComparisonRequest) -> Any:
     with served.jobs.new_folder() as folder:
         if body.queries is not None:
             (folder / FILES / QUERIES).write_text(body.queries, encoding="utf-8")
-        asked = body.model_dump(exclude={"queries"})
-        return as_mapping(served.jobs.add(folder, "comparison", caller, None, asked))
+        arguments = body.model_dump(exclude={"queries"})
+        return as_mapping(served.jobs.add(folder, "comparison", caller, None, arguments))
 
 
-@router.get("/comparisons", response_model=ComparisonsAnswer, openapi_extra=needs("write"))
+@router.get("/comparisons", response_model=ComparisonList, openapi_extra=needs("write"))
 def list_comparisons(request: Request) -> Any:
-    """List the comparisons of this token; an admin for every collection sees all."""
-    found = served_by(request).jobs.all("comparison", caller_of(request))
+    """List the comparisons of this token; an unlimited admin token lists all."""
+    found = served_by(request).jobs.visible("comparison", caller_of(request))
     return {"comparisons": [as_mapping(job) for job in found]}
 
 
 @router.get("/comparisons/{id}", response_model=ComparisonModel, openapi_extra=needs("write"))
 def get_comparison(request: Request, id: str) -> Any:
-    """How far a comparison is, and its conclusion."""
+    """Return a comparison with its progress and conclusion."""
     return as_mapping(served_by(request).jobs.get(id, "comparison", caller_of(request)))
 
 
@@ -165,13 +170,13 @@ REPORT_CONTENT: dict[str, Any] = {"application/json": {}, "text/markdown": {}, "
     openapi_extra=needs("write"),
 )
 def get_report(request: Request, id: str, format: Literal["json", "markdown", "html"] = "json") -> Response:
-    """The whole report, as `ragistry compare` writes it."""
+    """Return the full report of a comparison."""
     jobs = served_by(request).jobs
-    job: Job = jobs.get(id, "comparison", caller_of(request))
+    job = jobs.get(id, "comparison", caller_of(request))
     try:
         text = (jobs.folder / job.id / REPORTS[format]).read_text(encoding="utf-8")
     except FileNotFoundError as error:
-        raise JobNotFoundError(f"comparison {id!r} has no report: it is {job.state}") from error
+        raise JobNotFoundError(f"comparison {id!r} has no report; its state is {job.state}") from error
     if format == "html":
         return HTMLResponse(text)
     if format == "markdown":

@@ -1,0 +1,162 @@
+"""State that all pages share: the workspace, its background jobs, and the collections."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import ParamSpec, TypeVar
+
+from nicegui import ui
+
+from ragistry.config.folder import EVALUATION, UPLOADS
+from ragistry.errors import RagistryError, SourceError
+from ragistry.library.service import DocumentService
+from ragistry.types import SourceInfo
+from ragistry.web.comparisons import CLOSE_SECONDS, ComparisonJobs, ReportRow, list_reports
+from ragistry.web.ingest_jobs import IngestJobs
+from ragistry.web.polling import PolledValue
+from ragistry.web.uploads import Uploads
+from ragistry.workspace import Workspace
+
+P = ParamSpec("P")
+Result = TypeVar("Result")
+
+UPLOAD_MEGABYTES = 200
+"""Maximum size of an uploaded file."""
+PAGE_TIMEOUT = 60.0
+"""Maximum seconds to build a page. A store on another machine may list its sources slowly."""
+
+
+@dataclass(frozen=True, slots=True)
+class CollectionState:
+    """A collection with its sources and its number of chunks."""
+
+    name: str
+    display_name: str
+    description: str
+    sources: tuple[SourceInfo, ...]
+    chunks: int
+
+
+CollectionStates = tuple[CollectionState, ...]
+"""All collections, in the order of documents.yaml."""
+
+
+def load_collections(library: DocumentService) -> CollectionStates:
+    """Load all collections. A store may have to read all chunks for this, so the result is shared by all pages."""
+    sources: dict[str, list[SourceInfo]] = defaultdict(list)
+    for info in library.sources():
+        sources[info.collection].append(info)
+    return tuple(
+        CollectionState(
+            entry.name,
+            entry.display_name or entry.name,
+            entry.description,
+            tuple(sources[entry.name]),
+            sum(info.chunks for info in sources[entry.name]),
+        )
+        for entry in library.collections.entries()
+    )
+
+
+@dataclass(slots=True)
+class AppState:
+    """A served workspace.
+
+    Attributes:
+        workspace: The open workspace.
+        roots: Folders from which folders may be added.
+        uploads: The uploaded files.
+        jobs: The ingests of the page.
+        comparisons: The comparisons of the page.
+        collections: All collections, polled for all windows.
+        reports: The reports of comparisons, polled for all windows.
+    """
+
+    workspace: Workspace
+    roots: tuple[Path, ...]
+    uploads: Uploads = field(init=False)
+    jobs: IngestJobs = field(init=False)
+    comparisons: ComparisonJobs = field(init=False)
+    collections: PolledValue[CollectionStates] = field(init=False)
+    reports: PolledValue[list[ReportRow]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.roots = tuple(root.resolve() for root in self.roots)
+        self.uploads = Uploads(self.workspace.path_of(self.workspace.settings.data_dir) / UPLOADS)
+        self.jobs = IngestJobs(lambda: self.workspace.library, self.uploads)
+        self.comparisons = ComparisonJobs(self.workspace, self.reports_folder)
+        self.collections = PolledValue(lambda: load_collections(self.workspace.library))
+        self.reports = PolledValue(lambda: list_reports(self.reports_folder))
+
+    @property
+    def reports_folder(self) -> Path:
+        """The folder where `ragistry compare` writes reports."""
+        return self.workspace.path_of(self.workspace.settings.data_dir) / EVALUATION / "reports"
+
+    def folder(self, name: str) -> Path:
+        """Return the path of a folder that a visitor named.
+
+        Raises:
+            SourceError: The folder does not exist, or is outside the allowed roots.
+        """
+        if not name:
+            raise SourceError("the path of the folder is empty; enter a path")
+        try:
+            path = (self.workspace.root / Path(name).expanduser()).resolve()
+        except (OSError, RuntimeError, ValueError) as error:
+            raise SourceError(f"{name[:200]!r} is not a path ({error}); check it") from error
+        if not any(path.is_relative_to(root) for root in self.roots):
+            allowed = ", ".join(map(str, self.roots))
+            raise SourceError(f"{name!r} is outside {allowed}; start `ragistry ui` with --root {name!r} to allow it")
+        if not path.is_dir():
+            raise SourceError(f"folder {name!r} does not exist; check the path")
+        return path
+
+    def is_upload(self, path: str) -> bool:
+        """Return whether a file was uploaded on the page, so that it is deleted with its source."""
+        return self.uploads.holds(path)
+
+    def forget_uploads(self, sources: Iterable[SourceInfo]) -> None:
+        """Delete the uploaded files of deleted sources.
+
+        Files that a source still uses stay, because another window may have moved the source meanwhile.
+        """
+        self.uploads.forget_unneeded(self.workspace.library.store, (info.source_path for info in sources))
+
+    def stop(self) -> None:
+        """End running jobs at their next check."""
+        self.jobs.stop()
+        self.comparisons.stop()
+
+    def close_jobs(self) -> None:
+        """Stop the jobs and wait for their end."""
+        self.jobs.close()
+        self.comparisons.close(CLOSE_SECONDS)
+
+    def close(self) -> None:
+        """Stop the jobs, and close the workspace."""
+        self.close_jobs()
+        self.workspace.close()
+
+
+async def in_thread(work: Callable[P, Result], *args: P.args, **options: P.kwargs) -> Result:
+    """Run a function that reads files or calls a model in a thread."""
+    return await asyncio.to_thread(work, *args, **options)
+
+
+async def attempt(work: Callable[P, Result], *args: P.args, **options: P.kwargs) -> Result | None:
+    """Run a function in a thread. An error is shown to the visitor, and the result is None."""
+    try:
+        return await in_thread(work, *args, **options)
+    except RagistryError as error:
+        show_error(str(error))
+        return None
+
+
+def show_error(message: str) -> None:
+    """Show a message until it is dismissed."""
+    ui.notify(message, type="negative", multi_line=True, timeout=0, close_button="Dismiss")

@@ -1,0 +1,244 @@
+"""Background jobs of the page that ingest files and folders. All windows show them, also after a reload."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from itertools import count
+from pathlib import Path
+
+from ragistry.errors import SourceError
+from ragistry.http.jobs import Job, JobRunner, State, error_text
+from ragistry.library.ingest.methods import IngestObserver
+from ragistry.library.ingest.report import Failure, IngestReport
+from ragistry.library.ingest.source import Reading
+from ragistry.library.service import DocumentService
+from ragistry.utils.chunker import chunk_extracted
+from ragistry.utils.documents.extract import extract
+from ragistry.web.uploads import Uploads
+
+KEPT = 20
+"""Number of ended jobs that are shown."""
+STOPPED = "the page was stopped; start it again and add the files again"
+
+
+@dataclass(slots=True, eq=False)
+class IngestJob(Job):
+    """An ingest of files or folders.
+
+    Attributes:
+        number: Number of the job.
+        collection: Target collection.
+        label: Name that is shown.
+        paths: Files and folders.
+        prune: Delete sources whose files are no longer in the folder.
+        replace: Replace sources of the same name.
+        stage: What happens to the current path.
+        done: Number of processed paths.
+        inside: Progress of the current path, 0 to 1.
+        error: Reason of a failed job.
+        summary: Numbers of added, updated and other sources.
+        stages: Result of each processed path, by file name.
+        failures: Errors and warnings that are not in ``stages``.
+    """
+
+    number: int
+    collection: str
+    label: str
+    paths: list[Path]
+    prune: bool = False
+    replace: bool = False
+    stage: str = ""
+    done: int = 0
+    inside: float = 0.0
+    error: str = ""
+    summary: str = ""
+    stages: dict[str, str] = field(default_factory=dict)
+    failures: list[str] = field(default_factory=list)
+
+    @property
+    def share(self) -> float:
+        """Progress of the job, 0 to 1."""
+        return min(1.0, (self.done + self.inside) / max(1, len(self.paths)))
+
+    def files(self) -> list[tuple[str, str]]:
+        """Return name and stage of each file, if there are several."""
+        if len(self.paths) < 2:
+            return []
+        return [(path.name, self._stage_of(place, path.name)) for place, path in enumerate(self.paths)]
+
+    def _stage_of(self, place: int, name: str) -> str:
+        if name in self.stages:
+            return self.stages[name]
+        if self.ended:
+            return "not added"
+        return self.stage if self.state == "running" and place == self.done else "waiting"
+
+
+class _JobProgress(IngestObserver):
+    """Record the progress of the current path in its job: sources read, then chunks embedded."""
+
+    def __init__(self, job: IngestJob, check: Callable[[], None]) -> None:
+        self._job = job
+        self.check = check  # type: ignore[method-assign]
+        self._before = self._here = self._embedded = 0
+        self._read = self._sources = 0
+        self._record("reading", 0.0)
+
+    def progress(self, name: str, done: int, total: int) -> None:
+        self.check()
+        self._before, self._here = self._before + self._here, 0
+        self._read, self._sources = done, total
+        if name:
+            self._record("reading" if total == 1 else f"reading {done + 1:,} of {total:,}: {name}", done / total)
+
+    def counted(self, texts: int) -> None:
+        self._here = texts  # called again if a source is split again to fit the model; the last count is valid
+
+    def embedded(self, texts: int) -> None:
+        self._embedded += texts
+        total = max(self._before + self._here, self._embedded)
+        stage, share = f"embedding {self._embedded:,} of {total:,}", self._embedded / total
+        if self._sources > 1:
+            stage, share = f"{stage}, {self._read + 1:,} of {self._sources:,} files read", self._read / self._sources
+        self._record(stage, share)
+
+    def _record(self, stage: str, inside: float) -> None:
+        self._job.stage, self._job.inside = stage, inside
+
+
+class IngestJobs(JobRunner[IngestJob]):
+    """Run ingests one after the other.
+
+    Args:
+        library: Returns the library.
+        uploads: The uploaded files of the page.
+    """
+
+    def __init__(self, library: Callable[[], DocumentService], uploads: Uploads) -> None:
+        super().__init__(kept=KEPT)
+        self._library = library
+        self._uploads = uploads
+        self._numbers = count(1)
+
+    def add(
+        self, collection: str, paths: list[Path], label: str, *, prune: bool = False, replace: bool = False
+    ) -> IngestJob:
+        """Ingest files and folders after the jobs that were added before; see `IngestJob` for the arguments."""
+        job = IngestJob(next(self._numbers), collection, label, paths, prune, replace)
+        if not self.submit(job):
+            self._drop(job)
+        return job
+
+    def of(self, collection: str | None = None) -> list[IngestJob]:
+        """Return the jobs of a collection, or all jobs, newest first."""
+        return [job for job in reversed(self.all()) if collection in (None, job.collection)]
+
+    def pending(self, collection: str) -> list[Path]:
+        """Return the paths that are not yet ingested into a collection."""
+        return [path for job in self.of(collection) if not job.ended for path in job.paths]
+
+    def forget(self, number: int) -> None:
+        """Stop showing a job that has ended."""
+        with self._lock:
+            self._jobs = [job for job in self._jobs if job.number != number or not job.ended]
+
+    def stopped(self) -> list[IngestJob]:
+        """Return the jobs that are incomplete because the page was stopped."""
+        return [job for job in self.all() if job.error == STOPPED]
+
+    def close(self, timeout: float | None = None, *, finish: bool = False) -> None:
+        """Stop, wait until the running job has ended, and remove the files of waiting jobs."""
+        super().close(timeout, finish=finish)
+        for job in self.open():
+            self._drop(job)
+
+    def work(self, job: IngestJob, check: Callable[[], None]) -> None:
+        """Ingest one path after the other, so that each file can be searched as soon as it is shown as searchable."""
+        library, whole = self._library(), IngestReport()
+        with self._uploads.swept(library.store, job.collection, job.paths):
+            for path in job.paths:
+                check()
+                report = _ingest_path(job, path, library, _JobProgress(job, check))
+                whole.merge(report)
+                job.stages[path.name] = _result(path, report)
+                job.done += 1
+        job.failures = list(dict.fromkeys([*_other_messages(job, whole), *_vanished(whole)]))
+        job.summary = summary(whole)
+
+    def end(self, job: IngestJob, state: State, error: Exception | None) -> None:
+        """Record the end of a job."""
+        job.error = "" if error is None else error_text(error)
+        super().end(job, state, error)
+        job.stage = ""
+
+    def interrupted(self, job: IngestJob) -> None:
+        """Record that the page was stopped."""
+        job.error, job.state, job.stage = STOPPED, "failed", ""
+
+    def _drop(self, job: IngestJob) -> None:
+        """Remove the files of a job that was stopped before it began."""
+        self._uploads.forget(job.paths)
+        self.interrupted(job)
+
+
+def _ingest_path(job: IngestJob, path: Path, library: DocumentService, observer: IngestObserver) -> IngestReport:
+    try:
+        if job.replace and _is_blank_replacement(path, job.collection, library):
+            raise SourceError(
+                f"{path.name!r} has no text, so the existing source of this name stays; delete it if you do not need it"
+            )
+        return library.ingest_paths([path], job.collection, prune=job.prune, replace=job.replace, observer=observer)
+    except SourceError as error:
+        return IngestReport(failed=[Failure(str(path), error)])
+
+
+def _is_blank_replacement(path: Path, collection: str, library: DocumentService) -> bool:
+    """Return whether a file without text would replace a source."""
+    is_replacement = path.name in library.list_sources(collection) and path.is_file()
+    return is_replacement and _is_blank(path, library.reading)
+
+
+def _is_blank(path: Path, reading: Reading) -> bool:
+    if path.suffix.lower() == ".pdf":
+        return False  # a PDF without text fails later, and is slow to read twice
+    try:
+        extracted = extract(path, pdf_engine=reading.pdf_engine, limits=reading.limits)
+    except SourceError:
+        return False  # the ingest reports it and keeps the source
+    return not chunk_extracted(extracted, reading.chunk_size, reading.chunk_overlap)
+
+
+def _result(path: Path, report: IngestReport) -> str:
+    """Describe the result of one path. Messages contain the file name instead of the path."""
+    if report.failed:
+        return f"failed: {_with_name(report.failed[0].error, path)}"
+    notes = [line.removeprefix(f"{path.name}: ") for line in report.warnings if line.startswith(path.name)]
+    if report.added or report.updated:
+        return "; ".join(["searchable", *notes])
+    return "; ".join(notes) or "unchanged, searchable"
+
+
+def _other_messages(job: IngestJob, report: IngestReport) -> list[str]:
+    """Return the messages that are not shown with one of several files."""
+    names = tuple(f"{path.name}:" for path in job.paths) if len(job.paths) > 1 else ()
+    failed = [] if names else [_with_name(failure.error, job.paths[0]) for failure in report.failed]
+    return failed + [line for line in report.warnings if not line.startswith(names)]
+
+
+def _with_name(error: str, path: Path) -> str:
+    return error if path.is_dir() else error.replace(str(path), path.name)
+
+
+def _vanished(report: IngestReport) -> list[str]:
+    gone = [name for name in report.vanished if name not in report.deleted]
+    if not gone:
+        return []
+    return [f"{len(gone)} no longer in the folder: {', '.join(gone[:5])}; tick Remove, and add the folder again"]
+
+
+def summary(report: IngestReport) -> str:
+    """Return the numbers of a report in one line."""
+    kinds = ("added", "updated", "skipped", "deleted", "failed")
+    counts = [f"{len(getattr(report, kind))} {kind}" for kind in kinds if getattr(report, kind)]
+    return ", ".join(counts) or "nothing to ingest"

@@ -1,0 +1,254 @@
+"""Add files and folders to a collection, and follow their ingests."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable
+from pathlib import Path, PurePosixPath, PureWindowsPath
+from typing import NamedTuple
+
+from nicegui import events, ui
+
+from ragistry.errors import RagistryError, SourceError
+from ragistry.utils.documents.extract import SUPPORTED_FORMATS
+from ragistry.utils.wording import numbered
+from ragistry.web.app_state import UPLOAD_MEGABYTES, AppState, attempt, show_error
+from ragistry.web.ingest_jobs import IngestJob
+from ragistry.web.security import BODY_MEGABYTES
+from ragistry.web.widgets import Built, KeyedList, button, icon_button
+
+READ = "PDF, Markdown, text, CSV, Office and web documents, code"
+
+GetCollection = Callable[[], Awaitable[str | None]]
+"""Returns the collection for the files, and creates it if necessary; None if that failed."""
+EVERY = 0.5
+"""Seconds between two updates of a window."""
+LINES = 100
+"""Maximum number of failures that are shown for a job."""
+
+
+def upload_section(state: AppState, collection: str) -> None:
+    """Show an upload area, and a field for a folder."""
+
+    async def here() -> str:
+        return collection
+
+    with ui.element("div").classes("rg-intake"):
+        drop_zone(state, here)
+        _folder(state, collection)
+
+
+def drop_zone(state: AppState, target: GetCollection) -> None:
+    """Show an area to drop or choose files."""
+    with ui.element("section").classes("rg-drop").props('aria-label="Add files"') as zone:
+
+        async def upload(event: events.MultiUploadEventArguments) -> None:
+            collection = await target()
+            if collection is not None:
+                await _queue_uploads(state, collection, event, replace=bool(replace.value))
+
+        uploader = ui.upload(
+            multiple=True,
+            auto_upload=True,
+            max_file_size=UPLOAD_MEGABYTES * 1_000_000,
+            max_total_size=BODY_MEGABYTES * 990_000,
+            on_multi_upload=upload,
+        )
+        # The uploader's own interface cannot be used with a keyboard alone, so it is hidden and only sends the files.
+        uploader.classes("rg-hidden").props["accept"] = ",".join(SUPPORTED_FORMATS)
+        # Unique field names: of several fields with one name, the server sees only the last.
+        uploader.props[":field-name"] = "(file) => file.__key + Math.random()"
+        uploader.on(
+            "rejected",
+            _show_refusals,
+            js_handler="(all) => emit(all.map((one) => [one.failedPropValidation, one.file.name, one.file.size]))",
+        )
+        sender = f"getElement({uploader.id}).$refs.qRef"
+        ui.icon("upload_file").classes("rg-drop-icon")
+        with ui.element("div").classes("rg-drop-words"):
+            with ui.element("div").classes("rg-bar"):
+                ui.label("Drop files here, or")
+                button("Choose files", kind="main").on("click", js_handler=f"() => {sender}.pickFiles()")
+            ui.label(READ).classes("rg-dim")
+            replace = ui.checkbox("Replace sources of the same name").props("dense")
+            sending = ui.label().classes("rg-dim rg-sending").props("role=status")
+    how_far = f"() => getHtmlElement({sending.id}).textContent = `Sending ${{{sender}.uploadProgressLabel}}`"
+    uploader.on("start", js_handler=f"() => {{ window.sending = setInterval({how_far}, 200); }}")
+    uploader.on(
+        "finish",
+        js_handler=f"() => {{ clearInterval(window.sending); getHtmlElement({sending.id}).textContent = ''; "
+        f"{sender}.removeUploadedFiles(); {sender}.removeQueuedFiles(); }}",  # otherwise they could not be added again
+    )
+    uploader.on(
+        "failed",
+        lambda: show_error("the files could not be sent; check that the page is still running, and add them again"),
+    )
+    zone.on("dragover", js_handler="(e) => { e.preventDefault(); e.currentTarget.classList.add('rg-over'); }")
+    zone.on("dragleave", js_handler="(e) => e.currentTarget.classList.remove('rg-over')")
+    zone.on(
+        "drop",
+        js_handler="(e) => { e.preventDefault(); e.currentTarget.classList.remove('rg-over'); "
+        f"{sender}.addFiles(e.dataTransfer.files); }}",
+    )
+
+
+def _show_refusals(event: events.GenericEventArguments) -> None:
+    for refused in event.args[:5]:
+        show_error(_refusal(*refused))
+
+
+def _refusal(limit: str, name: str, size: int) -> str:
+    """Describe the limit that a file exceeds, and the remedy."""
+    if limit == "accept":
+        suffix = PurePosixPath(name).suffix
+        return f"{name!r} was not added: {suffix or 'a file without a suffix'} is not a supported format; add {READ}"
+    if limit == "max-file-size":
+        most = f"the limit for a file is {UPLOAD_MEGABYTES} MB"
+        return f"{name!r} has {size / 1e6:,.0f} MB and {most}; split it, or add its folder by path"
+    if limit == "max-total-size":
+        most = f"the limit for one upload is {BODY_MEGABYTES:,} MB"
+        return f"{name!r} ({size / 1e6:,.0f} MB) was not added: {most}; add it in another upload"
+    return f"{name!r} was not added: it is already selected"
+
+
+def _folder(state: AppState, collection: str) -> None:
+    with ui.element("section").classes("rg-folder").props('aria-label="Add a folder"'):
+        folder = ui.input("Folder on this machine", placeholder=str(state.roots[0])).props("dense outlined")
+        prune = ui.checkbox("Remove sources whose files are gone").props("dense")
+
+        def add() -> None:
+            try:
+                path = state.folder((folder.value or "").strip())
+            except RagistryError as error:
+                show_error(str(error))
+                return
+            state.jobs.add(collection, [path], str(path), prune=bool(prune.value))
+
+        folder.on("keydown.enter", add)
+        button("Add folder", add, icon="create_new_folder")
+
+
+async def _queue_uploads(
+    state: AppState, collection: str, event: events.MultiUploadEventArguments, *, replace: bool
+) -> None:
+    """Save the uploaded files in the workspace, and add a job for them."""
+    found = await attempt(state.workspace.library.sources, collection)
+    if found is None:
+        return
+    known = {info.source_file for info in found}
+    kept: list[Path] = []
+    for file in event.files:
+        try:
+            name = safe_name(file.name)
+            if name in {path.name for path in (*kept, *state.jobs.pending(collection))}:
+                raise SourceError(f"{name!r} is already being added; wait, or rename the file")
+            if name in known and not replace:
+                raise SourceError(f"{name!r} is already in this collection; tick Replace, or rename the file")
+            if file.size() > UPLOAD_MEGABYTES * 1_000_000:
+                raise SourceError(_refusal("max-file-size", name, file.size()))
+        except SourceError as error:
+            show_error(str(error))
+            continue
+        # In a new folder: the existing source needs its file until the new file is known to be readable.
+        try:
+            kept.append(await state.uploads.keep(name, file.save))
+        except OSError as error:
+            show_error(
+                f"{name!r} cannot be saved ({error.strerror or error}); free some space on the disk of the workspace"
+            )
+    if kept:
+        label = kept[0].name if len(kept) == 1 else numbered(len(kept), "[file|files]")
+        state.jobs.add(collection, kept, label, replace=replace)
+
+
+def safe_name(name: str) -> str:
+    """Return the name of an uploaded file without folders.
+
+    Raises:
+        SourceError: The name is empty, hidden, too long or has control characters.
+    """
+    bare = PurePosixPath(PureWindowsPath(name).name).name.strip()
+    if not bare or bare.startswith(".") or any(ord(character) < 32 for character in bare):
+        raise SourceError(f"{name!r} is not a valid source name; rename the file")
+    if len(bare.encode()) > 200:
+        raise SourceError(f"the name {bare[:40]!r}… is too long; rename the file to at most 200 bytes")
+    return bare
+
+
+class _VisibleJob(NamedTuple):
+    """The visible state of a job."""
+
+    number: int
+    label: str
+    state: str
+    status: str
+    share: float
+    files: tuple[tuple[str, str], ...]
+    failures: tuple[str, ...]
+
+
+def job_list(state: AppState, jobs_to_show: Callable[[], Iterable[IngestJob]]) -> None:
+    """Show the jobs that ``jobs_to_show`` returns, and update them."""
+    area = ui.element("div").classes("rg-jobs").props('role=status aria-live=polite aria-label="Ingests"')
+    jobs = KeyedList[_VisibleJob](area, lambda job: (job.number, job.state), lambda job: _card(job, forget))
+
+    def update() -> None:
+        jobs.show(_visible(job) for job in jobs_to_show())
+
+    def forget(number: int) -> None:
+        state.jobs.forget(number)
+        update()
+
+    update()
+    ui.timer(EVERY, update)
+
+
+def _visible(job: IngestJob) -> _VisibleJob:
+    failures = (job.error,) if job.error else tuple(job.failures[:LINES])
+    return _VisibleJob(job.number, job.label, job.state, _status(job), job.share, tuple(job.files()), failures)
+
+
+def _status(job: IngestJob) -> str:
+    if job.state == "running":
+        return f"{job.done} of {len(job.paths)} files" if len(job.paths) > 1 else job.stage
+    return {"waiting": "waiting", "failed": "failed", "done": job.summary}[job.state]
+
+
+def _card(job: _VisibleJob, forget: Callable[[int], None]) -> Built[_VisibleJob]:
+    bar = None
+    with ui.element("div").classes("rg-job") as card:
+        with ui.element("div").classes("rg-bar"):
+            ui.label(job.label).classes("rg-job-label")
+            status = ui.label().classes("rg-dim")
+            if job.state in ("done", "failed"):
+                icon_button("close", f"Dismiss {job.label}", lambda: forget(job.number))
+        if job.state == "running":
+            card.props("aria-busy=true")  # the steps are not read out
+            bar = ui.linear_progress(show_value=False)
+            bar.props["aria-label"] = f"Progress of {job.label}"
+        files = KeyedList[tuple[str, str]](ui.element("div").classes("rg-job-files"), lambda file: file[0], _file)
+        failures = KeyedList[str](ui.element("div"), lambda line: line, _failure)
+
+    def fill(job: _VisibleJob) -> None:
+        status.set_text(job.status)
+        files.show(job.files)
+        failures.show(job.failures)
+        if bar is not None:
+            bar.set_value(job.share)
+
+    return card, fill
+
+
+def _file(file: tuple[str, str]) -> Built[tuple[str, str]]:
+    with ui.element("div").classes("rg-file") as line:
+        ui.label(file[0]).classes("rg-file-name")
+        stage = ui.label()
+
+    def fill(file: tuple[str, str]) -> None:
+        stage.set_text(file[1])
+        stage.classes(replace=f"rg-stage-{file[1].split()[0].strip(':,')}")
+
+    return line, fill
+
+
+def _failure(text: str) -> Built[str]:
+    return ui.label(text).classes("rg-failure"), None
