@@ -38,10 +38,12 @@ class Scope:
         return former | {entry.name: entry.name for entry in entries}
 
     def stored(self, *names: str) -> list[str]:
-        """The names of the chunks of these collections. Raises `CollectionNotFoundError`."""
+        """Return the names of the chunks of these collections. Raises `CollectionNotFoundError`."""
+        known = self.names()
         for name in names:
-            self.collections.entry(name)
-        return [under for under, own in self.names().items() if own in names]
+            if name not in known.values():
+                self.collections.entry(name)  # which raises
+        return [under for under, own in known.items() if own in names]
 
     def named(self, documents: list[Document]) -> list[Document]:
         """The documents with the current names of their collections; ids are those of the store."""
@@ -81,9 +83,9 @@ class Scope:
 
     def sources(self, name: str | None = None) -> list[SourceInfo]:
         """The sources of one or all defined collections, under the collection's current name, in order."""
-        if name is not None:
-            self.collections.entry(name)
         names = self.names()
+        if name is not None and name not in names.values():
+            self.collections.entry(name)  # which raises
         if name is not None and list(names.values()).count(name) == 1:
             return self.store.sources(name)
         found = [

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from ragistry.types import Chunk
-from ragistry.utils import chunker as sections
 from ragistry.utils.breadcrumb import KEY as BREADCRUMB
 from ragistry.utils.breadcrumb import breadcrumb
 from ragistry.utils.documents.extract import MARKDOWN_EXTS, TEXT_EXTS, extract
@@ -61,7 +60,7 @@ def chunk_extracted(
     check_sizes(max_chunk_size, overlap)
     text = extracted.text
     sketch = outline(text) if extracted.format == "markdown" else None
-    regions = sections.regions(sketch, max_chunk_size) if sketch else [_whole(extracted)]
+    regions = section_regions(sketch, max_chunk_size) if sketch else [_whole(extracted)]
     known = {key: value for key, value in extracted.metadata.items() if value is not None}
     known["source"] = extracted.source
     cuts = [(region, span) for region in regions for span in cut_region(text, region, max_chunk_size, overlap)]
@@ -127,7 +126,7 @@ def _place(sketch: Outline, metadata: dict[str, Any]) -> None:
     metadata["has_code"] = sketch.has_code(start, end)
 
 
-def regions(sketch: Outline, size: int) -> Iterator[Region]:
+def section_regions(sketch: Outline, size: int) -> Iterator[Region]:
     """The regions of a Markdown text, which chunks of ``size`` characters do not cross.
 
     Each is a section. A section shorter than a quarter of ``size`` also takes the following ones of its level or

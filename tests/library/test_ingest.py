@@ -263,17 +263,6 @@ def test_file_that_changes_while_it_is_read_gets_the_hash_of_its_text(
         assert topics(workspace, name) == [word]
 
 
-def test_pdf_that_always_changes_is_refused(
-    workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = tmp_path / "one.pdf"
-    path.write_bytes(_bytes_of("one.pdf", "Tea"))
-    _changing(monkeypatch, path, [_bytes_of("one.pdf", word) for word in ("Rain", "Tea")] * 4)
-    with refused(SourceError, path):
-        workspace.library.ingest_file(path, "notes")
-    assert workspace.library.list_sources("notes") == []
-
-
 def _bytes_of(name: str, word: str) -> bytes:
     text = f"{word} in the garden"
     return one_page(text) if name.endswith(".pdf") else text.encode()

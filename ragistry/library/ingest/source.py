@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
-from hashlib import sha256
+from hashlib import file_digest, sha256
 from pathlib import Path, PurePath
 from tempfile import TemporaryDirectory
 from typing import BinaryIO, Literal
@@ -28,8 +28,6 @@ SMALLEST = 50
 """Characters below which a chunk is not made to fit a model: what is still too long is reported instead."""
 UNCHUNKED = 0.01
 """Share of the characters of a text that may be in no chunk; above it is said."""
-ATTEMPTS = 3
-"""How often a file is read that changes meanwhile, before it is given up for now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +48,9 @@ class Reading:
     language: str = "english"
     ocr: str = ""
 
-    def extract(self, path: str, on_read: Callable[[bytes], object] = lambda _: None) -> Extracted:
+    def extract(self, path: str) -> Extracted:
         """The text of a file. Raises `SourceError`."""
-        return extract(path, pdf_engine=self.pdf_engine, limits=self.limits, ocr=self.ocr, on_read=on_read)
+        return extract(path, pdf_engine=self.pdf_engine, limits=self.limits, ocr=self.ocr)
 
     def signature(self, name: str = "") -> bytes:
         """What changes the chunks of an unchanged file of this name."""
@@ -91,39 +89,24 @@ class SourceFile:
         return Path(self.path).open("rb")
 
     def content_hash(self, reading: Reading) -> str:
-        """Hash of the bytes and of how they are read; empty for what is no ordinary file."""
-        path, digest = Path(self.path), sha256(reading.signature(self.path))
+        """Return a hash of the bytes and of how they are read; empty if the file cannot be read."""
+        path = Path(self.path)
         try:
             if not path.is_file() or path.stat().st_size > reading.limits.bytes:
                 return ""
             with path.open("rb") as stream:
-                while block := stream.read(1 << 20):
-                    digest.update(block)
+                return _hash_of(file_digest(stream, "sha256").hexdigest(), reading, self.path)
         except (OSError, ValueError):
-            return ""  # whoever extracts the text says what is wrong with the file
-        return digest.hexdigest()
+            return ""  # The reader reports what is wrong with the file.
 
-    def read(self, reading: Reading, content: str) -> tuple[Extracted, str]:
-        """The file's text, and the `content_hash` of the very bytes that it was made of; ``content``: that of just now.
+    def read(self, reading: Reading, content: str) -> tuple[Extracted, str]:  # noqa: ARG002, the file may have changed
+        """Return the text, and the `content_hash` of the bytes that it was made of. Raises `SourceError`."""
+        extracted = reading.extract(self.path)
+        return extracted, _hash_of(extracted.digest, reading, self.path)
 
-        Raises `SourceError`, also for a file that does not stay the same for as long as it takes to read it.
-        """
-        for _ in range(ATTEMPTS):
-            changed_at, seen = self._changed_at(), list[bytes]()
-            text = reading.extract(self.path, seen.append)
-            if seen:
-                return text, sha256(reading.signature(self.path) + seen[0]).hexdigest()
-            earlier, content = content, self.content_hash(reading)  # another process read the bytes of a PDF
-            if content == earlier and self._changed_at() == changed_at:
-                return text, content
-        raise SourceError(f"{self.path!r} changed while it was read; ingest it again")
 
-    def _changed_at(self) -> tuple[int, int] | None:
-        try:
-            status = Path(self.path).stat()
-        except (OSError, ValueError):
-            return None
-        return status.st_mtime_ns, status.st_ino
+def _hash_of(digest: str, reading: Reading, name: str) -> str:
+    return sha256(reading.signature(name) + digest.encode()).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,26 +240,31 @@ def look_at(path: str) -> tuple[int, int, bool] | None:
 
 
 def chunks_of(extracted: Extracted, reading: Reading, embedder: Embedder) -> list[Chunk]:
-    """The chunks of a source, each with its ``token_count`` by the embedder."""
-    size, overlap = reading.chunk_size, reading.chunk_overlap
+    """Cut a source into chunks. Their ``token_count`` is that of the text that the model sees, with its headings."""
+    counts: dict[str, int] = {}
+
+    def count(chunks: Sequence[Chunk]) -> list[int]:
+        texts = [searched_text(*chunk) for chunk in chunks]
+        if new := [text for text in texts if text not in counts]:
+            counts.update(zip(new, embedder.count_tokens(new), strict=True))
+        return [counts[text] for text in texts]
+
     limit = embedder.fingerprint.max_tokens
-    room = partial(_room, embedder, limit) if reading.fit and limit else None
-    chunks = chunk_extracted(extracted, size, overlap, room=room, headings=reading.headings)
-    counts = embedder.count_tokens([chunk.text for chunk in chunks])
-    for chunk, count in zip(chunks, counts, strict=True):
-        chunk.metadata["token_count"] = count
+    room = partial(_room, count, limit) if reading.fit and limit else None
+    chunks = chunk_extracted(extracted, reading.chunk_size, reading.chunk_overlap, room=room, headings=reading.headings)
+    for chunk, tokens in zip(chunks, count(chunks), strict=True):
+        chunk.metadata["token_count"] = tokens
     return chunks
 
 
-def _room(embedder: Embedder, limit: int, chunks: Sequence[Chunk]) -> list[int]:
-    """How many characters the pieces of each chunk may have; one of ``limit`` tokens may stay whole.
+def _room(count: Callable[[Sequence[Chunk]], list[int]], limit: int, chunks: Sequence[Chunk]) -> list[int]:
+    """Return the most characters that the pieces of each chunk may have, so that each has at most ``limit`` tokens.
 
-    Characters a token differ by language and by subject: what is too long says by how much.
+    The number of characters per token varies, so it is measured on the chunk.
     """
-    counts = embedder.count_tokens([searched_text(*chunk) for chunk in chunks])
     return [
-        len(text) if count <= limit else max(SMALLEST, int(0.95 * len(text) * limit / count))
-        for (text, _), count in zip(chunks, counts, strict=True)
+        len(text) if tokens <= limit else max(SMALLEST, int(0.95 * len(text) * limit / tokens))
+        for (text, _), tokens in zip(chunks, count(chunks), strict=True)
     ]
 
 

@@ -6,8 +6,9 @@ import os
 import re
 import stat
 from base64 import b64encode
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -43,23 +44,29 @@ def extract(
     pdf_engine: str = "pypdfium2",
     limits: ExtractLimits = _DEFAULT_LIMITS,
     ocr: str = "",
-    on_read: Callable[[bytes], object] = lambda _: None,
 ) -> Extracted:
-    """The text of a file with newlines ``\\n``, and what the file says about itself.
+    """Return the text of a file with newlines ``\\n``, and what the file says about itself.
 
-    ``pdf_engine``: ``"pypdfium2"`` or ``"pypdf"``. ``ocr``: see `read_pdf`. ``on_read``: called with the bytes of the
-    file, unless another process reads it. A file without text is no error, unless it is a PDF: the result's
-    ``warnings`` say so. Raises `SourceNotFoundError`, `UnsupportedFormatError` (suffix not in `SUPPORTED_FORMATS`),
-    `SourceError` (a folder, a device, no permission) and `ExtractionError` (damaged, encrypted, binary, over a limit).
+    A file without text is no error, unless it is a PDF: ``warnings`` of the result say so.
+
+    Args:
+        path: The file.
+        pdf_engine: ``"pypdfium2"`` or ``"pypdf"``.
+        limits: Limits of size, time and memory.
+        ocr: Language of OCR; see `read_pdf`.
+
+    Raises:
+        SourceNotFoundError: The file does not exist.
+        UnsupportedFormatError: Its suffix is not in `SUPPORTED_FORMATS`.
+        ExtractionError: It is damaged, encrypted, binary, or over a limit.
+        SourceError: It is a folder or a device, or it must not be read.
     """
     source = os.fspath(path)
     _check(source, limits)
-    return _with_short_metadata(_extracted(source, pdf_engine, limits, ocr, on_read))
+    return _with_short_metadata(_extracted(source, pdf_engine, limits, ocr))
 
 
-def _extracted(
-    source: str, pdf_engine: str, limits: ExtractLimits, ocr: str, on_read: Callable[[bytes], object]
-) -> Extracted:
+def _extracted(source: str, pdf_engine: str, limits: ExtractLimits, ocr: str) -> Extracted:
     suffix = _suffix(source, SUPPORTED_FORMATS)
     if suffix == ".pdf":
         return read_pdf(source, pdf_engine, limits, ocr)
@@ -70,13 +77,15 @@ def _extracted(
     if suffix in TEX_EXTS:
         answer = read_in_worker(source, "tex", limits, "correct it")
         warnings = _warned(answer["text"], answer["warning"])
-        return Extracted(answer["text"], source, "markdown", metadata=answer["metadata"], warnings=warnings)
+        found = Extracted(answer["text"], source, "markdown", metadata=answer["metadata"], warnings=warnings)
+        return replace(found, digest=answer["digest"])
     data = _bytes(source, limits)
-    on_read(data)
     text, warning = _text(source, data)
     if suffix in MARKDOWN_EXTS:
-        return _markdown(text, source, warning)
-    return Extracted(text, source, "text", warnings=_warned(text, warning))
+        found = _markdown(text, source, warning)
+    else:
+        found = Extracted(text, source, "text", warnings=_warned(text, warning))
+    return replace(found, digest=sha256(data).hexdigest())
 
 
 def extract_text(path: str | os.PathLike[str]) -> str:

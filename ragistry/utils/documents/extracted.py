@@ -46,7 +46,7 @@ class Extracted:
     ``source``: the path as given, or the name of a text. ``page_starts``: the offset of each page's first character,
     of PDFs and slides; a page without text has the offset of the next one. ``metadata``: what the document says about
     itself, scalars and lists of text. ``warnings``: what a reader of the text should know, one line each; those that
-    say what is missing in it are in ``lost`` too.
+    say what is missing in it are in ``lost`` too. ``digest``: SHA-256 of the file's bytes, in hexadecimal.
     """
 
     text: str
@@ -56,6 +56,7 @@ class Extracted:
     metadata: dict[str, Any] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
     lost: tuple[str, ...] = ()
+    digest: str = field(default="", compare=False)
 
 
 def read_at_most(path: str, limit: int) -> bytes:

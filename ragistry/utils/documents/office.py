@@ -42,4 +42,5 @@ def read_office(path: str, limits: ExtractLimits) -> Extracted:
     if names := answer.get("attachments"):
         it, attached = agreeing(len(names), "[it|them]"), numbered(len(names), "attachment[ is|s are]")
         lost.append(f"{attached} not read ({', '.join(names[:5])}); save {it} from the mail and ingest {it}")
-    return Extracted(text, path, "markdown", tuple(answer["page_starts"]), metadata, (*warnings, *lost), tuple(lost))
+    starts = tuple(answer["page_starts"])
+    return Extracted(text, path, "markdown", starts, metadata, (*warnings, *lost), tuple(lost), answer["digest"])

@@ -49,7 +49,7 @@ def read_pdf(path: str, engine: str, limits: ExtractLimits, ocr: str = "") -> Ex
     unread = [] if ocr and not failure else silent
     lost = _lost(unreadable, unread, failure or HOW) + _unmapped(answer["unmapped"], len(text))
     warnings = lost + _warnings(pages, unreadable, silent, unread, recognised) + _right_to_left(text, engine)
-    return Extracted(text, path, "pdf", page_starts, describe(answer["info"]), warnings, lost)
+    return Extracted(text, path, "pdf", page_starts, describe(answer["info"]), warnings, lost, answer["digest"])
 
 
 def _is_placeholder(text: str) -> bool:

@@ -1,12 +1,14 @@
-"""The process that reads PDFs and office documents: a file that hangs, crashes or bloats it takes nothing else along.
+"""The process that reads binary documents, so that a file that hangs, crashes or needs much memory harms nothing else.
 
-``python -m ragistry.utils.documents.reader_worker`` answers each line of JSON on its standard input with one on its
-standard output: ``{"path", "engine", "pages", "characters", "memory", "bytes", "seconds"}`` with
-``{"pages": [text], "unreadable": [page], "pictured": [page], "unmapped", "xfa", "info"}``. For the engine ``office``
-the answer is what `office_reader.read` returns, for ``tex`` ``{"text", "metadata", "warning"}``; ``draw`` writes the
-``image`` of a ``page``. Any answer may be ``{"error": reason}``; ``"spoiled"`` in it says that this process is better
-not used again. It ends as soon as its standard input does, even in the middle of a file; at the latest `GRACE` after
-the time limit, if a library does not let other threads run.
+``python -m ragistry.utils.documents.reader_worker`` answers each line of JSON on its standard input with one line on
+its standard output. A request is ``{"path", "engine", "pages", "characters", "memory", "bytes", "seconds"}``. For a PDF
+the answer is ``{"pages": [text], "unreadable": [page], "pictured": [page], "unmapped", "xfa", "info"}``, for the engine
+``office`` the result of `office_reader.read`, and for ``tex`` ``{"text", "metadata", "warning"}``, each with the
+``digest`` of the bytes that were read. ``draw`` writes the ``image`` of a ``page``. Any answer may be
+``{"error": reason}``; with ``"spoiled"``, this process should not be used again.
+
+The process ends when its standard input ends, even in the middle of a file, and at the latest `GRACE` after the time
+limit, because a library may not let other threads run.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ import signal
 import sys
 import threading
 import unicodedata
+from hashlib import sha256
 from queue import SimpleQueue
 from typing import Any
 
@@ -73,14 +76,10 @@ def answer(request: dict[str, Any]) -> dict[str, Any]:
             return {"error": "is empty, 0 bytes; get the file again"}
         if len(data) > request["bytes"]:  # it grows
             return {"error": f"has more than {request['bytes']:,} bytes, the limit; raise limits.megabytes"}
-        if request["engine"] == OFFICE:
-            return _within_limits(_read_office(data, request["path"]), request)
-        if request["engine"] == TEX:
-            return _within_limits(_read_tex(data), request)
         if request["engine"] == DRAW:
             draw(data, request["page"] - 1, request["image"])
             return {"drawn": request["image"]}
-        return _read(ENGINES[request["engine"]](data), data, request)
+        return _found(data, request) | {"digest": sha256(data).hexdigest()}
     except UnreadableFileError as refusal:
         return {"error": str(refusal)}
     except MemoryError:
@@ -91,6 +90,14 @@ def answer(request: dict[str, Any]) -> dict[str, Any]:
             return _needs_memory(request)
         remedy = "repair it: qpdf in.pdf out.pdf" if request["engine"] in ENGINES else "save it again in its program"
         return {"error": f"cannot be read ({reason[:200]}); {remedy}", "spoiled": True}
+
+
+def _found(data: bytes, request: dict[str, Any]) -> dict[str, Any]:
+    if request["engine"] == OFFICE:
+        return _within_limits(_read_office(data, request["path"]), request)
+    if request["engine"] == TEX:
+        return _within_limits(_read_tex(data), request)
+    return _read(ENGINES[request["engine"]](data), data, request)
 
 
 def _needs_memory(request: dict[str, Any]) -> dict[str, Any]:
