@@ -74,6 +74,7 @@ def test_add_fill_rename_and_delete_a_collection(
         expect(page.get_by_role("row", name="bench")).to_be_visible()
         assert kept.exists()
         asked.get_by_role("button", name=answer, exact=True).click()
+        expect(asked).to_have_count(0)  # a dialog that fades out has the name of the next one
     expect(page.get_by_role("row", name="bench")).to_have_count(0)
     assert "bench" not in [item["name"] for item in other.library.list_collections()]
     assert not kept.exists()

@@ -182,7 +182,9 @@ class IngestMethods:
         """
         self._check_collection(collection)
         if isinstance(engine, str):
-            raise ConfigError(f"engine must be an engine such as RayEngine(), got {engine!r}; leave it out for none")
+            raise ConfigError(
+                f"engine must be an engine, such as RayEngine(), got {engine!r}; leave it out for this process"
+            )
         plan = plan_ingest(
             [paths] if isinstance(paths, str | Path | SourceBytes) else paths,
             collection,
