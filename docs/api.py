@@ -92,6 +92,7 @@ class _Bare:
 def _signature(function: Callable[..., Any]) -> str:
     """With one parameter a line where it is long."""
     try:
+        getattr(function, "model_rebuild", bool)()  # a model that is built on first use has no signature before
         signature = inspect.signature(function)
     except ValueError:  # of a class that has none
         return ""

@@ -16,8 +16,8 @@ import httpx
 from ragistry import __version__
 from ragistry.errors import SourceError, SourceNotFoundError, UnsupportedFormatError
 from ragistry.transport import limited_client, limits, read_body
-from ragistry.utils.documents.extract import SUPPORTED_FORMATS
 from ragistry.utils.documents.extracted import ExtractLimits
+from ragistry.utils.documents.formats import SUPPORTED_FORMATS
 from ragistry.utils.urls import public_url
 
 AGENT = "ragistry"

@@ -285,9 +285,9 @@ class Workspace(WorkspaceMethods):
         return registry.get(registry.default if name is None else name)
 
     def _make_library(self) -> DocumentService:
-        collections = CollectionsFile(self.root, self.target_names.check_free("collection"))
         from ragistry.library.token_vectors import TokenVectorKeeper
 
+        collections = CollectionsFile(self.root, lambda name: self.target_names.check_free("collection")(name))
         folder = self.path_of(self.settings.data_dir)
         keeper = TokenVectorKeeper(self._part("token_file", lambda: _token_file(folder)))  # `close` closes parts
         return DocumentService(

@@ -24,7 +24,7 @@ with contextlib.suppress(SystemExit), contextlib.redirect_stdout(io.StringIO()):
     [
         ("import ragistry", HEAVY, set()),
         ("import numpy", HEAVY, {"numpy"}),  # the measurement sees what is loaded
-        (HELP, ("chromadb", "numpy", "onnxruntime", "ruamel", "httpx"), set()),
+        (HELP, ("chromadb", "numpy", "onnxruntime", "yaml", "ruamel", "pydantic", "httpx"), set()),
     ],
     ids=["package", "numpy", "help"],
 )

@@ -1,76 +1,143 @@
-"""The commands together, and the one place where an error becomes a line and an exit code."""
+"""The command line: the table of commands, and errors as one line and an exit code."""
 
 from __future__ import annotations
 
 import logging
 import os
 import sys
+from importlib import import_module
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+import typer.main
+from typer.core import TyperCommand, TyperGroup
 
-from ragistry.cli import (
-    ask,
-    backup,
-    collections,
-    compare,
-    config,
-    demo,
-    doctor,
-    ingest,
-    init,
-    maintenance,
-    mcp,
-    repo,
-    route,
-    search,
-    serve,
-    skill,
-    sources,
-    store,
-    technique,
-    techniques,
-    testset,
-    ui,
-)
 from ragistry.cli.options import DebugOption, path
-from ragistry.cli.output import error_line
 from ragistry.cli.streams import make_robust
 from ragistry.errors import RagistryError
 
+COMMANDS = {
+    "demo": (
+        "demo:demo",
+        "Search 40 documents that come with Ragistry, and compare two techniques on questions about them.",
+    ),
+    "init": ("init:init", "Write the configuration files of a workspace; files that are there stay as they are."),
+    "ingest": (
+        "ingest:ingest",
+        "Take files, folders and web pages into a collection. Unchanged ones cost nothing; a bad one stops no other.",
+    ),
+    "collections": ("collections:app", "List, add, rename, describe and delete collections."),
+    "sources": ("sources:app", "List, move and delete sources."),
+    "repo": ("repo:app", "Documentation repositories: Git clones of Markdown trees."),
+    "search": (
+        "search:search",
+        "Search the library and print what answers: title, place, and the lines of the passage with your words.",
+    ),
+    "ask": ("ask:ask", "Answer a question from the documents, each sentence with the passages it comes from."),
+    "route": (
+        "route:route",
+        "Print which collections a query would be routed to, with every score and the rule that decided.",
+    ),
+    "techniques": (
+        "techniques:techniques",
+        "List the techniques of this workspace with what each does; `ragistry technique new` creates your own.",
+    ),
+    "technique": ("technique:app", "Write your own technique; `ragistry techniques` lists the existing ones."),
+    "config": ("config:config", "Print each setting with its value and where the value comes from."),
+    "doctor": (
+        "doctor:doctor",
+        "Check the configuration, the models, the store and Ollama. Exit code 1 if a needed part fails.",
+    ),
+    "verify": (
+        "maintenance:verify",
+        "Read every file of the store and report what is wrong. Exit code 1 if something is.",
+    ),
+    "repair": ("maintenance:repair", "Rebuild broken indexes, and copy every readable row out of a damaged database."),
+    "reembed": (
+        "maintenance:reembed",
+        "Embed every chunk with the configured embedder; searches use the old vectors until all new ones exist.",
+    ),
+    "backup": (
+        "backup:backup",
+        "Write the workspace to one zip file: configuration, library, documentation repositories.",
+    ),
+    "restore": (
+        "backup:restore",
+        "Restore a backup as a workspace in a new folder: completely, or not at all if the file is damaged.",
+    ),
+    "store": ("store:app", "Copy a library between stores."),
+    "mcp": (
+        "mcp:mcp",
+        "Serve the library to agents over the Model Context Protocol: search, fetch, and collections as resources.",
+    ),
+    "skill": (
+        "skill:skill",
+        "Write an Agent Skill: how an agent searches, answers with sources, and takes documents in with Ragistry.",
+    ),
+    "ui": ("ui:ui", "Serve the library as a page on this machine: search, collections, comparisons, techniques."),
+    "serve": (
+        "serve:app",
+        "Serve the library to programs over HTTP: search, routing, collections, ingest jobs, comparisons.",
+    ),
+    "compare": (
+        "compare:compare",
+        "Compare techniques on a test set: quality with confidence intervals, significance, and cost.",
+    ),
+    "testset": ("testset:app", "Make a test set from your documents, or check one."),
+}
+"""Each command with its function or application in this package, and its help in the list of commands."""
+
+CONTEXT_SETTINGS = {"techniques": {"allow_extra_args": True}}
+"""Settings of commands for the parser."""
+
+
+class LazyCommand(TyperCommand):
+    """A command whose module is imported when the command runs, not when it is listed."""
+
+    def __init__(self, name: str, place: str, help: str) -> None:
+        super().__init__(name, help=help)
+        self._place = place
+        self._command: Any = None
+
+    def load(self) -> Any:
+        """The command itself."""
+        if self._command is None:
+            module, _, attribute = self._place.partition(":")
+            found = getattr(import_module(f"ragistry.cli.{module}"), attribute)
+            group = typer.Typer()
+            if isinstance(found, typer.Typer):
+                group.add_typer(found, name=self.name)
+            else:
+                group.command(self.name, context_settings=CONTEXT_SETTINGS.get(str(self.name)))(found)
+            self._command = typer.main.get_group(group).commands[str(self.name)]
+        return self._command
+
+    def make_context(self, *arguments: Any, **options: Any) -> Any:
+        return self.load().make_context(*arguments, **options)
+
+
+def loaded(command: Any) -> Any:
+    """A command of the list, with its module imported."""
+    return command.load() if isinstance(command, LazyCommand) else command
+
+
+class Commands(TyperGroup):
+    """All commands of ``ragistry``."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.commands = {name: LazyCommand(name, *entry) for name, entry in COMMANDS.items()}
+
+
 app = typer.Typer(
     name="ragistry",
+    cls=Commands,
     help="Name a retrieval technique, ingest once, ask, and see which technique is better on your documents.",
     invoke_without_command=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command()(demo.demo)
-app.command()(init.init)
-app.command()(ingest.ingest)
-app.add_typer(collections.app, name="collections")
-app.add_typer(sources.app, name="sources")
-app.add_typer(repo.app, name="repo")
-app.command()(search.search)
-app.command()(ask.ask)
-app.command()(route.route)
-app.command(context_settings={"allow_extra_args": True})(techniques.techniques)
-app.add_typer(technique.app, name="technique")
-app.command()(config.config)
-app.command()(doctor.doctor)
-app.command()(maintenance.verify)
-app.command()(maintenance.repair)
-app.command()(maintenance.reembed)
-app.command()(backup.backup)
-app.command()(backup.restore)
-app.add_typer(store.app, name="store")
-app.command()(mcp.mcp)
-app.command()(skill.skill)
-app.command()(ui.ui)
-app.add_typer(serve.app, name="serve")
-app.command()(compare.compare)
-app.add_typer(testset.app, name="testset")
 
 
 def _version(wanted: bool) -> None:
@@ -93,20 +160,20 @@ def options(
         False, "--version", help="Print the version.", callback=_version, is_eager=True
     ),
 ) -> None:
-    """Options that may stand before a command; those after it win."""
+    """Options before a command; the same options after the command override them."""
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
         raise typer.Exit(2)
     defaults = {"workspace": workspace, "folder": workspace, "debug": debug}
-    command = context.command.get_command(context, context.invoked_subcommand)  # type: ignore[attr-defined] # a group
+    command = loaded(context.command.get_command(context, context.invoked_subcommand))  # type: ignore[attr-defined] # a group
     below = dict.fromkeys(getattr(command, "commands", {}), defaults)
     context.default_map = {context.invoked_subcommand: defaults | below}
 
 
 def run() -> None:
-    """Run a command. Exit codes: 0 done, 1 not (or only in part), 2 used wrongly, 130 interrupted; `ingest` has 3.
+    """Run a command. Exit codes: 0 done, 1 failed in whole or in part, 2 wrong usage, 130 interrupted; `ingest` has 3.
 
-    A reader of our output that goes away changes none of them.
+    A closed pipe on the output does not change the exit code.
     """
     make_robust()
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s: %(message)s", handlers=[_WarningHandler()])
@@ -114,7 +181,7 @@ def run() -> None:
     try:
         sys.exit(app(prog_name="ragistry", standalone_mode=False))
     except typer.TyperException as error:
-        error_line(_usage(error))
+        _error_line(_usage(error))
         sys.exit(error.exit_code)
     except typer.Abort:
         sys.exit(130)
@@ -122,42 +189,48 @@ def run() -> None:
         if debug:
             raise
         note = _technique_note(error)
-        error_line(f"{error} ({note})" if note else str(error))
+        _error_line(f"{error} ({note})" if note else str(error))
         sys.exit(1)
     except Exception as error:
-        told = _of_technique(error) or (_of_system(error) if isinstance(error, OSError) else None)
-        if debug or told is None:
+        message = _technique_error(error) or (_system_error(error) if isinstance(error, OSError) else None)
+        if debug or message is None:
             raise
-        error_line(f"{told}; `--debug` shows where")
+        _error_line(f"{message}; `--debug` shows where")
         sys.exit(1)
 
 
-def _of_technique(error: Exception) -> str | None:
-    """What a technique of the user's raised, and which it was."""
+def _error_line(message: str, label: str = "error") -> None:
+    from ragistry.cli.output import error_line  # imports rich
+
+    error_line(message, label)
+
+
+def _technique_error(error: Exception) -> str | None:
+    """An exception of a user's technique, with the technique; None if the exception is not from one."""
     note = _technique_note(error)
     return note and " ".join(f"{note}: {type(error).__name__}: {error}".split())
 
 
 def _technique_note(error: Exception) -> str | None:
-    """Which technique failed, and at which line of the user's; the innermost, of techniques that build on another."""
+    """The failed technique and the line of the user's code; of nested techniques, the innermost."""
     return next((note for note in getattr(error, "__notes__", ()) if note.startswith("technique ")), None)
 
 
-def _of_system(error: OSError) -> str:
-    """What the system refused, and of which file."""
+def _system_error(error: OSError) -> str:
+    """An error of the operating system, with the file."""
     place = "" if error.filename is None else f"{os.fsdecode(error.filename)!r}: "
     return place + " ".join((error.strerror or str(error) or type(error).__name__).split())
 
 
 def _usage(error: typer.TyperException) -> str:
-    """What was used wrongly, and which help says how, on one line."""
+    """An error in the use of a command on one line, with the command whose help explains it."""
     context: typer.Context | None = getattr(error, "ctx", None)
     command = context.command_path if context else "ragistry"
-    return f"{' '.join(error.format_message().split())}{_got(error)} (`{command} --help` says how)"
+    return f"{' '.join(error.format_message().split())}{_got(error)} (see `{command} --help`)"
 
 
 def _got(error: typer.TyperException) -> str:
-    """The value that was refused, where the message of a type leaves it out."""
+    """The rejected value, if the message of a type does not contain it."""
     from pydantic import ValidationError
 
     cause = error.__cause__
@@ -165,14 +238,14 @@ def _got(error: typer.TyperException) -> str:
 
 
 class _WarningHandler(logging.Handler):
-    """A warning is one line on standard error, in the same form as an error, and said once."""
+    """Prints each distinct warning once, as a line on standard error in the form of errors."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.said: set[str] = set()
+        self.printed: set[str] = set()
 
     def emit(self, record: logging.LogRecord) -> None:
         message = record.getMessage()
-        if record.name.split(".")[0] == "ragistry" and message not in self.said:
-            self.said.add(message)
-            error_line(message, label=record.levelname.lower())
+        if record.name.split(".")[0] == "ragistry" and message not in self.printed:
+            self.printed.add(message)
+            _error_line(message, label=record.levelname.lower())

@@ -41,7 +41,6 @@ def search(
     debug: DebugOption = False,  # noqa: ARG001, read from the command line by `run`
 ) -> None:
     """Search the library and print what answers: title, place, and the lines of the passage with your words."""
-    from ragistry.presentation.plain import result_as_mapping
     from ragistry.workspace import open_workspace
 
     refuse_together(context, "as_json", "full", "scores", "trace")  # JSON has all of both
@@ -52,6 +51,8 @@ def search(
         _check_is_collection(opened, collection)
         result = opened.search(query, technique, collection, top_k, condition)
         if as_json:
+            from ragistry.presentation.plain import result_as_mapping
+
             print_json(result_as_mapping(result))
             return
         print_documents(opened, query, result.documents, full=full, scores=scores)
@@ -65,11 +66,11 @@ def search(
 
 def _check_is_collection(opened: Workspace, collection: str | None) -> None:
     """A name that no collection has, but a repository or an archive, is answered with how that is searched."""
+    if collection is None or collection in (entry.name for entry in opened.library.collections.entries()):
+        return
     from ragistry.errors import CollectionNotFoundError
     from ragistry.library.contract.entries import names
 
-    if collection is None or collection in (entry.name for entry in opened.library.collections.entries()):
-        return
     if collection in names(opened.repositories.root):
         raise CollectionNotFoundError(
             f"{collection!r} is a repository, no collection; search it with `ragistry repo search {collection} QUERY`, "

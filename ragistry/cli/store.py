@@ -12,7 +12,7 @@ import typer
 
 from ragistry.cli.options import DebugOption, JsonOption, WorkspaceOption
 from ragistry.cli.output import console, error_line, print_json, progress_bar
-from ragistry.errors import ConfigError
+from ragistry.errors import ConfigError, InvalidConfigError
 from ragistry.utils.wording import numbered
 
 if TYPE_CHECKING:
@@ -104,12 +104,11 @@ def _entry(text: str, name: str, root: Path, resolved: Any) -> StoreEntry:
 
 
 def _parsed(text: str, name: str) -> str | dict[str, Any]:
-    from ruamel.yaml import YAML
-    from ruamel.yaml.error import YAMLError
+    from ragistry.config.yaml_file import parse_yaml
 
     try:
-        entry = YAML(typ="safe", pure=True).load(text)
-    except (YAMLError, ValueError):
+        entry = parse_yaml(text, name).data
+    except InvalidConfigError:
         entry = None
     if isinstance(entry, dict) and isinstance(entry.get("use"), str) and all(isinstance(key, str) for key in entry):
         return entry

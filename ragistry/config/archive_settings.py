@@ -55,8 +55,9 @@ class ArchiveSettings(BaseModel):
     """Each setting with its environment variable as alias, and the default."""
 
     model_config = ConfigDict(
-        frozen=True, extra="ignore", validate_by_name=True, validate_by_alias=True, hide_input_in_errors=True
-    )
+        frozen=True, extra="ignore", validate_by_name=True, validate_by_alias=True, hide_input_in_errors=True,
+        defer_build=True,
+    )  # fmt: skip
 
     chromadb_url: ServerURL = Field(default="http://chromadb:8000", alias="DOCPROC_CHROMADB_URL", repr=False)
     tei_url: ServerURL = Field(default="http://tei-embeddings:8080", alias="DOCPROC_TEI_EMBEDDINGS_URL", repr=False)

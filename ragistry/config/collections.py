@@ -11,11 +11,11 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 from pydantic import ValidationError
 
-from ragistry.config import yaml_edits
 from ragistry.config.files import NAME_RULE, CollectionEntry, DocumentsFile, read_file
 from ragistry.config.problems import Problems, explain
 from ragistry.config.replacing import replace_text
 from ragistry.config.settings import CONFIG_FOLDER, DEFAULTS
+from ragistry.config.yaml_edits import with_entry, with_fields, without_entry
 from ragistry.errors import (
     CollectionAlreadyExistsError,
     CollectionNotFoundError,
@@ -103,7 +103,7 @@ class CollectionsFile:
 
         def change(text: str) -> str:
             self._check_free(name)
-            return yaml_edits.with_entry(text, fields)
+            return with_entry(text, fields)
 
         self._edit(change)
         return entry
@@ -115,7 +115,7 @@ class CollectionsFile:
         fields = {key: new or None for key, (old, new) in wanted.items() if new is not None and new != (old or "")}
         changed = _entry(**(entry.model_dump() | fields))
         if fields:
-            self._edit(lambda text: yaml_edits.with_fields(text, self._index(name), fields))
+            self._edit(lambda text: with_fields(text, self._index(name), fields))
         return changed
 
     def begin_rename(self, name: str, new_name: str, before: Callable[[], object] = lambda: None) -> None:
@@ -129,17 +129,17 @@ class CollectionsFile:
         def change(text: str) -> str:
             index = self._index(name)
             self._check_free(new_name)
-            return yaml_edits.with_fields(text, index, {"name": new_name, "formerly": name})
+            return with_fields(text, index, {"name": new_name, "formerly": name})
 
         self._edit(change, before)
 
     def end_rename(self, name: str) -> None:
         """Remove ``formerly``: every chunk has the new name."""
-        self._edit(lambda text: yaml_edits.with_fields(text, self._index(name), {"formerly": None}))
+        self._edit(lambda text: with_fields(text, self._index(name), {"formerly": None}))
 
     def remove(self, name: str, before: Callable[[], object]) -> None:
         """Remove a collection. ``before`` is called when only the write itself can still fail."""
-        self._edit(lambda text: yaml_edits.without_entry(text, self._index(name)), before)
+        self._edit(lambda text: without_entry(text, self._index(name)), before)
 
     def _parse(self) -> list[CollectionEntry]:
         """The collections of a fully valid file: a misspelt ``collections`` would otherwise mean an empty library.

@@ -116,7 +116,7 @@ VectorStoresFile = create_model(
         Annotated[StoreSection | None, BeforeValidator(_as_mapping)],
         Field(default=None, description="the store of the library, and its settings"),
     ),
-    chromadb=(ChromaSection, ChromaSection()),
+    chromadb=(ChromaSection, Field(default_factory=ChromaSection)),
     **settings_of("vector_stores.yaml"),
 )
 VectorStoresFile.__doc__ = "config/vector_stores.yaml."

@@ -32,7 +32,7 @@ class ModelSection(BaseModel):
 class ModelsFile(BaseModel):
     """config/models.yaml."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     generators: dict[str, ModelSection] | None = Field(
         default=None, description="language models by name: `use` is ollama, openai, or module:Class"

@@ -33,7 +33,7 @@ PREFIX = "RAGISTRY_"
 class Strict(BaseModel):
     """A model in which unknown settings are errors."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
 
 @dataclass(frozen=True, slots=True)

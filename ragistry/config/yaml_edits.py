@@ -10,14 +10,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ruamel.yaml import YAML
-from ruamel.yaml.error import YAMLError
-from ruamel.yaml.nodes import CollectionNode, MappingNode, Node, ScalarNode
-
-from ragistry.config.yaml_file import plain
 from ragistry.errors import ConfigError
+
+if TYPE_CHECKING:
+    from ruamel.yaml import YAML
+    from ruamel.yaml.nodes import Node
 
 LIST = "collections"
 _PLAIN = re.compile(r"(?!(true|false|yes|no|on|off|null|y|n)$)[a-z][a-z0-9_-]*", re.IGNORECASE)
@@ -72,15 +71,38 @@ def without_entry(text: str, index: int) -> str:
 
 def _read(text: str) -> tuple[dict[str, Any], Any, Any]:
     """The content, and the nodes of the list's key and value; None if the key is missing."""
-    yaml = YAML(typ="rt", pure=True)
-    data, root = plain(yaml.load(text)) or {}, yaml.compose(text)
-    pairs = root.value if isinstance(root, MappingNode) else []
+    yaml = _yaml()
+    data, root = _plain(yaml.load(text)) or {}, yaml.compose(text)
+    pairs = root.value if _is(root, "mapping") else []
     return data, *next(((key, value) for key, value in pairs if key.value == LIST), (None, None))
 
 
+def _yaml() -> YAML:
+    from ruamel.yaml import YAML  # slow to import, and needed for edits only
+
+    return YAML(typ="rt", pure=True)
+
+
+def _plain(node: Any) -> Any:
+    """The value as plain Python objects. `read_yaml` has checked the size of the file."""
+    if isinstance(node, dict):
+        return {_plain(key): _plain(value) for key, value in node.items()}
+    if isinstance(node, list):
+        return [_plain(item) for item in node]
+    kind = next((kind for kind in (bool, int, float, str) if isinstance(node, kind)), str)
+    return node if node is None else kind(node)
+
+
+def _is(node: Any, *kinds: str) -> bool:
+    """Whether a node is a ``mapping``, a ``sequence`` or a ``scalar``."""
+    return getattr(node, "id", None) in kinds
+
+
 def _verified(text: str, expected: dict[str, Any]) -> str:
+    from ruamel.yaml.error import YAMLError
+
     try:
-        right = plain(YAML(typ="rt", pure=True).load(text)) == expected
+        right = _plain(_yaml().load(text)) == expected
     except YAMLError:
         right = False
     if not right:
@@ -138,18 +160,18 @@ def _with_field(text: str, item: Node, name: str, value: str | None) -> str:
     start, end = old.start_mark.index, _end(text, old)
     if start == end:  # a key without a value
         return _spliced(text, text.index(":", key.end_mark.index) + 1, f" {scalar(value)}")
-    folded = isinstance(old, ScalarNode) and old.style in ("|", ">")
+    folded = _is(old, "scalar") and old.style in ("|", ">")
     comment = re.match(r"[|>]\S*(\s+#.*)", text[start:end]) if folded else None
     return _spliced(text, start, scalar(value) + (comment[1].rstrip() if comment else ""), end)
 
 
-def _in_brackets(node: Node | None) -> bool:
-    return isinstance(node, CollectionNode) and bool(node.flow_style)
+def _in_brackets(node: Any) -> bool:
+    return _is(node, "mapping", "sequence") and bool(node.flow_style)
 
 
 def _end(text: str, node: Node) -> int:
     """The end of a node's text, without the white space and comments that a block includes."""
-    if isinstance(node, MappingNode) and not _in_brackets(node) and node.value:
+    if _is(node, "mapping") and not _in_brackets(node) and node.value:
         return _pair_end(text, *node.value[-1])
     start = node.start_mark.index
     return int(start + len(text[start : node.end_mark.index].rstrip()))

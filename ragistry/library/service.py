@@ -8,7 +8,7 @@ from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from time import perf_counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ragistry.config.collections import CollectionsFile
 from ragistry.config.files import CollectionEntry
@@ -23,14 +23,10 @@ from ragistry.errors import (
 )
 from ragistry.library import moving
 from ragistry.library.ingest.methods import IngestMethods, IngestObserver, ObservedEmbedder, ProgressObserver
-from ragistry.library.ingest.plan import IngestPlan
-from ragistry.library.ingest.report import IngestReport, say_written, without_missing
-from ragistry.library.ingest.run import Ingest
 from ragistry.library.ingest.source import Reading
 from ragistry.library.scope import Scope
 from ragistry.library.search_methods import SearchMethods
 from ragistry.library.unknown_keys import unknown_keys
-from ragistry.pipelines.answer import Answer, Answerer
 from ragistry.protocols import Embedder, Engine, Generator, LibraryStore
 from ragistry.techniques.registry import TechniqueRegistry
 from ragistry.trace import collect, degraded, span, stage
@@ -38,6 +34,11 @@ from ragistry.types import RetrievalResult, SearchRequest, SourceInfo, Where
 from ragistry.utils.documents.extracted import ExtractLimits
 from ragistry.utils.where import normalise
 from ragistry.utils.wording import did_you_mean
+
+if TYPE_CHECKING:
+    from ragistry.library.ingest.plan import IngestPlan
+    from ragistry.library.ingest.report import IngestReport
+    from ragistry.pipelines.answer import Answer
 
 
 class DocumentService(IngestMethods, SearchMethods):
@@ -72,6 +73,9 @@ class DocumentService(IngestMethods, SearchMethods):
         self, plan: IngestPlan, *, observer: IngestObserver | None = None, engine: Engine | None = None
     ) -> IngestReport:
         """As `IngestMethods.carry_out`."""
+        from ragistry.library.ingest.report import say_written, without_missing
+        from ragistry.library.ingest.run import Ingest  # not at the top: a search needs none of it
+
         observer, collection, report = observer or ProgressObserver(None), plan.collection, plan.report
         self.collections.entry(collection)
         self._complete_renames()
@@ -135,6 +139,8 @@ class DocumentService(IngestMethods, SearchMethods):
                 "no generator is configured that could write an answer; add one to config/models.yaml, and call it "
                 "`default` where there are several"
             )
+        from ragistry.pipelines.answer import Answerer
+
         answerer = Answerer(generator, self.embedder, language=self.reading.language)
         return answerer.answer(request.query, result.documents, on_piece=on_piece or (lambda _: None))
 

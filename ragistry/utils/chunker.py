@@ -14,8 +14,9 @@ from typing import Any
 from ragistry.types import Chunk
 from ragistry.utils.breadcrumb import KEY as BREADCRUMB
 from ragistry.utils.breadcrumb import breadcrumb
-from ragistry.utils.documents.extract import MARKDOWN_EXTS, TEXT_EXTS, extract
+from ragistry.utils.documents.extract import extract
 from ragistry.utils.documents.extracted import Extracted
+from ragistry.utils.documents.formats import MARKDOWN_EXTS, TEXT_EXTS
 from ragistry.utils.documents.markdown import Outline, Section, outline
 from ragistry.utils.text.spans import Region, Span, check_sizes, cut_region
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from hashlib import sha256
 from importlib import import_module
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import Distribution, EntryPoint, entry_points
 from importlib.util import find_spec, resolve_name
 from pathlib import Path
 from pkgutil import iter_modules
@@ -41,15 +41,26 @@ class Offer:
 @cache
 def offers(group: str) -> dict[str, Offer]:
     """Every name of an entry point group, in order; for duplicates, this package's own wins."""
-    found = sorted(entry_points(group=group), key=lambda point: (point.name, _owner(point) != "ragistry"))
+    found = sorted(_entry_points().select(group=group), key=lambda point: (point.name, _owner(point) != "ragistry"))
     chosen: dict[str, Offer] = {}
     for point in found:
         chosen.setdefault(point.name, Offer(point.name, point.value, _owner(point)))
     return chosen
 
 
+@cache
+def _entry_points() -> Any:  # the type differs between versions of Python
+    """All entry points; each call of the library reads a file of every installed package."""
+    return entry_points()
+
+
 def _owner(point: EntryPoint) -> str:
-    return point.dist.name if point.dist else "?"
+    return _name(point.dist) if point.dist else "?"
+
+
+@cache
+def _name(distribution: Distribution) -> str:
+    return distribution.name
 
 
 def find_class(use: str, group: str, kind: str) -> type[Any]:

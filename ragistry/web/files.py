@@ -14,7 +14,7 @@ from starlette.responses import FileResponse, PlainTextResponse, Response
 
 from ragistry.errors import RagistryError, SourceNotFoundError
 from ragistry.types import Document
-from ragistry.utils.documents.extract import TEXT_EXTS
+from ragistry.utils.documents.formats import TEXT_EXTS
 from ragistry.web.app_state import AppState
 from ragistry.web.page_image import render
 

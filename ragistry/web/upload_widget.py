@@ -9,7 +9,7 @@ from typing import NamedTuple
 from nicegui import events, ui
 
 from ragistry.errors import RagistryError, SourceError
-from ragistry.utils.documents.extract import SUPPORTED_FORMATS
+from ragistry.utils.documents.formats import SUPPORTED_FORMATS
 from ragistry.utils.wording import numbered
 from ragistry.web.app_state import UPLOAD_MEGABYTES, AppState, attempt, show_error
 from ragistry.web.ingest_jobs import IngestJob

@@ -157,11 +157,51 @@ def test_booleans_are_not_numbers(tmp_path: Path, text: str) -> None:
         ("n_results: !!float ''\n", "documents.yaml:1: '' is not a valid float"),
         ("collections: !!python/object/apply:os.system ['true']\n", "documents.yaml:1: collections.0: "),
         ("n_results: " + 3_000 * "[", "documents.yaml: lists or mappings are nested too deeply"),
+        (
+            "a: &a0 [x]\n" + "".join(f"b{n}: &a{n + 1} [*a{n}]\n" for n in range(100)),
+            "lists or mappings are nested too deeply",
+        ),
+        ("a: &a [*a]\n", "documents.yaml:1: the value of the anchor 'a' contains itself"),
+        ("a: *b\n", "documents.yaml:1: found undefined alias 'b'"),
+        ("a: &a 1\nb: {<<: *a}\n", "documents.yaml:2: expected a mapping or a list of mappings for merging"),
+        ("a: &a {b: 1}\nc:\n  <<: *a\n  <<: *a\n", 'documents.yaml:4: found duplicate key "<<"'),
+        ("a: 1\n[b]: 2\n", "documents.yaml:2: found a list or mapping as a key; write the key in quotes"),
+        ("a: 1\n---\nb: 2\n", "documents.yaml:2: found a second document"),
+        ("a: 1\nb: \x07\n", "documents.yaml:2: "),
         ("# " + 1_000_000 * "x", "documents.yaml: larger than 1,000,000 bytes; keep only the configuration in it"),
     ],
 )
 def test_malformed_file_is_one_error_with_its_line(tmp_path: Path, text: str, said: str) -> None:
     assert said in problems(tmp_path, documents=text)
+
+
+SCALARS = {
+    "no": "no", "on": "on", "1:30": "1:30", "010": 10, "0o17": 15, "0x1F": 31, "-0b11": -3, "1_000": 1000, "'5'": "5",
+    "true": True, "~": None, "1e3": 1000.0, "-.5": -0.5, ".inf": float("inf"), "2024-01-05": "2024-01-05",
+    "! 5": "5", "!!str 5": "5", "!own 5": "5", "!!float 5": 5.0, "module:Class": "module:Class", "x #y": "x",
+}  # fmt: skip
+"""Values of a file, and what they mean in YAML 1.2."""
+
+
+@pytest.mark.parametrize("pure", [False, True], ids=["C", "Python"])
+def test_scalars_follow_yaml_1_2(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pure: bool) -> None:
+    if pure:
+        monkeypatch.delattr("yaml.CBaseLoader")
+    path = tmp_path / "some.yaml"
+    path.write_text("".join(f"k{n}: {text}\n" for n, text in enumerate(SCALARS)), encoding="utf-8")
+    file = read_yaml(path)
+    assert [repr(value) for value in file.data.values()] == [repr(value) for value in SCALARS.values()]
+    assert [file.line([key]) for key in file.data] == list(range(1, len(SCALARS) + 1))
+
+
+def test_merged_keys_have_the_value_of_the_first_mapping(tmp_path: Path) -> None:
+    path = tmp_path / "some.yaml"
+    path.write_text("a: &a {x: 1, y: 1}\nb: &b {y: 2, z: {w: 2}}\nc:\n  <<: [*a, *b]\n  x: 3\n", encoding="utf-8")
+    file = read_yaml(path)
+    assert file.data["c"] == {"x": 3, "y": 1, "z": {"w": 2}}
+    assert [file.line(["c", *keys]) for keys in (["x"], ["y"], ["z", "w"])] == [5, 3, 2]
+    file.data["c"]["z"]["w"] = 0
+    assert file.data["b"]["z"] == {"w": 2}  # each place has its own data
 
 
 def test_generate_model_names_what_replaced_it(tmp_path: Path) -> None:

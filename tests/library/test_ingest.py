@@ -22,12 +22,12 @@ from ragistry.errors import (
     SourceNotFoundError,
     StoreError,
 )
-from ragistry.library.ingest import source
 from ragistry.library.ingest.plan import IngestPlan
 from ragistry.library.ingest.source import SourceText
 from ragistry.library.service import DocumentService
 from ragistry.testing.hashed import HashingEmbedder
 from ragistry.types import EmbeddedChunk
+from ragistry.utils.documents.extract import extract
 from ragistry.utils.ids import chunk_id
 from tests.conftest import Corpus
 from tests.library.conftest import deny, paragraphs, stored, texts, topics
@@ -120,7 +120,7 @@ def test_unchanged_file_is_not_parsed(workspace: Workspace, corpus: Corpus, monk
     def refuse(*_: object, **__: object) -> None:
         raise ExtractionError("it was parsed")
 
-    monkeypatch.setattr(source, "extract", refuse)
+    monkeypatch.setattr("ragistry.utils.documents.extract.extract", refuse)
     assert workspace.library.ingest_file(path, "notes") == 0
     workspace.library.create_collection("other")
     with pytest.raises(ExtractionError):
@@ -270,7 +270,6 @@ def _bytes_of(name: str, word: str) -> bytes:
 
 def _changing(monkeypatch: pytest.MonkeyPatch, path: Path, versions: list[bytes]) -> list[bytes]:
     """Write the next version before the file is read for its text, and one more afterwards."""
-    extract = source.extract
 
     def change_and_read(*args, **options):
         if versions:
@@ -280,7 +279,7 @@ def _changing(monkeypatch: pytest.MonkeyPatch, path: Path, versions: list[bytes]
             path.write_bytes(versions.pop(0))
         return read
 
-    monkeypatch.setattr(source, "extract", change_and_read)
+    monkeypatch.setattr("ragistry.utils.documents.extract.extract", change_and_read)
     return versions
 
 

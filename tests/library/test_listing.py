@@ -12,7 +12,7 @@ from ragistry import Workspace, open_workspace
 from ragistry.errors import SourceError, SourceNotFoundError
 from ragistry.library.ingest.folder import UNREAD_FORMATS, list_folder
 from ragistry.library.service import DocumentService
-from ragistry.utils.documents.extract import SUPPORTED_FORMATS
+from ragistry.utils.documents.formats import SUPPORTED_FORMATS
 from tests.conftest import Corpus
 from tests.library.conftest import deny, stored
 from tests.messages import check_message, refused

@@ -11,9 +11,9 @@ import pytest
 
 from ragistry.errors import ExtractionError
 from ragistry.utils.chunker import chunk_document, chunk_extracted
-from ragistry.utils.documents.extract import SUPPORTED_FORMATS, extract
+from ragistry.utils.documents.extract import extract
 from ragistry.utils.documents.extracted import ExtractLimits
-from ragistry.utils.documents.office import OFFICE_EXTS
+from ragistry.utils.documents.formats import OFFICE_EXTS, SUPPORTED_FORMATS
 from tests.messages import refused
 from tests.utils import office_files
 from tests.utils.office_files import HEADING, MAKERS, TITLE, WORDS

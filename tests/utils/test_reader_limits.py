@@ -20,9 +20,9 @@ from typing import Any
 import pytest
 
 from ragistry.errors import ExtractionError
-from ragistry.utils.documents.extract import MARKDOWN_EXTS, SUPPORTED_FORMATS, TEXT_EXTS, extract
+from ragistry.utils.documents.extract import extract
 from ragistry.utils.documents.extracted import ExtractLimits
-from ragistry.utils.documents.office import OFFICE_EXTS
+from ragistry.utils.documents.formats import MARKDOWN_EXTS, OFFICE_EXTS, SUPPORTED_FORMATS, TEXT_EXTS
 from ragistry.utils.documents.pdf import PDF_ENGINES
 from tests.conftest import ROOT, full_run
 from tests.utils.hostile_files import CASES, PACKED, Scale, made

@@ -20,7 +20,7 @@ from ragistry.library.ingest.own_files import is_data_folder, is_own_file, witho
 from ragistry.library.ingest.report import Failure
 from ragistry.library.ingest.source import MisnamedFile, SourceFile, source_file, start_of
 from ragistry.library.ingest.zip_folder import UNREAD_FORMATS, ZIP, is_zip, members_of
-from ragistry.utils.documents.extract import SUPPORTED_FORMATS
+from ragistry.utils.documents.formats import SUPPORTED_FORMATS
 from ragistry.utils.wording import agreeing, numbered
 
 SHOWN = 3

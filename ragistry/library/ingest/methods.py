@@ -7,16 +7,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from ragistry.errors import ConfigError, SourceError
-from ragistry.library.ingest.folder import check_path, one_file
-from ragistry.library.ingest.own_files import refuse_own_file
-from ragistry.library.ingest.plan import IngestPlan, plan_ingest
-from ragistry.library.ingest.report import IngestReport
 from ragistry.library.ingest.source import SourceBytes, SourceText
 from ragistry.protocols import Embedder
 from ragistry.types import EmbedderFingerprint, Progress, Role, SourceInfo
 from ragistry.utils.documents.extracted import ExtractLimits
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # what only an ingest needs is imported by it
+    from ragistry.library.ingest.plan import IngestPlan
+    from ragistry.library.ingest.report import IngestReport
     from ragistry.protocols import Engine, Vectors
 
 
@@ -98,12 +96,18 @@ class IngestMethods:
             EmbeddingGenerationError: The model refuses a chunk.
             CollectionNotFoundError: The collection does not exist.
         """
+        from ragistry.library.ingest.folder import check_path, one_file
+        from ragistry.library.ingest.own_files import refuse_own_file
+        from ragistry.library.ingest.plan import IngestPlan
+
         check_path(path, "file")
         refuse_own_file(path)
         return self._chunks_or_raise(IngestPlan(collection, [one_file(path)], replace=replace))
 
     def ingest_text(self, text: str, source: str, collection: str) -> int:
         """Ingest a text under a name and return the number of chunks written: 0 if it has not changed."""
+        from ragistry.library.ingest.plan import IngestPlan
+
         if not source:
             raise SourceError("the name of the source is empty; give it one, such as 'notes.md'")
         return self._chunks_or_raise(IngestPlan(collection, [SourceText(text, source)]))
@@ -137,6 +141,8 @@ class IngestMethods:
             ModelError: No text can be embedded.
             EngineError: The engine cannot work.
         """
+        from ragistry.library.ingest.folder import check_path
+
         check_path(path, "folder")
         return self.ingest_paths(
             [path],
@@ -180,6 +186,8 @@ class IngestMethods:
         Raises:
             SourceNotFoundError: A path does not exist. Nothing is ingested then.
         """
+        from ragistry.library.ingest.plan import plan_ingest
+
         self._check_collection(collection)
         if isinstance(engine, str):
             raise ConfigError(

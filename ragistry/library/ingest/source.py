@@ -17,10 +17,7 @@ from ragistry.library.ingest.report import Failure
 from ragistry.protocols import Embedder
 from ragistry.types import Chunk
 from ragistry.utils.breadcrumb import searched_text
-from ragistry.utils.chunker import chunk_extracted
-from ragistry.utils.documents.extract import extract
 from ragistry.utils.documents.extracted import Extracted, ExtractLimits, reader_errors
-from ragistry.utils.text.detection import detect_language
 from ragistry.utils.text.languages import AUTO, analysis_language
 from ragistry.utils.urls import url_name
 
@@ -50,6 +47,8 @@ class Reading:
 
     def extract(self, path: str) -> Extracted:
         """The text of a file. Raises `SourceError`."""
+        from ragistry.utils.documents.extract import extract  # imports every reader
+
         return extract(path, pdf_engine=self.pdf_engine, limits=self.limits, ocr=self.ocr)
 
     def signature(self, name: str = "") -> bytes:
@@ -203,6 +202,8 @@ def read_source(item: ToRead, reading: Reading, embedder: Embedder) -> Read:
 
     Raises `SourceError`, whatever is wrong with the file, and `ModelError` where tokens cannot be counted.
     """
+    from ragistry.utils.text.detection import detect_language
+
     with reader_errors(item.source.shown):
         content = item.source.content_hash(reading)
         if content and content == item.unchanged:
@@ -241,6 +242,8 @@ def look_at(path: str) -> tuple[int, int, bool] | None:
 
 def chunks_of(extracted: Extracted, reading: Reading, embedder: Embedder) -> list[Chunk]:
     """Cut a source into chunks. Their ``token_count`` is that of the text that the model sees, with its headings."""
+    from ragistry.utils.chunker import chunk_extracted
+
     counts: dict[str, int] = {}
 
     def count(chunks: Sequence[Chunk]) -> list[int]:

@@ -18,8 +18,8 @@ from zlib import crc32
 
 from ragistry.errors import ExtractionError, SourceError
 from ragistry.library.ingest.source import Reading, SourceFile, extract_bytes
-from ragistry.utils.documents.extract import SUPPORTED_FORMATS
 from ragistry.utils.documents.extracted import Extracted, ExtractLimits, reader_errors
+from ragistry.utils.documents.formats import SUPPORTED_FORMATS
 
 UNREAD_FORMATS = frozenset(
     {

@@ -16,22 +16,10 @@ from ragistry.errors import ExtractionError, SourceError, SourceNotFoundError, U
 from ragistry.utils.documents import front_matter
 from ragistry.utils.documents.encoding import decode
 from ragistry.utils.documents.extracted import Extracted, ExtractLimits, read_at_most
-from ragistry.utils.documents.office import OFFICE_EXTS, read_office
+from ragistry.utils.documents.formats import IMAGE_EXTS, MARKDOWN_EXTS, OFFICE_EXTS, SUPPORTED_FORMATS, TEX_EXTS
+from ragistry.utils.documents.office import read_office
 from ragistry.utils.documents.pdf import read_pdf
 from ragistry.utils.documents.reader_process import read_in_worker
-from ragistry.utils.documents.tex import TEX_EXTS
-
-MARKDOWN_EXTS = frozenset({".md", ".markdown"})
-TEXT_EXTS = MARKDOWN_EXTS | frozenset(
-    {
-        *(".txt", ".csv", ".tsv", ".yaml", ".yml", ".toml", ".json", ".jsonl", ".xml", ".sql", ".sh"),
-        *(".py", ".js", ".jsx", ".ts", ".tsx", ".c", ".cc", ".cpp", ".h", ".hpp", ".cs", ".go", ".java", ".kt"),
-        *(".php", ".r", ".rb", ".rs", ".scala", ".swift"),
-    }
-)
-IMAGE_EXTS = frozenset({".jpg", ".jpeg", ".png", ".gif", ".webp"})
-SUPPORTED_FORMATS = tuple(sorted({*TEXT_EXTS, *TEX_EXTS, *OFFICE_EXTS, ".pdf"}))
-"""Suffixes of the files that `extract` reads, in any case."""
 
 _FENCE_OR_HEADING = re.compile(r"^ {0,3}(?:(?P<fence>```|~~~)|#[ \t]+(?P<heading>[^\n]*))", re.MULTILINE)
 _DEFAULT_LIMITS = ExtractLimits()

@@ -9,12 +9,6 @@ from ragistry.utils.documents.pdf import describe
 from ragistry.utils.documents.reader_process import read_in_worker
 from ragistry.utils.wording import agreeing, numbered
 
-OFFICE_EXTS = frozenset(
-    {
-        *(".docx", ".docm", ".odt", ".rtf", ".pptx", ".pptm", ".xlsx", ".xlsm", ".ods", ".epub"),
-        *(".html", ".htm", ".xhtml", ".eml", ".msg", ".ipynb", ".rst", ".org"),
-    }
-)
 REPAIR = "open it in the program that made it and save it again"
 
 _ISO_DATE = re.compile(r"\d{4}-\d\d-\d\d")

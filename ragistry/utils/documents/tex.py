@@ -8,8 +8,6 @@ from __future__ import annotations
 import re
 from unicodedata import normalize
 
-TEX_EXTS = frozenset({".tex", ".latex"})
-
 _VERBATIM = re.compile(
     r"\\begin\{(verbatim|lstlisting|minted)\*?\}(?:\[[^\]\n]{0,300}\]|\{[^}]*\})*\n?(.*?)\\end\{\1\*?\}", re.DOTALL
 )

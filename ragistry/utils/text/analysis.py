@@ -63,13 +63,18 @@ _MARKS = (  # part of a word, but not of \\w: the vowels of many scripts, as who
 )
 _LETTER = rf"[^\W_{_UNSPACED}]"
 _WORD = f"{_LETTER}+(?:[{_MARKS}]+{_LETTER}*)*"
-_TOKENS = re.compile(f"[{_UNSPACED}]+|{_WORD}(?:[-._/]+{_WORD})*")
 _ASCII_TOKENS = re.compile("[a-z0-9]+(?:[-._/]+[a-z0-9]+)*")
 UNSPACED_RUN = re.compile(f"[{_UNSPACED}]+")
 _JOINERS = re.compile("[-._/]+")
 _ACCENTS = re.compile("[\u0300-\u036f]+")
 _WORD_WITH_I = re.compile(r"[^\W\d_]*I[^\W\d_]*")
 _INVISIBLE = dict.fromkeys((0x00AD, 0x200C, 0x200D, 0x2060, 0xFEFF))
+
+
+@cache
+def _tokens() -> re.Pattern[str]:
+    """Compiled on first use, which takes 5 ms."""
+    return re.compile(f"[{_UNSPACED}]+|{_WORD}(?:[-._/]+{_WORD})*")
 
 
 def analyse(text: str, language: str = "english") -> list[str]:
@@ -171,7 +176,7 @@ class _Analyser(dict[str, tuple[str, ...]]):
 def _pieces(token: str) -> list[str]:
     if token.isascii():
         return _ASCII_TOKENS.findall(token)
-    return _TOKENS.findall(token.translate(_INVISIBLE))
+    return _tokens().findall(token.translate(_INVISIBLE))
 
 
 def _without_accents(word: str) -> str:

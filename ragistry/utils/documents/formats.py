@@ -1,0 +1,22 @@
+"""Suffixes of the file formats that can be read."""
+
+from __future__ import annotations
+
+MARKDOWN_EXTS = frozenset({".md", ".markdown"})
+TEXT_EXTS = MARKDOWN_EXTS | frozenset(
+    {
+        *(".txt", ".csv", ".tsv", ".yaml", ".yml", ".toml", ".json", ".jsonl", ".xml", ".sql", ".sh"),
+        *(".py", ".js", ".jsx", ".ts", ".tsx", ".c", ".cc", ".cpp", ".h", ".hpp", ".cs", ".go", ".java", ".kt"),
+        *(".php", ".r", ".rb", ".rs", ".scala", ".swift"),
+    }
+)
+TEX_EXTS = frozenset({".tex", ".latex"})
+OFFICE_EXTS = frozenset(
+    {
+        *(".docx", ".docm", ".odt", ".rtf", ".pptx", ".pptm", ".xlsx", ".xlsm", ".ods", ".epub"),
+        *(".html", ".htm", ".xhtml", ".eml", ".msg", ".ipynb", ".rst", ".org"),
+    }
+)
+IMAGE_EXTS = frozenset({".jpg", ".jpeg", ".png", ".gif", ".webp"})
+SUPPORTED_FORMATS = tuple(sorted({*TEXT_EXTS, *TEX_EXTS, *OFFICE_EXTS, ".pdf"}))
+"""Suffixes of the files that `extract` reads, in any case."""
