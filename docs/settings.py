@@ -7,8 +7,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from docs.markdown import code, table
-from ragistry.config.archive_settings import ArchiveSettings
-from ragistry.config.archives import RagArchiveConfig
+from ragistry.config.archives import ArchiveSettings, RagArchiveConfig
 from ragistry.config.files import CollectionEntry, DocumentsFile
 from ragistry.config.settings import SOURCES, ExtractionLimits, Settings
 from ragistry.stores.chroma import ChromaStore

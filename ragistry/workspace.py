@@ -12,12 +12,10 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
 from ragistry.config.collections import CollectionsFile
 from ragistry.config.folder import DERIVED, REPOSITORIES, folder_of, missing
-from ragistry.config.keys import text_of
 from ragistry.config.models import read_models
 from ragistry.config.problems import Problems
-from ragistry.config.resolve import Resolved, resolve
-from ragistry.config.settings import CONFIG_FOLDER, DEFAULTS, is_there
-from ragistry.config.store import store_entry
+from ragistry.config.resolve import Resolved, resolve, store_entry
+from ragistry.config.settings import CONFIG_FOLDER, DEFAULTS, is_there, text_of
 from ragistry.errors import ConfigError, InvalidConfigError, SourceNotFoundError, StoreError
 from ragistry.library.ingest.source import Reading
 from ragistry.library.search_methods import WorkspaceMethods

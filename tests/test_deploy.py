@@ -17,8 +17,7 @@ from ruamel.yaml import YAML
 
 from docs.commands import commands, subcommands
 from ragistry.cli.demo import COLLECTIONS
-from ragistry.config.resolve import resolve
-from ragistry.config.store import store_entry
+from ragistry.config.resolve import resolve, store_entry
 from ragistry.stores.registry import choose_store
 from tests.conftest import ROOT
 from tests.page_server import site

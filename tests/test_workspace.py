@@ -118,7 +118,7 @@ def test_all_problems_of_all_files_are_reported_at_once(tmp_path: Path) -> None:
         techniques="techniques:\n  a: {use: naiv}\n",
     )
     places = (
-        "documents.yaml:1: n_results:", "documents.yaml:2: topic: 'MBA'", "documents.yaml:4: collections.0.nam:",
+        "documents.yaml:1: n_results:", "documents.yaml:2: topic: unknown", "documents.yaml:4: collections.0.nam:",
         "vector_stores.yaml:1: persist_directory: 'b'", "techniques.yaml:2: techniques.a.use:",
     )  # fmt: skip
     with refused(InvalidConfigError, *places):

@@ -22,26 +22,26 @@ COMMANDS = {
         "demo:demo",
         "Search 40 documents that come with Ragistry, and compare two techniques on questions about them.",
     ),
-    "init": ("init:init", "Write the configuration files of a workspace; files that are there stay as they are."),
+    "init": ("init:init", "Write the configuration files of a workspace; existing files do not change."),
     "ingest": (
         "ingest:ingest",
-        "Take files, folders and web pages into a collection. Unchanged ones cost nothing; a bad one stops no other.",
+        "Add files, folders and web pages to a collection. Unchanged files are skipped.",
     ),
     "collections": ("collections:app", "List, add, rename, describe and delete collections."),
     "sources": ("sources:app", "List, move and delete sources."),
     "repo": ("repo:app", "Documentation repositories: Git clones of Markdown trees."),
     "search": (
         "search:search",
-        "Search the library and print what answers: title, place, and the lines of the passage with your words.",
+        "Search the library and print the results: title, place, and the best lines of each passage.",
     ),
-    "ask": ("ask:ask", "Answer a question from the documents, each sentence with the passages it comes from."),
+    "ask": ("ask:ask", "Answer a question from the documents, and cite the passages of each sentence."),
     "route": (
         "route:route",
         "Print which collections a query would be routed to, with every score and the rule that decided.",
     ),
     "techniques": (
         "techniques:techniques",
-        "List the techniques of this workspace with what each does; `ragistry technique new` creates your own.",
+        "List the techniques of the workspace with a description; `ragistry technique new` creates your own.",
     ),
     "technique": ("technique:app", "Write your own technique; `ragistry techniques` lists the existing ones."),
     "config": ("config:config", "Print each setting with its value and where the value comes from."),
@@ -51,9 +51,9 @@ COMMANDS = {
     ),
     "verify": (
         "maintenance:verify",
-        "Read every file of the store and report what is wrong. Exit code 1 if something is.",
+        "Read every file of the store and report problems. Exit code 1 if there are any.",
     ),
-    "repair": ("maintenance:repair", "Rebuild broken indexes, and copy every readable row out of a damaged database."),
+    "repair": ("maintenance:repair", "Rebuild damaged indexes, and copy every readable row from a damaged database."),
     "reembed": (
         "maintenance:reembed",
         "Embed every chunk with the configured embedder; searches use the old vectors until all new ones exist.",
@@ -73,7 +73,7 @@ COMMANDS = {
     ),
     "skill": (
         "skill:skill",
-        "Write an Agent Skill: how an agent searches, answers with sources, and takes documents in with Ragistry.",
+        "Write an Agent Skill: instructions to search, answer with sources, and ingest documents with Ragistry.",
     ),
     "ui": ("ui:ui", "Serve the library as a page on this machine: search, collections, comparisons, techniques."),
     "serve": (

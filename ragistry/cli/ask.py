@@ -1,4 +1,4 @@
-"""``ragistry ask``: an answer from the documents, with citations that are checked."""
+"""``ragistry ask``: answer a question from the documents, with checked citations."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ def ask(
     as_json: JsonOption = False,
     debug: DebugOption = False,  # noqa: ARG001, read from the command line by `run`
 ) -> None:
-    """Answer a question from the documents, each sentence with the passages it comes from.
+    """Answer a question from the documents, and cite the passages of each sentence.
 
-    A generator in config/models.yaml writes the answer. Without one, the results of the search are shown.
+    A generator in config/models.yaml writes the answer. Without one, the search results are printed.
     """
     from ragistry.pipelines.answer import Answer
     from ragistry.presentation.plain import answer_as_mapping
@@ -51,7 +51,9 @@ def ask(
                 found = Answer(query, tuple(result.documents), reason="no generator is configured")
                 print_json(answer_as_mapping(found))
                 return
-            error_line("no generator is configured; here is what was found. config/models.yaml can name one", "note")
+            error_line(
+                "no generator is configured; showing the search results; add a generator to config/models.yaml", "note"
+            )
             print_documents(opened, query, result.documents)
             return
         out = console()
@@ -74,14 +76,14 @@ def ask(
 
 
 def visible_piece(piece: str) -> str:
-    """A piece of an answer without unseen characters; blanks at its ends count."""
+    """Remove control characters from a piece of an answer, and keep the white space at its end."""
     inside = visible(piece)
     end = piece[len(piece.rstrip()) :]
     return inside + "".join(char for char in end if char in " \n")
 
 
 def _print_answer(answer: Answer, *, live: bool) -> None:
-    """The answer, where it was not shown as it arrived, and the sentences that no cited passage supports."""
+    """Print the answer if it was not printed while it arrived, and warn about unsupported sentences."""
     out = console()
     if live:
         out.print()
@@ -89,5 +91,5 @@ def _print_answer(answer: Answer, *, live: bool) -> None:
         out.print(visible(answer.text))
     for sentence in answer.sentences:
         if not sentence.supported:
-            cited = "the passages it cites" if sentence.citations else "any passage: it cites none"
+            cited = "the passages it cites" if sentence.citations else "a passage, because it cites none"
             error_line(f"not supported by {cited}: {sentence.text!r}", "warning")

@@ -9,7 +9,7 @@ import typer
 
 from ragistry.cli.completion import collection_names
 from ragistry.cli.confirm import YesOption, confirm
-from ragistry.cli.options import DebugOption, JsonOption, WorkspaceOption, collection_name, shown_name
+from ragistry.cli.options import DebugOption, JsonOption, WorkspaceOption, collection_name, display_name_of
 from ragistry.cli.output import console, error_line, print_json
 from ragistry.cli.tables import print_table
 from ragistry.utils.wording import numbered
@@ -66,7 +66,7 @@ def add(
     from ragistry.workspace import open_workspace
 
     with open_workspace(workspace) as opened:
-        opened.library.create_collection(name, description or "", display_name or shown_name(name))
+        opened.library.create_collection(name, description or "", display_name or display_name_of(name))
         _print_entry(opened, name, as_json, "added ")
 
 
@@ -154,9 +154,9 @@ def orphans(opened: Workspace) -> dict[str, str]:
     path = opened.library.collections.path
     return {
         name: f"{numbered(sum(chunks), 'chunk[|s]')} of {numbered(len(chunks), 'source[|s]')} in the store, but no "
-        f"such collection in {path}, so they are not searched; `ragistry collections add {name}` takes them back, "
-        f"`ragistry collections delete {name}` removes them, and `formerly: {name}` in the entry of another gives them "
-        "to it"
+        f"such collection in {path}, so they are not searched; `ragistry collections add {name}` restores it, "
+        f"`ragistry collections delete {name}` removes the chunks, and `formerly: {name}` in the entry of another "
+        "collection moves them there"
         for name, chunks in stored.items()
     }
 

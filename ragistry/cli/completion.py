@@ -1,4 +1,4 @@
-"""Completion of names in the shell, read from the workspace's files without opening the store."""
+"""Complete names in the shell, from the files of the workspace and without opening the store."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import typer
 
 
 def technique_names(context: typer.Context, incomplete: str) -> list[str]:
-    """The techniques whose names begin so; none if the file has an error."""
+    """Return the techniques whose names begin with a text; none if the file has an error."""
     from ragistry.config.settings import CONFIG_FOLDER, DEFAULTS
     from ragistry.config.yaml_file import read_yaml
     from ragistry.errors import ConfigError
@@ -23,7 +23,7 @@ def technique_names(context: typer.Context, incomplete: str) -> list[str]:
 
 
 def collection_names(context: typer.Context, incomplete: str) -> list[str]:
-    """The collections whose names begin so; none if the file has an error."""
+    """Return the collections whose names begin with a text; none if the file has an error."""
     from ragistry.config.collections import CollectionsFile
     from ragistry.errors import ConfigError
 
@@ -35,7 +35,7 @@ def collection_names(context: typer.Context, incomplete: str) -> list[str]:
 
 
 def _workspace(context: typer.Context) -> Path:
-    """The workspace given after the command, before it, or by the environment."""
+    """Return the workspace given after the command, before it, or by the environment."""
     named = [found.params.get("workspace") for found in (context, context.find_root())]
     given = [path for path in named if path not in (None, Path())]
     return Path(given[0] if given else os.environ.get("RAGISTRY_WORKSPACE") or Path())

@@ -1,4 +1,4 @@
-"""``ragistry config``: every setting, its value, and who decided it."""
+"""``ragistry config``: print every setting, its value and where it comes from."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from ragistry.cli.tables import print_table
 from ragistry.utils.urls import public_url
 
 ADDRESS = ("_url", "_host")
-"""Settings that may have a name and a password in them."""
+"""Suffixes of settings that may contain a user name and a password."""
 TECHNIQUE = "default technique"
 FIRST = (TECHNIQUE, "n_results", "embed_model", "language", "chunk_size", "chunk_overlap", "store", "data_dir")
-"""What a new user looks for; the other settings follow in their order."""
+"""Settings printed first, because most users look for them."""
 
 
 def config(
@@ -28,7 +28,7 @@ def config(
     """
     from pydantic import SecretStr
 
-    from ragistry.config.archive_settings import archive_environment
+    from ragistry.config.archives import archive_environment
     from ragistry.config.settings import DEFAULTS
     from ragistry.workspace import open_workspace
 

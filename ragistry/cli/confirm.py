@@ -21,7 +21,7 @@ def confirm(what: str, yes: bool) -> None:
     if yes:
         return
     if not sys.stdin.isatty():
-        raise ConfigError(f"nothing was deleted: to delete {what} without being asked, add --yes")
+        raise ConfigError(f"nothing was deleted; to delete {what} without being asked, add --yes")
     typer.echo(f"Delete {what}? [y/N] ", err=True, nl=False)  # the output of a program stays separate
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):
         error_line("nothing was deleted", label="note")

@@ -1,4 +1,4 @@
-"""``ragistry demo``: search and a comparison over documents that come with the package."""
+"""``ragistry demo``: search and compare techniques on documents that come with the package."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def demo(
 ) -> None:
     """Search 40 documents that come with Ragistry, and compare two techniques on questions about them.
 
-    The documents are copied into FOLDER, where you can go on. Running it again continues there.
+    The documents are copied to FOLDER, in which you can continue. Running it again uses the same folder.
     """
     refuse_without(context, "ui", "browser", "port")
     _copy_documents(target)
@@ -71,9 +71,9 @@ next:
 
 
 def _copy_documents(target: Path) -> None:
-    """Copy what is not there yet. Raises `ConfigError` for a folder with other files in it."""
+    """Copy the missing documents. Raises `ConfigError` for a folder with other files."""
     if target.exists() and not (target / QUESTIONS).is_file() and (not target.is_dir() or any(target.iterdir())):
-        raise ConfigError(f"{str(target)!r} exists and is not from an earlier demo; name a folder that is not there")
+        raise ConfigError(f"{str(target)!r} exists and is not from an earlier demo; name a new folder")
     target.mkdir(parents=True, exist_ok=True)
     examples = _examples()
     lines = (examples / "queries.jsonl").read_text(encoding="utf-8").splitlines()
@@ -89,7 +89,7 @@ def _copy_documents(target: Path) -> None:
 
 
 def _examples() -> Path:
-    """The documents of the demo: in an installed package below it, in a checkout the fixtures."""
+    """Return the folder of the documents: part of an installed package, or the fixtures of a checkout."""
     package = Path(__file__).parents[1]
     installed = package / "examples"
     return installed if installed.is_dir() else package.parent / "fixtures"

@@ -28,10 +28,10 @@ RayAddressOption = Annotated[
 
 @contextmanager
 def opened_engine(name: EngineName, ray_address: str | None) -> Iterator[Engine | None]:
-    """The engine of the two options, None for this process; Ray prints to standard error."""
+    """Open the engine that the options name; None for this process. Ray prints to standard error."""
     if name == "local":
         if ray_address is not None:
-            raise FlagsError("--ray-address does nothing without --engine ray; add that, or leave --ray-address out")
+            raise FlagsError("--ray-address does nothing without --engine ray; add it, or remove --ray-address")
         yield None
         return
     from ragistry.engines.ray import RayEngine

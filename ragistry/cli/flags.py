@@ -24,7 +24,7 @@ def refuse_without(context: typer.Context, one: str, *others: str) -> None:
     for other in others:
         if _is_given(context, other) and not _is_given(context, one):
             useless, missing = _option(context, other), _option(context, one)
-            raise FlagsError(f"{useless} does nothing without {missing}; add that, or leave {useless} out")
+            raise FlagsError(f"{useless} does nothing without {missing}; add it, or remove {useless}")
 
 
 def _is_given(context: typer.Context, name: str) -> bool:

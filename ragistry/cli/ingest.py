@@ -1,4 +1,4 @@
-"""``ragistry ingest``: take files, folders, web pages and standard input into a collection."""
+"""``ragistry ingest``: add files, folders, web pages and standard input to a collection."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ragistry.cli.completion import collection_names
 from ragistry.cli.confirm import YesOption, confirm
 from ragistry.cli.engine import EngineOption, RayAddressOption, opened_engine
 from ragistry.cli.flags import FlagsError, refuse_together, refuse_without
-from ragistry.cli.options import DebugOption, JsonOption, WorkspaceOption, collection_name, shown_name
+from ragistry.cli.options import DebugOption, JsonOption, WorkspaceOption, collection_name, display_name_of
 from ragistry.cli.options import path as given_path
 from ragistry.cli.output import console, error_line, print_json, progress_bar
 from ragistry.cli.sources import delete_source, print_sources
@@ -34,12 +34,12 @@ if TYPE_CHECKING:
 
 
 UNREAD = 3
-"""Exit code where all was taken in but files of formats that are not read."""
+"""Exit code if only files of unsupported formats were skipped."""
 STDIN = "-"
 
 
 def _path_or_url(word: str) -> Path | str:
-    """Reads a path; a URL and ``-`` stay text. A file of that name is ``./-``."""
+    """Parse a path; a URL and ``-`` stay text. The file ``-`` is ``./-``."""
     return word if word == STDIN or is_url(word) else given_path(word)
 
 
@@ -49,7 +49,7 @@ def ingest(
         list[Path] | None,
         typer.Argument(
             metavar="PATH|URL|-",
-            help="Files, folders, zip files, web pages; - is standard input.",
+            help="Files, folders, zip files, web pages; -: standard input.",
             parser=_path_or_url,
             show_default=False,
         ),
@@ -66,30 +66,28 @@ def ingest(
         ),
     ] = None,
     create: Annotated[
-        str | None, typer.Option("--create", metavar="DESCRIPTION", help="Make the collection, with a description.")
+        str | None, typer.Option("--create", metavar="DESCRIPTION", help="Create the collection, with a description.")
     ] = None,
     prune: Annotated[
-        bool, typer.Option("--prune", help="Delete what is no longer in an ingested folder, after asking.")
+        bool, typer.Option("--prune", help="Delete sources whose files are gone from an ingested folder, after asking.")
     ] = False,
     follow_links: Annotated[
         bool, typer.Option("--follow-links", help="Follow links that lead out of an ingested folder.")
     ] = False,
     replace: Annotated[
-        bool, typer.Option("--replace", help="Take the place of another file's source of the same name.")
+        bool, typer.Option("--replace", help="Replace a source of the same name that came from another file.")
     ] = False,
     name: Annotated[
         str | None,
         typer.Option(
             "--name",
             metavar="FILE",
-            help="Name of what standard input holds; its suffix is the format.",
+            help="Name of the source on standard input; its suffix gives the format.",
             show_default=False,
         ),
     ] = None,
-    allow_private: Annotated[
-        bool, typer.Option("--allow-private", help="Fetch pages from private addresses too.")
-    ] = False,
-    watch: Annotated[bool, typer.Option("--watch", help="Follow what changes in the folders until Ctrl-C.")] = False,
+    allow_private: Annotated[bool, typer.Option("--allow-private", help="Fetch pages from private addresses.")] = False,
+    watch: Annotated[bool, typer.Option("--watch", help="Ingest changes in the folders until Ctrl-C.")] = False,
     listing: Annotated[
         bool, typer.Option("--list", help="List the collections; with --collection, the sources of one.")
     ] = False,
@@ -103,14 +101,15 @@ def ingest(
     as_json: JsonOption = False,
     debug: DebugOption = False,  # noqa: ARG001, read from the command line by `run`
 ) -> None:
-    """Take files, folders and web pages into a collection. Unchanged ones cost nothing; a bad one stops no other.
+    """Add files, folders and web pages to a collection. Unchanged files are skipped.
 
-    Exit code 1 if a source failed or --prune was refused, 3 if files of formats that are not read were left out.
+    A file that cannot be read does not stop the others. Exit code 1 if a source failed or --prune was refused, 3 if
+    files of unsupported formats were skipped.
     """
     from ragistry.workspace import open_workspace
 
     if bool(paths) + listing + (delete is not None) != 1:
-        raise FlagsError("say what to ingest, or --list, or --delete FILE: one of the three")
+        raise FlagsError("give exactly one of paths, --list and --delete FILE")
     for action in ("listing", "delete"):
         refuse_together(
             context, action, "create", "prune", "follow_links", "replace", "engine", "ray_address", "name",
@@ -126,7 +125,7 @@ def ingest(
             _check_folders(sources, prune=prune, follow_links=follow_links, watch=watch)
             given = _with_input(sources, name, opened)
             changes = changes_in(paths) if watch else iter([set[str]()])
-            next(changes)  # from here on a change is noticed, also while the first files are read
+            next(changes)  # changes are recorded from here on, also while the first files are read
             options: dict[str, Any] = {"follow_links": follow_links, "replace": replace, "allow_private": allow_private}
             with _ended_in_order():
                 with opened_engine(engine, ray_address) as workers:
@@ -134,7 +133,7 @@ def ingest(
                 try:
                     if prune:
                         _prune(opened, report, into, yes)
-                finally:  # what was taken in stays so, whatever the answer
+                finally:  # the ingested sources stay, whatever the answer
                     _tell(report, into, as_json, prune=prune)
                 if watch:
                     _follow(opened, paths, into, report, changes, prune=prune, **options)
@@ -155,8 +154,8 @@ def ingest(
 
 @contextmanager
 def _ended_in_order() -> Iterator[None]:
-    """A block that a SIGTERM ends as Ctrl-C does, by an exception, so that it can clear away what it began."""
-    if signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:  # whoever started us wants it left alone
+    """Let SIGTERM end the block by an exception, as Ctrl-C does, so that it cleans up."""
+    if signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:  # the parent process has set another action
         yield
         return
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
@@ -181,7 +180,7 @@ def _ingest(
         with progress_bar(not as_json) as progress:
             report = opened.library.ingest_paths(paths, name, **options, progress=progress, engine=engine)
     finally:
-        # One that was made for these files does not stay where none could be taken in.
+        # A collection that was created for these files is deleted if none was ingested.
         if is_new and (report is None or report.failed) and not opened.library.list_sources(name):
             opened.library.delete_collection(name)
     return name, report
@@ -197,7 +196,7 @@ def _follow(
     prune: bool,
     **options: Any,
 ) -> None:
-    """Take in what changes until Ctrl-C, and say what was done in all."""
+    """Ingest changes until Ctrl-C, and print the totals."""
     error_line(f"{', '.join(map(str, paths))}; Ctrl-C ends", label="watching")
 
     def take(changed: set[str]) -> IngestReport:
@@ -208,7 +207,7 @@ def _follow(
 
 
 def _prune(opened: Workspace, report: IngestReport, collection: str, yes: bool) -> None:
-    """Delete what vanished, where somebody wants it: a folder whose disk is not mounted has lost everything too."""
+    """Delete sources whose files are gone, after asking: an unmounted disk looks the same."""
     gone = _gone(report)
     if gone:
         named = ", ".join(gone[:5]) + (", …" if len(gone) > 5 else "")
@@ -219,7 +218,7 @@ def _prune(opened: Workspace, report: IngestReport, collection: str, yes: bool) 
 
 
 def _gone(report: IngestReport) -> list[str]:
-    """What vanished from its folder, was found nowhere else, and is still there."""
+    """Return the stored sources whose files are gone from the folder and were not found elsewhere."""
     left = {*report.added, *report.updated, *report.skipped, *report.deleted}
     return [name for name in dict.fromkeys(report.vanished) if name not in left]
 
@@ -229,19 +228,19 @@ def _tell(report: IngestReport, collection: str, as_json: bool, *, prune: bool) 
         print_json(report_as_mapping(report, collection))
     else:
         _print(report, collection, prune=prune)
-    sys.stdout.flush()  # a watch goes on after it
+    sys.stdout.flush()  # a watch continues
 
 
 def _collection(opened: Workspace, paths: list[Any], name: str | None, create: str | None) -> tuple[str, bool]:
-    """The collection to write to, and whether it was made: where asked for, or where the workspace has none yet."""
+    """Return the collection, and whether it was created: with --create, or as the first of the workspace."""
     known = [entry.name for entry in opened.library.collections.entries()]
     if name is None:
         if len(known) != 1:
-            raise CollectionNotFoundError(f"say which collection with --collection NAME{_known(opened)}")
+            raise CollectionNotFoundError(f"choose a collection with --collection NAME{_known(opened)}")
         return known[0], False
     if name not in known and (create is not None or not known):
         _check_paths(paths)
-        opened.library.create_collection(name, create or "", shown_name(name))
+        opened.library.create_collection(name, create or "", display_name_of(name))
         return name, True
     if name in known and create and not opened.library.collections.entry(name).description:
         opened.library.update_description(name, create)
@@ -255,7 +254,7 @@ def _known(opened: Workspace) -> str:
 
 
 def _check_folders(paths: list[Any], *, prune: bool, follow_links: bool, watch: bool) -> None:
-    """Refuse options of folders where only files are named, as a shell does that makes files of ``folder/*``."""
+    """Refuse options of folders if only files are given, as when a shell expands ``folder/*``."""
     from ragistry.library.ingest.folder import is_folder
     from ragistry.library.ingest.folder_sync import absence
 
@@ -266,18 +265,18 @@ def _check_folders(paths: list[Any], *, prune: bool, follow_links: bool, watch: 
     others += [path for path in paths if isinstance(path, Path) and path.is_file()]
     if watch and others:
         raise FlagsError(
-            f"--watch follows folders, and {str(others[0])!r} is none; name its folder, or ingest it alone"
+            f"--watch needs folders, and {str(others[0])!r} is a file or page; give its folder, or remove --watch"
         )
 
 
 def _with_input(paths: list[Any], name: str | None, opened: Workspace) -> list[Any]:
-    """The paths, with what standard input holds in the place of ``-``."""
+    """Return the paths, with the bytes of standard input in place of ``-``."""
     if STDIN not in paths:
         if name is not None:
             raise FlagsError("--name does nothing without `-`, which reads standard input")
         return paths
     if name is None:
-        raise FlagsError("say what standard input holds, by a name with the suffix of its format: --name notes.md")
+        raise FlagsError("give standard input a name with the suffix of its format: --name notes.md")
     from ragistry.errors import SourceError
     from ragistry.library.ingest.source import SourceBytes
 
@@ -289,7 +288,7 @@ def _with_input(paths: list[Any], name: str | None, opened: Workspace) -> list[A
 
 
 def _check_paths(paths: list[Any]) -> None:
-    """Refuse paths without a readable file, before a collection is made for them."""
+    """Refuse paths without a readable file, before a collection is created for them."""
     from ragistry.library.ingest.folder import check_path, list_folder, nothing_readable
 
     for path in paths:
@@ -300,7 +299,7 @@ def _check_paths(paths: list[Any]) -> None:
         if not isinstance(path, Path) or path.is_file():
             return
         listing = list_folder(path)
-        # What links lead to is not looked through: it may be large, or not asked for.
+        # The targets of links are not listed: they may be large or unwanted.
         if listing.files or listing.links or listing.failed or listing.special:
             return
     if listing is not None:

@@ -1,4 +1,4 @@
-"""``ragistry init``: a workspace to begin with."""
+"""``ragistry init``: write the configuration of a new workspace."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ FILES = ("techniques.yaml", "documents.yaml", "vector_stores.yaml", "models.yaml
 def init(
     context: typer.Context,
     folder: Annotated[
-        Path, typer.Argument(help="Folder of the workspace; made if it is not there.", parser=given_path)
+        Path, typer.Argument(help="Folder of the workspace; created if it does not exist.", parser=given_path)
     ] = Path(),
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Ask nothing.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for documents.")] = False,
     as_json: JsonOption = False,
     debug: DebugOption = False,  # noqa: ARG001, read from the command line by `run`
 ) -> None:
-    """Write the configuration files of a workspace; files that are there stay as they are.
+    """Write the configuration files of a workspace; existing files do not change.
 
-    In a terminal, a new workspace asks for a folder of documents and a name for their collection, and takes them in.
+    On a terminal, the command then asks for a folder of documents and the name of a collection, and ingests them.
     """
     from ragistry.config.settings import CONFIG_FOLDER, DEFAULTS
     from ragistry.errors import ConfigError
@@ -70,7 +70,7 @@ def init(
 
 
 def _first_ingest() -> str | None:
-    """Ask what to take in, and return the command for it; None if it is left for later."""
+    """Ask for documents, and return the command that ingests them; None for an empty answer."""
     documents = typer.prompt(
         "Folder of your documents (Enter: later)", default="", show_default=False, value_proc=_documents
     )
@@ -81,7 +81,7 @@ def _first_ingest() -> str | None:
 
 
 def _documents(typed: str) -> str:
-    """The path that was typed, or nothing. Asks again if there is no such file or folder."""
+    """Check the typed path, which may be empty; the prompt repeats if it does not exist."""
     path = Path(typed.strip()).expanduser()
     if typed.strip() and not path.exists():
         raise typer.BadParameter(f"no such file or folder: {typed!r}")
@@ -93,7 +93,7 @@ def _schema_name(file: str) -> str:
 
 
 def _schemas() -> dict[str, dict[str, object]]:
-    """JSON Schemas of the files, by which editors complete and check them."""
+    """Return the JSON Schemas with which editors complete and check the files."""
     from pydantic import BaseModel
 
     from ragistry.config.files import FILES as SETTINGS

@@ -25,7 +25,7 @@ def verify(
     as_json: JsonOption = False,
     debug: DebugOption = False,  # noqa: ARG001, read from the command line by `run`
 ) -> None:
-    """Read every file of the store and report what is wrong. Exit code 1 if something is.
+    """Read every file of the store and report problems. Exit code 1 if there are any.
 
     Sources with text that could not be extracted are listed too.
     """
@@ -40,7 +40,7 @@ def verify(
         ]
         print_json({"problems": problems, "incomplete": rows})
     else:
-        _print(problems or ["all is well"])
+        _print(problems or ["no problems found"])
         for info in incomplete:
             error_line(f"{info.source_file!r} of collection {info.collection!r}: {info.lost}", label="incomplete")
     if problems:
@@ -56,7 +56,7 @@ def repair(
     as_json: JsonOption = False,
     debug: DebugOption = False,  # noqa: ARG001, read from the command line by `run`
 ) -> None:
-    """Rebuild broken indexes, and copy every readable row out of a damaged database.
+    """Rebuild damaged indexes, and copy every readable row from a damaged database.
 
     The damaged database is kept next to the new one. Exit code 1 if anything was lost.
     """
@@ -112,14 +112,14 @@ def _discard(store: LibraryStore, as_json: bool) -> None:
 
 
 def _paths(store: LibraryStore) -> dict[tuple[str, str], str]:
-    """The path of each source's file, as far as readable."""
+    """Return the path of each source's file; empty if the store cannot be read."""
     with suppress(StoreError):
         return {(info.collection, info.source_file): info.source_path for info in store.sources()}
     return {}
 
 
 def _again(done: Repair, paths: Mapping[tuple[str, str], str]) -> list[str]:
-    """How to ingest each incomplete source again."""
+    """Return a line for each incomplete source, with the command that ingests it again."""
     from ragistry.library.ingest.zip_folder import archive_of
 
     lines = []

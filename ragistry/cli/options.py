@@ -1,6 +1,6 @@
 """Options that several commands share.
 
-``ragistry --workspace FOLDER COMMAND`` and ``RAGISTRY_WORKSPACE`` give the workspace of commands that name none.
+``ragistry --workspace FOLDER COMMAND`` and ``RAGISTRY_WORKSPACE`` set the default of ``--workspace`` of the command.
 """
 
 from __future__ import annotations
@@ -15,35 +15,38 @@ from ragistry.cli.flags import FlagsError
 
 
 def path(given: str | Path) -> Path:
-    """Reads a path from the command line; refuses an empty one, such as from an unset variable."""
+    """Parse a path of the command line. Refuses an empty one, which usually comes from an unset variable."""
     if not str(given).strip():
         raise FlagsError(f"the path {given!r} is empty; name a file or folder, '.' for the current folder")
     return Path(given)
 
 
 class CollectionName(str):
-    """The name of a collection; ``given``: as it was typed, to be shown where the collection is made."""
+    """The name of a collection. ``typed``: the text from which it was made."""
 
-    given: str
+    typed: str
 
 
 def collection_name(typed: str) -> CollectionName:
-    """Reads the name of a collection; of one that cannot be a name, such as "My Papers", the nearest: "my-papers"."""
+    """Parse the name of a collection. A text that cannot be one, such as "My Papers", becomes "my-papers"."""
     from ragistry.config.files import slug
 
     name = CollectionName(slug(typed))
-    name.given = typed
+    name.typed = typed
     return name
 
 
-def shown_name(name: str) -> str | None:
-    """What to show of a collection that is made under this name: what was typed, where that is another."""
-    given = getattr(name, "given", name)
-    return None if given == name else given
+def display_name_of(name: str) -> str | None:
+    """Return the display name of a new collection: the text as typed, if it differs from the name."""
+    typed = getattr(name, "typed", name)
+    return None if typed == name else typed
 
 
 TechniqueOption = Annotated[
-    str | None, typer.Option("--technique", "-t", autocompletion=technique_names, help="A name of techniques.yaml.")
+    str | None,
+    typer.Option(
+        "--technique", "-t", autocompletion=technique_names, help="Technique, by its name in techniques.yaml."
+    ),
 ]
 CollectionOption = Annotated[
     str | None,
@@ -56,7 +59,7 @@ CollectionOption = Annotated[
         help="Search this collection only.",
     ),
 ]
-TopKOption = Annotated[int | None, typer.Option("--top-k", "-k", help="How many passages, 1 to 1,000.")]
+TopKOption = Annotated[int | None, typer.Option("--top-k", "-k", help="Number of passages, 1 to 1,000.")]
 WorkspaceOption = Annotated[
     Path,
     typer.Option(

@@ -1,7 +1,7 @@
-"""What commands print: tables and passages for people, JSON for programs, errors on standard error.
+"""Print for people, JSON for programs, and errors on standard error.
 
-``NO_COLOR`` is honoured, and what is not a terminal gets no colour and no progress bar. What a document or the name of
-a file says never reaches the terminal as a command: unseen characters are left out.
+Colours and progress bars appear only on terminals, and no colours with ``NO_COLOR``. Control characters in documents
+and file names are removed, because a terminal would execute them.
 """
 
 from __future__ import annotations
@@ -29,37 +29,37 @@ STYLES = {
 
 
 class PlainConsole(Console):
-    """Prints texts and the cells of tables without unseen characters."""
+    """Prints texts and cells of tables without control characters."""
 
     def render_str(self, text: str, **options: Any) -> Text:
         return super().render_str(visible(text), **options)
 
 
 def console() -> Console:
-    """Standard output; text of documents is never read as markup."""
+    """Return a console on standard output that prints text as it is, without markup."""
     return PlainConsole(highlight=False, markup=False, emoji=False, soft_wrap=True)
 
 
 def print_json(value: Any) -> None:
-    """One JSON object in UTF-8, whatever the encoding of the terminal."""
+    """Print a value as JSON in UTF-8, in any encoding of the terminal."""
     print_text(json.dumps(value, ensure_ascii=False, indent=2, default=str))
 
 
 def print_text(text: str) -> None:
-    """A whole file in UTF-8, whatever the encoding of the terminal."""
+    """Print a whole file in UTF-8, in any encoding of the terminal."""
     whole = HALF.sub(lambda half: json.dumps(escaped(half[0]))[1:-1], text)
     typer.echo(whole.rstrip("\n").encode())
 
 
 def error_line(message: str, label: str = "error") -> None:
-    """A line on standard error."""
+    """Print a line on standard error."""
     stderr = Console(stderr=True, highlight=False, emoji=False, soft_wrap=True)
     stderr.print(Text.assemble((f"{label}: ", STYLES.get(label, "dim")), visible(message)))
 
 
 @contextmanager
 def progress_bar(wanted: bool = True) -> Iterator[Any]:
-    """A callback ``(name, done, of)`` that draws a bar on standard error; None where nobody would see it."""
+    """Yield a callback ``(name, done, of)`` that draws a bar on standard error; None if that is not a terminal."""
     stderr = Console(stderr=True)
     if not wanted or not stderr.is_terminal:
         yield None

@@ -126,7 +126,7 @@ def _size(repositories: Repositories, name: str) -> str:
 @app.command()
 def search(
     name: NameArgument,
-    query: Annotated[str, typer.Argument(help="What to look for.")],
+    query: Annotated[str, typer.Argument(help="The query.")],
     technique: TechniqueOption = None,
     top_k: TopKOption = None,
     workspace: WorkspaceOption = Path(),

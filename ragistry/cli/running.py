@@ -1,4 +1,4 @@
-"""One command that runs others, as a person would type them."""
+"""Run commands from another command."""
 
 from __future__ import annotations
 

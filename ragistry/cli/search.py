@@ -1,4 +1,4 @@
-"""``ragistry search``: ask, and see where the passages come from."""
+"""``ragistry search``: search the library and print the passages."""
 
 from __future__ import annotations
 
@@ -28,22 +28,22 @@ if TYPE_CHECKING:
 
 def search(
     context: typer.Context,
-    query: Annotated[str, typer.Argument(help="What to look for.")],
+    query: Annotated[str, typer.Argument(help="The query.")],
     technique: TechniqueOption = None,
     collection: CollectionOption = None,
     top_k: TopKOption = None,
     where: Annotated[str | None, typer.Option("--where", help='Condition on metadata, JSON: {"page": 3}.')] = None,
-    full: Annotated[bool, typer.Option("--full", help="Print each passage whole.")] = False,
-    scores: Annotated[bool, typer.Option("--scores", help="Print the score of each passage and its kind.")] = False,
+    full: Annotated[bool, typer.Option("--full", help="Print whole passages.")] = False,
+    scores: Annotated[bool, typer.Option("--scores", help="Print the score of each passage.")] = False,
     trace: Annotated[bool, typer.Option("--trace", help="Print what each stage did.")] = False,
     workspace: WorkspaceOption = Path(),
     as_json: JsonOption = False,
     debug: DebugOption = False,  # noqa: ARG001, read from the command line by `run`
 ) -> None:
-    """Search the library and print what answers: title, place, and the lines of the passage with your words."""
+    """Search the library and print the results: title, place, and the best lines of each passage."""
     from ragistry.workspace import open_workspace
 
-    refuse_together(context, "as_json", "full", "scores", "trace")  # JSON has all of both
+    refuse_together(context, "as_json", "full", "scores", "trace")  # JSON contains all of them
     condition = None if where is None else _condition(where)
     if top_k is not None:
         check_top_k(top_k, name="--top-k")
@@ -65,7 +65,7 @@ def search(
 
 
 def _check_is_collection(opened: Workspace, collection: str | None) -> None:
-    """A name that no collection has, but a repository or an archive, is answered with how that is searched."""
+    """Explain how to search a repository or an archive, if the name belongs to one."""
     if collection is None or collection in (entry.name for entry in opened.library.collections.entries()):
         return
     from ragistry.errors import CollectionNotFoundError
@@ -73,12 +73,12 @@ def _check_is_collection(opened: Workspace, collection: str | None) -> None:
 
     if collection in names(opened.repositories.root):
         raise CollectionNotFoundError(
-            f"{collection!r} is a repository, no collection; search it with `ragistry repo search {collection} QUERY`, "
-            "or everything with --technique routed"
+            f"{collection!r} is a repository, not a collection; search it with "
+            f"`ragistry repo search {collection} QUERY`, or everything with --technique routed"
         )
     if collection in (archive.name for archive in opened.settings.archives):
         raise CollectionNotFoundError(
-            f"{collection!r} is an archive, no collection; search it with `--technique routed --where "
+            f"{collection!r} is an archive, not a collection; search it with `--technique routed --where "
             f'\'{{"collection": "{collection}"}}\'`, or everything with --technique routed'
         )
 
@@ -103,7 +103,7 @@ def print_documents(
     scores: bool = False,
     apart: bool = False,
 ) -> None:
-    """What was found, by source; ``apart``: each passage for itself; ``full``: that, and whole."""
+    """Print the passages by source. ``apart``: print each separately; ``full``: separately and whole."""
     from ragistry.presentation import Hit, body_of, excerpt, grouped, similar_by
     from ragistry.presentation.terminal import print_hit, room_in
     from ragistry.utils.text.languages import chunk_language

@@ -18,14 +18,16 @@ def skill(
     target: Annotated[
         Path,
         typer.Argument(
-            metavar="FOLDER", help="Where your agent reads skills from, such as .agents/skills.", parser=given_path
+            metavar="FOLDER",
+            help="Folder from which your agent reads skills, such as .agents/skills.",
+            parser=given_path,
         ),
     ],
     debug: DebugOption = False,  # noqa: ARG001, read from the command line by `run`
 ) -> None:
-    """Write an Agent Skill: how an agent searches, answers with sources, and takes documents in with Ragistry.
+    """Write an Agent Skill: instructions to search, answer with sources, and ingest documents with Ragistry.
 
-    It becomes FOLDER/ragistry/SKILL.md. Run it again after an update of Ragistry.
+    The file is FOLDER/ragistry/SKILL.md. Run the command again after an update of Ragistry.
     """
     from ragistry.errors import ConfigError
 

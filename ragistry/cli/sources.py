@@ -66,7 +66,7 @@ def move(
             autocompletion=collection_names,
             parser=collection_name,
             metavar="NAME",
-            help="The collection that has it.",
+            help="Collection of the source.",
         ),
     ],
     to_col: Annotated[
@@ -116,7 +116,7 @@ def delete(
             autocompletion=collection_names,
             parser=collection_name,
             metavar="NAME",
-            help="The collection that has it.",
+            help="Collection of the source.",
         ),
     ],
     yes: YesOption = False,
@@ -143,7 +143,7 @@ def delete_source(opened: Workspace, source: str, collection: str, yes: bool, as
 
 
 def print_sources(opened: Workspace, collection: str | None, as_json: bool) -> None:
-    """The sources of a collection, or of all, with their number of chunks and time of ingest."""
+    """Print the sources of a collection, or of all, with their number of chunks and time of ingest."""
     if as_json:
         print_json({"collection": collection, "sources": opened.library.list_sources_detail(collection)})
         return

@@ -16,7 +16,7 @@ from ragistry.errors import ConfigError, InvalidConfigError
 from ragistry.utils.wording import numbered
 
 if TYPE_CHECKING:
-    from ragistry.config.store import StoreEntry
+    from ragistry.config.resolve import StoreEntry
     from ragistry.library.copying import CopyReport
 
 SHOWN = 20
@@ -85,9 +85,9 @@ def copy(
 def _entry(text: str, name: str, root: Path, resolved: Any) -> StoreEntry:
     """The store named by FROM or TO. Raises `ConfigError`."""
     from ragistry.config.folder import folder_of
+    from ragistry.config.resolve import StoreEntry, store_entry
     from ragistry.config.settings import CHROMA
-    from ragistry.config.store import StoreEntry, store_entry
-    from ragistry.config.variables import filled
+    from ragistry.config.yaml_file import filled
 
     entry = _parsed(text, name)
     if isinstance(entry, str):

@@ -35,7 +35,7 @@ class Stream(io.FileIO):
 
 
 def make_robust() -> None:
-    """Replace standard output and error by such streams, if they are Python's own for files, pipes and terminals."""
+    """Replace standard output and error by `Stream`, unless a program or a Windows console provides its own."""
     if sys.stdout is sys.__stdout__ and (stdout := _robust(sys.stdout)):
         sys.stdout = stdout
     if sys.stderr is sys.__stderr__ and (stderr := _robust(sys.stderr)):
@@ -43,7 +43,7 @@ def make_robust() -> None:
 
 
 def _robust(stream: Any) -> io.TextIOWrapper | None:
-    """The stream, which writes characters outside its encoding as ``\\xe9``."""
+    """Return a `Stream` for a stream of Python; it writes characters outside its encoding as ``\\xe9``."""
     buffer = getattr(stream, "buffer", None)
     raw = getattr(buffer, "raw", buffer)  # with PYTHONUNBUFFERED there is no buffer
     if type(raw) is not io.FileIO:  # a Windows console has its own class, which always has a reader

@@ -1,4 +1,4 @@
-"""Tables of which nothing is cut: names are copied into the next command, and programs read what goes to a pipe."""
+"""Print tables without cutting cells: users copy names, and programs read pipes."""
 
 from __future__ import annotations
 
@@ -10,15 +10,14 @@ from ragistry.utils.quoting import visible
 
 Kind = Literal["name", "number", "text"]
 TEXT = 40
-"""Columns that a text may have at least, where nothing says how much room there is."""
+"""Minimum width of a column of texts if the width of the output is unknown."""
 
 
 def print_table(columns: Mapping[str, Kind], rows: Iterable[Sequence[str]]) -> None:
     """Print rows below the headings ``columns``.
 
-    On a terminal with too little room, names are folded and texts wrapped, and a number stays in one piece. Anywhere
-    else names stay in one piece too, however long the line: only a text is wrapped, to the 80 columns of a terminal or
-    those that ``COLUMNS`` says.
+    On a narrow terminal, names are folded, texts are wrapped, and numbers stay whole. In a pipe or file, names stay
+    whole too, and texts are wrapped to 80 columns or the number in ``COLUMNS``.
     """
     from rich import box
     from rich.table import Table
@@ -36,7 +35,7 @@ def print_table(columns: Mapping[str, Kind], rows: Iterable[Sequence[str]]) -> N
 
 
 def _least(kind: Kind, heading: int, inside: int, *, on_terminal: bool) -> int | None:
-    """The columns that a column of the table must have."""
+    """Return the minimum width of a column; None for no minimum."""
     if on_terminal:
         return inside if kind == "number" else None
     whole = max(heading, inside)

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ragistry.cli.flags import FlagsError, refuse_together
+from ragistry.cli.flags import FlagsError
 from ragistry.cli.options import DebugOption, JsonOption, WorkspaceOption
 from ragistry.cli.output import error_line, print_json
 from ragistry.cli.tables import print_table
@@ -18,23 +18,16 @@ def techniques(
     available: Annotated[
         bool, typer.Option("--available", help="List all installed techniques, the values of `use`.")
     ] = False,
-    schema: Annotated[bool, typer.Option("--schema", help="Print the JSON Schema of techniques.yaml.")] = False,
     workspace: WorkspaceOption = Path(),
     as_json: JsonOption = False,
     debug: DebugOption = False,  # noqa: ARG001, read from the command line by `run`
 ) -> None:
-    """List the techniques of this workspace with what each does; `ragistry technique new` creates your own."""
+    """List the techniques of the workspace with a description; `ragistry technique new` creates your own."""
     from ragistry.techniques.classes import broken_plugins
 
     if context.args:
         said = " ".join(context.args)
         raise FlagsError(f"`ragistry techniques` only lists, not {said!r}; `ragistry technique new NAME` creates one")
-    refuse_together(context, "schema", "available")
-    if schema:
-        from ragistry.techniques.classes import techniques_schema
-
-        print_json(techniques_schema())
-        return
     broken = broken_plugins()
     rows = _available(broken) if available else _configured(workspace, broken)
     if as_json:

@@ -1,4 +1,4 @@
-"""``ragistry ingest --watch``: follow what changes in folders."""
+"""``ragistry ingest --watch``: ingest changes in folders."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ if TYPE_CHECKING:
     from ragistry.library.ingest.report import IngestReport
 
 TICK = 300
-"""Milliseconds after which a watch says that nothing has changed."""
+"""Milliseconds without changes after which the watch yields an empty set."""
 TOGETHER = 1_000
-"""Milliseconds for which changes are gathered at most, while they follow one another closely."""
+"""Maximum milliseconds for which successive changes are collected."""
 
 
 def changes_in(folders: Sequence[Path]) -> Iterator[set[str]]:
-    """The paths that changed, again and again; with the first set, perhaps empty, watching has begun.
+    """Yield sets of changed paths. The first set, perhaps empty, means that watching has begun.
 
-    Hidden files and folders do not count. Ctrl-C raises `KeyboardInterrupt`.
+    Hidden files and folders are ignored. Ctrl-C raises `KeyboardInterrupt`.
     """
     from watchfiles import watch
 
@@ -42,10 +42,10 @@ def follow(
     tell: Callable[[IngestReport], None],
     first: IngestReport,
 ) -> IngestReport:
-    """Take in what changes until Ctrl-C, and return all that was done, ``first`` included.
+    """Ingest changes until Ctrl-C, and return the totals, including those of ``first``.
 
-    What a folder is always warned of is said once. An error, such as that of a model that is down, is said; the next
-    change tries again what failed.
+    A repeated warning is printed once. An error, such as a model server that is down, is printed, and the next change
+    includes the failed ones.
     """
     total, left = first, set[str]()
     said, gone = {*first.warnings}, {*first.vanished}

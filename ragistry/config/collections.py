@@ -40,7 +40,7 @@ class CollectionsFile:
 
     Safe for threads and processes. An edit raises `ConfigError` and changes nothing if the file cannot be written.
 
-    ``check_free``: raises if a new name is already used elsewhere. ``edited``: called after each edit by this object.
+    ``check_free``: raises if another thing has a new name. ``edited``: functions called after each edit by this object.
     """
 
     def __init__(self, root: Path, check_free: Callable[[str], object] = lambda _: None) -> None:
@@ -50,7 +50,7 @@ class CollectionsFile:
         self._read: tuple[Version | None, list[CollectionEntry]] = (None, [])
 
     def version(self) -> Version | None:
-        """A value that changes with every change of the file; None without a file."""
+        """Return a value that changes with the file; None without a file."""
         try:
             status = self.path.stat()
         except FileNotFoundError:
@@ -58,21 +58,21 @@ class CollectionsFile:
         return status.st_ino, status.st_mtime_ns, status.st_size
 
     def entries(self) -> list[CollectionEntry]:
-        """The collections in the file's order; empty without a file. Read again only after a change."""
+        """Return the collections in the order of the file, which is read again only after a change."""
         version, known = self.version(), self._read
         if known[0] != version:
             self._read = known = (version, self._parse() if version else [])
         return known[1]
 
     def entry(self, name: str) -> CollectionEntry:
-        """A collection by its name. Raises `CollectionNotFoundError`."""
+        """Return a collection. Raises `CollectionNotFoundError`."""
         return self.entries()[self._index(name)]
 
     @contextmanager
     def kept(self, name: str) -> Iterator[CollectionEntry]:
-        """A block that writes to a collection, which cannot be removed or renamed during the block.
+        """Keep a collection from being removed or renamed while the block writes to it.
 
-        Raises `CollectionNotFoundError`, also at the end of the block if it was removed by hand.
+        Raises `CollectionNotFoundError`, also at the end of the block if the collection was removed by hand.
         """
         with self.unedited():
             yield self.entry(name)
@@ -80,7 +80,7 @@ class CollectionsFile:
 
     @contextmanager
     def unedited(self) -> Iterator[None]:
-        """A block during which the file is not edited by this program. In a read-only folder it does nothing.
+        """Keep this program from editing the file during the block. Does nothing in a read-only folder.
 
         Raises `ConfigError` if another process keeps the lock longer than `LOCK_TIMEOUT`.
         """
@@ -142,9 +142,9 @@ class CollectionsFile:
         self._edit(lambda text: without_entry(text, self._index(name)), before)
 
     def _parse(self) -> list[CollectionEntry]:
-        """The collections of a fully valid file: a misspelt ``collections`` would otherwise mean an empty library.
+        """Read the collections. The whole file must be valid: a misspelt ``collections`` would mean an empty library.
 
-        A file that was changed just now, and is invalid or empty, may be half saved by an editor: it is read again.
+        An editor may be saving a file that changed just now and is invalid or empty, so it is read again.
         """
         end = time.monotonic() + HALF_SAVED
         while True:
@@ -195,7 +195,9 @@ class CollectionsFile:
                         break
                     again = True
                 else:
-                    raise ConfigError(f"{str(self.path)!r} is changed all the time by another program; end it first")
+                    raise ConfigError(
+                        f"{str(self.path)!r} is being changed by another program all the time; stop it first"
+                    )
         except RagistryError:
             raise  # some are also OSError
         except Timeout as error:
@@ -204,8 +206,8 @@ class CollectionsFile:
             raise ConfigError(f"cannot write {str(self.path)!r}: {error.strerror}; {remedy(error)}") from error
         if again:
             _log.warning("%r was saved by another program at the same time; both changes are kept", str(self.path))
-        for tell in list(self.edited):
-            tell()
+        for notify in list(self.edited):
+            notify()
 
     def _lock(self) -> FileLock:
         return FileLock(self.path.with_name(f".{self.path.name}.lock"), timeout=LOCK_TIMEOUT)
@@ -226,7 +228,7 @@ def _entry(**fields: str | None) -> CollectionEntry:
     except ValidationError as error:
         if any("name" in item["loc"] for item in error.errors()):
             name = fields["name"]
-            raise InvalidCollectionNameError(f"{name!r} cannot name a collection; use {NAME_RULE}") from error
+            raise InvalidCollectionNameError(f"{name!r} cannot be the name of a collection; use {NAME_RULE}") from error
         raise ConfigError(f"collection {fields['name']!r}: {explain(error.errors()[0], CollectionEntry)}") from error
     for field, value in fields.items():
         if problem := value_problem(value):

@@ -17,7 +17,6 @@ from ragistry.config.archives import Text
 from ragistry.config.problems import Problems
 from ragistry.config.settings import SOURCES, Settings, Strict
 from ragistry.config.yaml_file import YamlFile, read_yaml
-from ragistry.utils.urls import public_url
 from ragistry.utils.wording import shown
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -27,7 +26,7 @@ NAME_RULE = "1 to 63 of letters, digits, '.', '_' and '-', beginning with a lett
 
 
 def settings_of(*section: str) -> dict[str, Any]:
-    """The settings of a section of a file, by their keys, as arguments of `create_model`."""
+    """Return the settings of a section of a file by key, as arguments of `create_model`."""
     found = {}
     for name, source in SOURCES.items():
         field = Settings.model_fields[name]
@@ -36,7 +35,10 @@ def settings_of(*section: str) -> dict[str, Any]:
 
 
 def slug(name: str) -> str:
-    """A name that a collection can have: "My Papers" becomes "my-papers"; what cannot become one is given back."""
+    """Turn a text into the name of a collection: "My Papers" becomes "my-papers".
+
+    Returns the text unchanged if it has no letter or digit for a name.
+    """
     if re.match(COLLECTION_NAME, name):
         return name
     plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode()
@@ -53,7 +55,7 @@ class CollectionEntry(Strict):
 
 
 class Library(Strict):
-    """Keys that only documents.yaml has: the collections, and texts of the search tool."""
+    """The keys of documents.yaml that are not settings: the collections, and texts of the search tool."""
 
     collections: list[CollectionEntry] = Field(default=[], description="the collections, in the order of lists")
     description: str | None = Field(
@@ -122,30 +124,22 @@ VectorStoresFile = create_model(
 VectorStoresFile.__doc__ = "config/vector_stores.yaml."
 FILES: dict[str, type[Strict]] = {"documents.yaml": DocumentsFile, "vector_stores.yaml": VectorStoresFile}
 
-REPLACED = {
-    "topic": "describe each collection under 'collections': - {name: …, description: …}",
-    "generate_model": "name the model in config/models.yaml under 'generators'",
-    "rerank_url": "name the server in config/models.yaml under 'rerankers'",
-    "rerank_api_key": "write it as `api_key` of the server in config/models.yaml under 'rerankers'",
-}
-"""Former keys of documents.yaml, and their replacements."""
-
-
-def _shown(key: str, value: object) -> str:
-    """The value for a message, without keys and passwords."""
-    if key.endswith("_key"):
-        return "…"
-    return shown(public_url(value) if isinstance(value, str) else value)
-
 
 def read_file(path: Path, model: type[Model], problems: Problems) -> tuple[YamlFile, Model | None]:
-    """A file, and its content as ``model``; None if it is invalid, with all errors in ``problems``.
+    """Read a file, and check it against a model.
 
-    Raises `InvalidConfigError` for a file that cannot be read as YAML.
+    Args:
+        path: The file.
+        model: The model of its content.
+        problems: Receives all errors of the content.
+
+    Returns:
+        The file, and its content as ``model`` or None if it is invalid.
+
+    Raises:
+        InvalidConfigError: The file is not YAML or cannot be read.
     """
     file = read_yaml(path)
-    for key in REPLACED.keys() & file.data.keys():
-        problems.add(file, [key], f"{key}: {_shown(key, file.data.pop(key))} is no longer used; {REPLACED[key]}")
     try:
         return file, model.model_validate(file.data)
     except ValidationError as error:

@@ -1,4 +1,4 @@
-"""config/models.yaml: the language models and rerankers that techniques can use, by name."""
+"""Read config/models.yaml: the language models and rerankers that techniques can use, by name."""
 
 from __future__ import annotations
 
@@ -11,9 +11,8 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from ragistry.config.problems import Problems, dotted
-from ragistry.config.settings import CONFIG_FOLDER, DEFAULTS, is_there
-from ragistry.config.variables import Look, filled
-from ragistry.config.yaml_file import YamlFile, read_yaml
+from ragistry.config.settings import CONFIG_FOLDER, DEFAULTS, is_there, sendable
+from ragistry.config.yaml_file import Look, YamlFile, filled, read_yaml
 
 MODELS_FILE = "models.yaml"
 KINDS = ("generators", "rerankers")
@@ -42,15 +41,7 @@ class ModelsFile(BaseModel):
     )
 
 
-def _sendable(key: str | None) -> str | None:
-    """The key without surrounding line ends. Checked here, because HTTP clients print invalid headers."""
-    text = (key or "").strip()
-    if not all(" " <= character <= "~" for character in text):
-        raise ValueError("must be ASCII characters on one line; copy the key again")
-    return text or None
-
-
-ApiKey = Annotated[str | None, AfterValidator(_sendable), Field(repr=False)]
+ApiKey = Annotated[str | None, AfterValidator(lambda key: sendable(key or "") or None), Field(repr=False)]
 """Sent as ``Authorization: Bearer`` and never shown in messages."""
 
 
@@ -72,18 +63,18 @@ class ModelEntry:
 
     @property
     def keys(self) -> list[str | int]:
-        """The place of the entry in the file."""
+        """The keys that lead to the entry in the file."""
         return [self.kind, self.name]
 
     def hide(self, message: str) -> str:
-        """The message without the values of variables, which may be API keys."""
+        """Replace the values of variables, which may be API keys, in a message."""
         for value, written in self.hidden.items():
             message = message.replace(value, written)
         return message
 
 
 def read_models(root: Path, environ: Mapping[str, str] | None = None) -> list[ModelEntry]:
-    """The entries of a workspace's models.yaml, or of the packaged one. Raises `InvalidConfigError`.
+    """Read the models.yaml of a workspace, or the packaged one. Raises `InvalidConfigError`.
 
     ``${NAME}`` is an environment variable; `models.registry` reports unset ones with the other errors of the entries.
     """

@@ -1,4 +1,4 @@
-"""Check a mapping against a pydantic model; one error reports everything that is wrong."""
+"""Check a mapping against a pydantic model, with all problems in one error."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Model = TypeVar("Model", bound=BaseModel)
 
 
 def parse_config(model: type[Model], config: Mapping[str, Any], owner: str) -> Model:
-    """``config`` as ``model``. Raises `InvalidConfigError` with ``owner`` and every invalid value."""
+    """Return ``config`` as ``model``. Raises `InvalidConfigError` with ``owner`` and every invalid value."""
     try:
         return model.model_validate(config)
     except ValidationError as error:

@@ -25,7 +25,7 @@ class Problems:
     keys: dict[str, tuple[str | int, ...]] = field(default_factory=dict)
 
     def add(self, file: YamlFile, keys: Sequence[str | int], message: str) -> None:
-        """A problem with the value at ``keys``."""
+        """Add a problem with the value at ``keys``."""
         line = f"{file.place(keys)}: {message}"
         self.lines.append(line)
         self.keys[line] = tuple(keys)
@@ -33,7 +33,7 @@ class Problems:
     def add_validation(
         self, file: YamlFile, keys: Sequence[str | int], model: type[BaseModel], error: ValidationError
     ) -> None:
-        """Every error of pydantic about the mapping at ``keys``."""
+        """Add every error of pydantic about the mapping at ``keys``."""
         for item in error.errors(include_url=False):
             path = [part for part in item["loc"] if not str(part).startswith(("function-", "constrained-"))]
             self.add(file, [*keys, *path], f"{dotted([*keys, *path])}: {explain(item, model)}")
@@ -57,7 +57,7 @@ class Problems:
 
 
 def _model_at(model: type[BaseModel], path: Sequence[str | int]) -> type[BaseModel]:
-    """The model of the mapping at ``path``; without one, the outer model."""
+    """Return the model of the mapping at ``path``; without one, the outer model."""
     for key in path:
         field = model.model_fields.get(str(key))
         inner = [] if field is None else [field.annotation, *get_args(field.annotation)]
@@ -66,12 +66,12 @@ def _model_at(model: type[BaseModel], path: Sequence[str | int]) -> type[BaseMod
 
 
 def dotted(keys: Sequence[str | int]) -> str:
-    """A path in dotted form, such as ``techniques.naive.top_k``."""
+    """Return a path in dotted form, such as ``techniques.naive.top_k``."""
     return ".".join(str(key) for key in keys)
 
 
 def explain(item: Any, model: type[BaseModel]) -> str:
-    """One error of pydantic, with the value and, for an unknown name, the known ones."""
+    """Describe one error of pydantic, with the value and, for an unknown name, the known ones."""
     name = str(item["loc"][-1]) if item["loc"] else ""
     if item["type"] == "extra_forbidden":
         fields = _model_at(model, item["loc"][:-1]).model_fields
@@ -87,13 +87,13 @@ def explain(item: Any, model: type[BaseModel]) -> str:
 
 
 def _is_hidden(model: type[BaseModel], path: Sequence[str | int]) -> bool:
-    """Whether the value at ``path`` is hidden, such as headers with a password."""
+    """Return whether messages must not show the value at ``path``, such as headers with a password."""
     fields = [_model_at(model, path[:place]).model_fields.get(str(key)) for place, key in enumerate(path)]
     return any(field is not None and not field.repr for field in fields)
 
 
 def _got(value: Any, *, hidden: bool) -> str:
-    """The value; for containers, which may be long or secret, only type and length."""
+    """Describe a value; for containers, which may be long or secret, only type and length."""
     if hidden:
         return ""
     if isinstance(value, list | tuple | dict):

@@ -16,7 +16,7 @@ def replace_text(path: Path, text: str, *, expected: bytes | None = None) -> boo
     Args:
         path: The file.
         text: Its new text.
-        expected: What the file holds; None to replace it whatever it holds.
+        expected: Required content of the file; None for any.
 
     Returns:
         Whether the text was written. False if another program has changed the file meanwhile; its change stays.
@@ -45,14 +45,14 @@ def replace_text(path: Path, text: str, *, expected: bytes | None = None) -> boo
 
 
 def _replaced(path: Path, new: Path, expected: bytes | None) -> bool:
-    """Put a new file in the place of one that holds ``expected``."""
+    """Replace a file whose content is ``expected``."""
     if expected is None or not path.exists():
         new.replace(path)
         return True
     saved = path.with_name(f".{path.name}.saved")
     saved.unlink(missing_ok=True)
     try:
-        os.link(path, saved)  # An editor that has the file open goes on writing to it, under this name.
+        os.link(path, saved)  # An editor that has the file open continues to write to it, under this name.
     except OSError:  # a file system without links
         new.replace(path)
         return True

@@ -5,17 +5,17 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
-from ragistry.config.files import FILES, REPLACED, read_file
+from ragistry.config.files import FILES, read_file
+from ragistry.config.folder import folder_of
 from ragistry.config.problems import Problems, dotted, explain
-from ragistry.config.settings import CHROMA, CONFIG_FOLDER, LOCAL, PREFIX, SOURCES, Settings, is_there
-from ragistry.config.variables import filled
-from ragistry.config.yaml_file import YamlFile
+from ragistry.config.settings import CHROMA, CONFIG_FOLDER, LOCAL, PREFIX, SOURCES, Settings, is_there, text_of
+from ragistry.config.yaml_file import YamlFile, filled
 from ragistry.utils.urls import public_url
 from ragistry.utils.wording import did_you_mean, shown
 
@@ -44,7 +44,16 @@ class Found(NamedTuple):
 def resolve(
     root: Path, arguments: Mapping[str, Any] | None = None, environ: Mapping[str, str] | None = None
 ) -> Resolved:
-    """Read the workspace's files and variables. Raises `InvalidConfigError` with all errors."""
+    """Read the settings of a workspace from its files and the environment.
+
+    Args:
+        root: Folder of the workspace.
+        arguments: Values that override all others; None is not a value.
+        environ: The environment; by default that of the process.
+
+    Raises:
+        InvalidConfigError: With every error, by file and line.
+    """
     environ = os.environ if environ is None else environ
     problems, files = Problems(), {}
     for name, model in FILES.items():
@@ -84,7 +93,7 @@ def _fill_store(file: YamlFile, environ: Mapping[str, str], problems: Problems) 
 
 
 def unknown_variables(environ: Mapping[str, str]) -> list[str]:
-    """A line for each variable that has our prefix but no effect."""
+    """Return a line for each variable that has the prefix of this program but no effect."""
     known = [*map(str.upper, OTHER_VARIABLES), *(name.upper() for name in SOURCES if SOURCES[name].variables)]
     names = [variable.removeprefix(PREFIX) for variable in sorted(environ) if variable.startswith(PREFIX)]
     return [f"environment {PREFIX}{name} has no effect: {_remedy(name, known)}" for name in names if name not in known]
@@ -95,8 +104,6 @@ def _remedy(name: str, known: list[str]) -> str:
     if setting in SOURCES:
         [(file, *keys)] = SOURCES[setting].keys
         return f"set {'.'.join(keys)} in {CONFIG_FOLDER}/{file}"
-    if setting in REPLACED:
-        return REPLACED[setting]
     return f"there is no {name!r}{did_you_mean(name, known) or '; `ragistry config` lists the settings'}"
 
 
@@ -166,3 +173,48 @@ def _choose_store(found: dict[str, Found], problems: Problems) -> None:
 
 def _shown(name: str, value: Any) -> str:
     return shown(public_url(value) if name.endswith(("_host", "_url")) and isinstance(value, str) else value)
+
+
+CHROMA_SETTINGS = ("host", "port", "ssl", "tenant", "database", "timeout")
+CHROMA_FOLDERS = ("path", "persist_directory")
+
+
+@dataclass(frozen=True, slots=True)
+class StoreEntry:
+    """``store: {use: …}`` with the values from other settings.
+
+    ``places``: where ``use`` and each key of ``config`` is set, for messages.
+    """
+
+    use: str
+    config: dict[str, Any] = field(default_factory=dict)
+    places: dict[str, str] = field(default_factory=dict)
+
+
+def store_entry(root: Path, resolved: Resolved) -> StoreEntry:
+    """Return the store of a workspace. Raises `ConfigError`."""
+    settings = resolved.settings
+    entry = StoreEntry(settings.store, places={"use": resolved.origins["store"]})
+    file = resolved.files.get("vector_stores.yaml")
+    section = (file.data.get("store") or {}) if file is not None else {}
+    if file is not None and section.get("use") == entry.use:
+        for key in section.keys() - {"use"}:
+            entry.config[key], entry.places[key] = section[key], file.place(["store", key])
+    if entry.use == CHROMA:
+        _add_chroma(root, resolved, entry)
+    return entry
+
+
+def _add_chroma(root: Path, resolved: Resolved, entry: StoreEntry) -> None:
+    settings, config = resolved.settings, entry.config
+    for key in (*CHROMA_SETTINGS, *CHROMA_FOLDERS):
+        config.pop(key, None)
+    for key in CHROMA_SETTINGS:
+        origin = resolved.origins[f"chroma_{key}"]
+        if origin != "default":
+            config[key], entry.places[key] = getattr(settings, f"chroma_{key}"), origin
+    if settings.chroma_host is None:
+        path = folder_of(root, settings.chroma_path or f"{settings.data_dir}/chroma")
+        config["path"], entry.places["path"] = str(path), resolved.origins["chroma_path"]
+    if (api_key := text_of(settings.chroma_api_key)) is not None:
+        config["headers"] = {"x-chroma-token": api_key} | dict(config.get("headers") or {})

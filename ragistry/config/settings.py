@@ -11,14 +11,13 @@ from pydantic import (
     BaseModel,
     ConfigDict,
     Field,
+    SecretStr,
     ValidationError,
     ValidatorFunctionWrapHandler,
     WrapValidator,
 )
 
-from ragistry.config.archive_settings import Seconds, Segment
-from ragistry.config.archives import Archives
-from ragistry.config.keys import Key
+from ragistry.config.archives import Archives, Seconds, Segment
 from ragistry.config.numbers import Number, Whole, not_bool
 from ragistry.errors import ConfigError, InvalidConfigError
 from ragistry.utils.text.languages import AUTO, canonical_language
@@ -73,7 +72,7 @@ def _server(default: Any, description: str, key: str, **more: Any) -> Any:
 
 
 def _one_complaint(value: Any, handler: ValidatorFunctionWrapHandler) -> Any:
-    """Gives one error for a value that is neither a number nor auto, instead of two."""
+    """Report one error, instead of two, for a value that is neither a number nor auto."""
     try:
         return handler(value)
     except ValidationError as error:
@@ -81,7 +80,7 @@ def _one_complaint(value: Any, handler: ValidatorFunctionWrapHandler) -> Any:
 
 
 def _known(language: str) -> str:
-    """The language as given. Raises `ConfigError` for an unknown one."""
+    """Return the language as written. Raises `ConfigError` for an unknown one."""
     if language.casefold() == AUTO:
         return AUTO
     try:
@@ -96,6 +95,26 @@ Overlap = Annotated[
     Annotated[int, Field(ge=0, le=1_000_000), not_bool] | Literal["auto"], WrapValidator(_one_complaint)
 ]
 Language = Annotated[str, AfterValidator(_known)]
+
+
+def sendable(key: str) -> str:
+    """Return an API key without surrounding white space. Checked here, because HTTP clients print invalid headers.
+
+    Raises `ValueError`.
+    """
+    text = key.strip()
+    if not all(" " <= character <= "~" for character in text):
+        raise ValueError("must be ASCII characters on one line; copy the key again")
+    return text
+
+
+Key = Annotated[SecretStr, AfterValidator(lambda key: SecretStr(sendable(key.get_secret_value())))]
+"""An API key, printed as stars."""
+
+
+def text_of(key: SecretStr | None) -> str | None:
+    """Return the plain text of a key."""
+    return None if key is None else key.get_secret_value()
 
 
 class ExtractionLimits(Strict):
@@ -134,7 +153,7 @@ class Settings(Strict):
     )
     pdf_engine: Literal["pypdfium2", "pypdf"] = _document("pypdfium2", "pypdfium2 or pypdf")
     ocr: Literal["auto", "never"] = _document(
-        "auto", "auto: tesseract, where it is installed, reads pages of PDFs that have no text; never: nothing does"
+        "auto", "auto: read scanned pages of PDFs with tesseract if it is installed; never: do not"
     )
     limits: ExtractionLimits = _document(ExtractionLimits(), "limits for reading one file", variable=False)
     collection: str = _document(
@@ -174,7 +193,7 @@ SOURCES = {name: _source(name) for name in Settings.model_fields}
 
 
 def is_there(path: Path) -> bool:
-    """Whether there is such a file. Raises `InvalidConfigError` where the system does not let us look."""
+    """Return whether a file exists. Raises `InvalidConfigError` if its folder is not readable."""
     try:
         return path.exists()
     except OSError as error:

@@ -24,7 +24,7 @@ _NOT_PRINTABLE = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 
 
 def with_entry(text: str, fields: Mapping[str, str]) -> str:
-    """The text with an entry added at the end of the list; adds a missing list."""
+    """Add an entry at the end of the list; adds a missing list."""
     data, key, value = _read(text)
     entries = [*(data.get(LIST) or []), dict(fields)]
     if value is None or key is None:
@@ -39,7 +39,7 @@ def with_entry(text: str, fields: Mapping[str, str]) -> str:
 
 
 def with_fields(text: str, index: int, fields: Mapping[str, str | None]) -> str:
-    """The text with these fields of an entry set, or removed if the value is None."""
+    """Set these fields of an entry, or remove those whose value is None."""
     data, _, value = _read(text)
     entries = list(data[LIST])
     merged = entries[index] | fields
@@ -55,7 +55,7 @@ def with_fields(text: str, index: int, fields: Mapping[str, str | None]) -> str:
 
 
 def without_entry(text: str, index: int) -> str:
-    """The text without an entry and the comments inside it. Comments around it stay."""
+    """Remove an entry and the comments inside it. Comments around it stay."""
     data, key, value = _read(text)
     entries = [entry for place, entry in enumerate(data[LIST]) if place != index]
     if _in_brackets(value):
@@ -201,7 +201,7 @@ def _spliced(text: str, start: int, new: str, end: int | None = None) -> str:
 
 
 def scalar(text: str) -> str:
-    """A text as YAML: plain if it is unambiguous, else in double quotes."""
+    """Write a text as YAML: plain if it is unambiguous, else in double quotes."""
     if _PLAIN.fullmatch(text):
         return text
     quoted = json.dumps(text, ensure_ascii=False)

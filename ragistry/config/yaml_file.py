@@ -1,9 +1,9 @@
-"""Read YAML files, keeping the line of each value."""
+"""Read YAML files, keeping the line of each value, and replace ``${NAME}`` by environment variables."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -35,6 +35,12 @@ _KINDS = {
 _PATTERNS = {kind: re.compile(pattern) for kind, pattern in _KINDS.items()}
 _BASES = {"0b": 2, "0o": 8, "0x": 16}
 _TRUTH = {"true": True, "false": False}
+
+
+VARIABLE = re.compile(r"\$\{([^}]*)\}")
+
+Look = Callable[[str, Sequence[str | int]], str]
+"""Returns the text for a variable, given its name and the keys of the value that contains it."""
 
 
 @dataclass(slots=True)
@@ -112,6 +118,17 @@ def parse_yaml(text: str, place: str) -> Node:
         raise InvalidConfigError(f"{place}:{line}: the character {error.character!r} is not allowed") from error
     finally:
         parser.dispose()
+
+
+def filled(value: Any, keys: Sequence[str | int], look: Look) -> Any:
+    """Return ``value`` with the variables replaced in all its texts; ``keys``: its place in the file."""
+    if isinstance(value, dict):
+        return {key: filled(one, [*keys, key], look) for key, one in value.items()}
+    if isinstance(value, list):
+        return [filled(one, [*keys, place], look) for place, one in enumerate(value)]
+    if not isinstance(value, str):
+        return value
+    return VARIABLE.sub(lambda match: look(match[1], keys), value)
 
 
 class _Document:

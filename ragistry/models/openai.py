@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import BaseModel, Field
 
-from ragistry.config.archive_settings import Seconds, ServerURL
+from ragistry.config.archives import Seconds, ServerURL
 from ragistry.config.models import ApiKey
 from ragistry.config.numbers import NumberOrNone, Whole, WholeOrNone
 from ragistry.errors import EmbeddingGenerationError, ModelError, ModelNotFoundError

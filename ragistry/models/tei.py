@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from ragistry.config.archive_settings import Seconds, ServerURL
+from ragistry.config.archives import Seconds, ServerURL
 from ragistry.config.models import ApiKey
 from ragistry.config.numbers import Whole
 from ragistry.errors import ModelError

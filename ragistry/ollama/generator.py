@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, Field
 
-from ragistry.config.archive_settings import Seconds
+from ragistry.config.archives import Seconds
 from ragistry.config.models import ApiKey
 from ragistry.config.numbers import NumberOrNone, Whole, WholeOrNone
 from ragistry.models.answers import messages_of

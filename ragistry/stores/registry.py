@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, cast
 from pydantic import BaseModel, ValidationError
 
 from ragistry.config.problems import Problems, dotted, explain
-from ragistry.config.store import StoreEntry
+from ragistry.config.resolve import StoreEntry
 from ragistry.errors import ConfigError, InvalidConfigError, RagistryError, StoreError
 from ragistry.protocols import LibraryStore
 from ragistry.utils.plugins import find_class

@@ -8,8 +8,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from ragistry.config.archive_settings import Language
-from ragistry.config.archives import Archives
+from ragistry.config.archives import Archives, Language
 from ragistry.config.parse import parse_config
 from ragistry.errors import InvalidConfigError
 from ragistry.utils.wording import shown

@@ -8,7 +8,7 @@ from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING, NamedTuple
 
-from ragistry.config.archive_settings import ArchiveSettings, clamped
+from ragistry.config.archives import ArchiveSettings, clamped
 from ragistry.errors import RagistryError
 from ragistry.library.remote.calls import Outcomes, concurrently, in_time
 from ragistry.library.remote.clients import Clients

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ragistry.config.archive_settings import Language
+from ragistry.config.archives import Language
 from ragistry.errors import (
     ChromaDBConnectionError,
     CollectionNotFoundError,

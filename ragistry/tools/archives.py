@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
-from ragistry.config.archive_settings import TOP_K_RANGE, ArchiveSettings, archive_settings
-from ragistry.config.archives import RagArchiveConfig
+from ragistry.config.archives import TOP_K_RANGE, ArchiveSettings, RagArchiveConfig, archive_settings
 from ragistry.errors import EmptyQueryError
 from ragistry.library.remote.collection import Archive, embed_query
 from ragistry.library.remote.technique import ArchiveTechnique, archive_target, archive_technique

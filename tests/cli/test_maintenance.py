@@ -15,7 +15,7 @@ from tests.messages import check_message
 
 def test_sound_store_verifies(filled: Run) -> None:
     done = filled("verify")
-    assert (done.code, done.out) == (0, "all is well\n")
+    assert (done.code, done.out) == (0, "no problems found\n")
     assert filled("verify", "--json").json == {"problems": [], "incomplete": []}
     assert filled("repair").out == "nothing was broken\n"
 
@@ -31,7 +31,7 @@ def test_source_that_is_not_whole_is_listed(ragistry: Run, tmp_path: Path, monke
     pdf.output(str(tmp_path / "tea.pdf"))
     assert ragistry("ingest", "tea.pdf", "--collection", "notes").code == 0
     done = ragistry("verify")
-    assert (done.code, done.out) == (0, "all is well\n")
+    assert (done.code, done.out) == (0, "no problems found\n")
     check_message(done.err, "'tea.pdf'", "'notes'", "page 2")
     [row] = ragistry("verify", "--json").json["incomplete"]
     check_message(row["lost"], "page 2")

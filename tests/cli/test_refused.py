@@ -20,7 +20,7 @@ USED_WRONGLY = [  # exit code 2
     "ingest https://example.com/ --watch", "ingest https://example.com/ --prune", "ingest . --watch --json",
     "ingest - --collection notes", "ingest . --name tea.md --collection notes", "ingest ''", "ingest tea.txt ' '",
     "testset make out --from ''", "search tea --workspace ''", "sources move a.txt --from x --to y -y",
-    "search tea --json --full", "search tea --trace --json", "techniques --schema --available",
+    "search tea --json --full", "search tea --trace --json",
     "techniques new newest", "mcp --port 8765", "mcp --name x", "mcp --http -p -1", "ui --port 99999",
     "ui --name https://library.example.org", "ui --name 'a b'", "ui --name me@host", "compare",
     "compare --dataset topics --json - --html -", "compare --dataset topics --tune-on 1.5", "route", "route tea --fit",

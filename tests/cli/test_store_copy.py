@@ -47,7 +47,7 @@ def test_library_moves_to_chroma_and_back_without_a_model(filled: Run, use: Call
     assert back == {"copied": 1, "skipped": 2, "removed": 0, "chunks": 3, "differences": []}
     use("{use: local}")
     assert filled("search", "snow", "-t", "bm25", "--json").json["total_results"] == 1
-    assert filled("verify").out == "all is well\n"
+    assert filled("verify").out == "no problems found\n"
 
 
 def test_address_in_a_variable_is_not_shown(filled: Run, chroma: ChromaServer, monkeypatch: pytest.MonkeyPatch) -> None:

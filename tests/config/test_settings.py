@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ragistry.config.archive_settings import archive_environment
+from ragistry.config.archives import archive_environment
 from ragistry.config.files import FILES
 from ragistry.config.resolve import resolve, unknown_variables
 from ragistry.config.settings import DEFAULTS, SOURCES, Settings
@@ -61,7 +61,6 @@ def test_variables_of_other_programs_are_read(tmp_path: Path) -> None:
         ("QQQ", "there is no 'QQQ'; `ragistry config` lists the settings"),
         ("LIMITS", "set limits in config/documents.yaml"),
         ("ARCHIVES", "set archives in config/vector_stores.yaml"),
-        ("GENERATE_MODEL", "name the model in config/models.yaml under 'generators'"),
     ],
 )
 def test_unknown_variable_is_a_warning(
@@ -148,8 +147,7 @@ def test_booleans_are_not_numbers(tmp_path: Path, text: str) -> None:
         ("n_results: [1, 2\n", "documents.yaml:2: "),
         ("n_results: 1\nn_results: 2\n", 'documents.yaml:2: found duplicate key "n_results"'),
         ("- a\n- b\n", "documents.yaml:1: must be a mapping of settings, got ['a', 'b']"),
-        ("topic: MBA\n", "documents.yaml:1: topic: 'MBA' is no longer used; describe each collection under"),
-        ("a: 1\nrerank_url: u\n", "documents.yaml:2: rerank_url: 'u' is no longer used; name the server in config/mod"),
+        ("topic: MBA\n", "documents.yaml:1: topic: unknown setting 'topic'"),
         ("x: !!python/object/apply:os.system ['true']\n", "documents.yaml:1: x: unknown setting 'x'"),
         ("n_results: !!int 'x'\n", "documents.yaml:1: 'x' is not a valid int; correct it, or write it in quotes"),
         ("n_results: 5\nlanguage: 2024-13-45\n", "documents.yaml:2: '2024-13-45' is not a valid timestamp"),
@@ -202,13 +200,6 @@ def test_merged_keys_have_the_value_of_the_first_mapping(tmp_path: Path) -> None
     assert [file.line(["c", *keys]) for keys in (["x"], ["y"], ["z", "w"])] == [5, 3, 2]
     file.data["c"]["z"]["w"] = 0
     assert file.data["b"]["z"] == {"w": 2}  # each place has its own data
-
-
-def test_generate_model_names_what_replaced_it(tmp_path: Path) -> None:
-    assert problems(tmp_path, documents="generate_model: 'x'\n").endswith(
-        "documents.yaml:1: generate_model: 'x' is no longer used; name the model in config/models.yaml under "
-        "'generators'"
-    )
 
 
 def test_file_that_is_not_utf8_is_named(tmp_path: Path) -> None:

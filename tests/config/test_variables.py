@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ragistry.config.resolve import resolve
-from ragistry.config.store import store_entry
+from ragistry.config.resolve import resolve, store_entry
 from ragistry.errors import InvalidConfigError
 
 

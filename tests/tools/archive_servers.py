@@ -11,7 +11,7 @@ from uuid import uuid4
 import chromadb
 from chromadb.config import Settings
 
-from ragistry.config.archive_settings import ArchiveSettings
+from ragistry.config.archives import ArchiveSettings
 from ragistry.testing.hashed import hashed_embedding
 from ragistry.testing.openai_server import OpenAIServer
 from ragistry.tools.archive_search import ArchiveAnswer, ArchiveSearch

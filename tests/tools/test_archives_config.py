@@ -6,8 +6,7 @@ import pytest
 from langchain_core.runnables.config import merge_configs
 
 from ragistry import open_workspace
-from ragistry.config.archive_settings import archive_settings
-from ragistry.config.archives import NONE
+from ragistry.config.archives import NONE, archive_settings
 from ragistry.errors import ConfigError, InvalidConfigError
 from ragistry.tools.archives import ChromaRagConfig, RagArchiveConfig, extract_rag_config
 from tests.messages import check_message, refused

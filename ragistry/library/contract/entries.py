@@ -58,7 +58,7 @@ def folder_of(path: Any) -> Path:
 def check_name(name: object) -> str:
     """The name; raises `InvalidCollectionNameError` unless it follows `NAME_RULE`."""
     if not isinstance(name, str) or not _NAME.fullmatch(name):
-        raise InvalidCollectionNameError(f"{name!r:.100} cannot name a collection; use {NAME_RULE}")
+        raise InvalidCollectionNameError(f"{name!r:.100} cannot be the name of a collection; use {NAME_RULE}")
     return name
 
 

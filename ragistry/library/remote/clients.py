@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 from threading import Lock
 from typing import NamedTuple
 
-from ragistry.config.archive_settings import ArchiveSettings
-from ragistry.config.archives import RagArchiveConfig
+from ragistry.config.archives import ArchiveSettings, RagArchiveConfig
 from ragistry.errors import ChromaDBConnectionError, CollectionNotFoundError, DatabaseNotFoundError
 from ragistry.stores.chroma.client import Connection, connect
 from ragistry.utils.urls import split_login

@@ -8,8 +8,7 @@ from functools import partial
 from math import hypot
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from ragistry.config.archive_settings import EVERY_LAYER, ArchiveSettings, archive_settings
-from ragistry.config.archives import RagArchiveConfig
+from ragistry.config.archives import EVERY_LAYER, ArchiveSettings, RagArchiveConfig, archive_settings
 from ragistry.errors import CollectionNotFoundError, EmbeddingMismatchError
 from ragistry.library.remote.clients import Clients, place_of
 from ragistry.models.openai import OpenAICompatibleEmbedder

@@ -6,8 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
-from ragistry.config.archive_settings import ArchiveSettings, archive_settings, clamped
-from ragistry.config.archives import RagArchiveConfig
+from ragistry.config.archives import ArchiveSettings, RagArchiveConfig, archive_settings, clamped
 from ragistry.errors import ChromaDBConnectionError, ModelConnectionError, ModelError
 from ragistry.library.remote.calls import LateError, in_time
 from ragistry.library.remote.clients import Clients
