@@ -51,7 +51,7 @@ class WriterLock:
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        """A block in which no other process or thread writes; a thread may nest blocks."""
+        """Hold the lock during the block, in which no other process or thread writes; a thread may nest blocks."""
         with self._state.turn:
             self.hold()
             try:
@@ -81,7 +81,7 @@ class WriterLock:
             self._state.holders += 1
 
     def release(self) -> None:
-        """Undo one `hold`; the last one of the process releases the lock."""
+        """Undo one `hold`; the last one in the process releases the lock."""
         with self._state.guard:
             self._state.holders -= 1
             if self._state.holders == 0:

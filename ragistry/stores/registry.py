@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ragistry.stores.local import LocalStore
 
 GROUP = "ragistry.stores"
-GIVEN = ("folder", "language", "exclusive", "collection")
+RESOURCES = ("folder", "language", "exclusive", "collection")
 METHODS = [name for name in dir(LibraryStore) if not name.startswith("_") and name != "abilities"]
 
 
@@ -45,7 +45,11 @@ class StoreChoice:
 
 
 def choose_store(entry: StoreEntry) -> StoreChoice:
-    """The class named by the entry, and its configuration. Raises `InvalidConfigError` with every problem."""
+    """Find the class of the entry and check its configuration.
+
+    Raises:
+        InvalidConfigError: With every problem.
+    """
     place = entry.places.get("use", "default")
     try:
         cls = find_class(entry.use, GROUP, "store")
@@ -56,7 +60,7 @@ def choose_store(entry: StoreEntry) -> StoreChoice:
         missing.append("abilities (a frozenset, on the class)")
     if missing:
         raise InvalidConfigError(
-            f"{place}: store.use: {entry.use!r} is not a store of a library, it lacks {', '.join(missing)}; "
+            f"{place}: store.use: {entry.use!r} is not a library store; it lacks {', '.join(missing)}; "
             "see LibraryStore in ragistry.protocols"
         )
     return StoreChoice(entry.use, cls, _checked_config(entry, cls, place))
@@ -76,7 +80,7 @@ def _checked_config(entry: StoreEntry, cls: type[Any], place: str) -> dict[str, 
     else:
         parameters = inspect.signature(cls).parameters.values()
         known = [p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
-        known = [name for name in known if name not in GIVEN]
+        known = [name for name in known if name not in RESOURCES]
         if not any(p.kind is p.VAR_KEYWORD for p in parameters):
             problems.lines += [
                 f"{entry.places.get(key, place)}: store.{key}: unknown setting {key!r}{did_you_mean(key, known)}; "
@@ -99,10 +103,10 @@ def open_store(
     collection: str = "documents",
 ) -> LibraryStore:
     """Open the store; ``folder``: the data folder of the workspace. Raises `StoreError`."""
-    given = {"folder": folder, "language": language, "exclusive": exclusive, "collection": collection}
+    resources = {"folder": folder, "language": language, "exclusive": exclusive, "collection": collection}
     wanted = inspect.signature(choice.cls).parameters
     try:
-        store = choice.cls(**{name: value for name, value in given.items() if name in wanted} | choice.config)
+        store = choice.cls(**{name: value for name, value in resources.items() if name in wanted} | choice.config)
     except RagistryError:
         raise
     except OSError as error:
@@ -121,7 +125,7 @@ def open_local(
     exact_below: int = 10_000,
     lock_timeout: float = 2.0,
 ) -> LocalStore:
-    """A local store in a folder, used for documentation repositories and indexes of comparisons."""
+    """Open a local store in a folder, for a documentation repository or the index of a comparison."""
     from ragistry.stores.local import LocalStore
 
     return LocalStore(
@@ -130,7 +134,7 @@ def open_local(
 
 
 def local_exists(folder: Path) -> bool:
-    """Whether the folder contains a local store."""
+    """Return whether the folder contains a local store."""
     from ragistry.stores.local import LocalStore
 
     return LocalStore.exists(folder)

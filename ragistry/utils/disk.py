@@ -1,4 +1,4 @@
-"""Free space of a disk, and the remedy for a file that cannot be written."""
+"""Read the free space of a disk; name the remedy if a file cannot be written."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from errno import EDQUOT, EFBIG, ENOSPC
 from pathlib import Path
 
 UNKNOWN = 1 << 62
-"""Bytes; the free space where the system does not tell it."""
+"""Assumed free space in bytes if the system does not report it."""
 
 
 def free_bytes(path: Path) -> int:
-    """Bytes that this user may still write to the disk with the existing file or folder ``path``."""
+    """Return the bytes that this user may still write to the disk of the existing ``path``."""
     try:
         status = os.statvfs(path)
     except (OSError, AttributeError):  # a file system without this call; Windows
@@ -20,10 +20,10 @@ def free_bytes(path: Path) -> int:
 
 
 def is_full(error: OSError) -> bool:
-    """Whether a write failed because the disk, a quota or a limit on the size of files is reached."""
+    """Return whether a write failed because the disk, a quota or a limit on file sizes is full."""
     return error.errno in (ENOSPC, EDQUOT, EFBIG)
 
 
 def remedy(error: OSError) -> str:
-    """The remedy for an error of writing a file."""
-    return "make room on the disk" if is_full(error) else "make it writable"
+    """Return the remedy for a failed write of a file."""
+    return "free some space on the disk" if is_full(error) else "make it writable"

@@ -145,7 +145,7 @@ class Archive:
 
     def _hit(self, stored: Stored, space: ScoreKind) -> Hit:
         score = SCORES[space](stored.distance)
-        metadata = {**stored.row.shown(), "archive": self.name}
+        metadata = {**stored.row.public_metadata(), "archive": self.name}
         document = Document(stored.row.text, metadata, score, stored.id, (StageScore(self.name, space, score),))
         return Hit(stored.distance, document, _cosine(stored, space))
 

@@ -150,7 +150,7 @@ def _settings(**values: Any) -> Any:
 
 
 def _timed_client(settings: Any, tenant: str, database: str, timeout: float) -> Client:
-    """An HTTP client whose sessions have a time-out from the first request on, and are closed with it.
+    """Build an HTTP client whose sessions have a time-out from the first request on, and are closed with it.
 
     ChromaDB has no time-out setting, sends requests in the constructor, and never closes its two sessions.
     """
@@ -188,13 +188,13 @@ def _timed_client(settings: Any, tenant: str, database: str, timeout: float) -> 
 
 
 def open_collection(client: ClientAPI, name: str, place: str) -> Collection:
-    """The collection, created if missing. Raises `StoreError` if it has another space than cosine."""
+    """Open the collection, or create it. Raises `StoreError` if its space is not cosine."""
     configuration: Any = {"hnsw": dict(INDEX)}
     rows = client.get_or_create_collection(name, configuration=configuration, embedding_function=None)
     index: Any = rows.configuration_json.get("hnsw") or rows.configuration_json.get("spann") or {}
     if index.get("space") != "cosine":
         raise StoreError(
-            f"{place}: made in the space {index.get('space')!r}, expected 'cosine'; use another collection name, "
+            f"{place}: its space is {index.get('space')!r}, expected 'cosine'; use another collection name, "
             "or delete the collection and ingest again"
         )
     return rows

@@ -25,8 +25,8 @@ from ragistry.errors import (
 
 Ours = type[StoreError]
 
-ANEW = "ingest again into another Chroma collection (`collection` in documents.yaml)"
-REFILL = f"use the embedder that the store was filled with, or {ANEW}"
+OTHER_COLLECTION = "ingest again into another Chroma collection (`collection` in documents.yaml)"
+REFILL = f"use the embedder that the store was filled with, or {OTHER_COLLECTION}"
 RESTORE = "restore the folder from a backup, or delete it and ingest again"
 REOPEN = "another program removed it; open the store again"
 RUNNING = "check that the server runs (`chroma run`), its host and its port"
@@ -35,7 +35,7 @@ OVERLOADED = "try again later; a write may have been applied, and repeating it i
 UNEXPECTED = "see the log of ChromaDB"
 
 BY_TEXT: tuple[tuple[str, Ours, str], ...] = (
-    ("database or disk is full|No space left on device|os error 28", StoreError, "make room on the disk"),
+    ("database or disk is full|No space left on device|os error 28", StoreError, "free some space on the disk"),
     ("expecting embedding with dimension", EmbeddingMismatchError, REFILL),
     ("Expected a name containing", InvalidCollectionNameError, "choose another name"),
     ("already exists", CollectionAlreadyExistsError, "choose another name, or delete it first"),
@@ -48,7 +48,7 @@ BY_TEXT: tuple[tuple[str, Ours, str], ...] = (
 
 _KINDS: tuple[tuple[str, Ours, str], ...] = (
     ("InvalidDimensionException", EmbeddingMismatchError, REFILL),
-    ("IDAlreadyExistsError DuplicateIDError", DuplicateChunkIDError, "give each chunk an id of its own"),
+    ("IDAlreadyExistsError DuplicateIDError", DuplicateChunkIDError, "give each chunk its own id"),
     ("ChromaAuthError AuthorizationError", ChromaDBConnectionError, ACCESS),
     ("NotFoundError", CollectionNotFoundError, REOPEN),
     ("UniqueConstraintError", CollectionAlreadyExistsError, "choose another name, or delete it first"),
@@ -60,7 +60,9 @@ _KINDS: tuple[tuple[str, Ours, str], ...] = (
     ("OSError", ChromaDBConnectionError, "check the path and its permissions"),
     ("ChromaError PanicException ValueError TypeError", StoreError, UNEXPECTED),
 )
-BY_TYPE: dict[str, tuple[Ours, str]] = {name: (ours, said) for names, ours, said in _KINDS for name in names.split()}
+BY_TYPE: dict[str, tuple[Ours, str]] = {
+    name: (ours, remedy) for names, ours, remedy in _KINDS for name in names.split()
+}
 """By class name, so that neither ChromaDB nor httpx has to be imported."""
 
 _UNTYPED = ("ValueError", "TypeError", "OSError")
@@ -80,7 +82,7 @@ def translated(place: str) -> Iterator[None]:
 
 
 def translation(error: BaseException, place: str, handled: BaseException | None = None) -> StoreError | None:
-    """The `StoreError` for an error of ChromaDB; None for other errors.
+    """Return the `StoreError` for an error of ChromaDB; None for other errors.
 
     ``handled``: the exception that the caller was already handling; its causes are not ChromaDB's.
     """
@@ -91,8 +93,8 @@ def translation(error: BaseException, place: str, handled: BaseException | None 
     ours, remedy = _by_status(status) if status else _by_kind(links)
     if ours is None:
         return None
-    said = " ".join(str(error).split())[:300] or type(error).__name__
-    return ours(f"{place}: {f'answered {status}: ' if status else ''}{said!r}; {remedy}")
+    text = " ".join(str(error).split())[:300] or type(error).__name__
+    return ours(f"{place}: {f'answered {status}: ' if status else ''}{text!r}; {remedy}")
 
 
 def _chain(error: BaseException, handled: BaseException | None) -> Iterator[BaseException]:
@@ -110,7 +112,7 @@ def _by_status(status: int) -> tuple[Ours | None, str]:
     if status in (401, 403, 407):
         return ChromaDBConnectionError, ACCESS
     if status == 413:
-        return StoreError, "the server takes less in one request; use a smaller batch_size"
+        return StoreError, "the request is too large for the server; use a smaller batch_size"
     if status == 429 or status >= 500:
         return ChromaDBConnectionError, OVERLOADED
     return StoreError, f"{RUNNING}, its tenant and its database"

@@ -1,4 +1,4 @@
-"""The rows of one Chroma collection: reading, searching, writing and removing them."""
+"""Read, search, write and remove the rows of one Chroma collection."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ class Row(NamedTuple):
     text: str
     metadata: dict[str, Any]
 
-    def shown(self) -> dict[str, Any]:
-        """The metadata without the store's own keys."""
+    def public_metadata(self) -> dict[str, Any]:
+        """Return the metadata without the store's own keys."""
         return {key: value for key, value in self.metadata.items() if not key.startswith(OWN_PREFIX)}
 
 
@@ -44,13 +44,15 @@ class Hit(NamedTuple):
     row: Row
 
     def document(self) -> Document:
-        """The hit as a search returns it."""
+        """Convert the hit to a result of a search."""
         score = min(1.0, max(0.0, 1.0 - self.distance))
-        return Document(self.row.text, self.row.shown(), score, self.id, (StageScore("dense", "cosine", score),))
+        return Document(
+            self.row.text, self.row.public_metadata(), score, self.id, (StageScore("dense", "cosine", score),)
+        )
 
 
 def fetched(chroma: Collection, ids: Sequence[str], *columns: Any) -> Iterator[tuple[Any, ...]]:
-    """``(id, *columns)`` for each stored id, without duplicates, read page by page.
+    """Yield ``(id, *columns)`` for each stored id, without duplicates, read page by page.
 
     Values that cannot be ids are skipped, because ChromaDB refuses them.
     """
@@ -61,7 +63,7 @@ def fetched(chroma: Collection, ids: Sequence[str], *columns: Any) -> Iterator[t
 
 
 def read(chroma: Collection, ids: Sequence[str]) -> dict[str, Row]:
-    """The rows of the stored ids."""
+    """Return the rows of the stored ids."""
     return {
         identity: Row(text or "", dict(metadata or {}))
         for identity, text, metadata in fetched(chroma, ids, "documents", "metadatas")
@@ -69,12 +71,12 @@ def read(chroma: Collection, ids: Sequence[str]) -> dict[str, Row]:
 
 
 def metadatas(chroma: Collection, ids: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """The metadata of the stored ids."""
+    """Return the metadata of the stored ids."""
     return {identity: dict(metadata or {}) for identity, metadata in fetched(chroma, ids, "metadatas")}
 
 
 def matching_ids(chroma: Collection, where: Mapping[str, Any] | None) -> list[str]:
-    """The ids of all rows that meet a condition in its normal form."""
+    """Return the ids of all rows that meet a condition in its normal form."""
     if where is None:
         return chroma.get(include=[])["ids"]
     condition, exact = native(where)
@@ -87,7 +89,7 @@ def matching_ids(chroma: Collection, where: Mapping[str, Any] | None) -> list[st
 
 
 def nearest(chroma: Collection, vector: Any, top_k: int, where: Mapping[str, Any] | None) -> list[Hit]:
-    """The ``top_k`` nearest rows that meet a condition in its normal form; equal distances by id."""
+    """Return the ``top_k`` nearest rows that meet a condition in its normal form; equal distances by id."""
     condition, exact = (True, True) if where is None else native(where)
     if condition is False:
         return []
@@ -98,7 +100,7 @@ def nearest(chroma: Collection, vector: Any, top_k: int, where: Mapping[str, Any
 
 
 def _with_ties(chroma: Collection, vector: Any, top_k: int, **selected: Any) -> list[Hit]:
-    """The nearest rows; ties with the last are decided by the lowest ids."""
+    """Return the nearest rows; the lowest ids win ties with the last."""
     wanted = top_k + 1
     while True:
         hits = sorted(_query(chroma, vector, wanted, **selected))
@@ -155,7 +157,7 @@ def delete(chroma: Collection, ids: Sequence[str]) -> int:
 
 
 def batched(items: Sequence[Item], size: int) -> Iterator[list[Item]]:
-    """The items in lists of at most ``size``."""
+    """Yield the items in lists of at most ``size``."""
     rest = iter(items)
     while batch := list(islice(rest, size)):
         yield batch

@@ -32,12 +32,12 @@ ATTEMPTS = 4
 
 
 def of_source(collection: str, source_file: str) -> dict[str, Any]:
-    """The condition for the chunks of a source, in its normal form."""
+    """Return the condition for the chunks of a source, in its normal form."""
     return {"$and": [{"collection": {"$eq": collection}}, {"source_file": {"$eq": source_file}}]}
 
 
 def search(chroma: Collection, vector: Any, top_k: int, where: Mapping[str, Any] | None) -> list[rows.Hit]:
-    """The ``top_k`` nearest rows that meet a condition in its normal form.
+    """Return the ``top_k`` nearest rows that meet a condition in its normal form.
 
     If a source is being replaced, only one version is found, possibly incomplete.
     """
@@ -52,7 +52,7 @@ def search(chroma: Collection, vector: Any, top_k: int, where: Mapping[str, Any]
 
 
 def _of_committed_versions(chroma: Collection, hits: list[rows.Hit]) -> list[rows.Hit]:
-    """The hits that have text and belong to the recorded version of their source, if there is one.
+    """Return the hits that have text and belong to the recorded version of their source, if any.
 
     ChromaDB makes a write visible gradually, and a vector before its text.
     """
@@ -79,7 +79,7 @@ def put(
     batch_size: int,
     committed: int | None = None,
 ) -> None:
-    """Replace a source by ``chunks``, in their order; ``committed``: the number to record.
+    """Replace a source by ``chunks``, in order; ``committed``: the number to record.
 
     Chunks that fit in one batch are replaced at once. Obsolete chunks are removed last.
     """
@@ -138,8 +138,8 @@ def check_free(chroma: Collection, source_file: str, old: str, new: str) -> None
         )
 
 
-def listed(chroma: Collection, collection: str | None) -> list[SourceInfo]:
-    """Every source, ordered by collection and name. Reads the metadata of every chunk: about 35 µs each."""
+def list_sources(chroma: Collection, collection: str | None) -> list[SourceInfo]:
+    """List the sources, ordered by collection and name. Reads the metadata of every chunk: about 35 µs each."""
     where = None if collection is None else {"collection": {"$eq": collection}}
     chunks: Counter[tuple[str, str]] = Counter()
     heads: dict[tuple[str, str], Mapping[str, Any]] = {}

@@ -14,9 +14,10 @@ from pydantic import Field
 
 from ragistry.config.files import ChromaServer
 from ragistry.config.numbers import Number, Whole
-from ragistry.errors import ConfigError, EmbeddingMismatchError, InvalidFilterError, StoreError, UnsupportedError
+from ragistry.errors import ConfigError, EmbeddingMismatchError, StoreError, UnsupportedError
 from ragistry.stores.chroma import client, rows, sources
-from ragistry.stores.chroma.errors import ANEW, translated
+from ragistry.stores.chroma.errors import OTHER_COLLECTION, translated
+from ragistry.stores.records import check_deletion, check_stored, condition_of
 from ragistry.types import (
     Chunk,
     Document,
@@ -34,8 +35,6 @@ from ragistry.utils.fingerprints import check_same_embedder, from_json, to_json
 from ragistry.utils.limits import check_batch, check_ids, check_top_k
 from ragistry.utils.metadata import OWN_PREFIX
 from ragistry.utils.vectors import query_vector as unit_query
-from ragistry.utils.where import normalise
-from ragistry.utils.wording import shown
 
 if TYPE_CHECKING:
     from chromadb.api.models.Collection import Collection
@@ -131,7 +130,7 @@ class ChromaStore:
 
     @contextmanager
     def _use(self) -> Iterator[Collection]:
-        """The collection of an open store, with translated errors."""
+        """Provide the collection of the open store, and translate errors."""
         self._check_open()
         with translated(self._place):
             yield self._collection
@@ -160,7 +159,7 @@ class ChromaStore:
 
     def search(self, query_vector: Sequence[float], top_k: int = 10, *, where: Where | None = None) -> list[Document]:
         check_top_k(top_k)
-        condition = None if where is None else normalise(where)
+        condition = condition_of(where)
         vector = unit_query(query_vector, self._dimension)
         with self._use() as chroma:
             hits = sources.search(chroma, vector, top_k, condition)
@@ -172,15 +171,13 @@ class ChromaStore:
         ids = check_ids(ids)
         with self._use() as chroma:
             found = rows.read(chroma, ids)
-        return [Document(found[i].text, found[i].shown(), 0.0, i) for i in ids if i in found]
+        return [Document(found[i].text, found[i].public_metadata(), 0.0, i) for i in ids if i in found]
 
     def vectors(self, ids: Sequence[str]) -> Vectors:
         ids = check_ids(ids)
         with self._use() as chroma:
             found = dict(rows.fetched(chroma, ids, "embeddings"))
-        missing = [identity for identity in ids if identity not in found]
-        if missing:
-            raise StoreError(f"{self._place}: {len(missing)} of the ids are not stored: {shown(missing[:3])}")
+        check_stored(self._place, ids, found)
         vectors = [found[identity] for identity in ids] or np.empty((0, self._dimension or 0))
         return np.asarray(vectors, dtype=np.float32)
 
@@ -196,23 +193,21 @@ class ChromaStore:
         return {text: vector for text, vector in vectors.items() if text in wanted}
 
     def scan(self, where: Where | None = None, *, batch: int = 1000) -> Iterator[Document]:
-        condition = None if where is None else normalise(where)
+        condition = condition_of(where)
         check_batch(batch)
         with self._use() as chroma:
             ids = rows.matching_ids(chroma, condition)
         return (document for page in rows.batched(ids, batch) for document in self.get(page))
 
     def count(self, where: Where | None = None) -> int:
-        condition = None if where is None else normalise(where)
+        condition = condition_of(where)
         with self._use() as chroma:
             return chroma.count() if condition is None else len(rows.matching_ids(chroma, condition))
 
     def delete(self, *, ids: Sequence[str] | None = None, where: Where | None = None) -> int:
-        if (ids is None) == (where is None):
-            raise InvalidFilterError("delete takes ids or where, one of the two; clear_collection() removes everything")
-        condition = None if where is None else normalise(where)
+        known, condition = check_deletion(ids, where)
         with self._write() as chroma:
-            return rows.delete(chroma, check_ids(ids) if ids is not None else rows.matching_ids(chroma, condition))
+            return rows.delete(chroma, known if condition is None else rows.matching_ids(chroma, condition))
 
     def embedder(self) -> EmbedderFingerprint | None:
         if self._embedder is None:  # another client of the server may have recorded one meanwhile
@@ -223,7 +218,7 @@ class ChromaStore:
     def use_embedder(self, fingerprint: EmbedderFingerprint) -> None:
         recorded = self.embedder()
         if recorded is not None:
-            check_same_embedder(recorded, fingerprint, instead=ANEW)
+            check_same_embedder(recorded, fingerprint, instead=OTHER_COLLECTION)
             return
         with self._write() as chroma:
             stored = chroma.get(limit=1, include=["embeddings"])["embeddings"]
@@ -231,7 +226,7 @@ class ChromaStore:
                 raise EmbeddingMismatchError(
                     f"{self._place}: the stored vectors have {len(stored[0])} numbers, those of {fingerprint.model!r} "
                     f"have {fingerprint.dimension}; set embed_model in documents.yaml to the embedder that the store "
-                    f"was filled with, or {ANEW}"
+                    f"was filled with, or {OTHER_COLLECTION}"
                 )
             # ChromaDB refuses a space for an existing collection
             others = {key: value for key, value in (chroma.metadata or {}).items() if not key.startswith("hnsw:")}
@@ -250,18 +245,18 @@ class ChromaStore:
             return sources.move(chroma, source_file, from_collection, to_collection, self._batch_size)
 
     def move_collection(self, from_collection: str, to_collection: str) -> int:
-        """Moves source by source: an interrupted move leaves some in each collection; repeat it to complete it."""
+        """Move source by source: an interrupted move leaves some in each collection; repeat it to complete it."""
         with self._write() as chroma:
-            names = [info.source_file for info in sources.listed(chroma, from_collection)]
+            names = [info.source_file for info in sources.list_sources(chroma, from_collection)]
             if from_collection != to_collection:
-                there = {info.source_file for info in sources.listed(chroma, to_collection)}
-                for name in sorted(there.intersection(names)):
+                existing = {info.source_file for info in sources.list_sources(chroma, to_collection)}
+                for name in sorted(existing.intersection(names)):
                     sources.check_free(chroma, name, from_collection, to_collection)
             return sum(sources.move(chroma, name, from_collection, to_collection, self._batch_size) for name in names)
 
     def sources(self, collection: str | None = None) -> list[SourceInfo]:
         with self._use() as chroma:
-            return sources.listed(chroma, collection)
+            return sources.list_sources(chroma, collection)
 
     def clear_collection(self) -> None:
         with self._write() as chroma:
@@ -272,13 +267,13 @@ class ChromaStore:
             self._embedder = None
 
     def flush(self) -> None:
-        """Does nothing: ChromaDB maintains its own index."""
+        """Do nothing: ChromaDB maintains its own index."""
 
     def search_text(self, query: str, top_k: int = 10, *, where: Where | None = None) -> list[Document]:  # noqa: ARG002
         self._refuse("does not search words", f"use 'naive', as the default and as a base, or {LOCAL}")
 
     def reembed(self, embedder: Embedder, progress: Progress | None = None) -> int:  # noqa: ARG002
-        self._refuse("cannot exchange its vectors", f"{ANEW}, or {LOCAL}")
+        self._refuse("cannot replace its vectors", f"{OTHER_COLLECTION}, or {LOCAL}")
 
     def verify(self) -> list[str]:
         self._refuse("keeps its own files", f"use ChromaDB's own tools, or {LOCAL}")

@@ -1,9 +1,8 @@
 """Translate conditions on metadata for ChromaDB.
 
 ChromaDB cannot order text, refuses empty lists and lists of mixed types, distinguishes 1 and 1.0 in lists, and
-truncates
-1.5 to 1 when it compares it with an integer. A condition that it cannot express is translated to a wider one; ``exact``
-is then False, and the caller checks the rows.
+truncates 1.5 to 1 when it compares it with an integer. A condition that it cannot express is translated to a wider one;
+``exact`` is then False, and the caller checks the rows.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ def native(where: Mapping[str, Any]) -> Native:
 
 
 def _size(where: Mapping[str, Any]) -> tuple[int, int]:
-    """Number of comparisons of the condition in ChromaDB, and of their values."""
+    """Count the comparisons of the condition in ChromaDB, and their values."""
     [(key, value)] = where.items()
     if key in ("$and", "$or"):
         sizes = [_size(part) for part in value]
@@ -55,7 +54,7 @@ def _size(where: Mapping[str, Any]) -> tuple[int, int]:
 
 
 def _joined(op: str, parts: list[Native]) -> Native:
-    """``$and`` or ``$or`` of at least two conditions, without redundant parts."""
+    """Join at least two conditions with ``$and`` or ``$or``, without redundant parts."""
     exact = all(part.exact for part in parts)
     decides = op == "$or"
     if any(part.condition is decides for part in parts):
@@ -85,7 +84,7 @@ def _comparison(key: str, op: str, operand: Any) -> Native:
 
 
 def _among(key: str, group: list[Any], op: str, opposite: str, join: str) -> dict[str, Any]:
-    """A condition with ``$in`` or ``$nin``. ChromaDB truncates fractions to integers, and matches these too."""
+    """Build a condition with ``$in`` or ``$nin``. ChromaDB truncates fractions to integers, and matches these too."""
     cut = [{key: {opposite: [int(value) for value in group]}}] if _is_fraction(group[0]) else []
     return _join(join, [{key: {op: group}}, *cut])
 
@@ -95,14 +94,14 @@ def _is_fraction(value: Any) -> bool:
 
 
 def _loses_digits(value: Any) -> bool:
-    """Whether ChromaDB changes the number when it converts between integer and float."""
+    """Return whether ChromaDB changes the number when it converts between integer and float."""
     if isinstance(value, float):
         return abs(value) >= MAX_INTEGER
     return isinstance(value, int) and int(float(value)) != value
 
 
 def _by_kind(values: list[Any]) -> list[list[Any]]:
-    """The values in lists of one type, with floats and integers separated."""
+    """Split the values into lists of one type, with fractions and integers separated."""
     groups: dict[tuple[type, bool], list[Any]] = {}
     for value in values:
         groups.setdefault((type(value), _is_fraction(value)), []).append(value)
@@ -110,7 +109,7 @@ def _by_kind(values: list[Any]) -> list[list[Any]]:
 
 
 def _same_numbers(value: Any) -> list[Any]:
-    """The value, and for a number also the equal one of the other type."""
+    """Return the value, and for a number also the equal one of the other type."""
     if isinstance(value, bool | str):
         return [value]
     if isinstance(value, int):

@@ -12,9 +12,10 @@ from pathlib import Path
 from threading import RLock
 from time import time_ns
 
-from ragistry.errors import InvalidChunkError, StoreCorruptError, StoreError, StoreLockedError
+from ragistry.errors import StoreCorruptError, StoreError, StoreLockedError
 from ragistry.stores.local.room import Room
 from ragistry.stores.lock import WriterLock
+from ragistry.stores.records import half_character_error
 from ragistry.utils.chunk_checks import CheckedChunks
 from ragistry.utils.wording import one_line
 
@@ -110,8 +111,8 @@ class Database:
             if not self.path.exists():  # else another process was faster
                 if remains := [name for name in INDEXES if (folder / name).exists()]:
                     raise StoreCorruptError(
-                        f"{str(self.path)!r} is missing, but {' and '.join(remains)} next to it are not; restore it "
-                        "from a backup, or remove the folder to begin a new store"
+                        f"{str(self.path)!r} is missing, but its indexes ({', '.join(remains)}) exist; restore it from "
+                        "a backup, or remove the folder to create a new store"
                     )
                 new = self.path.with_name(f"{FILE}.new")
                 remove(new)
@@ -120,7 +121,7 @@ class Database:
 
     @contextmanager
     def read(self) -> Iterator[sqlite3.Connection]:
-        """A connection with one snapshot of the store for the block."""
+        """Provide a connection with one snapshot of the store."""
         self.check_usable()
         if not self._idle and reading_mode(self.path) == WRITABLE and self.room.is_short():
             with self._read_alone() as alone:
@@ -155,9 +156,10 @@ class Database:
 
     @contextmanager
     def _read_alone(self) -> Iterator[sqlite3.Connection | None]:
-        """A snapshot that needs no space on the disk; None if the database is open elsewhere, which needs none either.
+        """Provide a snapshot that needs no disk space; None if the database is open elsewhere.
 
-        It keeps other threads and processes out, so blocks within it use the same connection.
+        An open database does not need disk space either. The snapshot excludes other threads and processes, so nested
+        blocks use the same connection.
         """
         with self._turn:
             if self._alone is not None:
@@ -181,7 +183,7 @@ class Database:
 
     @contextmanager
     def write(self) -> Iterator[sqlite3.Connection]:
-        """One transaction of the lock's holder: everything inside is stored, or nothing."""
+        """Run one transaction under the lock: everything inside is stored, or nothing."""
         self.check_usable()
         with self.lock.writing(), translated(self.path):
             self.room.check_any()
@@ -199,21 +201,21 @@ class Database:
 
     @contextmanager
     def delete(self) -> Iterator[sqlite3.Connection]:
-        """Like `write`, for a deletion: it also has room on a full disk, and what was deleted is erased."""
+        """Like `write`, for a deletion: it also works on a full disk, and erases the deleted rows."""
         with self.lock.writing(), self.room.for_deletion():
             with self.write() as connection:
                 yield connection
             self.erase()
 
     def erase(self) -> None:
-        """Erase deleted rows from the write-ahead log; if a reader still sees them, the next call does."""
+        """Erase deleted rows from the write-ahead log; if a reader still sees them, the next call erases them."""
         with self.lock.writing():
             if self._writer is not None:
                 self._writer.execute(f"PRAGMA busy_timeout = {ERASE_MS}")
                 try:
                     self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)")
                 except sqlite3.OperationalError as error:
-                    log.warning("%s: deleted text is not wiped from the disk yet: %s", self.path, error)
+                    log.warning("%s: deleted text is not erased from the disk yet: %s", self.path, error)
                 finally:
                     self._writer.execute(f"PRAGMA busy_timeout = {BUSY_SECONDS * 1000:.0f}")
 
@@ -284,7 +286,7 @@ def read_head(connection: sqlite3.Connection) -> Head:
     """Read the counters of the snapshot."""
     row = connection.execute(HEAD).fetchone()
     if row is None:
-        raise sqlite3.DatabaseError("the row of counters is gone")
+        raise sqlite3.DatabaseError("the row of counters is missing")
     return Head(*row)
 
 
@@ -302,7 +304,7 @@ WRITABLE, FROZEN = "mode=rw", "mode=ro&immutable=1"
 
 
 def reading_mode(path: Path) -> str:
-    """How to open a database for reading: SQLite needs a file next to it, unless the database is immutable."""
+    """Return the mode to open a database for reading: SQLite writes a file next to it unless it is immutable."""
     if os.access(path.parent, os.W_OK) and os.access(path, os.W_OK):
         return WRITABLE
     return "mode=ro" if path.with_name(f"{FILE}-wal").exists() else FROZEN
@@ -311,8 +313,8 @@ def reading_mode(path: Path) -> str:
 def open_alone(path: Path) -> sqlite3.Connection | None:
     """Open a database such that SQLite keeps its index of the log in memory; None if it is open elsewhere.
 
-    On a full disk, SQLite cannot make the file in which connections share this index, or the process dies when it
-    writes to a page of it. The connection sees everything in the log, and keeps others out.
+    On a full disk, SQLite cannot create the file in which connections share this index, or the process dies when it
+    writes to a page of it. The connection sees everything in the log, and excludes others.
     """
     connection = sqlite3.connect(f"{path.as_uri()}?{WRITABLE}", uri=True, isolation_level=None, timeout=0)
     try:
@@ -340,23 +342,21 @@ def translated(path: Path) -> Iterator[None]:
 
 
 def translation(path: Path, error: Exception) -> StoreError:
-    """The `StoreError` for an error of SQLite."""
+    """Return the `StoreError` for an error of SQLite."""
     if isinstance(error, UnicodeEncodeError):
-        return InvalidChunkError(
-            f"nothing was changed: {error.object[:80]!r} has half a character (a lone surrogate); take it out"
-        )
-    said, code = one_line(str(error)), getattr(error, "sqlite_errorname", "")
+        return half_character_error(error)
+    text, code = one_line(str(error)), getattr(error, "sqlite_errorname", "")
     if code.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
         return StoreLockedError(f"{str(path)!r} is being written by another process; try again when it is done")
     if code.startswith("SQLITE_FULL") or (code.startswith("SQLITE_IOERR") and Room(path).is_short()):
         return StoreError(
-            f"the disk of {str(path)!r} is full; what was written before is safe, the last write was undone; "
-            "make room on the disk and try again"
+            f"the disk of {str(path)!r} is full; earlier writes are safe, the last one was undone; free some space and "
+            "try again"
         )
     if code.startswith(("SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_PERM")):
-        return StoreError(f"{str(path)!r} cannot be opened or written ({said}); make the file and its folder writable")
+        return StoreError(f"{str(path)!r} cannot be opened or written ({text}); make the file and its folder writable")
     if code.startswith("SQLITE_IOERR"):
-        return StoreError(f"reading or writing {str(path)!r} failed ({said}); check the disk and `ulimit -f`")
+        return StoreError(f"reading or writing {str(path)!r} failed ({text}); check the disk and `ulimit -f`")
     return StoreCorruptError(
-        f"{str(path)!r} is damaged ({said}); `ragistry repair` saves what can be read, or restore a backup"
+        f"{str(path)!r} is damaged ({text}); run `ragistry repair` to save the readable part, or restore a backup"
     )

@@ -46,8 +46,8 @@ class Stale(Exception):  # noqa: N818
         self.broken = broken
 
 
-class Truth(Protocol):
-    """The database of an index; the lock protects the files of the index."""
+class IndexDatabase(Protocol):
+    """The database that an index is derived from; the lock protects the files of the index."""
 
     @property
     def lock(self) -> WriterLock: ...
@@ -55,7 +55,7 @@ class Truth(Protocol):
     def write(self) -> AbstractContextManager[Any]: ...
 
 
-class Position(Protocol):
+class SnapshotPosition(Protocol):
     """The position of a database snapshot: see `Stamp`."""
 
     @property
@@ -106,11 +106,11 @@ class DerivedIndex(ABC, Generic[V]):
 
     name: str
     kind: dict[str, Any]
-    """What must be equal for the files to be usable: their version, the analysis of words."""
+    """The version of the files, and the analysis of words; with other values, the files cannot be used."""
     may_lag = 0
     """Number of added or removed chunks that the index may lack when it answers a search."""
 
-    def __init__(self, database: Truth, home: Path) -> None:
+    def __init__(self, database: IndexDatabase, home: Path) -> None:
         self.database = database
         self.folder = self._shared = home / self.name
         self._private = ""
@@ -132,23 +132,23 @@ class DerivedIndex(ABC, Generic[V]):
 
     @abstractmethod
     def check(self, connection: Any, view: V) -> str:
-        """What is wrong with the content of the index after reading all of it; empty if it is valid."""
+        """Read the whole index and return its fault; empty if it is valid."""
 
     def settle(self, folder: Path, stamp: Stamp) -> None:
-        """Called when the stamp is written and recorded."""
+        """Run after the stamp was written and recorded."""
 
     # How a `LocalStore` records an index; other databases override these.
 
-    def head(self, connection: Any) -> Position:
-        """The current position of the database."""
+    def head(self, connection: Any) -> SnapshotPosition:
+        """Read the current position of the database."""
         return read_head(connection)
 
     def new_mark(self, head: Any) -> str:  # noqa: ARG002
-        """The mark for an index built in this snapshot."""
+        """Return the mark for an index built in this snapshot."""
         return uuid4().hex
 
     def known_mark(self, connection: Any, version: int) -> str:  # noqa: ARG002
-        """The mark recorded in the database for an index of that version; empty without one."""
+        """Return the mark recorded in the database for an index of that version; empty without one."""
         row = connection.execute("SELECT mark FROM indexes WHERE name = ?", (self.name,)).fetchone()
         return str(row[0]) if row else ""
 
@@ -162,8 +162,8 @@ class DerivedIndex(ABC, Generic[V]):
 
     # Searching
 
-    def view(self, connection: Any, head: Position) -> V:
-        """The current index, if it is valid for the snapshot; it may lag. Raises `Stale`."""
+    def view(self, connection: Any, head: SnapshotPosition) -> V:
+        """Return the current index if it is valid for the snapshot; it may lag. Raises `Stale`."""
         signature = self._signature()
         view = self._view
         if view is None or view.signature != signature:
@@ -177,7 +177,7 @@ class DerivedIndex(ABC, Generic[V]):
             raise Stale("a private index, for which the database does not keep removals")
         return view
 
-    def confirm(self, view: V, head: Position) -> None:
+    def confirm(self, view: V, head: SnapshotPosition) -> None:
         """Raise `Stale` if a removal that the snapshot does not contain was applied during a search."""
         if not self.is_current(view) and self._stamp().removed > head.removed:
             raise Stale("ahead of this snapshot")
@@ -217,28 +217,33 @@ class DerivedIndex(ABC, Generic[V]):
         return status.st_ino, status.st_mtime_ns, status.st_size
 
     def is_current(self, view: V) -> bool:
-        """Whether the index has not changed since the view was opened."""
+        """Return whether the index is unchanged since the view was opened."""
         try:
             return self._signature() == view.signature
         except Stale:
             return False
 
-    def lag(self, view: V, head: Position) -> int:
-        """Number of added and removed chunks that the index lacks."""
+    def lag(self, view: V, head: SnapshotPosition) -> int:
+        """Count the added and removed chunks that the index lacks."""
         return head.next_key - view.stamp.next_key + head.removed - view.stamp.removed
 
     def followed(self) -> int:
-        """The key up to which the index followed the database when last opened; 0 before that."""
+        """Return the key up to which the index followed the database when last opened; 0 before that."""
         view = self._view
         return 0 if view is None else view.stamp.next_key
 
     # Updating
 
     def bring_up(self, reason: str = "", *, unless: int = 0) -> None:
-        """Apply the latest writes of the database, or rebuild the index. ``reason``: why that is needed.
+        """Apply the latest writes of the database, or rebuild the index.
 
-        ``unless``: do nothing if the index lags by at most this number of chunks. Raises `StoreLockedError` while
-        another process writes, `StoreError` if the folder cannot be written.
+        Args:
+            reason: Why the index must be rebuilt; empty to rebuild it only if it is stale.
+            unless: Do nothing if the index lags by at most this number of chunks.
+
+        Raises:
+            StoreLockedError: Another process is writing.
+            StoreError: The folder cannot be written.
         """
         with self.database.lock.writing():
             self._leave_private()
@@ -300,12 +305,12 @@ class DerivedIndex(ABC, Generic[V]):
             files = self.write(folder, connection, head, since)
             before, mark = self.known_mark(connection, head.version), self.new_mark(head)
             stamp = Stamp(self.kind, head.generation, mark, before, head.version, head.next_key, head.removed, files)
-            beside = folder / f"{STAMP}.new"
+            new_stamp = folder / f"{STAMP}.new"
             text = json.dumps(asdict(stamp))
-            beside.write_text(f"{zlib.crc32(text.encode())} {text}", encoding="utf-8")
+            new_stamp.write_text(f"{zlib.crc32(text.encode())} {text}", encoding="utf-8")
             now = time_ns()
-            os.utime(beside, ns=(now, now))  # the clock for file times may not advance for milliseconds
-            beside.replace(folder / STAMP)
+            os.utime(new_stamp, ns=(now, now))  # the clock for file times may not advance for milliseconds
+            new_stamp.replace(folder / STAMP)
         except OSError as error:
             raise _unwritable(self.folder, error) from error
         return stamp
@@ -313,16 +318,16 @@ class DerivedIndex(ABC, Generic[V]):
     # Maintenance
 
     def problem(self) -> str:
-        """What is wrong with the index after reading all its files; empty if it is valid, missing, or only lags.
+        """Read all files and return the fault of the index; empty if it is valid, missing, or only lags.
 
-        A writer changes files before it stamps them, so a fault is looked at again while nobody writes.
+        A writer changes files before it stamps them, so a fault is checked again while no process writes.
         """
         found = self._problem()
         if found:
             try:
                 with self.database.lock.writing():
                     found = self._problem()
-            except StoreError:  # another process goes on writing, or this one must not
+            except StoreError:  # another process is writing, or this one must not
                 found = self._problem()
         return found
 
@@ -354,7 +359,7 @@ class DerivedIndex(ABC, Generic[V]):
 
 
 def checksum(path: Path) -> int:
-    """CRC-32 of a file."""
+    """Compute the CRC-32 of a file."""
     crc = 0
     with path.open("rb") as file:
         while part := file.read(1 << 20):

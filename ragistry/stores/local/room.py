@@ -1,7 +1,7 @@
-"""Free space for the database of a store: what a write needs is checked before it, and deletions have a reserve.
+"""Check the free disk space before a write, and reserve space for deletions.
 
-SQLite writes a deletion to its log before it frees anything, so that deleting needs space too. The file ``reserve``
-holds a few megabytes that are released for it.
+SQLite writes a deletion to its log before it frees anything, so deleting needs space too. The file ``reserve`` has a
+few megabytes that are released for it.
 """
 
 from __future__ import annotations
@@ -18,51 +18,51 @@ from ragistry.utils.wording import numbered
 RESERVE_FILE = "reserve"
 RESERVE = 4 << 20
 MARGIN = 128 << 10
-"""Bytes that must be free for a write: SQLite maps a file of 32 KB, and the process ends if a page of it has no room.
-The reserve leaves twice as many, for the marks of indexes and for small files such as documents.yaml.
+"""Bytes that must be free for a write: SQLite maps a file of 32 KB, and the process dies if a page does not fit.
+The reserve leaves twice this number, for the marks of indexes and for small files such as documents.yaml.
 """
 DELETED, WRITTEN = 6 << 10, 1 << 10
-"""Bytes of the log for a deleted chunk, and for a written one besides its text and vector; measured."""
+"""Measured bytes in the log for a deleted chunk, and for a written one in addition to its text and vector."""
 DELETABLE = 500
-"""Number of chunks for which the reserve is enough, so that their deletion is always tried."""
+"""Number of chunks that the reserve suffices for, so that their deletion is always attempted."""
 GROWTH = 64 << 10
 """Bytes; the reserve is not enlarged for less."""
 
 
 class Room:
-    """The free space for the database at ``path``, and the reserve beside it."""
+    """The free space for the database at ``path``, and the reserve next to it."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._reserve = path.with_name(RESERVE_FILE)
 
     def is_short(self) -> bool:
-        """Whether less than the margin is free."""
+        """Return whether less than the margin is free."""
         return free_bytes(self.path.parent) < MARGIN
 
     def check_write(self, chunks: int, payload: int) -> None:
-        """Raise `StoreError` if there is no room to write chunks besides the reserve.
+        """Raise `StoreError` if the disk has no space for these chunks and the reserve.
 
-        ``payload``: bytes of their texts and vectors. The log holds them until the database does, so they need twice
-        their size.
+        ``payload``: bytes of their texts and vectors. They need twice this size, because they are in the log until the
+        database has them.
         """
         self.keep_reserve()
         self._check(2 * (payload + chunks * WRITTEN) + MARGIN, f"writing {numbered(chunks, 'chunk[|s]')}")
 
     def check_deletion(self, chunks: int) -> None:
-        """Raise `StoreError` if there is no room to delete that many chunks, which the reserve does not suffice for."""
+        """Raise `StoreError` if neither the reserve nor the disk has space to delete that many chunks."""
         if chunks > DELETABLE:
             size = self.path.stat().st_size
             needed = min(chunks * DELETED, size) + MARGIN
             self._check(needed, f"deleting {chunks:,} chunks", f", or delete at most {DELETABLE} chunks at a time")
 
     def check_any(self) -> None:
-        """Raise `StoreError` if not even a small write has room."""
+        """Raise `StoreError` if the disk has no space for a small write."""
         self._check(MARGIN, "writing")
 
     @contextmanager
     def for_deletion(self) -> Iterator[None]:
-        """A block in which chunks are deleted; on a full disk it uses the reserve, which is kept again afterwards.
+        """Delete chunks in the block; on a full disk, use the reserve and restore it afterwards.
 
         The caller must hold the writer's lock.
         """
@@ -75,8 +75,8 @@ class Room:
             self.keep_reserve()
 
     def keep_reserve(self) -> None:
-        """Reserve `RESERVE` bytes, or what the disk has."""
-        with suppress(OSError):  # a reserve that cannot be kept must not fail a write
+        """Reserve `RESERVE` bytes, or as much as the disk has."""
+        with suppress(OSError):  # a missing reserve must not fail a write
             size = self._reserve.stat().st_size if self._reserve.exists() else 0
             if size >= RESERVE:
                 return
@@ -89,13 +89,13 @@ class Room:
         free = free_bytes(self.path.parent)
         if free < needed:
             raise StoreError(
-                f"the disk of {str(self.path)!r} is full: {purpose} needs {_size(needed)} for a moment, and "
-                f"{_size(free)} are free; nothing was changed; make room on the disk{alternative}, and try again"
+                f"the disk of {str(self.path)!r} is full: {purpose} needs {_size(needed)} temporarily, {_size(free)} "
+                f"are free; nothing was changed; free some space{alternative}, and try again"
             )
 
 
 def _allocate(file: int, size: int, wanted: int) -> None:
-    """Enlarge a file from ``size`` to ``wanted`` bytes that the disk really has."""
+    """Enlarge a file from ``size`` to ``wanted`` bytes, and allocate them on the disk."""
     if hasattr(os, "posix_fallocate"):
         os.posix_fallocate(file, size, wanted - size)
     else:

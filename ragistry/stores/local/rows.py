@@ -1,7 +1,7 @@
-"""Sources and chunks as rows: written, moved, removed and read, each inside a transaction of the caller.
+"""Write, move, remove and read the rows of sources and chunks, inside a transaction of the caller.
 
-A source's row holds the metadata that all its chunks share, so that a move or a rename changes one row, and a
-condition on them is decided once a source. Collection and source file stand in columns only.
+A source's row contains the metadata that all its chunks share. So a move or a rename changes one row, and a condition
+on them is decided once per source. Collection and source file are stored in columns only.
 """
 
 from __future__ import annotations
@@ -10,25 +10,28 @@ import json
 import sqlite3
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
-from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ragistry.errors import DuplicateChunkIDError
+from ragistry.stores.records import (
+    NAMES,
+    Name,
+    compact_json,
+    moved_id,
+    source_in,
+    source_info,
+    taken_source_error,
+    text_hash,
+)
 from ragistry.types import Chunk, Document, SourceInfo
 from ragistry.utils.breadcrumb import searched_text
 from ragistry.utils.chunk_checks import CheckedChunks, id_problem
-from ragistry.utils.ids import chunk_id
-from ragistry.utils.wording import shown
 
 if TYPE_CHECKING:
     from ragistry.protocols import Vectors
 
-Keys = NDArray[np.int64]
-Name = tuple[str, str]
-NAMES = ("collection", "source_file")
 PAGE = 1_000
 _WITH_SOURCE = "chunks LEFT JOIN sources ON sources.id = chunks.source"
 _CHUNK = (
@@ -42,7 +45,7 @@ _CONTENT = "text, chunks.metadata, coalesce(sources.metadata, '{}')"
 
 
 def put_source(connection: sqlite3.Connection, name: Name, chunks: CheckedChunks, first_key: int) -> None:
-    """Replace all that is stored of the source by these chunks, with keys from ``first_key`` on."""
+    """Replace the source by these chunks; their keys start at ``first_key``."""
     found = connection.execute("SELECT id FROM sources WHERE collection = ? AND source_file = ?", name).fetchone()
     if found:
         keys = connection.execute("SELECT key FROM chunks WHERE source = ?", found).fetchall()
@@ -53,17 +56,17 @@ def put_source(connection: sqlite3.Connection, name: Name, chunks: CheckedChunks
 
 
 def size_of(connection: sqlite3.Connection, name: Name) -> int:
-    """The number of chunks of a source; 0 without it."""
+    """Return the number of chunks of a source; 0 if it is not stored."""
     source = _source_row(connection, name)
     return connection.execute("SELECT chunks FROM sources WHERE id = ?", source[:1]).fetchone()[0] if source else 0
 
 
 def add_chunks(connection: sqlite3.Connection, chunks: CheckedChunks, first_key: int) -> None:
-    """Write chunks, each in place of the one that has its id. A source that they change counts as incomplete."""
+    """Write chunks; each replaces the stored chunk of its id. Sources changed by them count as incomplete."""
     remove(connection, keys_of(connection, chunks.ids).values())
     places: dict[Name | None, list[int]] = {}
     for row, metadata in enumerate(chunks.metadatas):
-        places.setdefault(_name_in(metadata), []).append(row)
+        places.setdefault(source_in(metadata), []).append(row)
     for name, rows in places.items():
         part = chunks.picked(rows)
         if name is None:
@@ -76,26 +79,26 @@ def add_chunks(connection: sqlite3.Connection, chunks: CheckedChunks, first_key:
 
 
 def remove(connection: sqlite3.Connection, keys: Iterable[int]) -> int:
-    """Remove the chunks of these keys and return how many; their sources count as incomplete from now on."""
-    listed = [(int(key),) for key in keys]
-    if not listed:
+    """Remove the chunks of these keys and return their number; their sources then count as incomplete."""
+    rows = [(int(key),) for key in keys]
+    if not rows:
         return 0
-    chosen = json.dumps([key for (key,) in listed])
+    chosen = json.dumps([key for (key,) in rows])
     sources = connection.execute(
         "SELECT DISTINCT source FROM chunks WHERE key IN (SELECT value FROM json_each(?)) AND source IS NOT NULL",
         (chosen,),
     ).fetchall()
-    _drop(connection, listed)
+    _drop(connection, rows)
     connection.executemany(
         "UPDATE sources SET whole = 0, chunks = (SELECT count(*) FROM chunks WHERE source = sources.id) WHERE id = ?",
         sources,
     )
     connection.executemany("DELETE FROM sources WHERE id = ? AND chunks = 0", sources)
-    return len(listed)
+    return len(rows)
 
 
 def move(connection: sqlite3.Connection, name: Name, to: str) -> int:
-    """Give a source to another collection and return its number of chunks. Keys, and so the indexes, stay."""
+    """Move a source to another collection and return its number of chunks. Keys and indexes stay valid."""
     source = _source_row(connection, name)
     if source is None:
         return 0
@@ -103,16 +106,11 @@ def move(connection: sqlite3.Connection, name: Name, to: str) -> int:
     if to == name[0]:
         return len(rows)
     if _source_row(connection, (to, name[1])):
-        raise DuplicateChunkIDError(
-            f"collection {shown(to)} already has a source {shown(name[1])}; delete that one first, or rename the file"
-        )
+        raise taken_source_error(name, to)
     common = json.loads(source[1])
-    changed = []
-    for key, id, metadata in rows:
-        index = {**common, **json.loads(metadata)}.get("chunk_index")
-        if isinstance(index, int) and id == chunk_id(*name, index):  # an id that the caller chose stays
-            changed.append((chunk_id(to, name[1], index), key))
-    with _taken_ids(connection, [id for id, _ in changed]):
+    ids = [(id, moved_id(id, {**common, **json.loads(metadata)}, name, to), key) for key, id, metadata in rows]
+    changed = [(new, key) for old, new, key in ids if new != old]
+    with _unique_ids(connection, [id for id, _ in changed]):
         connection.executemany("UPDATE chunks SET id = ? WHERE key = ?", changed)
     connection.execute("UPDATE sources SET collection = ? WHERE id = ?", (to, source[0]))
     return len(rows)
@@ -132,7 +130,7 @@ def _insert_source(
 ) -> None:
     common, own = _factored([_nameless(metadata) for metadata in chunks.metadatas])
     varying = sorted({key for metadata in own for key in metadata})
-    row = (*name, len(chunks.ids), int(whole), _json(common), _json(varying))
+    row = (*name, len(chunks.ids), int(whole), compact_json(common), compact_json(varying))
     source = connection.execute(
         "INSERT INTO sources (collection, source_file, chunks, whole, metadata, varying) VALUES (?,?,?,?,?,?)", row
     ).lastrowid
@@ -146,20 +144,20 @@ def _extend_source(
     common = json.loads(written)
     metadatas = [_nameless(metadata) for metadata in chunks.metadatas]
     if not all(all(key in m and _same(m[key], value) for key, value in common.items()) for m in metadatas):
-        # The source no longer has in common what its row says: give it back to each chunk.
+        # Its chunks no longer share the metadata of its row: copy them to each chunk.
         rows = connection.execute("SELECT metadata, key FROM chunks WHERE source = ?", (id,)).fetchall()
         connection.executemany(
             "UPDATE chunks SET metadata = ? WHERE key = ?",
-            [(_json({**common, **json.loads(own)}), key) for own, key in rows],
+            [(compact_json({**common, **json.loads(own)}), key) for own, key in rows],
         )
-        varying, common = _json(sorted({*json.loads(varying), *common})), {}
+        varying, common = compact_json(sorted({*json.loads(varying), *common})), {}
     own = [{key: value for key, value in metadata.items() if key not in common} for metadata in metadatas]
     keys = sorted({*json.loads(varying), *(key for metadata in own for key in metadata)})
     _insert_chunks(connection, id, chunks, own, first_key)
     connection.execute(
         "UPDATE sources SET whole = 0, metadata = ?, varying = ?, "
         "chunks = (SELECT count(*) FROM chunks WHERE source = sources.id) WHERE id = ?",
-        (_json(common), _json(keys), id),
+        (compact_json(common), compact_json(keys), id),
     )
 
 
@@ -168,10 +166,10 @@ def _insert_chunks(
 ) -> None:
     keys = range(first_key, first_key + len(chunks.ids))
     rows = [
-        (key, id, source, text_hash(text), _json(metadata), text)
+        (key, id, source, text_hash(text), compact_json(metadata), text)
         for key, id, text, metadata in zip(keys, chunks.ids, chunks.texts, own, strict=True)
     ]
-    with _taken_ids(connection, chunks.ids):
+    with _unique_ids(connection, chunks.ids):
         connection.executemany("INSERT INTO chunks VALUES (?,?,?,?,?,?)", rows)
     put_vectors(connection, "vectors", keys, chunks.vectors)
 
@@ -182,8 +180,8 @@ def _drop(connection: sqlite3.Connection, keys: Sequence[tuple[int]]) -> None:
         connection.executemany(f"DELETE FROM {table} WHERE key = ?", keys)
 
 
-class _taken_ids:  # noqa: N801, reads as a statement
-    """A block in which an id that another chunk has raises `DuplicateChunkIDError`."""
+class _unique_ids:  # noqa: N801, reads as a statement
+    """A block that raises `DuplicateChunkIDError` if another chunk has one of the ids."""
 
     def __init__(self, connection: sqlite3.Connection, ids: Sequence[str]) -> None:
         self.connection, self.ids = connection, ids
@@ -192,9 +190,9 @@ class _taken_ids:  # noqa: N801, reads as a statement
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if isinstance(error, sqlite3.IntegrityError):
-            taken = next(iter(keys_of(self.connection, self.ids)), "")
+            existing = next(iter(keys_of(self.connection, self.ids)), "")
             raise DuplicateChunkIDError(
-                f"nothing was changed: chunk {taken!r} is stored under another source; delete it first"
+                f"nothing was changed: chunk {existing!r} is stored under another source; delete it first"
             ) from error
 
 
@@ -205,20 +203,12 @@ def _source_row(connection: sqlite3.Connection, name: Name) -> tuple[int, str, s
     return found
 
 
-def _name_in(metadata: dict[str, Any]) -> Name | None:
-    """The source that a chunk says it belongs to."""
-    collection, source_file, index = (metadata.get(key) for key in (*NAMES, "chunk_index"))
-    if isinstance(collection, str) and isinstance(source_file, str) and type(index) is int:
-        return collection, source_file
-    return None
-
-
 def _nameless(metadata: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in metadata.items() if key not in NAMES}
 
 
 def _factored(metadatas: Sequence[dict[str, Any]]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """What all have in common, and the rest of each."""
+    """Split metadata into the part that all share, and the rest of each."""
     common = dict(metadatas[0])
     for metadata in metadatas[1:]:
         for key in [key for key, value in common.items() if key not in metadata or not _same(value, metadata[key])]:
@@ -227,32 +217,22 @@ def _factored(metadatas: Sequence[dict[str, Any]]) -> tuple[dict[str, Any], list
 
 
 def _same(one: Any, other: Any) -> bool:
-    """Equal and of one type: 1 is neither True nor 1.0, and 0.0 is not -0.0."""
+    """Return whether values are equal and of one type: 1 differs from True and 1.0, and 0.0 from -0.0."""
     if type(one) is not type(other) or one != other:
         return False
     return not isinstance(one, list | float) or repr(one) == repr(other)
-
-
-def text_hash(text: str) -> bytes:
-    """Of the text, to find equal texts and damaged ones."""
-    return blake2b(text.encode(), digest_size=16).digest()
-
-
-def _json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 # Reading
 
 
 def documents(connection: sqlite3.Connection, keys: Sequence[int]) -> dict[int, Document]:
-    """The chunks of these keys that are stored, with score 0."""
+    """Return the stored chunks of these keys, with score 0."""
     found: dict[int, Document] = {}
     for start in range(0, len(keys), PAGE):
         page = keys[start : start + PAGE]
-        marks = ",".join("?" * len(page))
-        rows = connection.execute(f"{_CHUNK} WHERE chunks.key IN ({marks})", page).fetchall()
-        # Parsed all at once, which takes half the time.
+        rows = connection.execute(f"{_CHUNK} WHERE chunks.key IN ({_marks(page)})", page).fetchall()
+        # Parsing them together takes half the time.
         parts = iter(json.loads(f"[{','.join([f'{row[5]},{row[4]}' for row in rows])}]"))
         for key, id, text, hash, _, _, collection, source_file in rows:
             if text_hash(text) != hash:
@@ -265,7 +245,7 @@ def documents(connection: sqlite3.Connection, keys: Sequence[int]) -> dict[int, 
 
 
 def keys_of(connection: sqlite3.Connection, ids: Sequence[Any]) -> dict[str, int]:
-    """The key of each id that is stored."""
+    """Return the keys of the stored ids."""
     possible = [id for id in ids if not id_problem(id)]
     found: dict[str, int] = {}
     for start in range(0, len(possible), PAGE):
@@ -275,7 +255,7 @@ def keys_of(connection: sqlite3.Connection, ids: Sequence[Any]) -> dict[str, int
 
 
 def ids_of(connection: sqlite3.Connection, keys: Sequence[int]) -> dict[int, str]:
-    """The id of each key that is stored."""
+    """Return the ids of the stored keys."""
     chosen = json.dumps(keys)
     return dict(
         connection.execute("SELECT key, id FROM chunks WHERE key IN (SELECT value FROM json_each(?))", (chosen,))
@@ -283,7 +263,7 @@ def ids_of(connection: sqlite3.Connection, keys: Sequence[int]) -> dict[int, str
 
 
 def vectors_of(connection: sqlite3.Connection, keys: Sequence[int]) -> Iterator[tuple[int, Vectors]]:
-    """Each of these keys that has a vector, with the vector ``(d,)``."""
+    """Yield the keys that have a vector, with their vectors ``(d,)``."""
     chosen = json.dumps(keys)
     return checked_vectors(
         connection.execute("SELECT * FROM vectors WHERE key IN (SELECT value FROM json_each(?))", (chosen,))
@@ -291,12 +271,12 @@ def vectors_of(connection: sqlite3.Connection, keys: Sequence[int]) -> Iterator[
 
 
 def vectors_from(connection: sqlite3.Connection, first: int) -> Iterator[tuple[int, Vectors]]:
-    """The keys from ``first`` on that have a vector, ascending, with their vectors ``(d,)``."""
+    """Yield the keys from ``first`` on that have a vector, ascending, with their vectors ``(d,)``."""
     return checked_vectors(connection.execute("SELECT * FROM vectors WHERE key >= ? ORDER BY key", (first,)))
 
 
 def checked_vectors(rows: Iterable[tuple[int, bytes, int]]) -> Iterator[tuple[int, Vectors]]:
-    """Keys and vectors ``(d,)`` of rows of a table of vectors. Raises `sqlite3.DatabaseError` for a damaged one."""
+    """Yield keys and vectors ``(d,)`` of table rows. Raises `sqlite3.DatabaseError` for a damaged one."""
     for key, blob, crc in rows:
         if zlib.crc32(blob) != crc:
             raise sqlite3.DatabaseError(f"the vector of chunk number {key} is not what was written")
@@ -304,7 +284,7 @@ def checked_vectors(rows: Iterable[tuple[int, bytes, int]]) -> Iterator[tuple[in
 
 
 def vectors_of_equals(connection: sqlite3.Connection, chunks: Sequence[Chunk]) -> dict[str, Vectors]:
-    """By `searched_text`, the vector ``(d,)`` of each of these chunks whose equal some source has."""
+    """Return the vectors ``(d,)`` of stored chunks equal to one of these, by `searched_text`."""
     wanted = {searched_text(*chunk) for chunk in chunks}
     hashes = list({text_hash(chunk.text) for chunk in chunks})
     found: dict[str, Vectors] = {}
@@ -325,7 +305,7 @@ def vectors_of_equals(connection: sqlite3.Connection, chunks: Sequence[Chunk]) -
 def chunks_where(
     connection: sqlite3.Connection, condition: str, *values: Any, limit: int = -1
 ) -> Iterator[tuple[int, Chunk]]:
-    """The first chunks by key that meet the SQL condition, without their names; ``limit`` -1: all."""
+    """Return the first chunks by key that meet the SQL condition, without source names; ``limit`` -1: all."""
     rows = connection.execute(
         f"SELECT chunks.key, {_CONTENT} FROM {_WITH_SOURCE} WHERE {condition} ORDER BY chunks.key LIMIT ?",
         (*values, limit),
@@ -337,8 +317,8 @@ def _chunk(text: str, own: str, shared: str) -> Chunk:
     return Chunk(text, {**json.loads(shared), **json.loads(own)})
 
 
-def listed_sources(connection: sqlite3.Connection, collection: str | None) -> list[SourceInfo]:
-    """Every source by collection and name; one that is incomplete has no hash, so that it is ingested again."""
+def list_sources(connection: sqlite3.Connection, collection: str | None) -> list[SourceInfo]:
+    """List the sources, ordered by collection and name; see `source_info`."""
     found = connection.execute(
         "SELECT collection, source_file, chunks, whole, metadata FROM sources "
         f"{'WHERE collection = ?' if collection else ''} ORDER BY collection, source_file",
@@ -346,16 +326,7 @@ def listed_sources(connection: sqlite3.Connection, collection: str | None) -> li
     ).fetchall()
     metadatas = json.loads(f"[{','.join([row[4] for row in found])}]")
     return [
-        SourceInfo(
-            row[0],
-            row[1],
-            row[2],
-            metadata.get("source", ""),
-            metadata.get("source_hash", "") if row[3] else "",
-            metadata.get("ingested_at", 0.0),
-            metadata.get("source_path", ""),
-            metadata.get("lost", ""),
-        )
+        source_info((row[0], row[1]), row[2], metadata, is_whole=bool(row[3]))
         for row, metadata in zip(found, metadatas, strict=True)
     ]
 

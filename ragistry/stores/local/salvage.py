@@ -33,7 +33,7 @@ from ragistry.stores.local.database import (
     translated,
 )
 from ragistry.stores.local.room import Room
-from ragistry.stores.local.rows import text_hash
+from ragistry.stores.records import text_hash
 from ragistry.types import Repair
 from ragistry.utils.chunk_checks import id_problem
 from ragistry.utils.disk import remedy
@@ -44,11 +44,11 @@ AT_ONCE = 2_000
 PROBES = 16
 SOURCES = "SELECT id, collection, source_file, chunks, whole, metadata, varying FROM sources"
 MOST_FAULTS = 20
-REMEDY = "words still find these chunks, and `ragistry reembed` makes the vectors again"
+REMEDY = "these chunks are still found by their words; run `ragistry reembed` to compute the vectors again"
 
 
 def faults(path: Path) -> Iterator[str]:
-    """What is wrong with the file after reading all of it, one line each."""
+    """Read the whole file and yield its faults, one line each."""
     try:
         with closing(_to_read(path)) as connection:
             check_format(connection, path)
@@ -66,9 +66,9 @@ def faults(path: Path) -> Iterator[str]:
 
 
 def salvage(path: Path) -> Repair:
-    """Replace a damaged file by a new one with every readable row, and keep the old one next to it.
+    """Replace a damaged file by a new one with every readable row; the old one is kept next to it.
 
-    The caller must hold the writer's lock, without an open connection. Raises `StoreError` without disk space.
+    The caller must hold the write lock and have no open connection. Raises `StoreError` without disk space.
     """
     new = path.with_name(f"{FILE}.new")
     with translated(new):
@@ -136,7 +136,7 @@ class _Found:
         return self.source_of.keys() - self.vectors
 
     def losses(self, kept: Counter[int | None], lacking: set[int]) -> list[str]:
-        """The losses, one line for each source. ``kept``: chunks by source; ``lacking``: chunks without a vector."""
+        """List the losses, one line per source. ``kept``: chunks by source; ``lacking``: chunks without a vector."""
         lines = [] if self.head else ["the name of the embedder and the counters of the store"]
         without = Counter(self.source_of[key] for key in lacking)
         for id, (_, collection, source_file, chunks, *_) in sorted(self.sources.items(), key=lambda item: item[1][1:3]):
@@ -149,8 +149,8 @@ class _Found:
         if orphans:
             lines.append(f"the source of {orphans:,} chunks, which are kept without one")
         if self.expected is not None:
-            listed = self.sources.keys()
-            loose = {key for key, source in self.expected.items() if source not in listed} - self.source_of.keys()
+            known = self.sources.keys()
+            loose = {key for key, source in self.expected.items() if source not in known} - self.source_of.keys()
             if loose:
                 lines.append(f"{len(loose):,} chunks that belong to no source")
         if without[None]:
@@ -192,7 +192,7 @@ class _Found:
 
 
 def _rows(connection: sqlite3.Connection, table: str) -> Iterator[tuple[Any, ...]]:
-    """The readable rows of a table, by key."""
+    """Yield the readable rows of a table, by key."""
     # with a limit, SQLite does not look for the end of the range on a damaged page
     query = f"SELECT * FROM {table} WHERE key BETWEEN ? AND ? ORDER BY key LIMIT ?"
     end = _end(connection)
@@ -212,7 +212,7 @@ def _rows(connection: sqlite3.Connection, table: str) -> Iterator[tuple[Any, ...
 
 
 def _end(connection: sqlite3.Connection) -> int:
-    """A number above every key."""
+    """Return a number above every key."""
     found = [0]
     for query in (
         "SELECT next_key FROM head",
@@ -233,7 +233,7 @@ def _fails(connection: sqlite3.Connection, table: str, key: int) -> bool:
 
 
 def _sources(connection: sqlite3.Connection) -> dict[int, tuple[Any, ...]]:
-    """Every source in its table or in the index; of a damaged index, the part before and after the fault."""
+    """Read every source from its table or the index; of a damaged index, the part before and after the fault."""
     found: dict[int, tuple[Any, ...]] = {}
     names = "collection {0}, source_file {0}"
     orders = ["NOT INDEXED ORDER BY id", "NOT INDEXED ORDER BY id DESC"]
@@ -281,16 +281,16 @@ def _to_read(path: Path) -> sqlite3.Connection:
 
 
 def _replace(path: Path, new: Path) -> Path:
-    """Replace the old file, which gets another name, by the new one; one of them exists at every moment."""
+    """Replace the old file by the new one, and keep it under another name; at every moment, one of them exists."""
     number = 1
     while (kept := path.with_name(f"{KEPT}{number}")).exists():
         number += 1
     try:
         kept.hardlink_to(path)
         for end in ("-wal", "-shm"):
-            beside = path.with_name(f"{path.name}{end}")
-            if beside.exists():  # else SQLite would apply it to the new file
-                beside.rename(kept.with_name(f"{kept.name}{end}"))
+            sidecar = path.with_name(f"{path.name}{end}")
+            if sidecar.exists():  # else SQLite would apply it to the new file
+                sidecar.rename(kept.with_name(f"{kept.name}{end}"))
         new.replace(path)
     except OSError as error:
         raise StoreError(f"{str(path)!r} cannot be replaced: {error.strerror}; {remedy(error)}") from error

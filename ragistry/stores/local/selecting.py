@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ragistry.stores.local.rows import NAMES, Keys
+from ragistry.stores.records import NAMES, Keys
 from ragistry.types import Where
 from ragistry.utils.where import matches, settle
 
@@ -49,7 +49,7 @@ class Selections:
         self._lock = Lock()
 
     def of(self, connection: sqlite3.Connection, version: int, where: Where) -> Selection:
-        """The selection of a condition in its normal form, in this version of the store."""
+        """Return the selection of a condition in its normal form, in this version of the store."""
         name = version, repr(where)
         selection = self._kept.get(name)
         if selection is None:
@@ -75,7 +75,7 @@ ANY = Sql("1")
 
 
 def selected_keys(connection: sqlite3.Connection, where: Where | None) -> Keys:
-    """The keys of the chunks that meet a condition in its normal form, ascending; None: all chunks."""
+    """Return the keys of the chunks that meet a condition in its normal form, ascending; None: all chunks."""
     if where is None:
         return _keys(connection.execute("SELECT key FROM chunks ORDER BY key"))
     names = _on_names(where)
@@ -96,7 +96,7 @@ def selected_keys(connection: sqlite3.Connection, where: Where | None) -> Keys:
 
 
 def _by_source(connection: sqlite3.Connection, where: Where, names: Sql) -> Iterator[Keys]:
-    """All chunks of sources that fully meet the condition, and the matching chunks of the other sources."""
+    """Yield all chunks of sources that fully meet the condition, and the matching chunks of other sources."""
     rows = connection.execute(
         f"SELECT id, metadata, varying, collection, source_file FROM sources WHERE {names.text}", names.values
     ).fetchall()
@@ -122,7 +122,7 @@ def _by_source(connection: sqlite3.Connection, where: Where, names: Sql) -> Iter
 
 
 def _loose(connection: sqlite3.Connection, where: Where) -> Keys:
-    """The chunks without a source."""
+    """Return the matching chunks without a source."""
     text = _on_text(where)
     rows = connection.execute(
         f"SELECT key, metadata FROM chunks WHERE source IS NULL AND ({text.text})", text.values
@@ -131,7 +131,7 @@ def _loose(connection: sqlite3.Connection, where: Where) -> Keys:
 
 
 def _meeting(where: Where, rows: Sequence[tuple[int, str]]) -> Keys:
-    """The keys of the rows whose metadata meet the condition."""
+    """Return the keys of the rows whose metadata meet the condition."""
     metadatas = json.loads(f"[{','.join([metadata for _, metadata in rows])}]")
     found = (key for (key, _), metadata in zip(rows, metadatas, strict=True) if matches(where, metadata))
     return np.fromiter(found, dtype=np.int64)
@@ -141,7 +141,7 @@ _VALUES = "(SELECT value FROM json_each(?))"
 
 
 def _on_names(where: Where) -> Sql:
-    """A condition on sources by collection and file."""
+    """Translate the parts of a condition about collection and file, for sources."""
     [(key, value)] = where.items()
     if key in ("$and", "$or"):
         parts = [_on_names(part) for part in value]
@@ -149,7 +149,7 @@ def _on_names(where: Where) -> Sql:
     [(op, operand)] = value.items()
     if key not in NAMES or op not in ("$eq", "$ne", "$in", "$nin"):
         return ANY
-    # Names are text; SQLite would take the number 3 for '3'.
+    # Names are text; SQLite would match the number 3 with '3'.
     values = tuple(one for one in (operand if isinstance(operand, list) else [operand]) if isinstance(one, str))
     if len(values) > LONGEST_SQL:
         if any("\0" in value for value in values):  # SQLite's JSON cuts a text at a NUL
@@ -159,7 +159,7 @@ def _on_names(where: Where) -> Sql:
 
 
 def _on_text(where: Where) -> Sql:
-    """A condition on the stored metadata of a chunk: they must contain a required text."""
+    """Translate a condition for the stored metadata of a chunk: they must contain a required text."""
     [(key, value)] = where.items()
     if key in ("$and", "$or"):
         return _joined(key, [_on_text(part) for part in value])

@@ -32,7 +32,7 @@ Planes = NDArray[np.float32]
 
 @lru_cache(maxsize=2)
 def planes_of(dimension: int) -> Planes:
-    """``(BITS, dimension)``: normals of random planes, orthogonal as far as the dimension allows.
+    """Return ``(BITS, dimension)``: normals of random planes, orthogonal as far as the dimension allows.
 
     Computing them takes longer than thousands of searches, so an index stores them with its sketches. The array is not
     writable, because all indexes of a process share it.
@@ -48,13 +48,13 @@ def planes_of(dimension: int) -> Planes:
 
 
 def sketches_of(vectors: NDArray[np.float32], planes: Planes) -> Bits:
-    """The sketches of vectors ``(n, d)``, as ``(WORDS, n)``."""
+    """Compute the sketches of vectors ``(n, d)``, as ``(WORDS, n)``."""
     sides = vectors @ planes.T > 0
     return np.ascontiguousarray(np.packbits(sides, axis=1).view(np.uint64).T)
 
 
 def differing_bits(blocks: Bits, count: int, query: NDArray[np.float32], planes: Planes) -> NDArray[np.uint16]:
-    """Number of different bits of each of the first ``count`` sketches in ``blocks``, ``(b, WORDS, BLOCK)``."""
+    """Count the different bits of each of the first ``count`` sketches in ``blocks``, ``(b, WORDS, BLOCK)``."""
     # Plane by plane: for one product, BLAS would use several threads, which wait for each other on a busy machine.
     code = np.packbits(np.vecdot(planes, query) > 0).view(np.uint64)[:, None]
     counts = np.empty(count, dtype=np.uint16)
@@ -65,13 +65,13 @@ def differing_bits(blocks: Bits, count: int, query: NDArray[np.float32], planes:
 
 
 def first_radius(differing: NDArray[np.uint16], count: int) -> int:
-    """Approximate number of bits within which there are ``count`` or more sketches, estimated from a sample."""
+    """Estimate from a sample the number of bits within which ``count`` or more sketches lie."""
     step = max(1, len(differing) // SAMPLE)
     sample = np.sort(differing[::step])
     return int(sample[min(max(math.ceil(count / step), ENOUGH), len(sample)) - 1])
 
 
 def reach(score: float) -> int:
-    """Maximum number of bits by which a vector of this cosine similarity to the query may differ from it."""
+    """Return the maximum number of bits by which a vector of this cosine similarity may differ from the query."""
     share = math.acos(min(1.0, max(-1.0, score))) / math.pi
     return math.ceil(BITS * share + DEVIATIONS * math.sqrt(BITS * share * (1 - share)))

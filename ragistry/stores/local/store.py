@@ -7,27 +7,25 @@ import os
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, closing
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
 
-from ragistry.errors import (
-    ConfigError,
-    InvalidFilterError,
-    StoreError,
-)
+from ragistry.errors import ConfigError, StoreError
+from ragistry.stores.embedding import check_embedder, recorded_embedder
 from ragistry.stores.local import rows
 from ragistry.stores.local.database import FILE, Database, Head, advance, read_head, translated
-from ragistry.stores.local.embedding import check_embedder, record_embedder, recorded_embedder, reembed
+from ragistry.stores.local.embedding import record_embedder, reembed
 from ragistry.stores.local.index import DerivedIndex, Stale
 from ragistry.stores.local.salvage import REMEDY, discard_kept, faults, salvage
 from ragistry.stores.local.selecting import Selection, Selections, selected_keys
 from ragistry.stores.local.vectors import VectorIndex
 from ragistry.stores.local.words import WordIndex
 from ragistry.stores.lock import WriterLock
+from ragistry.stores.records import Keys, Scores, best_documents, check_deletion, check_stored, condition_of, in_order
 from ragistry.trace import degraded
 from ragistry.types import (
     Chunk,
@@ -38,16 +36,13 @@ from ragistry.types import (
     Repair,
     ScoreKind,
     SourceInfo,
-    StageScore,
     Where,
-    ranked,
 )
 from ragistry.utils.chunk_checks import CheckedChunks, check_chunks, check_source, listed
 from ragistry.utils.disk import is_full
 from ragistry.utils.limits import check_batch, check_ids, check_query, check_top_k
 from ragistry.utils.text.languages import canonical_language
 from ragistry.utils.vectors import query_vector as unit_query
-from ragistry.utils.where import normalise
 from ragistry.utils.wording import shown
 
 if TYPE_CHECKING:
@@ -56,7 +51,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 ATTEMPTS = 6
-"""Number of attempts of a search if the store is written or an index rebuilt meanwhile."""
+"""Number of attempts of a search if the store is written or an index is rebuilt meanwhile."""
 LAG, LAG_SHARE = 1_000, 0.05
 """Number of chunks, or share of all, by which indexes may lag before a writer updates them."""
 
@@ -70,8 +65,8 @@ class LocalStore:
     Any number of processes may read, also without write permission; one at a time writes. A second writer waits
     ``lock_timeout`` seconds and then gets `StoreLockedError`. ``exclusive``: keep the write lock, as a server does.
 
-    A search under a condition compares up to 50,000 matching vectors; a search without a condition compares all up to
-    ``exact_below`` chunks. Above that, sketches preselect vectors, which finds at least 98 % of the nearest.
+    A search under a condition compares up to 50,000 matching vectors, and a search without a condition up to
+    ``exact_below``. Above that, sketches preselect vectors, which finds at least 98 % of the nearest.
     ``language``: language of the words (`utils.text.analysis`).
     """
 
@@ -105,7 +100,7 @@ class LocalStore:
             raise StoreError(
                 f"the store {str(self.folder)!r} cannot be opened: {error.strerror or error}; "
                 + (
-                    "make room on the disk"
+                    "free some space on the disk"
                     if is_full(error)
                     else "make the folder readable and writable, or name another"
                 )
@@ -121,7 +116,7 @@ class LocalStore:
 
     @staticmethod
     def exists(folder: str | os.PathLike[str]) -> bool:
-        """Whether there is a store in the folder."""
+        """Return whether the folder contains a store."""
         return Path(folder, FILE).is_file()
 
     # Writing
@@ -161,14 +156,11 @@ class LocalStore:
         check_source(to_collection, "any", ())
         with self._database.write() as connection:
             advance(connection, read_head(connection))
-            names = rows.listed_sources(connection, from_collection)
+            names = rows.list_sources(connection, from_collection)
             return sum(rows.move(connection, (from_collection, info.source_file), to_collection) for info in names)
 
     def delete(self, *, ids: Sequence[str] | None = None, where: Where | None = None) -> int:
-        if (ids is None) == (where is None):
-            raise InvalidFilterError("delete takes ids or where, one of the two; clear_collection() removes everything")
-        condition = None if where is None else normalise(where)
-        known = [] if ids is None else check_ids(ids)
+        known, condition = check_deletion(ids, where)
         with self._database.delete() as connection:
             head = read_head(connection)
             if condition is None:
@@ -214,7 +206,7 @@ class LocalStore:
         self._database.erase()
 
     def _head_to_write(self, connection: sqlite3.Connection, *, adds: bool = True) -> Head:
-        """The counters before a write; another process may have recorded another embedder since `use_embedder`."""
+        """Read the counters before a write; another process may have recorded another embedder meanwhile."""
         head = read_head(connection)
         if adds and self._embedder is not None and not check_embedder(head, self._embedder):
             record_embedder(connection, self._embedder)
@@ -246,9 +238,9 @@ class LocalStore:
 
     def search(self, query_vector: Sequence[float], top_k: int = 10, *, where: Where | None = None) -> list[Document]:
         check_top_k(top_k)
-        condition = None if where is None else normalise(where)
+        condition = condition_of(where)
 
-        def nearest(connection: sqlite3.Connection, head: Head, view: Any) -> tuple[rows.Keys, NDArray[np.float32]]:
+        def nearest(connection: sqlite3.Connection, head: Head, view: Any) -> tuple[Keys, Scores]:
             vector = unit_query(query_vector, head.dimension or None)
             selection = self._selection(connection, head, condition)
             return self._vectors.nearest(connection, head, view, vector, top_k, selection)
@@ -258,9 +250,9 @@ class LocalStore:
     def search_text(self, query: str, top_k: int = 10, *, where: Where | None = None) -> list[Document]:
         check_query(query)
         check_top_k(top_k)
-        condition = None if where is None else normalise(where)
+        condition = condition_of(where)
 
-        def best(connection: sqlite3.Connection, head: Head, view: Any) -> tuple[rows.Keys, NDArray[np.float32]]:
+        def best(connection: sqlite3.Connection, head: Head, view: Any) -> tuple[Keys, Scores]:
             selection = self._selection(connection, head, condition)
             if selection is None and head.removed > view.stamp.removed:
                 selection = Selection(selected_keys(connection, None))  # the index still has removed chunks
@@ -271,12 +263,12 @@ class LocalStore:
     def _search(
         self,
         index: DerivedIndex[Any],
-        find: Callable[[sqlite3.Connection, Head, Any], tuple[rows.Keys, NDArray[np.float32]]],
+        find: Callable[[sqlite3.Connection, Head, Any], tuple[Keys, Scores]],
         top_k: int,
         stage: str,
         kind: ScoreKind,
     ) -> list[Document]:
-        """The result of ``find`` on the index, in a snapshot for which the index is valid."""
+        """Run ``find`` on the index, in a snapshot for which the index is valid."""
         behind = ""  # why the index cannot be updated
         for _ in range(ATTEMPTS):
             with self._database.read() as connection:
@@ -285,9 +277,12 @@ class LocalStore:
                     view = index.view(connection, head)
                     if index.lag(view, head) > index.may_lag and not behind:
                         raise Stale("")
-                    keys, scores = find(connection, head, view)
+                    candidates = find(connection, head, view)
                     index.confirm(view, head)
-                    found = _ranked(connection, keys, scores, top_k, stage, kind)
+                    found = best_documents(
+                        candidates, top_k, stage, kind,
+                        ids_of=partial(rows.ids_of, connection), documents_of=partial(rows.documents, connection),
+                    )  # fmt: skip
                 except Stale as stale:
                     # otherwise the apparent damage is a row removed meanwhile
                     reason = str(stale) if stale.broken and view is not None and index.is_current(view) else ""
@@ -315,17 +310,13 @@ class LocalStore:
         with self._database.read() as connection:
             keys = rows.keys_of(connection, ids)
             found = rows.documents(connection, list(keys.values()))
-        return [found[keys[id]] for id in ids if isinstance(id, str) and id in keys]
+        return in_order(ids, keys, found)
 
     def vectors(self, ids: Sequence[str]) -> Vectors:
         ids = check_ids(ids)
         with self._database.read() as connection:
             keys = rows.keys_of(connection, ids)
-            missing = [id for id in ids if id not in keys]
-            if missing:
-                raise StoreError(
-                    f"{str(self.folder)!r}: {len(missing)} of the ids are not stored: {shown(missing[:3])}"
-                )
+            check_stored(repr(str(self.folder)), ids, keys)
             found = dict(rows.vectors_of(connection, list(keys.values())))
             dimension = read_head(connection).dimension
         lost = [id for id in ids if keys[id] not in found]
@@ -341,7 +332,7 @@ class LocalStore:
             return rows.vectors_of_equals(connection, chunks)
 
     def scan(self, where: Where | None = None, *, batch: int = 1000) -> Iterator[Document]:
-        condition = None if where is None else normalise(where)
+        condition = condition_of(where)
         check_batch(batch)
         return self._scan(condition, batch)
 
@@ -352,7 +343,7 @@ class LocalStore:
                 yield from rows.documents(connection, keys[start : start + batch]).values()
 
     def count(self, where: Where | None = None) -> int:
-        condition = None if where is None else normalise(where)
+        condition = condition_of(where)
         with self._database.read() as connection:
             if condition is None:
                 return int(connection.execute("SELECT count(*) FROM chunks").fetchone()[0])
@@ -360,14 +351,14 @@ class LocalStore:
 
     def sources(self, collection: str | None = None) -> list[SourceInfo]:
         with self._database.read() as connection:
-            return rows.listed_sources(connection, collection)
+            return rows.list_sources(connection, collection)
 
     def embedder(self) -> EmbedderFingerprint | None:
         with self._database.read() as connection:
             return recorded_embedder(read_head(connection))
 
     def version(self) -> int:
-        """A number that grows with every write of any process."""
+        """Return a number that grows with every write of any process."""
         with self._database.read() as connection:
             return read_head(connection).version
 
@@ -387,7 +378,7 @@ class LocalStore:
         return done
 
     def verify(self) -> list[str]:
-        """Read every file and return what is wrong, one line each."""
+        """Read every file and return the faults, one line each."""
         self._database.check_usable()
         found = list(faults(self._database.path))
         if not found:
@@ -439,29 +430,8 @@ class LocalStore:
             self._lock.release()
 
 
-def _ranked(
-    connection: sqlite3.Connection,
-    keys: rows.Keys,
-    scores: NDArray[np.float32],
-    top_k: int,
-    stage: str,
-    kind: ScoreKind,
-) -> list[Document]:
-    """The best ``top_k`` chunks by ``(-score, id)``; cosine similarities are clipped to [0, 1]."""
-    values = np.clip(scores, 0.0, 1.0) if kind == "cosine" else scores
-    score_of: dict[int, float] = dict(zip(keys.tolist(), values.tolist(), strict=True))
-    if len(score_of) > top_k:  # ties with the last one are decided by their ids
-        ids = rows.ids_of(connection, list(score_of))
-        best = sorted(ids, key=lambda key: (-score_of[key], ids[key]))[:top_k]
-        score_of = {key: score_of[key] for key in best}
-    return ranked(
-        Document(found.content, found.metadata, score_of[key], found.id, (StageScore(stage, kind, score_of[key]),))
-        for key, found in rows.documents(connection, list(score_of)).items()
-    )
-
-
 def _folder(folder: Any) -> Path:
-    """The real path of the store's folder; raises `ConfigError` for an invalid one."""
+    """Resolve the path of the store's folder. Raises `ConfigError` for an invalid one."""
     try:
         path = Path(os.path.realpath(folder))
         str(path).encode()

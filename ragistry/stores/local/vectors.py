@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from ragistry.stores.local.database import Head
 from ragistry.stores.local.index import DerivedIndex, Signature, Stale, Stamp, View
-from ragistry.stores.local.rows import Keys, vectors_from, vectors_of
+from ragistry.stores.local.rows import vectors_from, vectors_of
 from ragistry.stores.local.selecting import Selection
 from ragistry.stores.local.sketches import (
     BITS,
@@ -35,6 +35,7 @@ from ragistry.stores.local.sketches import (
     reach,
     sketches_of,
 )
+from ragistry.stores.records import Keys, Scores
 
 if TYPE_CHECKING:
     from ragistry.protocols import Vectors
@@ -52,8 +53,6 @@ READ_AT_ONCE = 4_096
 DEAD_SHARE = 0.25
 """Share of removed rows above which the index is rebuilt."""
 
-Scores = NDArray[np.float32]
-
 
 @dataclass(frozen=True, slots=True)
 class VectorView(View):
@@ -68,7 +67,7 @@ class VectorView(View):
     checked: NDArray[np.bool_] = field(repr=False)
 
     def rows(self, rows: NDArray[np.int64] | slice) -> Vectors:
-        """Vectors of these rows, verified by checksum. Raises `Stale`."""
+        """Read the vectors of these rows, verified by checksum. Raises `Stale`."""
         vectors: Vectors = self.vectors[rows]
         new = ~self.checked[rows]
         if new.any():
@@ -98,14 +97,14 @@ class VectorIndex(DerivedIndex[VectorView]):
         top_k: int,
         selection: Selection | None,
     ) -> tuple[Keys, Scores]:
-        """Keys and similarities of the best ``top_k`` chunks and all ties with the last, unordered.
+        """Return keys and similarities of the best ``top_k`` chunks and all ties with the last, unordered.
 
         Chunks that the index lacks are read from the database. Raises `Stale`.
         """
         if not head.dimension or (selection is not None and not len(selection.keys)):
             return np.empty(0, np.int64), np.empty(0, np.float32)
         if view.vectors.shape[1] != head.dimension:
-            if head.next_key == view.stamp.next_key:  # an embedder is recorded, but there is no vector yet
+            if head.next_key == view.stamp.next_key:  # an embedder is recorded, but no vector is stored yet
                 return np.empty(0, np.int64), np.empty(0, np.float32)
             raise Stale("made before the first vector")
         if selection is not None and len(selection.keys) <= max(EXACT_SELECTION, self.exact_below):
@@ -132,7 +131,7 @@ class VectorIndex(DerivedIndex[VectorView]):
         return keys[present], scores[present]
 
     def _matrix(self, connection: sqlite3.Connection, head: Head, view: VectorView, keys: Keys) -> tuple[Keys, Vectors]:
-        """The vectors ``(n, d)`` of the chunks with a vector, all from this snapshot."""
+        """Return the vectors ``(n, d)`` of the chunks that have one, all from this snapshot."""
         rows = _rows_of(view, keys)
         if len(rows) == len(keys):
             return keys, view.rows(rows)
@@ -176,7 +175,7 @@ class VectorIndex(DerivedIndex[VectorView]):
         return {"rows": count, "dimension": head.dimension, "dead": name, "checksums": checksums}
 
     def settle(self, folder: Path, stamp: Stamp) -> None:
-        """Overwrite the vectors of removed chunks, which are no longer read."""
+        """Overwrite the vectors of removed chunks, which are not read anymore."""
         for path in folder.glob("dead-*"):
             if path.name != stamp.files["dead"]:
                 path.unlink()
@@ -195,7 +194,7 @@ class VectorIndex(DerivedIndex[VectorView]):
         gone = view.keys[alive][~np.isin(view.keys[alive], stored)]
         waiting = connection.execute("SELECT key FROM removed WHERE number > ?", (view.stamp.removed,)).fetchall()
         if not np.isin(stored, view.keys[alive]).all() or not np.isin(gone, np.array(waiting)).all():
-            raise Stale("does not hold the chunks of the database", broken=True)
+            raise Stale("not equal to the chunks of the database", broken=True)
         for start in range(0, len(view.keys), READ_AT_ONCE):
             rows = np.flatnonzero(alive[start : start + READ_AT_ONCE]) + start
             view.rows(rows)
@@ -203,7 +202,7 @@ class VectorIndex(DerivedIndex[VectorView]):
 
 
 def best(keys: Keys, scores: Scores, top_k: int) -> tuple[Keys, Scores]:
-    """The ``top_k`` best, and all ties with the last."""
+    """Select the ``top_k`` best, and all ties with the last."""
     if len(scores) <= top_k:
         return keys, scores
     last = np.partition(scores, -top_k)[-top_k]
@@ -214,7 +213,7 @@ def best(keys: Keys, scores: Scores, top_k: int) -> tuple[Keys, Scores]:
 def _nearly_nearest(
     view: VectorView, query: NDArray[np.float32], top_k: int, dead: NDArray[np.int64], chosen: NDArray[np.int64] | None
 ) -> tuple[Keys, Scores]:
-    """The best rows among those that are near by their sketches; ``chosen``: among these rows only.
+    """Return the best rows among those with near sketches; ``chosen``: among these rows only.
 
     The radius grows until it covers every vector that may be as near as the last of the best so far.
     """
@@ -236,7 +235,7 @@ def _nearly_nearest(
 
 
 def _rows_of(view: VectorView, keys: Keys) -> NDArray[np.int64]:
-    """The rows of the keys that are in the view."""
+    """Return the rows of the keys that are in the view."""
     if not len(view.keys):
         return np.empty(0, np.int64)
     at = np.minimum(np.searchsorted(view.keys, keys), len(view.keys) - 1)
@@ -245,14 +244,14 @@ def _rows_of(view: VectorView, keys: Keys) -> NDArray[np.int64]:
 
 
 def _removed_since(connection: sqlite3.Connection, view: VectorView) -> NDArray[np.int64]:
-    """The rows of removed chunks, ascending."""
+    """Return the rows of removed chunks, ascending."""
     rows = connection.execute("SELECT key FROM removed WHERE number > ?", (view.stamp.removed,)).fetchall()
     dead: NDArray[np.int64] = np.union1d(view.dead, _rows_of(view, np.array(rows, dtype=np.int64).reshape(-1)))
     return dead
 
 
 def _matrix_of(rows: Iterable[tuple[int, Vectors]], dimension: int) -> tuple[Keys, Vectors]:
-    """Keys, and vectors ``(n, d)``."""
+    """Return keys, and vectors ``(n, d)``."""
     found = dict(rows)
     matrix = np.array(list(found.values()), dtype=np.float32).reshape(-1, dimension)
     return np.array(list(found), dtype=np.int64), matrix
@@ -293,7 +292,7 @@ def _put_sketches(file: BinaryIO, sketches: NDArray[np.uint64], start: int) -> N
 
 
 def _shapes(count: int, dimension: int) -> dict[str, tuple[Any, tuple[int, ...]]]:
-    """Type and shape of the data in each file."""
+    """Return type and shape of the data in each file."""
     return {
         "keys": (np.int64, (count,)),
         "sums": (np.uint32, (count,)),
@@ -304,17 +303,17 @@ def _shapes(count: int, dimension: int) -> dict[str, tuple[Any, tuple[int, ...]]
 
 
 def _arrays(folder: Path, count: int, dimension: int) -> dict[str, Any]:
-    """The files in memory, read only."""
+    """Map the files into memory, read-only."""
     return {name: _mapped(folder / name, *shape) for name, shape in _shapes(count, dimension).items()}
 
 
 def _mapped(path: Path, kind: Any, shape: tuple[int, ...]) -> Any:
-    """A plain `numpy.ndarray`, whose slices cost less than those of `numpy.memmap`."""
+    """Map a file as a plain `numpy.ndarray`, whose slices cost less than those of `numpy.memmap`."""
     return np.memmap(path, kind, "r", shape=shape).view(np.ndarray) if math.prod(shape) else np.empty(shape, kind)
 
 
 def sums_of(vectors: Vectors) -> NDArray[np.uint32]:
-    """A checksum for each row: the sum of its 32-bit words, each times its own odd number, modulo 2³²."""
+    """Compute a checksum per row: the sum of its 32-bit words, each times its own odd number, modulo 2³²."""
     words = np.ascontiguousarray(vectors).view(np.uint32)
     weights = np.arange(words.shape[1], dtype=np.uint32) * np.uint32(2_654_435_769) | np.uint32(1)
     sums: NDArray[np.uint32] = np.vecdot(words, weights)
@@ -322,7 +321,7 @@ def sums_of(vectors: Vectors) -> NDArray[np.uint32]:
 
 
 def _checksums(arrays: dict[str, Any], dead: Any) -> list[int]:
-    """CRC-32 of the files except the vectors; for sketches, without columns that have no row yet."""
+    """Compute the CRC-32 of the files except the vectors; for sketches, without columns that have no row yet."""
     full, rest = divmod(len(arrays["keys"]), BLOCK)
     crc = zlib.crc32(arrays["sketches"][:full])
     if rest:

@@ -19,12 +19,12 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from tantivy import Document, Index, Occur, Query, Schema, SchemaBuilder, Searcher
 
 from ragistry.errors import StoreError
 from ragistry.stores.local.index import DerivedIndex, Files, Signature, Stale, Stamp, View, checksum
-from ragistry.stores.local.rows import Keys, chunks_where
+from ragistry.stores.local.rows import chunks_where
+from ragistry.stores.records import Keys, Scores
 from ragistry.types import Chunk
 from ragistry.utils.breadcrumb import searched_text
 from ragistry.utils.text.analysis import analyse, analysis_record, query_terms
@@ -40,8 +40,6 @@ OVERFETCH = 1.5
 GROWTH = 4
 KEY_COST = 3
 """Looking up a key in tantivy costs as much as fetching and discarding this many hits."""
-
-Scores = NDArray[np.float32]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,10 +64,10 @@ class WordIndex(DerivedIndex[WordView]):
         self.kind = {"version": FILES_VERSION, **analysis_record(language)}
 
     def best(self, view: WordView, query: str, top_k: int, allowed: Keys | None) -> tuple[Keys, Scores]:
-        """The ``top_k`` best keys, and all ties with the last, by ``(-score, key)``.
+        """Return the ``top_k`` best keys, and all ties with the last, by ``(-score, key)``.
 
-        ``allowed``: the keys that may be returned, ascending. If they are many, hits are fetched and filtered until the
-        best are certain; if they are few, they are looked up. Raises `Stale` if the index is damaged.
+        ``allowed``: the keys that may be returned, ascending. Many are used to filter the hits, of which more are
+        fetched until the best are certain; few are looked up. Raises `Stale` if the index is damaged.
         """
         with _damage_is_stale():
             found = _any_of(view.schema, query, view.stamp.files["languages"])
@@ -99,11 +97,11 @@ class WordIndex(DerivedIndex[WordView]):
             return WordView(stamp, signature, index.searcher(), index.schema)
 
     def added(self, connection: Any, since: Stamp | None) -> Iterator[tuple[int, Chunk]]:
-        """The chunks added since this stamp of the index, by key; None: all."""
+        """Yield the chunks added since this stamp of the index, by key; None: all."""
         return chunks_where(connection, "chunks.key >= ?", 0 if since is None else since.next_key)
 
     def removed(self, connection: Any, since: Stamp) -> Iterator[int]:
-        """The keys of chunks in the index with this stamp that were removed since."""
+        """Yield the keys of chunks in the index with this stamp that were removed since."""
         rows = connection.execute(
             "SELECT key FROM removed WHERE number > ? AND key < ?", (since.removed, since.next_key)
         )
@@ -152,14 +150,15 @@ class WordIndex(DerivedIndex[WordView]):
 
 @lru_cache(maxsize=1 << 18)
 def _code(language: str, term: str) -> str:
-    """A hash of the term, because tantivy keeps terms of deleted chunks until it merges segments, and no word of a
-    deleted text may stay in a file.
+    """Hash a term, so that no word of a deleted text stays in a file.
+
+    Tantivy keeps the terms of deleted chunks until it merges segments.
     """
     return urlsafe_b64encode(blake2b(f"{language} {term}".encode(), digest_size=8).digest()).decode().rstrip("=")
 
 
 def _any_of(schema: Schema, query: str, languages: Sequence[str]) -> Query:
-    """A query for chunks with at least one of the terms; a term that occurs n times counts n times."""
+    """Build a query for chunks with at least one of the terms; a term that occurs n times counts n times."""
     clauses = []
     for language in languages:
         for term, count in query_terms(query, language).items():
@@ -169,7 +168,7 @@ def _any_of(schema: Schema, query: str, languages: Sequence[str]) -> Query:
 
 
 def schema() -> Schema:
-    """Keys, and terms with their frequencies."""
+    """Build the schema: keys, and terms with their frequencies."""
     fields = SchemaBuilder()
     # Signed: a negative number in an unsigned field silently ends tantivy's thread.
     fields.add_integer_field(KEY, indexed=True, fast=True)
@@ -196,21 +195,24 @@ def _best(searcher: Searcher, query: Query, top_k: int, fetch: int, allowed: Key
 
 
 def _files(folder: Path) -> list[str]:
-    """The segment files of the index, and their list."""
+    """List the segment files of the index, and the file that lists them."""
     meta = json.loads((folder / META).read_text(encoding="utf-8"))
     segments = tuple(segment["segment_id"].replace("-", "") for segment in meta["segments"])
     return [META, *sorted(path.name for path in folder.iterdir() if path.name.startswith(segments))]
 
 
 def _entry(path: Path, known: list[int] | None) -> list[int]:
-    """Size and checksum; segment files never change."""
+    """Return size and checksum of a file; segment files never change."""
     size = path.stat().st_size
     return known if known and known[0] == size and path.name != META else [size, checksum(path)]
 
 
 @contextmanager
 def _place_to_open(folder: Path) -> Iterator[Path]:
-    """Tantivy locks a file even for reading. If it must not, it opens links to the files, which are then removed."""
+    """Provide a folder in which tantivy can lock a file, which it does even for reading.
+
+    A read-only folder is replaced by a temporary one with links to its files.
+    """
     if os.access(folder, os.W_OK):
         yield folder
         return
@@ -223,16 +225,16 @@ def _place_to_open(folder: Path) -> Iterator[Path]:
 
 @contextmanager
 def _damage_is_stale(folder: Path | None = None) -> Iterator[None]:
-    """Translate errors: tantivy raises `ValueError` for nearly everything, and panics. ``folder``: the one written."""
+    """Translate errors: tantivy raises `ValueError` for nearly everything, and panics. ``folder``: being written."""
     try:
         yield
     except BaseException as error:
         if not isinstance(error, ValueError | RuntimeError) and type(error).__name__ != "PanicException":
             raise
-        said = " ".join(str(error).split())[:200]
+        reason = " ".join(str(error).split())[:200]
         # for a full disk, tantivy only reports a failed thread
-        if folder is not None and ("os error 28" in said or shutil.disk_usage(folder).free < WRITE_MEMORY // 64):
+        if folder is not None and ("os error 28" in reason or shutil.disk_usage(folder).free < WRITE_MEMORY // 64):
             raise StoreError(
                 f"no space left for the index {str(folder)!r}; your data is safe; free some space and try again"
             ) from error
-        raise Stale(f"damaged ({said})", broken=True) from error
+        raise Stale(f"damaged ({reason})", broken=True) from error

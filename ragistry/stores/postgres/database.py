@@ -23,7 +23,7 @@ CONNECT_SECONDS = 5
 ATTEMPTS = 4
 """Number of attempts of a write that conflicts with other writers."""
 KEPT_CHANGES = 10_000
-"""Number of recorded changes; a word index that has none of them is rebuilt."""
+"""Number of recorded changes; a word index older than these is rebuilt."""
 LONGEST_NAME = 63
 T = TypeVar("T")
 Connection = psycopg.Connection[Any]
@@ -45,7 +45,7 @@ CREATE TABLE head (
 ) WITH (fillfactor = 10);
 CREATE TABLE changes (                       -- the numbers follow the order of commits: see `Database.write`
     number bigint PRIMARY KEY,
-    mark text NOT NULL,                      -- random: tells this history from another one, as after a restore
+    mark text NOT NULL,                      -- random: distinguishes this history from another, as after a restore
     added bigint[] NOT NULL,
     removed bigint[] NOT NULL
 );
@@ -62,10 +62,10 @@ CREATE TABLE chunks (
     key bigint PRIMARY KEY,
     id text COLLATE "C" NOT NULL UNIQUE,
     source bigint,                           -- NULL: belongs to no source
-    collection text COLLATE "C",             -- of the metadata, where it is text; so is the next
+    collection text COLLATE "C",             -- of the metadata, if it is text; so is the next
     source_file text COLLATE "C",
     hash bytea NOT NULL,                     -- of the text
-    metadata text NOT NULL,                  -- the rest as it was given, JSON
+    metadata text NOT NULL,                  -- the other metadata, JSON
     facets jsonb NOT NULL,                   -- the same, for conditions
     text text NOT NULL
 );
@@ -114,12 +114,12 @@ class Head:
 
     @property
     def vectors(self) -> str:
-        """The name of the table of vectors."""
+        """Name of the table of vectors."""
         return f"vectors_{self.generation}"
 
     @property
     def next_vectors(self) -> str:
-        """The name of the next table of vectors; it exists while ``next_embedder`` is set."""
+        """Name of the next table of vectors; it exists while ``next_embedder`` is set."""
         return f"vectors_{self.generation + 1}"
 
 
@@ -226,7 +226,7 @@ class Database:
 
     @contextmanager
     def snapshot(self) -> Iterator[Connection]:
-        """A connection with one snapshot of the store for the block."""
+        """Provide a connection with one snapshot of the store."""
         with translated(self.place), self._snapshot() as connection:
             yield connection
 
@@ -238,7 +238,7 @@ class Database:
             connection.execute("COMMIT")
 
     def read(self, work: Callable[[Connection], T]) -> T:
-        """Run ``work`` in one snapshot of the store; it runs again if the connection is lost or a table is dropped."""
+        """Run ``work`` in one snapshot of the store; again if the connection is lost or a table is dropped."""
         try:
             with self._snapshot() as connection:
                 return work(connection)
@@ -249,12 +249,19 @@ class Database:
             return work(connection)
 
     def write(self, work: Callable[[Transaction], T], *, alone: bool = False, repeatable: bool = True) -> tuple[T, int]:
-        """Run ``work`` in one transaction; returns its result and the number of the change.
+        """Run ``work`` in one transaction.
 
         Changes are numbered while the row `head` is locked, from just before the commit until its end. So numbers
-        follow the order in which changes become visible: a reader who sees a number sees all smaller ones. ``alone``:
-        no other write runs meanwhile. ``repeatable``: the work is idempotent, so it is repeated if the connection is
-        lost during the commit and the outcome is unknown.
+        follow the order in which changes become visible: a reader who sees a number sees all smaller ones.
+
+        Args:
+            work: Writes within the transaction.
+            alone: Exclude other writes meanwhile.
+            repeatable: The work is idempotent, so it is repeated if the connection is lost during the commit and the
+                outcome is unknown.
+
+        Returns:
+            The result of ``work``, and the number of the change.
         """
         lost = False
         for attempt in range(1, ATTEMPTS + 1):
@@ -274,8 +281,8 @@ class Database:
                     lost = True
                 elif is_lost(error) and committing:
                     raise StoreConnectionError(
-                        f"{self.place}: the connection was lost while a write was being confirmed, so that it may be "
-                        "stored or not; look, and write again if it is not"
+                        f"{self.place}: the connection was lost while a write was being confirmed; check whether it is "
+                        "stored, and write again if it is not"
                     ) from error
                 elif not is_conflict(error) or attempt == ATTEMPTS:
                     raise translation(self.place, error) from error
@@ -283,7 +290,7 @@ class Database:
 
     @contextmanager
     def outside(self) -> Iterator[Connection]:
-        """A connection without transaction and time limit, to build an index."""
+        """Provide a connection without transaction and time limit, to build an index."""
         with translated(self.place), self._connection() as connection:
             try:
                 connection.execute("SET statement_timeout = 0")
@@ -324,7 +331,7 @@ def create_vectors(connection: Connection, table: str) -> None:
 
 
 def read_head(connection: Connection, place: str) -> Head:
-    """The state of the store. Raises `StoreError` for another version's."""
+    """Read the state of the store. Raises `StoreError` for tables of another version."""
     found, *fields = connection.execute(HEAD).fetchone() or (0, 0, "", 0, 0, 0, None, None, False, 0)
     if found != FORMAT:
         raise StoreError(
@@ -342,7 +349,7 @@ def lock(connection: Connection, *names: str, shared: bool = False) -> None:
 
 
 def _log(transaction: Transaction) -> int:
-    """Number the change."""
+    """Number and record the change."""
     connection, mark = transaction.connection, uuid4().hex
     [number] = connection.execute(
         "UPDATE head SET number = number + 1, mark = %s, chunks = chunks + %s RETURNING number",

@@ -1,4 +1,4 @@
-"""The embedder recorded in a store, and its replacement by another one.
+"""Record the embedder of a store, and replace it by another one.
 
 New vectors are written to a second table; searches use the old ones until every chunk has a new one. Then
 `Head.generation` increases, and with it the name of the searched table changes.
@@ -8,14 +8,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ragistry.errors import EmbeddingMismatchError
-from ragistry.stores.local.embedding import AT_ONCE, check_embedder, embedded, is_of
+from ragistry.stores.embedding import AT_ONCE, check_embedder, embed_missing, is_of, superseded_error
 from ragistry.stores.postgres import rows
 from ragistry.stores.postgres.database import Connection, Database, Head, Transaction, create_vectors, read_head
 from ragistry.stores.postgres.where import Sql
 from ragistry.types import Chunk, EmbedderFingerprint, Progress
-from ragistry.utils.breadcrumb import searched_text
-from ragistry.utils.fingerprints import from_json, to_json
+from ragistry.utils.fingerprints import to_json
 
 if TYPE_CHECKING:
     from ragistry.protocols import Embedder, Vectors
@@ -37,18 +35,18 @@ def reembed(database: Database, embedder: Embedder, progress: Progress | None) -
     if is_of(head.embedder, fingerprint):
         return 0
     database.write(lambda write: _begin(write, fingerprint), alone=True)
-    done = 0
-    while True:
-        missing, left = database.read(lambda connection: _missing(connection, head))
-        if progress is not None:
-            progress("chunks", done, done + left)
-        if missing:
-            vectors = embedded(embedder, [searched_text(*chunk) for _, chunk in missing])
-            keys = [key for key, _ in missing]
-            database.write(lambda write, keys=keys, vectors=vectors: _keep(write, fingerprint, keys, vectors))  # type: ignore[misc]
-            done += len(missing)
-        elif database.write(lambda write: _switch(write, fingerprint), alone=True)[0]:
-            return done
+
+    def missing() -> tuple[list[tuple[int, Chunk]], int]:
+        return database.read(lambda connection: _missing(connection, head))
+
+    def keep(keys: list[int], vectors: Vectors) -> bool:
+        database.write(lambda write: _keep(write, fingerprint, keys, vectors))
+        return True
+
+    def switch() -> bool:
+        return database.write(lambda write: _switch(write, fingerprint), alone=True)[0]
+
+    return embed_missing(embedder, progress, missing=missing, keep=keep, switch=switch)
 
 
 def _begin(write: Transaction, fingerprint: EmbedderFingerprint) -> None:
@@ -60,8 +58,8 @@ def _begin(write: Transaction, fingerprint: EmbedderFingerprint) -> None:
 
 
 def _missing(connection: Connection, head: Head) -> tuple[list[tuple[int, Chunk]], int]:
-    """Some of the chunks without a new vector, and their total number."""
-    lacking = Sql(f"NOT EXISTS (SELECT FROM {head.next_vectors} AS made WHERE made.key = chunks.key)")
+    """Read some of the chunks without a new vector, and their total number."""
+    lacking = Sql(f"NOT EXISTS (SELECT FROM {head.next_vectors} AS new WHERE new.key = chunks.key)")
     if connection.execute("SELECT to_regclass(%s)", (head.next_vectors,)).fetchone() == (None,):
         return [], 0
     found = list(rows.chunks_where(connection, lacking, AT_ONCE))
@@ -103,8 +101,4 @@ def _switch(write: Transaction, fingerprint: EmbedderFingerprint) -> bool:
 
 def _check_own(head: Head, fingerprint: EmbedderFingerprint) -> None:
     if not is_of(head.next_embedder, fingerprint):
-        other = from_json(head.next_embedder or head.embedder or "").model
-        raise EmbeddingMismatchError(
-            f"the vectors of {fingerprint.model!r} were not put in place: another `ragistry reembed`, with "
-            f"{other!r}, came later; run it again with the model that you want"
-        )
+        raise superseded_error(head, fingerprint)

@@ -16,28 +16,29 @@ from ragistry.errors import (
     StoreError,
     StoreLockedError,
 )
+from ragistry.stores.records import half_character_error
 from ragistry.utils.wording import one_line
 
 Ours = type[StoreError]
 
 RUNNING = "check that the server runs, and the host and port in the store's url"
-AGAIN = "try again; what was acknowledged is stored"
+AGAIN = "try again; acknowledged writes are stored"
 
 BY_STATE: dict[str, tuple[Ours, str, str]] = {
     "08": (StoreConnectionError, "the connection failed", RUNNING),
     "28": (StoreConnectionError, "the server refused the login", "check the user in url, and PGPASSWORD or ~/.pgpass"),
     "3D000": (StoreConnectionError, "the database does not exist", "create it with `createdb`, or change url"),
-    "3F": (StoreError, "the tables are gone", "another program dropped them; open the store again"),
-    "42P01": (StoreError, "the tables are gone", "another program dropped them; open the store again"),
-    "42501": (StoreError, "the user lacks a right", "ask the administrator to grant it"),
+    "3F": (StoreError, "the tables are missing", "another program dropped them; open the store again"),
+    "42P01": (StoreError, "the tables are missing", "another program dropped them; open the store again"),
+    "42501": (StoreError, "the user lacks a permission", "ask the administrator to grant it"),
     "53100": (StoreError, "no space left on the server", "the last write was undone; free some space and try again"),
     "53200": (StoreError, "the server is out of memory", AGAIN),
     "53300": (StoreConnectionError, "the server has no connection left", "lower `connections`, or raise its limit"),
     "57014": (StoreError, "the server took too long", "raise `timeout` of the store"),
     "57P03": (StoreConnectionError, "the server is starting or stopping", AGAIN),
     "57P": (StoreConnectionError, "the server ended the connection", AGAIN),
-    "55P03": (StoreLockedError, "others write the same source", "try again when they are done"),
-    "40": (StoreLockedError, "others write the same chunks", "try again when they are done"),
+    "55P03": (StoreLockedError, "another writer changes the same source", "try again when it is done"),
+    "40": (StoreLockedError, "another writer changes the same chunks", "try again when it is done"),
     "25006": (
         StoreError,
         "the server is a read-only standby",
@@ -71,24 +72,22 @@ def translated(place: str) -> Iterator[None]:
 
 
 def translation(place: str, error: Exception) -> StoreError:
-    """The `StoreError` for an error of psycopg."""
+    """Return the `StoreError` for an error of psycopg."""
     if isinstance(error, UnicodeEncodeError):
-        return InvalidChunkError(
-            f"nothing was changed: {error.object[:80]!r} has half a character (a lone surrogate); take it out"
-        )
-    said = one_line(str(error)).rstrip(".")
-    state = getattr(error, "sqlstate", None) or next((s for words, s in WITHOUT_STATE if re.search(words, said)), "")
+        return half_character_error(error)
+    text = one_line(str(error)).rstrip(".")
+    state = getattr(error, "sqlstate", None) or next((s for words, s in WITHOUT_STATE if re.search(words, text)), "")
     for length in (5, 3, 2):
         if found := BY_STATE.get(state[:length]):
             ours, what, remedy = found
-            return ours(f"{place}: {what} ({said}); {remedy}")
+            return ours(f"{place}: {what} ({text}); {remedy}")
     if is_lost(error):
-        return StoreConnectionError(f"{place}: cannot be reached ({said}); {RUNNING}")
-    return StoreError(f"{place}: {said}; see the log of the server (SQLSTATE {state or 'none'})")
+        return StoreConnectionError(f"{place}: cannot be reached ({text}); {RUNNING}")
+    return StoreError(f"{place}: {text}; see the log of the server (SQLSTATE {state or 'none'})")
 
 
 def is_lost(error: Exception) -> bool:
-    """Whether the connection is lost, so that a new one may work."""
+    """Return whether the connection is lost, so that a new one may work."""
     state = getattr(error, "sqlstate", None) or ""
     return isinstance(error, psycopg.OperationalError | psycopg.InterfaceError) and (
         not state or state.startswith(("08", "57P"))
@@ -96,5 +95,5 @@ def is_lost(error: Exception) -> bool:
 
 
 def is_conflict(error: Exception) -> bool:
-    """Whether the transaction was undone because of other writers."""
+    """Return whether the transaction was undone because of other writers."""
     return getattr(error, "sqlstate", None) in ("40001", "40P01")

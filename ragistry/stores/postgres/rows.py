@@ -1,31 +1,37 @@
-"""Sources and chunks as rows: written, moved, removed and read, each inside a transaction of the caller."""
+"""Write, move, remove and read the rows of sources and chunks, inside a transaction of the caller."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from hashlib import blake2b
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 from psycopg.errors import UniqueViolation
 
 from ragistry.errors import DuplicateChunkIDError, EmbeddingMismatchError
 from ragistry.stores.postgres.database import Connection, Transaction, lock
-from ragistry.stores.postgres.where import NAMES, Sql, escaped, facets, unescaped
+from ragistry.stores.postgres.where import Sql, escaped, facets, unescaped
+from ragistry.stores.records import (
+    NAMES,
+    Keys,
+    Name,
+    compact_json,
+    moved_id,
+    source_in,
+    source_info,
+    taken_source_error,
+    text_hash,
+)
 from ragistry.types import Chunk, Document, SourceInfo
 from ragistry.utils.breadcrumb import searched_text
 from ragistry.utils.chunk_checks import CheckedChunks, id_problem
-from ragistry.utils.ids import chunk_id
-from ragistry.utils.wording import one_line, shown
+from ragistry.utils.wording import one_line
 
 if TYPE_CHECKING:
     from ragistry.protocols import Vectors
 
-Keys = NDArray[np.int64]
-Name = tuple[str, str]
 INFO = ("source", "source_hash", "ingested_at", "source_path", "lost")
 _CHUNKS = "COPY chunks (key, id, source, collection, source_file, hash, metadata, facets, text) FROM STDIN"
 
@@ -34,7 +40,7 @@ _CHUNKS = "COPY chunks (key, id, source, collection, source_file, hash, metadata
 
 
 def put_source(write: Transaction, name: Name, chunks: CheckedChunks) -> None:
-    """Replace all that is stored of the source by these chunks."""
+    """Replace the source by these chunks."""
     _lock_sources(write, [name])
     found = _source_id(write.connection, name)
     if found is not None:
@@ -45,10 +51,10 @@ def put_source(write: Transaction, name: Name, chunks: CheckedChunks) -> None:
 
 
 def add_chunks(write: Transaction, chunks: CheckedChunks) -> None:
-    """Write chunks, each in place of the one that has its id. A source that they change counts as incomplete."""
+    """Write chunks; each replaces the stored chunk of its id. Sources changed by them count as incomplete."""
     places: dict[Name | None, list[int]] = {}
     for row, metadata in enumerate(chunks.metadatas):
-        places.setdefault(_name_in(metadata), []).append(row)
+        places.setdefault(source_in(metadata), []).append(row)
     _lock_sources(write, places)
     remove(write, keys_of(write.connection, chunks.ids).values())
     for name, rows in places.items():
@@ -61,7 +67,7 @@ def add_chunks(write: Transaction, chunks: CheckedChunks) -> None:
 
 
 def remove(write: Transaction, keys: Iterable[int]) -> int:
-    """Remove the chunks of these keys and return how many; their sources count as incomplete from now on."""
+    """Remove the chunks of these keys and return their number; their sources then count as incomplete."""
     wanted = [int(key) for key in keys]
     if not wanted:
         return 0
@@ -76,7 +82,7 @@ def remove(write: Transaction, keys: Iterable[int]) -> int:
 
 
 def move(write: Transaction, name: Name, to: str) -> int:
-    """Give a source to another collection and return its number of chunks. Keys, and so the indexes, stay."""
+    """Move a source to another collection and return its number of chunks. Keys and indexes stay valid."""
     connection = write.connection
     _lock_sources(write, [name, (to, name[1])])
     source = _source_id(connection, name)
@@ -86,15 +92,9 @@ def move(write: Transaction, name: Name, to: str) -> int:
     if to == name[0]:
         return len(rows)
     if _source_id(connection, (to, name[1])) is not None:
-        raise DuplicateChunkIDError(
-            f"collection {shown(to)} already has a source {shown(name[1])}; delete that one first, or rename the file"
-        )
-    ids = []
-    for _, id, metadata in rows:
-        index = json.loads(metadata).get("chunk_index")
-        own = isinstance(index, int) and id == chunk_id(*name, index)  # an id that the caller chose stays
-        ids.append(chunk_id(to, name[1], index) if own else id)
-    with _taken_ids():
+        raise taken_source_error(name, to)
+    ids = [moved_id(id, json.loads(metadata), name, to) for _, id, metadata in rows]
+    with _unique_ids():
         connection.execute(
             "UPDATE chunks SET collection = %s, id = moved.id "
             "FROM unnest(%s::bigint[], %s::text[]) AS moved (key, id) WHERE chunks.key = moved.key",
@@ -119,7 +119,7 @@ def put_vectors(connection: Connection, table: str, keys: Sequence[int], vectors
 
 
 def _lock_sources(write: Transaction, names: Iterable[Name | None]) -> None:
-    """Wait for other writers of these sources; None: of chunks that belong to no source."""
+    """Wait for other writers of these sources; None: of chunks without a source."""
     for name in sorted(name or ("", "") for name in names):
         lock(write.connection, "source", *name)
 
@@ -128,7 +128,7 @@ def _insert_source(connection: Connection, name: Name, chunks: CheckedChunks, *,
     info = {key: chunks.metadatas[0][key] for key in INFO if key in chunks.metadatas[0]}
     [source] = connection.execute(
         "INSERT INTO sources (collection, source_file, chunks, whole, info) VALUES (%s, %s, %s, %s, %s) RETURNING id",
-        (*map(escaped, name), len(chunks.ids), whole, _json(info)),
+        (*map(escaped, name), len(chunks.ids), whole, compact_json(info)),
     ).fetchone() or (0,)
     return int(source)
 
@@ -138,13 +138,13 @@ def _insert(write: Transaction, chunks: CheckedChunks, source: int | None) -> No
     [keys] = connection.execute(
         "SELECT array_agg(nextval('keys')) FROM generate_series(1, %s)", (len(chunks.ids),)
     ).fetchone() or ([],)
-    with _taken_ids(), connection.cursor().copy(_CHUNKS) as copy:
+    with _unique_ids(), connection.cursor().copy(_CHUNKS) as copy:
         for key, id, text, metadata in zip(keys, chunks.ids, chunks.texts, chunks.metadatas, strict=True):
             names = [metadata.get(name) for name in NAMES]
             columns = [escaped(name) if isinstance(name, str) else None for name in names]
             rest = {key: value for key, value in metadata.items() if key not in NAMES or not isinstance(value, str)}
             copy.write_row(
-                (key, escaped(id), source, *columns, text_hash(text), _json(rest), facets(rest), escaped(text))
+                (key, escaped(id), source, *columns, text_hash(text), compact_json(rest), facets(rest), escaped(text))
             )
     put_vectors(connection, write.head.vectors, keys, chunks.vectors)
     if not write.head.dimension:
@@ -153,7 +153,7 @@ def _insert(write: Transaction, chunks: CheckedChunks, source: int | None) -> No
 
 
 def _record_dimension(connection: Connection, dimension: int) -> None:
-    """With the first vectors; raises `EmbeddingMismatchError` if another process was faster, with other ones."""
+    """Record the dimension of the first vectors. Raises `EmbeddingMismatchError` if another one is recorded."""
     [recorded] = connection.execute(
         "UPDATE head SET dimension = CASE dimension WHEN 0 THEN %s ELSE dimension END RETURNING dimension", (dimension,)
     ).fetchone() or (dimension,)
@@ -165,7 +165,7 @@ def _record_dimension(connection: Connection, dimension: int) -> None:
 
 
 def _recount(connection: Connection, sources: Sequence[int]) -> None:
-    """After chunks of these sources came or went."""
+    """Update the counts of these sources after chunks were added or removed."""
     connection.execute("SELECT FROM sources WHERE id = ANY(%s) ORDER BY id FOR UPDATE", (sources,))
     connection.execute(
         "UPDATE sources SET whole = false, chunks = (SELECT count(*) FROM chunks WHERE source = sources.id) "
@@ -185,8 +185,8 @@ def _drop(write: Transaction, which: Sql) -> int:
     return len(keys)
 
 
-class _taken_ids:  # noqa: N801, reads as a statement
-    """A block in which an id that another chunk has raises `DuplicateChunkIDError`."""
+class _unique_ids:  # noqa: N801, reads as a statement
+    """A block that raises `DuplicateChunkIDError` if another chunk has one of the ids."""
 
     def __enter__(self) -> None: ...
 
@@ -205,28 +205,11 @@ def _source_id(connection: Connection, name: Name) -> int | None:
     return None if found is None else int(found[0])
 
 
-def _name_in(metadata: dict[str, Any]) -> Name | None:
-    """The source that a chunk says it belongs to."""
-    collection, source_file, index = (metadata.get(key) for key in (*NAMES, "chunk_index"))
-    if isinstance(collection, str) and isinstance(source_file, str) and type(index) is int:
-        return collection, source_file
-    return None
-
-
-def text_hash(text: str) -> bytes:
-    """Of the text, to find equal texts."""
-    return blake2b(text.encode(), digest_size=16).digest()
-
-
-def _json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-
-
 # Reading
 
 
 def documents(connection: Connection, keys: Sequence[int]) -> dict[int, Document]:
-    """The chunks of these keys that are stored, with score 0."""
+    """Return the stored chunks of these keys, with score 0."""
     rows = connection.execute(
         "SELECT key, id, text, metadata, collection, source_file FROM chunks WHERE key = ANY(%s::bigint[])",
         (list(keys),),
@@ -239,26 +222,26 @@ def documents(connection: Connection, keys: Sequence[int]) -> dict[int, Document
 
 
 def keys_of(connection: Connection, ids: Sequence[Any]) -> dict[str, int]:
-    """The key of each id that is stored."""
+    """Return the keys of the stored ids."""
     possible = [escaped(id) for id in ids if not id_problem(id)]
     rows = connection.execute("SELECT id, key FROM chunks WHERE id = ANY(%s::text[])", (possible,)).fetchall()
     return {unescaped(id): key for id, key in rows}
 
 
 def ids_of(connection: Connection, keys: Sequence[int]) -> dict[int, str]:
-    """The id of each key that is stored."""
+    """Return the ids of the stored keys."""
     rows = connection.execute("SELECT key, id FROM chunks WHERE key = ANY(%s::bigint[])", (list(keys),)).fetchall()
     return {key: unescaped(id) for key, id in rows}
 
 
 def selected_keys(connection: Connection, which: Sql) -> Keys:
-    """The keys of the chunks that meet a condition, ascending."""
+    """Return the keys of the chunks that meet a condition, ascending."""
     rows = connection.execute(f"SELECT key FROM chunks WHERE {which.text} ORDER BY key", which.values)
     return np.fromiter(chain.from_iterable(rows), dtype=np.int64)
 
 
 def vectors_of(connection: Connection, table: str, keys: Sequence[int]) -> tuple[Keys, Vectors]:
-    """Those of these keys that have a vector, and their vectors ``(n, d)``, in no order."""
+    """Return the keys that have a vector, and their vectors ``(n, d)``, in any order."""
     cursor = connection.cursor(binary=True)
     rows = cursor.execute(f"SELECT key, vector FROM {table} WHERE key = ANY(%s::bigint[])", (list(keys),)).fetchall()
     found = np.array([key for key, _ in rows], dtype=np.int64)
@@ -268,12 +251,12 @@ def vectors_of(connection: Connection, table: str, keys: Sequence[int]) -> tuple
 
 
 def _vector(raw: bytes) -> Vectors:
-    """``(d,)`` from pgvector's binary form: two numbers of 16 bits, then floats."""
+    """Parse pgvector's binary form, two numbers of 16 bits and then floats, to ``(d,)``."""
     return np.frombuffer(raw, dtype=">f4", offset=4).astype(np.float32)
 
 
 def vectors_of_equals(connection: Connection, table: str, chunks: Sequence[Chunk]) -> dict[str, Vectors]:
-    """By `searched_text`, the vector ``(d,)`` of each of these chunks whose equal some source has."""
+    """Return the vectors ``(d,)`` of stored chunks equal to one of these, by `searched_text`."""
     wanted = {searched_text(*chunk) for chunk in chunks}
     hashes = list({text_hash(chunk.text) for chunk in chunks})
     cursor = connection.cursor(binary=True)
@@ -285,7 +268,7 @@ def vectors_of_equals(connection: Connection, table: str, chunks: Sequence[Chunk
 
 
 def chunks_where(connection: Connection, which: Sql, limit: int | None = None) -> Iterator[tuple[int, Chunk]]:
-    """The first chunks by key that meet the condition, without their names, read as they are asked for."""
+    """Yield the first chunks by key that meet the condition, without source names, read when needed."""
     with connection.cursor("chunks") as cursor:
         cursor.itersize = 1_000
         cursor.execute(
@@ -295,18 +278,13 @@ def chunks_where(connection: Connection, which: Sql, limit: int | None = None) -
             yield key, Chunk(unescaped(text), json.loads(metadata))
 
 
-def listed_sources(connection: Connection, collection: str | None) -> list[SourceInfo]:
-    """Every source by collection and name; one that is incomplete has no hash, so that it is ingested again."""
+def list_sources(connection: Connection, collection: str | None) -> list[SourceInfo]:
+    """List the sources, ordered by collection and name; see `source_info`."""
     rows = connection.execute(
         "SELECT collection, source_file, chunks, whole, info FROM sources WHERE %(name)s::text IS NULL "
         "OR collection = %(name)s ORDER BY collection, source_file",
         {"name": escaped(collection) if collection else None},
     ).fetchall()
     return [
-        SourceInfo(
-            unescaped(row[0]), unescaped(row[1]), row[2], info.get("source", ""),
-            info.get("source_hash", "") if row[3] else "", info.get("ingested_at", 0.0), info.get("source_path", ""),
-            info.get("lost", ""),
-        )
-        for row, info in ((row, json.loads(row[4])) for row in rows)
-    ]  # fmt: skip
+        source_info((unescaped(row[0]), unescaped(row[1])), row[2], json.loads(row[4]), is_whole=row[3]) for row in rows
+    ]

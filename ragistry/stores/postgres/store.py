@@ -7,25 +7,26 @@ import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import partial
 from hashlib import blake2b
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Lock
 from typing import TYPE_CHECKING, NoReturn, TypeVar
 
-import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
 from ragistry.config.numbers import Number, Whole
-from ragistry.errors import InvalidFilterError, StoreConnectionError, StoreError, UnsupportedError
-from ragistry.stores.local.embedding import check_embedder, recorded_embedder
+from ragistry.errors import StoreConnectionError, StoreError, UnsupportedError
+from ragistry.stores.embedding import check_embedder, recorded_embedder
 from ragistry.stores.local.index import Stale
 from ragistry.stores.postgres import rows
 from ragistry.stores.postgres.database import Connection, Database, Head, Transaction, create_vectors, read_head
 from ragistry.stores.postgres.embedding import record_embedder, reembed
-from ragistry.stores.postgres.vectors import Scores, build_index, nearest
+from ragistry.stores.postgres.vectors import build_index, nearest
 from ragistry.stores.postgres.where import condition
-from ragistry.stores.postgres.words import FollowingWords, Reached
+from ragistry.stores.postgres.words import ChangePosition, FollowingWords
+from ragistry.stores.records import Keys, Scores, best_documents, check_deletion, check_stored, in_order
 from ragistry.trace import degraded
 from ragistry.types import (
     Chunk,
@@ -36,15 +37,12 @@ from ragistry.types import (
     Repair,
     ScoreKind,
     SourceInfo,
-    StageScore,
     Where,
-    ranked,
 )
 from ragistry.utils.chunk_checks import check_chunks, check_source, listed
 from ragistry.utils.limits import check_batch, check_ids, check_query, check_top_k
 from ragistry.utils.text.languages import canonical_language
 from ragistry.utils.vectors import query_vector as unit_query
-from ragistry.utils.wording import shown
 
 if TYPE_CHECKING:
     from ragistry.protocols import Embedder, Vectors
@@ -59,10 +57,10 @@ POLL_SECONDS = 0.02
 class PostgresStore:
     """Chunks, vectors and metadata in one schema of a Postgres database with pgvector. Thread-safe.
 
-    ``url``: of the database, for libpq; the password may come from ``PGPASSWORD`` or ``~/.pgpass``. ``read_url``: a
-    standby for searches and reads, once it has this store's last write. ``collection``: gives the schema name,
-    ``ragistry_NAME``, so that several libraries can share a database. ``folder``: for the word index; None: a temporary
-    one. ``timeout``, ``lock_timeout``: seconds for a statement, and for waiting on writers of the same source.
+    ``url``: address of the database for libpq; the password may come from ``PGPASSWORD`` or ``~/.pgpass``.
+    ``read_url``: a standby for searches and reads, used once it has this store's last write. ``collection``: names the
+    schema, ``ragistry_NAME``, so that several libraries can share a database. ``folder``: for the word index; None for
+    a temporary one. ``timeout``, ``lock_timeout``: seconds for a statement, and to wait for writers of the same source.
     ``connections``: maximum number to each server. Up to ``exact_below`` matching chunks are all compared; above that,
     HNSW preselects. ``language``: language of the words (`utils.text.analysis`).
 
@@ -130,7 +128,7 @@ class PostgresStore:
             raise
 
     def _has_tables(self) -> bool:
-        """Whether the standby has the store, so that the primary is not needed."""
+        """Return whether the standby has the store, so that the primary is not needed."""
         if self._reading is self._primary:
             return False
         try:
@@ -174,7 +172,7 @@ class PostgresStore:
         self._write(replace)
 
     def _check_own_embedder(self, write: Transaction) -> None:
-        """Another process may have recorded another embedder since `use_embedder`, or cleared the store."""
+        """Check the recorded embedder: another process may have recorded another one, or cleared the store."""
         if self._embedder is not None and not check_embedder(write.head, self._embedder):
             record_embedder(write, self._embedder)
             write.head = read_head(write.connection, self._primary.place)
@@ -188,16 +186,14 @@ class PostgresStore:
         check_source(to_collection, "any", ())
 
         def move(write: Transaction) -> int:
-            names = rows.listed_sources(write.connection, from_collection)
+            names = rows.list_sources(write.connection, from_collection)
             return sum(rows.move(write, (from_collection, info.source_file), to_collection) for info in names)
 
         return self._write(move, repeatable=False)
 
     def delete(self, *, ids: Sequence[str] | None = None, where: Where | None = None) -> int:
-        if (ids is None) == (where is None):
-            raise InvalidFilterError("delete takes ids or where, one of the two; clear_collection() removes everything")
-        which = condition(where)
-        known = [] if ids is None else check_ids(ids)
+        known, normalised = check_deletion(ids, where)
+        which = condition(normalised)
 
         def delete(write: Transaction) -> int:
             if where is None:
@@ -229,11 +225,11 @@ class PostgresStore:
         self._embedder = fingerprint
 
     def writing(self) -> AbstractContextManager[None]:
-        """Does not lock: all processes may write."""
+        """Do not lock: all processes may write."""
         return nullcontext()
 
     def flush(self) -> None:
-        """Update the word index, and build the index of vectors once there are enough."""
+        """Update the word index, and build the vector index if there are enough vectors."""
         build_index(self._primary, self._exact_below)
         self._bring_up()
 
@@ -262,11 +258,11 @@ class PostgresStore:
         def find(connection: Connection) -> list[Document]:
             head = self._head(connection)
             vector = unit_query(query_vector, head.dimension or None)
-            self._tell(head)
+            self._report(head)
             if not head.chunks:
                 return []
-            keys, scores = nearest(connection, head, vector, top_k, which, self._exact_below)
-            return _ranked(connection, keys, np.clip(scores, 0.0, 1.0), top_k, "dense", "cosine")
+            found = nearest(connection, head, vector, top_k, which, self._exact_below)
+            return _ranked(connection, found, top_k, "dense", "cosine")
 
         return self._read(find)
 
@@ -278,15 +274,15 @@ class PostgresStore:
 
         def best(connection: Connection, behind: str = "") -> list[Document]:
             head = self._head(connection)
-            view = words.view(connection, Reached(head))
+            view = words.view(connection, ChangePosition(head))
             lag = head.number - view.stamp.version
             if lag and not behind:
                 raise Stale("")
-            keys, scores = words.found(connection, view, query, top_k, which)
+            found = words.found(connection, view, query, top_k, which)
             if lag:
                 degraded(f"the last {lag:,} changes are not searched yet: {behind}")
-            self._tell(head)
-            return _ranked(connection, keys, scores, top_k, "bm25", "bm25")
+            self._report(head)
+            return _ranked(connection, found, top_k, "bm25", "bm25")
 
         def brought_up(connection: Connection) -> list[Document]:
             words.bring_up_in(connection, reason)
@@ -313,13 +309,13 @@ class PostgresStore:
 
     @contextmanager
     def _following(self, words: FollowingWords) -> Iterator[None]:
-        """A block for exclusive updates of the index, with a snapshot that begins inside: the index is never ahead."""
+        """Lock the index for updates; snapshots must begin inside the block, so that the index is never ahead."""
         with words.source.lock.writing():
             self._own = max(self._own, words.reached())  # other processes may have used a server that is ahead
             yield
 
     def _word_index(self) -> FollowingWords:
-        """Created on first use, because writers and vector searches do not need it."""
+        """Return the word index, created on first use: writers and vector searches do not need it."""
         self._primary.check_usable()
         with self._making:
             if self._words is None:
@@ -342,7 +338,7 @@ class PostgresStore:
     # Reading
 
     def _current(self) -> Database:
-        """The server to read from: the standby, once it has this store's own last write."""
+        """Return the server to read from: the standby, once it has this store's own last write."""
         if self._replayed < self._own and self._reading is not self._primary:
             self._replayed = self._reading.read(self._number)
             if self._replayed < self._own:
@@ -355,8 +351,8 @@ class PostgresStore:
     def _head(self, connection: Connection) -> Head:
         return read_head(connection, self._primary.place)
 
-    def _tell(self, head: Head) -> None:
-        """Report degraded answers."""
+    def _report(self, head: Head) -> None:
+        """Report that the answer is degraded, or that the store is empty."""
         if head.behind:
             degraded(f"the standby has {head.behind:,} bytes of changes still to apply")
         if not head.chunks:
@@ -371,7 +367,7 @@ class PostgresStore:
         def find(connection: Connection) -> list[Document]:
             keys = rows.keys_of(connection, ids)
             found = rows.documents(connection, list(keys.values()))
-            return [found[keys[id]] for id in ids if isinstance(id, str) and id in keys]
+            return in_order(ids, keys, found)
 
         return self._read(find)
 
@@ -380,11 +376,7 @@ class PostgresStore:
 
         def find(connection: Connection) -> Vectors:
             keys, head = rows.keys_of(connection, ids), self._head(connection)
-            missing = [id for id in ids if id not in keys]
-            if missing:
-                raise StoreError(
-                    f"{self._primary.place}: {len(missing)} of the ids are not stored: {shown(missing[:3])}"
-                )
+            check_stored(self._primary.place, ids, keys)
             found, matrix = rows.vectors_of(connection, head.vectors, list(keys.values()))
             row_of = {key: row for row, key in enumerate(found.tolist())}
             return matrix[[row_of[keys[id]] for id in ids]].reshape(len(ids), head.dimension)
@@ -414,7 +406,7 @@ class PostgresStore:
         return self._read(lambda connection: int(connection.execute(statement, which.values).fetchone()[0]))  # type: ignore[index]
 
     def sources(self, collection: str | None = None) -> list[SourceInfo]:
-        return self._read(lambda connection: rows.listed_sources(connection, collection))
+        return self._read(lambda connection: rows.list_sources(connection, collection))
 
     def embedder(self) -> EmbedderFingerprint | None:
         return self._read(lambda connection: recorded_embedder(self._head(connection)))
@@ -451,15 +443,9 @@ class PostgresStore:
 
 
 def _ranked(
-    connection: Connection, keys: rows.Keys, scores: Scores, top_k: int, stage: str, kind: ScoreKind
+    connection: Connection, found: tuple[Keys, Scores], top_k: int, stage: str, kind: ScoreKind
 ) -> list[Document]:
-    """The best ``top_k`` chunks by ``(-score, id)``."""
-    score_of: dict[int, float] = dict(zip(keys.tolist(), scores.tolist(), strict=True))
-    if len(score_of) > top_k:  # ties with the last one are decided by their ids
-        ids = rows.ids_of(connection, list(score_of))
-        best = sorted(ids, key=lambda key: (-score_of[key], ids[key]))[:top_k]
-        score_of = {key: score_of[key] for key in best}
-    return ranked(
-        Document(found.content, found.metadata, score_of[key], found.id, (StageScore(stage, kind, score_of[key]),))
-        for key, found in rows.documents(connection, list(score_of)).items()
-    )
+    return best_documents(
+        found, top_k, stage, kind,
+        ids_of=partial(rows.ids_of, connection), documents_of=partial(rows.documents, connection),
+    )  # fmt: skip

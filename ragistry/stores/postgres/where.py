@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from ragistry.errors import InvalidFilterError
+from ragistry.stores.records import NAMES
 from ragistry.types import Where
 from ragistry.utils.where import normalise
 
-NAMES = ("collection", "source_file")
 FEW = 20
 """Maximum number of values looked up in the index of facets; more are compared with each chunk."""
 MOST_VALUES = 65_000
@@ -27,19 +27,19 @@ class Sql(NamedTuple):
 
 
 def escaped(text: str) -> str:
-    """The text without NUL, which Postgres does not support; keeps the order of texts."""
+    """Escape NUL, which Postgres does not support; keeps the order of texts."""
     if "\0" in text or "\1" in text:
         text = text.replace("\1", "\1\2").replace("\0", "\1\1")
     return text
 
 
 def unescaped(text: str) -> str:
-    """The inverse of `escaped`."""
+    """Invert `escaped`."""
     return text.replace("\1\1", "\0").replace("\1\2", "\1") if "\1" in text else text
 
 
 def facets(metadata: Mapping[str, Any]) -> str:
-    """Metadata as comparable JSON: numbers that are equal in Python are equal."""
+    """Convert metadata to comparable JSON: numbers that are equal in Python are equal."""
     return json.dumps({escaped(key): _facet(value) for key, value in metadata.items()}, ensure_ascii=False)
 
 
@@ -47,18 +47,18 @@ def _facet(value: Any) -> Any:
     if isinstance(value, list):
         return [_facet(item) for item in value]
     if isinstance(value, float) and value.is_integer():
-        return int(value)  # whose digits are exact
+        return int(value)  # the digits of an integer are exact
     return escaped(value) if isinstance(value, str) else value
 
 
 def condition(where: Where | None) -> Sql:
-    """SQL for a condition after normalising it; None: every chunk. Raises `InvalidFilterError`."""
+    """Translate a condition to SQL after normalising it; None: every chunk. Raises `InvalidFilterError`."""
     if where is None:
         return Sql("true")
     found = _condition(normalise(where))
     if len(found.values) > MOST_VALUES:
         raise InvalidFilterError(
-            f"where has {len(found.values):,} values in $and and $or, and Postgres takes {MOST_VALUES:,}; use $in"
+            f"where has {len(found.values):,} values in $and and $or, the limit of Postgres is {MOST_VALUES:,}; use $in"
         )
     return found
 
@@ -75,7 +75,7 @@ def _condition(where: Where) -> Sql:
 
 
 def _on_name(key: str, op: str, operand: Any) -> Sql:
-    """A condition on a text column; values that are not text are in the facets."""
+    """Translate a condition on a text column; values that are not text are in the facets."""
     if op in ("$ne", "$nin"):
         return _negated(_on_name(key, "$eq" if op == "$ne" else "$in", operand))
     if op == "$in":

@@ -1,7 +1,7 @@
-"""The word index of one reader: the index of a `LocalStore`, which follows the changes of a Postgres database.
+"""The word index of one reader: the index of a `LocalStore` that follows the changes of a Postgres database.
 
 Each folder has its own index, so that word searches cost the server little and work with a standby. The alternative is
-a table of postings in the server. With 50,000 chunks (`benchmarks/postgres_store.py`) a query takes 1.3 ms here and 96
+a table of postings on the server. With 50,000 chunks (`benchmarks/postgres_store.py`) a query takes 1.3 ms here and 96
 ms there, replacing a source of 40 chunks 13 and 129 ms, and building the index 25 and 41 s.
 
 The position of an index is the number of the last applied change. Numbers follow the order of commits
@@ -18,12 +18,13 @@ from typing import Any
 
 import numpy as np
 
-from ragistry.stores.local.index import Position, Stale, Stamp
-from ragistry.stores.local.words import Scores, WordIndex, WordView
+from ragistry.stores.local.index import SnapshotPosition, Stale, Stamp
+from ragistry.stores.local.words import WordIndex, WordView
 from ragistry.stores.lock import WriterLock
 from ragistry.stores.postgres.database import Connection, Head, read_head
-from ragistry.stores.postgres.rows import Keys, chunks_where, selected_keys
+from ragistry.stores.postgres.rows import chunks_where, selected_keys
 from ragistry.stores.postgres.where import Sql
+from ragistry.stores.records import Keys, Scores
 from ragistry.types import Chunk
 
 LOCK_SECONDS = 60.0
@@ -31,8 +32,8 @@ LOCK_SECONDS = 60.0
 
 
 @dataclass(slots=True)
-class Source:
-    """The database of an index, and the lock of its folder."""
+class FollowedDatabase:
+    """The database of an index (`IndexDatabase`), and the lock of its folder."""
 
     lock: WriterLock
     connection: Connection | None = None
@@ -45,7 +46,7 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
-class Reached:
+class ChangePosition:
     """A `Head` as the position of an index, counted in changes."""
 
     head: Head
@@ -62,19 +63,19 @@ class Reached:
 
 
 class FollowingWords(WordIndex):
-    """In ``folder``; ``place``: the name of the database in messages; ``language`` as in `WordIndex`."""
+    """A word index in ``folder`` that follows a database; ``place``: its name in messages."""
 
     def __init__(self, folder: Path, place: str, *, language: str) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         lock = WriterLock(folder / "lock", f"the word index {str(folder)!r}", wait=LOCK_SECONDS)
         self.place = place
-        self.source = Source(lock)
+        self.source = FollowedDatabase(lock)
         super().__init__(self.source, folder, language=language)
 
-    def head(self, connection: Connection) -> Position:
-        return Reached(read_head(connection, self.place))
+    def head(self, connection: Connection) -> SnapshotPosition:
+        return ChangePosition(read_head(connection, self.place))
 
-    def new_mark(self, head: Reached) -> str:
+    def new_mark(self, head: ChangePosition) -> str:
         return head.head.mark
 
     def known_mark(self, connection: Connection, version: int) -> str:
@@ -95,7 +96,7 @@ class FollowingWords(WordIndex):
         return (key for (key,) in rows)
 
     def bring_up_in(self, connection: Connection, reason: str = "") -> None:
-        """As `bring_up`, for the snapshot of this connection, which must begin while the lock is held."""
+        """Like `bring_up`, for the snapshot of this connection, which must begin while the lock is held."""
         with self.source.lock.writing():
             self.source.connection = connection
             try:
@@ -104,7 +105,7 @@ class FollowingWords(WordIndex):
                 self.source.connection = None
 
     def reached(self) -> int:
-        """The number of the last change in the files; 0 without files."""
+        """Return the number of the last change in the files; 0 without files."""
         try:
             return self._stamp().version
         except Stale:
@@ -113,7 +114,7 @@ class FollowingWords(WordIndex):
     def found(
         self, connection: Connection, view: WordView, query: str, top_k: int, which: Sql | None
     ) -> tuple[Keys, Scores]:
-        """The keys of `best` without removed chunks that the index still has."""
+        """Return the result of `best` without removed chunks that the index still has."""
         if which is not None:
             return self.best(view, query, top_k, selected_keys(connection, which))
         gone = np.fromiter(self.removed(connection, view.stamp), dtype=np.int64)
@@ -121,8 +122,8 @@ class FollowingWords(WordIndex):
         stored = ~np.isin(keys, gone)
         return keys[stored], scores[stored]
 
-    def lag(self, view: WordView, head: Position) -> int:
-        """Changes that the index has not applied."""
+    def lag(self, view: WordView, head: SnapshotPosition) -> int:
+        """Count the changes that the index has not applied."""
         return head.version - view.stamp.version
 
     def check(self, connection: Connection, view: WordView) -> str:  # noqa: ARG002

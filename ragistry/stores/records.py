@@ -1,0 +1,149 @@
+"""Sources and chunks as records: the parts that stores have in common."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ragistry.errors import DuplicateChunkIDError, InvalidChunkError, InvalidFilterError, StoreError
+from ragistry.types import Document, ScoreKind, SourceInfo, StageScore, Where, ranked
+from ragistry.utils.ids import chunk_id
+from ragistry.utils.limits import check_ids
+from ragistry.utils.where import Condition, normalise
+from ragistry.utils.wording import shown
+
+if TYPE_CHECKING:
+    from collections.abc import Container
+
+Keys = NDArray[np.int64]
+Scores = NDArray[np.float32]
+Name = tuple[str, str]
+"""The collection and file name of a source."""
+NAMES = ("collection", "source_file")
+
+
+# Arguments
+
+
+def condition_of(where: Where | None) -> Condition | None:
+    """Normalise an optional condition. Raises `InvalidFilterError`."""
+    return None if where is None else normalise(where)
+
+
+def check_deletion(ids: Sequence[str] | None, where: Where | None) -> tuple[list[Any], Condition | None]:
+    """Check the arguments of `DocumentStore.delete`; return the ids and the normalised condition.
+
+    Raises:
+        InvalidFilterError: Both or neither of the two are given, or the condition is malformed.
+        QueryError: ``ids`` is not a list.
+    """
+    if (ids is None) == (where is None):
+        raise InvalidFilterError("delete takes ids or where, one of the two; clear_collection() removes everything")
+    return [] if ids is None else check_ids(ids), condition_of(where)
+
+
+def check_stored(place: str, ids: Sequence[str], stored: Container[str]) -> None:
+    """Raise `StoreError` if one of the ids is not stored; ``place``: the store, for the message."""
+    missing = [identity for identity in ids if identity not in stored]
+    if missing:
+        raise StoreError(f"{place}: {len(missing)} of the ids are not stored: {shown(missing[:3])}")
+
+
+def half_character_error(error: UnicodeEncodeError) -> InvalidChunkError:
+    """Return the error for a text with a lone surrogate, which a database cannot encode."""
+    return InvalidChunkError(
+        f"nothing was changed: {error.object[:80]!r} has half a character (a lone surrogate); remove it"
+    )
+
+
+# Records
+
+
+def text_hash(text: str) -> bytes:
+    """Hash a text, to find equal and damaged texts."""
+    return blake2b(text.encode(), digest_size=16).digest()
+
+
+def compact_json(value: Any) -> str:
+    """Serialize a value as JSON without white space."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def source_in(metadata: Mapping[str, Any]) -> Name | None:
+    """Return the source that a chunk belongs to according to its metadata."""
+    collection, source_file, index = (metadata.get(key) for key in (*NAMES, "chunk_index"))
+    if isinstance(collection, str) and isinstance(source_file, str) and type(index) is int:
+        return collection, source_file
+    return None
+
+
+def source_info(name: Name, chunks: int, metadata: Mapping[str, Any], *, is_whole: bool) -> SourceInfo:
+    """Describe a source; an incomplete one has no hash, so that it is ingested again."""
+    return SourceInfo(
+        *name,
+        chunks,
+        source=metadata.get("source", ""),
+        source_hash=metadata.get("source_hash", "") if is_whole else "",
+        ingested_at=metadata.get("ingested_at", 0.0),
+        source_path=metadata.get("source_path", ""),
+        lost=metadata.get("lost", ""),
+    )
+
+
+def moved_id(identity: str, metadata: Mapping[str, Any], name: Name, to: str) -> str:
+    """Return the id of a chunk after its source moved to another collection; an id chosen by the caller stays."""
+    index = metadata.get("chunk_index")
+    is_derived = isinstance(index, int) and identity == chunk_id(*name, index)
+    return chunk_id(to, name[1], index) if is_derived else identity  # type: ignore[arg-type]
+
+
+def taken_source_error(name: Name, to: str) -> DuplicateChunkIDError:
+    """Return the error for a move to a collection that already has a source of this name."""
+    return DuplicateChunkIDError(
+        f"collection {shown(to)} already has a source {shown(name[1])}; delete that one first, or rename the file"
+    )
+
+
+# Results
+
+
+def best_documents(
+    found: tuple[Keys, Scores],
+    top_k: int,
+    stage: str,
+    kind: ScoreKind,
+    *,
+    ids_of: Callable[[Sequence[int]], Mapping[int, str]],
+    documents_of: Callable[[Sequence[int]], Mapping[int, Document]],
+) -> list[Document]:
+    """Read the best ``top_k`` chunks, ordered by ``(-score, id)``.
+
+    Args:
+        found: Keys and scores of the candidates. Cosine similarities are clipped to [0, 1].
+        top_k: Maximum number of documents.
+        stage: Name of the stage for their scores.
+        kind: Kind of the scores.
+        ids_of: Returns the ids of stored keys.
+        documents_of: Returns the documents of stored keys.
+    """
+    keys, scores = found
+    values = np.clip(scores, 0.0, 1.0) if kind == "cosine" else scores
+    score_of: dict[int, float] = dict(zip(keys.tolist(), values.tolist(), strict=True))
+    if len(score_of) > top_k:  # the lowest ids win ties with the last one
+        ids = ids_of(list(score_of))
+        best = sorted(ids, key=lambda key: (-score_of[key], ids[key]))[:top_k]
+        score_of = {key: score_of[key] for key in best}
+    return ranked(
+        Document(chunk.content, chunk.metadata, score_of[key], chunk.id, (StageScore(stage, kind, score_of[key]),))
+        for key, chunk in documents_of(list(score_of)).items()
+    )
+
+
+def in_order(ids: Iterable[Any], keys: Mapping[str, int], documents: Mapping[int, Document]) -> list[Document]:
+    """Return the documents of the stored ids, in the order of ``ids``."""
+    return [documents[keys[identity]] for identity in ids if isinstance(identity, str) and identity in keys]
