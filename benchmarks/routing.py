@@ -24,7 +24,7 @@ from ir_measures import nDCG
 from benchmarks.routing_data import Query, queries, workspace
 from benchmarks.scifact import DATA
 from ragistry import Workspace
-from ragistry.models.registry import CachedQueries
+from ragistry.models.queries import QueryEmbedder
 from ragistry.protocols import Technique
 from ragistry.techniques.bm25 import BM25Technique
 from ragistry.techniques.hybrid import HybridTechnique
@@ -49,7 +49,7 @@ PERMUTATIONS = 20_000
 
 def base(name: str, opened: Workspace) -> Technique:
     """A base of its own, whose embedder remembers nothing of what other sides embed."""
-    embedder = CachedQueries(opened.embedder.embedder)  # type: ignore[attr-defined]
+    embedder = QueryEmbedder(opened.embedder.embedder)  # type: ignore[attr-defined]
     made: dict[str, Technique] = {
         "bm25": BM25Technique({}, store=opened.store),
         "naive": NaiveRAGTechnique({}, store=opened.store, embedder=embedder),
@@ -62,7 +62,7 @@ def routed(name: str, router: str, opened: Workspace, **limits: float) -> Collec
     """The same with a router, which shares the embedder with its base."""
     over = base(name, opened)
     parts = getattr(over, "bases", [over])
-    embedder = next((part.embedder for part in parts if hasattr(part, "embedder")), CachedQueries(opened.embedder))
+    embedder = next((part.embedder for part in parts if hasattr(part, "embedder")), QueryEmbedder(opened.embedder))
     return CollectionRoutedTechnique(
         ROUTERS[router] | limits, base=over, store=opened.store, embedder=embedder, library=opened.library
     )

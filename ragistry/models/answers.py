@@ -1,4 +1,4 @@
-"""Answers of a language model that fit a JSON Schema: request, check, and retry once."""
+"""Check the answers of a language model: JSON that fits a schema, and text without reasoning."""
 
 from __future__ import annotations
 
@@ -31,38 +31,46 @@ _log = logging.getLogger(__name__)
 
 
 def messages_of(prompt: str, system: str | None) -> list[Message]:
-    """The conversation of one prompt."""
-    before: list[Message] = [] if system is None else [{"role": "system", "content": system}]
-    return [*before, {"role": "user", "content": prompt}]
+    """Build the conversation of one prompt."""
+    first: list[Message] = [] if system is None else [{"role": "system", "content": system}]
+    return [*first, {"role": "user", "content": prompt}]
 
 
 def json_schema(schema: Schema) -> dict[str, Any]:
-    """The JSON Schema of a model or schema."""
+    """Return the JSON Schema of a model or schema."""
     return schema.model_json_schema() if isinstance(schema, type) else dict(schema)
 
 
 def in_words(schema: Schema) -> str:
-    """The part of a prompt that asks for the schema."""
+    """Write the part of a prompt that asks for the schema."""
     return f"Answer with JSON only, by this JSON Schema:\n{json.dumps(json_schema(schema), ensure_ascii=False)}"
 
 
 def answer_by_schema(chat: Chat, messages: list[Message], schema: Schema, model: str) -> str:
-    """The answer of ``chat`` as JSON that fits the schema; for a plain JSON Schema, only that it is JSON.
+    """Ask for an answer in JSON that fits the schema. For a plain JSON Schema, only the JSON syntax is checked.
 
-    An answer that does not fit is sent back once with the error. Raises `ModelError` if the second does not fit
-    either.
+    An answer that does not fit is sent back once with the error.
+
+    Args:
+        chat: Sends the conversation.
+        messages: The conversation.
+        schema: The schema.
+        model: Name of the model for messages.
+
+    Raises:
+        ModelError: The second answer does not fit either.
     """
     answer = chat(messages)
     try:
         return _fitting(answer, schema)
     except ValueError as error:
-        wrong = _why(error, schema)
-    again = f"That answer {wrong}. Answer again, with JSON that fits, and nothing else."
+        reason = _why(error, schema)
+    again = f"That answer {reason}. Answer again, with JSON that fits, and nothing else."
     answer = chat([*messages, {"role": "assistant", "content": answer}, {"role": "user", "content": again}])
     try:
         return _fitting(answer, schema)
     except ValueError as error:
-        raise ModelError(f"{model!r} said {one_line(answer)!r}, which {_why(error, schema)}, twice") from error
+        raise ModelError(f"{model!r} answered {one_line(answer)!r}, which {_why(error, schema)}, twice") from error
 
 
 def report_cut(model: str, remedy: str) -> None:
@@ -73,12 +81,12 @@ def report_cut(model: str, remedy: str) -> None:
 
 
 def _fitting(answer: str, schema: Schema) -> str:
-    """The JSON of an answer that fits the schema. Raises `ValueError`."""
+    """Return the JSON of an answer. Raises `ValueError` if it does not fit the schema."""
     return parse_answer(answer, partial(_checked, schema=schema))
 
 
 def written_answer(text: str, model: str) -> str:
-    """The answer in a text that a model wrote, without its reasoning.
+    """Remove the reasoning from a text of a model.
 
     Raises:
         ModelError: The text is only reasoning.
@@ -86,30 +94,30 @@ def written_answer(text: str, model: str) -> str:
     answer = without_reasoning(text)
     if text.strip() and not answer:
         raise ModelError(
-            f"{model!r} wrote its reasoning and no answer; raise max_tokens, or turn off its reasoning by `options`"
+            f"{model!r} wrote its reasoning but no answer; raise max_tokens, or turn its reasoning off in `options`"
         )
     return answer
 
 
 def stream_answer(pieces: Iterable[str], model: str) -> Iterator[str]:
-    """The pieces of `written_answer`: as they arrive, or at the end where reasoning may have begun in the prompt.
+    """Yield the pieces of `written_answer` as they arrive, or at the end if reasoning may start in the prompt.
 
     Raises:
         ModelError: The pieces are only reasoning.
     """
-    seen = False
+    has_text = False
 
     def watched() -> Iterator[str]:
-        nonlocal seen
+        nonlocal has_text
         for piece in pieces:
-            seen = seen or bool(piece.strip())
+            has_text = has_text or bool(piece.strip())
             yield piece
 
-    answered = False
+    has_answer = False
     for piece in stream_without_reasoning(watched(), hold=begins_in_prompt(model)):
-        answered = True
+        has_answer = True
         yield piece
-    if seen and not answered:
+    if has_text and not has_answer:
         written_answer("<think>", model)
 
 

@@ -29,7 +29,7 @@ ERROR_LIMIT = 100_000
 STREAM_LIMIT = 20_000_000
 """Maximum size in bytes of a streamed answer; its form makes it many times the size of its text."""
 TEXTS_A_TIMEOUT = 8
-"""A request for the embeddings of many texts may take the time-out once for each so many texts."""
+"""Number of texts that one time-out allows for; a request of more texts gets a proportionally longer one."""
 PAUSE = 60.0
 """Maximum seconds between two pieces of a streamed answer."""
 NO_KEY = (401, 403)
@@ -40,7 +40,7 @@ _TOO_LONG = re.compile(r"context|too (large|long|many)|token|batch size|length|e
 
 
 class RefusedError(ModelError):
-    """The server answered with an HTTP error: its status, the reason that it gave, seconds of Retry-After."""
+    """The server answered with an HTTP error; ``wait``: seconds of its Retry-After."""
 
     def __init__(self, message: str, *, status: int = 0, reason: str = "", wait: float | None = None) -> None:
         super().__init__(message)
@@ -50,19 +50,19 @@ class RefusedError(ModelError):
 
     @property
     def refuses_form(self) -> bool:
-        """Whether the server does not support JSON Schema; llama-cpp-python returns status 500."""
+        """Whether the server does not support JSON Schema; llama-cpp-python answers with status 500."""
         return "response_format" in self.reason
 
     @property
     def too_long(self) -> bool:
-        """Whether it refused the size of the input, by its status or its words."""
+        """Whether it refused the size of the input, according to its status or text."""
         return self.status in (413, 422) or (self.status in (400, 500) and _TOO_LONG.search(self.reason) is not None)
 
     def may_be_too_long(self, texts: Sequence[str]) -> bool:
-        """Whether less input than these texts is worth a try.
+        """Return whether a smaller part of these texts may be accepted.
 
-        Servers give the reason in words of their own, so that any 400 may mean it, unless there is only a text that
-        every model takes.
+        Servers word the reason differently, so any status 400 may mean it, except for a single text that fits every
+        model.
         """
         return self.too_long or (self.status == 400 and (len(texts) > 1 or len(texts[0].encode()) > ALWAYS_FITS))
 
@@ -73,12 +73,12 @@ class RefusedError(ModelError):
 
 
 class JsonClient:
-    """A server that accepts and returns JSON. Threads may share it.
+    """A client of a server that accepts and returns JSON. Threads may share it.
 
     Args:
-        base_url: Its address. A user name and password in it are sent and never shown.
-        server: Its name in messages.
-        remedy: What to do if it cannot be reached.
+        base_url: Address of the server. A user name and password in it are sent, and never shown in messages.
+        server: Name of the server in messages.
+        remedy: What to do if the server cannot be reached.
         api_key: Sent as a bearer token, and removed from messages.
         timeout: Seconds for one attempt, from connecting to the last byte. All attempts together, with the waits
             between them, take at most twice as long.
@@ -200,9 +200,9 @@ class JsonClient:
             return read(json.loads(answer))
         except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
             start = answer[:1000]
-            said = one_line(start if isinstance(start, str) else start.decode(errors="replace"))
+            text = one_line(start if isinstance(start, str) else start.decode(errors="replace"))
             raise ModelError(
-                f"{self.server} answered {said!r}, which is not in its protocol; is another program there?"
+                f"{self.server} answered {text!r}, which is not in its protocol; does another program use this address?"
             ) from error
 
     def _send(
@@ -220,8 +220,8 @@ class JsonClient:
 
     def _too_large(self, limit: int) -> ModelError:
         return ModelError(
-            f"{self.server} sent more than {limit:,} bytes, more than an answer to this request has; "
-            "is another program there?"
+            f"{self.server} sent more than {limit:,} bytes, more than any answer to this request; "
+            "does another program use this address?"
         )
 
     def _refusal(self, response: httpx.Response, answer: bytes) -> RefusedError:
@@ -229,7 +229,7 @@ class JsonClient:
         if self._key:
             reason = reason.replace(self._key, "…")
         status, wait = response.status_code, retry_after(response.headers)
-        remedy = "; set a valid API key, or write a login into its address" if status in NO_KEY else ""
+        remedy = "; set a valid API key, or add a login to its address" if status in NO_KEY else ""
         if status == 429 or status >= 500:
             remedy = "; it is overloaded or broken: try again later, or check its log"
         message = f"{self.server} answered {status}: {reason!r}{remedy}"
@@ -253,15 +253,15 @@ def translated(server: str, remedy: str) -> Iterator[None]:
         raise ModelConnectionError(f"{server} cannot be reached ({error}); {remedy}") from error
     except httpx.TimeoutException as error:
         raise ModelConnectionError(
-            f"{server} gave no answer in time ({type(error).__name__}); it may be busy or loading a model: "
-            "try again, or allow it a longer timeout"
+            f"{server} did not answer in time ({type(error).__name__}); it may be busy or loading a model: "
+            "try again, or set a longer timeout"
         ) from error
     except (httpx.HTTPError, httpx.StreamError, httpx.InvalidURL, httpx.CookieConflict) as error:
-        raise ModelError(f"{server} broke off its answer ({error}); check its log") from error
+        raise ModelError(f"{server} aborted its answer ({error}); check its log") from error
 
 
 def worth_retrying(error: Exception, longest_wait: float, timeouts: bool = True) -> bool | float:
-    """Whether to retry the request, or the seconds to wait that the server asks for.
+    """Return whether to retry the request, or the seconds that the server asks to wait.
 
     Time-outs, broken connections, 429 and 5xx are retried. A refused connection is not: no server is running.
     """
@@ -275,7 +275,7 @@ def worth_retrying(error: Exception, longest_wait: float, timeouts: bool = True)
 
 
 def reason_of(answer: bytes) -> str:
-    """The reason of an HTTP error on one line: the server's error text, or the start of its answer."""
+    """Return the reason of an HTTP error on one line: the server's error text, or the start of its answer."""
     text = answer.decode(errors="replace")
     try:
         body = json.loads(text)
@@ -287,7 +287,7 @@ def reason_of(answer: bytes) -> str:
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds of the header ``Retry-After``, which holds a number or a date (RFC 9110, section 10.2.3)."""
+    """Read the seconds of ``Retry-After``, which has a number or a date (RFC 9110, section 10.2.3)."""
     value = headers.get("Retry-After", "").strip()
     if value.isdigit():
         return float(value)

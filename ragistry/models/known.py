@@ -30,8 +30,8 @@ class KnownModel:
 _PASSAGES = "Represent this sentence for searching relevant passages: "
 _INSTRUCT = "Instruct: Given a web search query, retrieve relevant passages that answer the query\nQuery:"
 
-# Of eleven settings on 472 questions none finds more of the answers than this one on both halves of them; 700 without
-# overlap finds as much in fewer characters. `python -m benchmarks.chunking` measures them.
+# The best of eleven settings on both halves of 472 questions; 700 without overlap finds as many answers in fewer
+# characters. `python -m benchmarks.chunking` measures them.
 _MINILM = KnownModel(max_tokens=256, chunk_size=1000, chunk_overlap=150)
 _NOMIC = KnownModel("search_query: ", "search_document: ", max_tokens=2048)
 _E5 = KnownModel("query: ", "passage: ")
@@ -70,7 +70,7 @@ KNOWN_MODELS: dict[str, KnownModel] = {
 
 
 def known_model(name: str) -> KnownModel | None:
-    """The entry of a model by any of its names: ``nomic-embed-text:latest``, ``nomic-ai/nomic-embed-text-v1.5``.
+    """Find a model by any of its names: ``nomic-embed-text:latest``, ``nomic-ai/nomic-embed-text-v1.5``.
 
     Owner, tag and case are ignored. An entry also matches its versions (``bge-base-en-v1.5``); the longest match wins.
     None for an unknown model.
@@ -81,13 +81,13 @@ def known_model(name: str) -> KnownModel | None:
 
 
 def is_english(name: str) -> bool:
-    """Whether the model is known to support English only."""
+    """Return whether the model is known to support English only."""
     known = known_model(name)
     return known is not None and known.languages == "en"
 
 
 def prefixes_of(model: str, query_prefix: str | None, document_prefix: str | None) -> dict[Role, str]:
-    """The prefix of each role: the given one, else the one the model was trained with, else none."""
+    """Return the prefix of each role: the argument, else the one the model was trained with, else none."""
     known = known_model(model) or KnownModel()
     return {
         "query": known.query_prefix if query_prefix is None else query_prefix,

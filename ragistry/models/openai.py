@@ -1,6 +1,4 @@
-"""Servers with OpenAI's protocol (vLLM, llama.cpp, Text Embeddings Inference, hosted ones): embeddings, answers and
-scores.
-"""
+"""Embedders, generators and rerankers on servers with OpenAI's protocol: vLLM, llama.cpp, TEI, hosted ones."""
 
 from __future__ import annotations
 
@@ -59,12 +57,18 @@ _log = logging.getLogger(__name__)
 class OpenAICompatibleEmbedder:
     """Embeds over ``/v1/embeddings``; the first request is sent on first use.
 
-    ``model``: None takes the model of the server. ``url``: see `OpenAIAPI`. ``batch_size``: maximum number of texts
-    per request. The default prefixes are those the model was trained with (`KNOWN_MODELS`). ``on_long``: refuse a text
-    longer than the model's limit, or embed its beginning, which is logged and traced. ``probe``: add the vector of a
-    fixed text to the fingerprint, which takes a request.
-    ``timeout``: seconds for a request of up to 8 texts, such as a query; one of more texts takes in proportion longer.
-    ``attempts``, ``backoff``: see `JsonClient`.
+    Args:
+        model: Name of the model; None for the one of the server.
+        url: See `OpenAIAPI`.
+        api_key: See `JsonClient`.
+        batch_size: Maximum number of texts per request.
+        query_prefix: Prefix of queries; None for the one the model was trained with (`KNOWN_MODELS`).
+        document_prefix: Prefix of documents; None as above.
+        on_long: Refuse a text longer than the model's limit, or embed its beginning, which is logged and traced.
+        probe: Add the vector of a fixed text to the fingerprint, which takes a request.
+        timeout: Seconds for a request of up to 8 texts, such as a query; proportionally longer for more texts.
+        attempts: See `JsonClient`.
+        backoff: See `JsonClient`.
     """
 
     def __init__(
@@ -82,22 +86,22 @@ class OpenAICompatibleEmbedder:
         attempts: int = 4,
         backoff: float = 0.5,
     ) -> None:
-        self._asked_for = model
+        self._model = model
         self._probes = probe
         self._api = OpenAIAPI(url, api_key=api_key, timeout=timeout, attempts=attempts, backoff=backoff)
         self._timeout = timeout
         self._batch_size = batch_size
         self._own_prefixes = (query_prefix, document_prefix)
         self._on_long = on_long
-        # Not `cached_property`: that of Python 3.11 has one lock for all objects of the class, so that a server which
-        # hangs would hold up the others.
-        self._told: Served | None = None
+        # Not `cached_property`: in Python 3.11 it has one lock for all objects of the class, so a server that hangs
+        # would block the others.
+        self._known_served: Served | None = None
         self._fingerprint: EmbedderFingerprint | None = None
         self._dimension = 0
 
     @property
     def fingerprint(self) -> EmbedderFingerprint:
-        """Requested from the server once; raises `ModelError`."""
+        """Requested from the server once. Raises `ModelError`."""
         if self._fingerprint is None:
             vector = self._embed([PROBE])[0] if self._probes or not self._dimension else ()
             served, prefixes = self._served, self._prefixes
@@ -129,7 +133,7 @@ class OpenAICompatibleEmbedder:
         if self._served.tokenizes:
             try:
                 return tokenized(self._api.server, sent, self._request_size)
-            except RefusedError as error:  # a proxy that allows embeddings only
+            except RefusedError as error:  # a proxy that allows only embeddings
                 _log.info("%s; its tokens are estimated", error)
         return estimate_tokens(sent)
 
@@ -139,9 +143,9 @@ class OpenAICompatibleEmbedder:
 
     @property
     def _served(self) -> Served:
-        if self._told is None:
-            self._told = ask_served(self._api, self._asked_for)
-        return self._told
+        if self._known_served is None:
+            self._known_served = ask_served(self._api, self._model)
+        return self._known_served
 
     @property
     def _prefixes(self) -> dict[Role, str]:
@@ -181,19 +185,26 @@ class OpenAICompatibleEmbedder:
             # a text has at most as many tokens as bytes, plus two special ones
             doubtful = [text for text in texts if len(text.encode()) + 2 > served.max_tokens]
             if max(tokenized(self._api.server, doubtful, self._request_size), default=0) > served.max_tokens:
-                raise TooLongError(f"the server cut a text to {served.max_tokens:,} tokens without saying so")
+                raise TooLongError(f"the server silently cut a text to {served.max_tokens:,} tokens")
         return vectors
 
 
 class OpenAIGenerator:
     """Answers prompts over ``/v1/chat/completions``.
 
-    ``url``: see `OpenAIAPI`. ``system``: text before every prompt. ``temperature`` 0 takes the likeliest words; None
-    does not send it, which some models require. ``max_tokens``: maximum length of an answer. ``timeout``: seconds for
-    one complete answer. ``options``: more fields of the request, passed on unchanged. ``attempts``, ``backoff``: see
-    `JsonClient`; time-outs are not retried.
+    A schema is sent as ``response_format``, or in the prompt if the server refuses that. Time-outs are not retried.
 
-    A schema is sent as ``response_format``, or in the prompt if the server refuses that.
+    Args:
+        model: Name of the model.
+        url: See `OpenAIAPI`.
+        api_key: See `JsonClient`.
+        system: System message before every prompt.
+        temperature: 0 takes the likeliest words; None does not send it, which some models require.
+        max_tokens: Maximum length of an answer.
+        timeout: Seconds for one complete answer.
+        options: More fields of the request, passed on unchanged.
+        attempts: See `JsonClient`.
+        backoff: See `JsonClient`.
     """
 
     def __init__(
@@ -212,8 +223,8 @@ class OpenAIGenerator:
     ) -> None:
         self.model = model
         self._system = system
-        given = {"temperature": temperature, "max_tokens": max_tokens}
-        self._options = {name: value for name, value in given.items() if value is not None} | dict(options or {})
+        settings = {"temperature": temperature, "max_tokens": max_tokens}
+        self._options = {name: value for name, value in settings.items() if value is not None} | dict(options or {})
         self._api = OpenAIAPI(
             url, api_key=api_key, timeout=timeout, attempts=attempts, backoff=backoff, retry_timeouts=False
         )
@@ -227,7 +238,7 @@ class OpenAIGenerator:
         return answer_by_schema(partial(self._chat_by_schema, schema), messages, schema, self.model)
 
     def stream(self, prompt: str) -> Iterator[str]:
-        """The pieces of the answer as they arrive. Raises `ModelError`, also for an answer that breaks off."""
+        """Yield the pieces of the answer as they arrive. Raises `ModelError`, also for an aborted answer."""
         return stream_answer(self._stream(prompt), self.model)
 
     def _stream(self, prompt: str) -> Iterator[str]:
@@ -244,7 +255,7 @@ class OpenAIGenerator:
                 if event == "[DONE]":
                     reason = reason or "stop"
                     continue
-                piece, ended, used = self._api.server.read(event, _piece)
+                piece, ended, used = self._api.server.read(event, _parse_piece)
                 reason, tokens = ended or reason, used or tokens
                 if piece:
                     yield piece
@@ -252,7 +263,7 @@ class OpenAIGenerator:
             raise _explained(self._api, error, self.model) from error
         model_call(tokens)
         if reason is None:
-            raise ModelError(f"{self._api.server.server} broke off its answer; check its log")
+            raise ModelError(f"{self._api.server.server} aborted its answer; check its log")
         if reason == "length":
             report_cut(self.model, "raise max_tokens")
 
@@ -278,7 +289,7 @@ class OpenAIGenerator:
     def _chat(self, messages: list[Message], **more: Any) -> str:
         body = {"model": self.model, "messages": messages, **more, **self._options}
         try:
-            text, reason, tokens = self._api.post("/chat/completions", body, _said)
+            text, reason, tokens = self._api.post("/chat/completions", body, _parse_answer)
         except RefusedError as error:
             raise _explained(self._api, error, self.model) from error
         model_call(tokens)
@@ -288,10 +299,18 @@ class OpenAIGenerator:
 
 
 class OpenAIReranker:
-    """Ranks over ``/v1/rerank``, the form of Cohere and Jina, which vLLM and llama.cpp serve too.
+    """Ranks over ``/v1/rerank``, the protocol of Cohere and Jina, which vLLM and llama.cpp support too.
 
-    The server defines the scale of the scores. ``url``: see `OpenAIAPI`. ``batch_size``: maximum number of texts per
-    request; halved if the server refuses it. ``timeout``, ``attempts``, ``backoff``: see `JsonClient`.
+    The server defines the scale of the scores.
+
+    Args:
+        model: Name of the model; None for the one of the server.
+        url: See `OpenAIAPI`.
+        api_key: See `JsonClient`.
+        batch_size: Maximum number of texts per request; halved if the server refuses it.
+        timeout: See `JsonClient`.
+        attempts: See `JsonClient`.
+        backoff: See `JsonClient`.
     """
 
     def __init__(
@@ -330,15 +349,20 @@ class OpenAIReranker:
 def ask_served(api: OpenAIAPI, model: str | None) -> Served:
     """Ask the server for its model: Text Embeddings Inference has ``/info``, others ``/v1/models``.
 
-    ``model``: the expected model; None accepts any. It is not checked on servers without these paths, because many can
-    only embed. Raises `ModelNotFoundError`, `ModelError`.
+    Args:
+        api: The server.
+        model: The expected model; None for any. Servers without these paths are not checked: many can only embed.
+
+    Raises:
+        ModelNotFoundError: The server has another model.
+        ModelError: The server failed, or does not report its model.
     """
-    served = _asked(partial(api.server.get, "/info", served_by_tei), needed=model is None)
+    served = _ask(partial(api.server.get, "/info", served_by_tei), needed=model is None)
     if served is None:
-        windows = _asked(partial(api.get, "/models", _windows), needed=model is None, last=True) or {}
+        windows = _ask(partial(api.get, "/models", _windows), needed=model is None, last=True) or {}
         name = model or next(iter(windows), None)
         if name is None:
-            raise ModelError(f"{api.server.server} does not tell which model it serves; name it")
+            raise ModelError(f"{api.server.server} does not report its model; set the name of the model")
         served = Served(name, max_tokens=windows.get(name, 0))
     is_path = served.model.startswith((".", "/"))
     if model and not is_path and _bare(model) != _bare(served.model):
@@ -350,10 +374,10 @@ def ask_served(api: OpenAIAPI, model: str | None) -> Served:
     return replace(served, model=name, max_tokens=served.max_tokens or (known.max_tokens if known else 0))
 
 
-def _asked(ask: Callable[[], Read], *, needed: bool = True, last: bool = False) -> Read | None:
-    """The answer; None if the server lacks the path, or fails and the answer is not ``needed``.
+def _ask(ask: Callable[[], Read], *, needed: bool = True, last: bool = False) -> Read | None:
+    """Return the answer; None if the server lacks the path, or fails and the answer is not ``needed``.
 
-    ``last``: no other path has the information, so a request for an API key is an error.
+    ``last``: no other path has the information, so a refused API key is an error.
     """
     try:
         return ask()
@@ -366,19 +390,19 @@ def _asked(ask: Callable[[], Read], *, needed: bool = True, last: bool = False) 
 
 
 def _explained(api: OpenAIAPI, error: RefusedError, model: str) -> ModelError:
-    """The error; if the server lacks the model, one that lists the models it has."""
+    """Return the error; if the server lacks the model, one that lists the models it has."""
     if error.status != 404 or "model" not in error.reason:
         return error
-    there = ", ".join(_asked(partial(api.get, "/models", _windows), needed=False) or ()) or "none that it names"
-    return ModelNotFoundError(f"{api.server.server} has no model {model!r}; start it with that model; it has: {there}")
+    models = ", ".join(_ask(partial(api.get, "/models", _windows), needed=False) or ()) or "none that it reports"
+    return ModelNotFoundError(f"{api.server.server} has no model {model!r}; start it with that model; it has: {models}")
 
 
-def _piece(event: dict[str, Any]) -> tuple[str, str | None, int]:
-    """A piece of an answer, the reason of its end or None, and the tokens used or 0."""
+def _parse_piece(event: dict[str, Any]) -> tuple[str, str | None, int]:
+    """Parse an event: a piece of an answer, the reason of its end or None, and the tokens used or 0."""
     if "error" in event:
         raise ValueError(event["error"])
     tokens = int((event.get("usage") or {}).get("total_tokens") or 0)
-    choice: dict[str, Any] = next(iter(event.get("choices") or ()), {})  # an event with the usage has none
+    choice: dict[str, Any] = next(iter(event.get("choices") or ()), {})  # the event with the usage has no choices
     return text_of((choice.get("delta") or {}).get("content")), choice.get("finish_reason"), tokens
 
 
@@ -387,14 +411,14 @@ def _bare(model: str) -> str:
 
 
 def _windows(models: Mapping[str, Any]) -> dict[str, int]:
-    """Names in the answer of ``/v1/models``, and the maximum tokens of each model, if reported (vLLM)."""
+    """Parse the names in ``/v1/models``, and the maximum tokens of each model, if reported (vLLM)."""
     return {str(row["id"]): int(row.get("max_model_len") or 0) for row in models["data"]}
 
 
 def _by_index(answer: dict[str, Any], *, count: int) -> tuple[list[Any], int]:
-    """The vectors in the order of the texts, and the tokens read.
+    """Parse the vectors in the order of the texts, and the tokens read.
 
-    The order is that of ``index``, not of the list; where no row has one, that of the list.
+    Rows are ordered by ``index``; without it, by their order in the list.
     """
     data = answer["data"]
     if any(row.get("index") is not None for row in data):
@@ -403,22 +427,22 @@ def _by_index(answer: dict[str, Any], *, count: int) -> tuple[list[Any], int]:
         rows = {number: row["embedding"] for number, row in enumerate(data)}
     if rows.keys() != set(range(count)):
         raise EmbeddingGenerationError(
-            f"asked the server for {count} embeddings, got those of index {sorted(rows)!r:.100}"
+            f"asked the server for {count} embeddings, got those with index {sorted(rows)!r:.100}; check its log"
         )
     tokens = int((answer.get("usage") or {}).get("prompt_tokens") or 0)
     return [_numbers(rows[index]) for index in range(count)], tokens
 
 
 def _numbers(embedding: Any) -> Any:
-    """A vector as a list; some servers send the bytes of its float32 numbers in base64."""
+    """Decode a vector; some servers send the bytes of its float32 numbers in base64."""
     if not isinstance(embedding, str):
         return embedding
     content = base64.b64decode(embedding, validate=True)
     return list(struct.unpack(f"<{len(content) // 4}f", content))
 
 
-def _said(answer: dict[str, Any]) -> tuple[str, str, int]:
-    """The text of a chat completion, the reason of its end, and the tokens read and written."""
+def _parse_answer(answer: dict[str, Any]) -> tuple[str, str, int]:
+    """Parse the text of a chat completion, the reason of its end, and the tokens read and written."""
     choice = answer["choices"][0]
     tokens = int((answer.get("usage") or {}).get("total_tokens") or 0)
     return text_of((choice.get("message") or {})["content"]), str(choice.get("finish_reason")), tokens

@@ -1,4 +1,4 @@
-"""Requests of OpenAI's protocol: where a server has its paths, and which parameters it refuses."""
+"""Send requests of OpenAI's protocol, adapted to the paths and parameters that a server supports."""
 
 from __future__ import annotations
 
@@ -11,21 +11,25 @@ from typing import Any
 from ragistry.models.http import JsonClient, Read, RefusedError
 
 NOT_IMPLEMENTED = 501
-"""Status codes of servers that accept only POST."""
-NOT_THERE = (404, 405, NOT_IMPLEMENTED)
+"""Status code of servers that accept only POST."""
+NO_SUCH_PATH = (404, 405, NOT_IMPLEMENTED)
 """Status codes of a path that the server does not have."""
 NECESSARY = ("model", "input", "messages", "stream", "query", "documents", "response_format")
-"""Parameters that a request cannot do without; ``response_format`` has an alternative of its own."""
+"""Parameters that a request needs; ``response_format`` has its own alternative."""
 
 _log = logging.getLogger(__name__)
 
 
 class OpenAIAPI:
-    """The paths of OpenAI's protocol on a server, and the parameters that it refuses.
+    """A server with OpenAI's protocol.
 
-    They lie below ``/v1`` of most servers, and directly below the given address where that has a path of its own, such
-    as ``…/api/v3`` and ``…/openai``. A parameter that the server refuses is left out from then on, unless a request
-    cannot do without it.
+    Most servers have its paths below ``/v1``. If the address has its own path, such as ``…/api/v3`` or ``…/openai``,
+    they may be directly below that. A parameter that the server refuses is omitted from then on, unless the request
+    needs it.
+
+    Args:
+        url: Address of the server, with or without ``/v1``.
+        options: Other arguments of `JsonClient`.
     """
 
     def __init__(self, url: str, **options: Any) -> None:
@@ -36,35 +40,35 @@ class OpenAIAPI:
         self._renamed: dict[str, str] = {}
 
     def get(self, path: str, read: Callable[[Any], Read]) -> Read:
-        """GET a path of the protocol, for example ``/models``. Raises `ModelError`."""
-        return self._reached(lambda prefix: self.server.get(prefix + path, read))
+        """Send GET to a path of the protocol, for example ``/models``. Raises `ModelError`."""
+        return self._with_prefix(lambda prefix: self.server.get(prefix + path, read))
 
     def post(self, path: str, body: Mapping[str, Any], read: Callable[[Any], Read], **options: Any) -> Read:
-        """POST to a path of the protocol; ``options`` as in `JsonClient.post`. Raises `ModelError`."""
-        return self._accepted(
-            body, lambda body: self._reached(lambda prefix: self.server.post(prefix + path, body, read, **options))
+        """Send POST to a path of the protocol; ``options`` as in `JsonClient.post`. Raises `ModelError`."""
+        return self._with_accepted(
+            body, lambda body: self._with_prefix(lambda prefix: self.server.post(prefix + path, body, read, **options))
         )
 
     def stream(self, path: str, body: Mapping[str, Any]) -> Iterator[str]:
-        """The lines of the answer to a POST as they arrive. Raises `ModelError`."""
+        """Send POST and yield the lines of the answer as they arrive. Raises `ModelError`."""
 
         def begin(prefix: str, body: Mapping[str, Any]) -> Iterator[str]:
             lines = self.server.stream(prefix + path, body)
             return chain([next(lines, "")], lines)  # a refusal comes before the first line
 
-        return self._accepted(body, lambda body: self._reached(lambda prefix: begin(prefix, body)))
+        return self._with_accepted(body, lambda body: self._with_prefix(lambda prefix: begin(prefix, body)))
 
     def close(self) -> None:
         """Close the connections; closing twice is harmless."""
         self.server.close()
 
-    def _reached(self, ask: Callable[[str], Read]) -> Read:
+    def _with_prefix(self, ask: Callable[[str], Read]) -> Read:
         refusal: RefusedError | None = None
         for prefix in tuple(self._prefixes):
             try:
                 answer = ask(prefix)
             except RefusedError as error:
-                if error.status not in NOT_THERE:
+                if error.status not in NO_SUCH_PATH:
                     raise
                 refusal = error if refusal is None or "model" in error.reason else refusal
             else:
@@ -73,7 +77,7 @@ class OpenAIAPI:
         assert refusal is not None
         raise refusal
 
-    def _accepted(self, body: Mapping[str, Any], ask: Callable[[Mapping[str, Any]], Read]) -> Read:
+    def _with_accepted(self, body: Mapping[str, Any], ask: Callable[[Mapping[str, Any]], Read]) -> Read:
         while True:
             sent = {self._renamed.get(name, name): value for name, value in body.items()}
             sent.pop("", None)
@@ -85,12 +89,12 @@ class OpenAIAPI:
                     raise
                 better = "max_completion_tokens" if name == "max_tokens" and "max_completion" in error.reason else ""
                 self._renamed[name] = better
-                change = f"is sent as {better!r}" if better else "is left out"
+                change = f"is sent as {better!r}" if better else "is omitted"
                 _log.warning("%s; %r %s from now on; set it to null to silence this warning", error, name, change)
 
 
 def _refused_parameter(error: RefusedError, sent: Mapping[str, Any]) -> str | None:
-    """The parameter that the server refuses, if its error names one that the request can do without."""
+    """Return the parameter that the server refuses, if its error names one that is not necessary."""
     if error.status not in (400, 422):
         return None
     names = [name for name in sent if name not in NECESSARY]
@@ -98,9 +102,9 @@ def _refused_parameter(error: RefusedError, sent: Mapping[str, Any]) -> str | No
 
 
 def events(lines: Iterable[str]) -> Iterator[str]:
-    """The data of server-sent events; comments, names and numbers of events are left out (WHATWG HTML, 9.2).
+    """Yield the data of server-sent events, without comments, names and ids of events (WHATWG HTML, 9.2).
 
-    A line that begins with ``{`` is data too: some servers send errors without the form of an event.
+    A line that starts with ``{`` is data too: some servers send errors outside of an event.
     """
     for line in lines:
         field, _, value = line.partition(":")

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from functools import cache, lru_cache, partial
+from functools import cache, partial
 from threading import RLock
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, get_type_hints
 
@@ -20,22 +20,18 @@ from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 from ragistry.config.models import ModelEntry
 from ragistry.config.problems import Problems
 from ragistry.errors import ConfigError, InvalidConfigError
-from ragistry.models.batching import BatchedQueries
 from ragistry.models.known import KNOWN_MODELS, known_model
+from ragistry.models.queries import QueryEmbedder
 from ragistry.protocols import Embedder, Generator, Reranker
-from ragistry.trace import span
-from ragistry.types import EmbedderFingerprint, Role
 from ragistry.utils.plugins import find_class, modules_of
 from ragistry.utils.wording import did_you_mean
 
 if TYPE_CHECKING:
     from ragistry.models.token_file import TokenFile
-    from ragistry.protocols import Vectors
 
 MINILM = ("minilm", "all-MiniLM-L6-v2")
 MULTILINGUAL = "multilingual"
 SERVERS = ("tei", "openai")
-QUERIES_KEPT = 256
 GROUPS = {"generators": "ragistry.generators", "rerankers": "ragistry.rerankers"}
 METHODS = {"generators": "generate(prompt, *, schema=None)", "rerankers": "rerank(query, texts)"}
 
@@ -43,17 +39,24 @@ Model = TypeVar("Model", Generator, Reranker)
 
 
 def uses_ollama(name: str) -> bool:
-    """Whether a setting ``embed_model`` means a model of Ollama."""
+    """Return whether a setting ``embed_model`` names a model of Ollama."""
     return name not in (*MINILM, MULTILINGUAL) and name.partition(":")[0] not in SERVERS
 
 
 def choose_embedder(
     name: str, *, url: str | None = None, api_key: str | None = None, ollama_host: str | None = None
-) -> CachedQueries:
+) -> QueryEmbedder:
     """Build the embedder of a setting ``embed_model``; nothing is loaded or requested yet.
 
-    ``minilm`` and ``multilingual`` run in this process; a known model's name or ``ollama:MODEL`` is Ollama's; ``tei``,
-    ``tei:MODEL`` and ``openai:MODEL`` are at ``url`` and get ``api_key``. Raises `ConfigError` for any other name.
+    Args:
+        name: ``minilm`` or ``multilingual`` in this process; ``tei``, ``tei:MODEL`` or ``openai:MODEL`` on a server;
+            ``ollama:MODEL`` or the name of a known model on Ollama.
+        url: Address of the server for ``tei`` and ``openai``.
+        api_key: API key for that server.
+        ollama_host: Address of Ollama.
+
+    Raises:
+        ConfigError: The name is unknown, or the address is missing.
     """
     provider, _, model = name.partition(":")
     embedder: Embedder
@@ -80,69 +83,23 @@ def choose_embedder(
     else:
         known = [*MINILM, MULTILINGUAL, *SERVERS, *KNOWN_MODELS]
         raise ConfigError(
-            f"unknown embed_model {name!r}{did_you_mean(name, known)}; there are minilm, {MULTILINGUAL}, tei, "
-            f"openai:MODEL, {', '.join(model for model in KNOWN_MODELS if model not in MINILM)}, and ollama:MODEL for "
+            f"unknown embed_model {name!r}{did_you_mean(name, known)}; use minilm, {MULTILINGUAL}, tei, "
+            f"openai:MODEL, {', '.join(model for model in KNOWN_MODELS if model not in MINILM)}, or ollama:MODEL for "
             "any other model of Ollama"
         )
-    return CachedQueries(BatchedQueries(embedder), chosen_by=(name, url, api_key, ollama_host))
+    return QueryEmbedder(embedder, restore=(_choose_once, (name, url, api_key, ollama_host)))
 
 
 def chunking_of(name: str) -> tuple[int, int]:
-    """Suitable size of chunks and of their overlap in characters: 1000 and 150 for unknown models."""
+    """Return suitable sizes of chunks and their overlap in characters: 1000 and 150 for unknown models."""
     bare = name.partition(":")[2] if name.startswith(("ollama:", "tei:", "openai:")) else name
     model = known_model("multilingual-e5" if bare == MULTILINGUAL else bare)
     return (1000, 150) if model is None else (model.chunk_size, model.chunk_overlap)
 
 
-class CachedQueries:
-    """An embedder that caches the last queries, so that several techniques embed a query once. Thread-safe.
-
-    ``chosen_by``: the arguments of `choose_embedder`. It is pickled as these, so that a worker process loads the model
-    only once.
-    """
-
-    def __init__(self, embedder: Embedder, *, chosen_by: tuple[str | None, ...] = ()) -> None:
-        self.embedder = embedder
-        self._chosen_by = chosen_by
-        self._query = lru_cache(QUERIES_KEPT)(partial(_query, embedder))
-
-    @property
-    def fingerprint(self) -> EmbedderFingerprint:
-        return self.embedder.fingerprint
-
-    @span("ragistry.embed")
-    def embed(self, texts: Sequence[str], *, role: Role = "document") -> Vectors:
-        if role != "query" or len(texts) != 1:
-            return self.embedder.embed(texts, role=role)
-        return self._query(texts[0])
-
-    def count_tokens(self, texts: Sequence[str]) -> list[int]:
-        return self.embedder.count_tokens(texts)
-
-    def observe_batches(self, observe: Callable[[int], object]) -> None:
-        """Call ``observe`` with the number of queries in each call of the model."""
-        if isinstance(self.embedder, BatchedQueries):
-            self.embedder.observe = observe
-
-    def close(self) -> None:
-        """Close the embedder's connections, if it has any."""
-        _close(self.embedder)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        if not self._chosen_by:
-            return CachedQueries, (self.embedder,)
-        return _chosen_once, self._chosen_by
-
-
 @cache
-def _chosen_once(name: str, url: str | None, api_key: str | None, ollama_host: str | None) -> CachedQueries:
+def _choose_once(name: str, url: str | None, api_key: str | None, ollama_host: str | None) -> QueryEmbedder:
     return choose_embedder(name, url=url, api_key=api_key, ollama_host=ollama_host)
-
-
-def _query(embedder: Embedder, text: str) -> Vectors:
-    vectors = embedder.embed([text], role="query")
-    vectors.flags.writeable = False
-    return vectors
 
 
 class Models:
@@ -158,16 +115,16 @@ class Models:
         ollama_host: str | None = None,
         token_file: TokenFile | None = None,
     ) -> None:
-        problems, given = Problems(), {"ollama_host": ollama_host, "token_file": token_file}
-        made: dict[str, dict[str, Callable[[], Any]]] = {kind: {} for kind in GROUPS}
+        problems, resources = Problems(), {"ollama_host": ollama_host, "token_file": token_file}
+        builders: dict[str, dict[str, Callable[[], Any]]] = {kind: {} for kind in GROUPS}
         for entry in entries:
             with modules_of(entry.file.path.resolve().parent.parent):  # the folder of the workspace
-                build = _checked(entry, given, problems)
+                build = _checked(entry, resources, problems)
             if build is not None:
-                made[entry.kind][entry.name] = build
+                builders[entry.kind][entry.name] = build
         problems.report()
-        self.generators: ModelsByName[Generator] = ModelsByName(made["generators"])
-        self.rerankers: ModelsByName[Reranker] = ModelsByName(made["rerankers"])
+        self.generators: ModelsByName[Generator] = ModelsByName(builders["generators"])
+        self.rerankers: ModelsByName[Reranker] = ModelsByName(builders["rerankers"])
 
     def close(self) -> None:
         """Close the connections of the models that were used."""
@@ -185,7 +142,7 @@ class ModelsByName(Mapping[str, Model], Generic[Model]):
 
     @property
     def default(self) -> str | None:
-        """The name of the only model, or ``"default"``; None without models, or with several of other names."""
+        """Name of the only model, or ``"default"``; None without models, or with several of other names."""
         return "default" if "default" in self._builders else next(iter(self), None) if len(self) == 1 else None
 
     def __getitem__(self, name: str) -> Model:
@@ -201,10 +158,10 @@ class ModelsByName(Mapping[str, Model], Generic[Model]):
         return len(self._builders)
 
     def __contains__(self, name: object) -> bool:
-        return name in self._builders  # that of `Mapping` would build it
+        return name in self._builders  # the inherited method would build the model
 
     def close(self) -> None:
-        """Close the connections of those that were built."""
+        """Close the connections of the models that were built."""
         with self._lock:
             for model in self._built.values():
                 _close(model)
@@ -216,8 +173,8 @@ def _close(model: object) -> None:
         close()
 
 
-def _checked(entry: ModelEntry, given: Mapping[str, Any], problems: Problems) -> Callable[[], Any] | None:
-    """The function that builds the model of an entry; None if the entry has errors, which are added to ``problems``."""
+def _checked(entry: ModelEntry, resources: Mapping[str, Any], problems: Problems) -> Callable[[], Any] | None:
+    """Return a function that builds the model of an entry; None if errors were added to ``problems``."""
     problems.lines += entry.unset
     kind, method = entry.kind.removesuffix("s"), METHODS[entry.kind]
     found = Problems()
@@ -227,12 +184,12 @@ def _checked(entry: ModelEntry, given: Mapping[str, Any], problems: Problems) ->
         problems.add(entry.file, [*entry.keys, "use"], f"{entry.kind}.{entry.name}.use: {error}")
         return None
     if not callable(getattr(cls, method.partition("(")[0], None)):
-        said = f"{entry.kind}.{entry.name}.use: {entry.use!r} is not a {kind}; it has no method {method}"
-        problems.add(entry.file, [*entry.keys, "use"], said)
+        message = f"{entry.kind}.{entry.name}.use: {entry.use!r} is not a {kind}; it has no method {method}"
+        problems.add(entry.file, [*entry.keys, "use"], message)
         return None
     if entry.unset:
         return None
-    model = _arguments(cls, given)
+    model = _arguments(cls, resources)
     try:
         parsed = model.model_validate(entry.config)
     except ValidationError as error:
@@ -241,11 +198,11 @@ def _checked(entry: ModelEntry, given: Mapping[str, Any], problems: Problems) ->
         return None
     arguments = {name: getattr(parsed, name) for name in parsed.model_fields_set}
     wanted = inspect.signature(cls).parameters
-    return partial(_build, entry, cls, {name: given[name] for name in given if name in wanted} | arguments)
+    return partial(_build, entry, cls, {name: resources[name] for name in resources if name in wanted} | arguments)
 
 
-def _arguments(cls: type[Any], given: Collection[str]) -> type[BaseModel]:
-    """A pydantic model of the arguments that an entry may set."""
+def _arguments(cls: type[Any], resources: Collection[str]) -> type[BaseModel]:
+    """Build a pydantic model of the arguments that an entry may set."""
     own = getattr(cls, "Config", None)
     if isinstance(own, type) and issubclass(own, BaseModel):
         return own
@@ -257,7 +214,7 @@ def _arguments(cls: type[Any], given: Collection[str]) -> type[BaseModel]:
     fields: dict[str, Any] = {
         p.name: (hints.get(p.name, Any), ... if p.default is p.empty else p.default)
         for p in parameters
-        if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY) and p.name not in given
+        if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY) and p.name not in resources
     }
     extra = any(p.kind is p.VAR_KEYWORD for p in parameters)
     config = ConfigDict(extra="allow" if extra else "forbid", arbitrary_types_allowed=True, protected_namespaces=())

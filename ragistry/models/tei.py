@@ -1,4 +1,4 @@
-"""Specific to Text Embeddings Inference: its description, its tokenizer, and its cross-encoders."""
+"""Text Embeddings Inference: its description, its tokenizer, and its cross-encoders."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Served:
 
 
 def served_by_tei(info: Mapping[str, Any]) -> Served:
-    """The answer to ``/info``."""
+    """Parse the answer of ``/info``."""
     digest = str(info.get("model_sha") or "")
     return Served(
         model=str(info["model_id"]),
@@ -48,7 +48,7 @@ def served_by_tei(info: Mapping[str, Any]) -> Served:
 
 
 def tokenized(server: JsonClient, texts: Sequence[str], batch_size: int) -> list[int]:
-    """Number of tokens of each text by ``/tokenize``, including special tokens. Raises `ModelError`."""
+    """Count the tokens of each text with ``/tokenize``, including special tokens. Raises `ModelError`."""
     counts: list[int] = []
     for start in range(0, len(texts), batch_size):
         batch = texts[start : start + batch_size]
@@ -57,15 +57,22 @@ def tokenized(server: JsonClient, texts: Sequence[str], batch_size: int) -> list
             "/tokenize", {"inputs": list(batch)}, lambda rows: [len(row) for row in rows], limit=limit
         )
     if len(counts) != len(texts):
-        raise ModelError(f"asked {server.server} to count the tokens of {len(texts)} texts, got {len(counts)} numbers")
+        raise ModelError(
+            f"asked {server.server} for the tokens of {len(texts)} texts, got {len(counts)} numbers; check its log"
+        )
     return counts
 
 
 class TEIReranker:
     """Ranks over ``/rerank``. A score is a probability, 0 to 1; a text longer than the model's limit is truncated.
 
-    ``url``: the server's address. ``batch_size``: maximum number of texts per request; 32 is the server's default,
-    halved if it refuses. ``timeout``, ``attempts``, ``backoff``: see `JsonClient`.
+    Args:
+        url: Address of the server.
+        api_key: See `JsonClient`.
+        batch_size: Maximum number of texts per request; halved if the server refuses it.
+        timeout: See `JsonClient`.
+        attempts: See `JsonClient`.
+        backoff: See `JsonClient`.
     """
 
     def __init__(
@@ -97,15 +104,22 @@ class TEIReranker:
 def scores_in_batches(
     send: Callable[[Sequence[str]], dict[int, float]], texts: Sequence[str], size: int, server: str
 ) -> list[float]:
-    """One score per text; ``send`` returns those of one batch by position. A batch that is too large is halved.
+    """Request one score per text. A batch that is too large is halved.
 
-    Raises `ModelError` for missing or invalid scores, and for a single text that is too long.
+    Args:
+        send: Returns the scores of one batch, by position.
+        texts: The texts.
+        size: Maximum number of texts in a batch.
+        server: Name of the server in messages.
+
+    Raises:
+        ModelError: Scores are missing or invalid, or a single text is too long.
     """
     scores: list[float] = []
     while len(scores) < len(texts):
         batch = texts[len(scores) : len(scores) + size]
         try:
-            given = send(batch)
+            answered = send(batch)
         except RefusedError as error:
             if not error.may_be_too_long(batch):
                 raise
@@ -114,9 +128,9 @@ def scores_in_batches(
             size = len(batch) // 2
             continue
         model_call()
-        if given.keys() != set(range(len(batch))) or not all(map(isfinite, given.values())):
-            raise ModelError(f"asked {server} for {len(batch)} scores, got {given!r:.200}; check its log")
-        scores += [given[index] for index in range(len(batch))]
+        if answered.keys() != set(range(len(batch))) or not all(map(isfinite, answered.values())):
+            raise ModelError(f"asked {server} for {len(batch)} scores, got {answered!r:.200}; check its log")
+        scores += [answered[index] for index in range(len(batch))]
     return scores
 
 

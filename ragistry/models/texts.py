@@ -1,4 +1,4 @@
-"""Texts to vectors: checks of all embedders; batches, cuts and token counts of those on a server."""
+"""Check the texts and vectors of embedders; send batches to a server, and cut long texts."""
 
 from __future__ import annotations
 
@@ -37,18 +37,19 @@ class TooLongError(EmbeddingGenerationError):
 
 
 def check_texts(texts: Sequence[str]) -> list[str]:
-    """The texts as a list.
+    """Check texts and return them as a list.
 
-    Raises `EmbeddingGenerationError` with the position of a value that is not a string or contains half of a surrogate
-    pair, which cannot be encoded; and if ``texts`` is a single string.
+    Raises:
+        EmbeddingGenerationError: ``texts`` is a single string, or a value is not a string or has half a surrogate pair,
+            which cannot be encoded. The message names its position.
     """
-    given: Any = texts
-    if isinstance(given, str | bytes):
-        raise EmbeddingGenerationError(f"texts must be a list of strings, got one: {short(given)}; write [text]")
-    for position, text in enumerate(given):
+    values: Any = texts
+    if isinstance(values, str | bytes):
+        raise EmbeddingGenerationError(f"texts must be a list of strings, got one: {short(values)}; write [text]")
+    for position, text in enumerate(values):
         if not isinstance(text, str):
             raise EmbeddingGenerationError(
-                f"texts[{position}] is not a string: {short(text)}; give text, or an empty string"
+                f"texts[{position}] is not a string: {short(text)}; pass text, or an empty string"
             )
         try:
             text.encode()
@@ -57,11 +58,11 @@ def check_texts(texts: Sequence[str]) -> list[str]:
                 f"texts[{position}] has half a surrogate pair, {text[error.start]!r}, at character {error.start}; "
                 "decode its source with errors='replace'"
             ) from error
-    return list(given)
+    return list(values)
 
 
 def estimate_tokens(texts: Sequence[str]) -> list[int]:
-    """Approximate number of tokens of each text, for a model without an available tokenizer.
+    """Estimate the tokens of each text, for a model without an available tokenizer.
 
     One per four bytes of UTF-8, plus two special ones. English has about four characters per token; scripts with two or
     three bytes per character have fewer, and so do multilingual vocabularies.
@@ -70,12 +71,16 @@ def estimate_tokens(texts: Sequence[str]) -> list[int]:
 
 
 def check_vectors(vectors: Any, count: int) -> NDArray[np.float64]:
-    """``(count, d)``; raises `EmbeddingGenerationError` if a number is not finite or a vector is zero."""
+    """Check vectors and return them as ``(count, d)``.
+
+    Raises:
+        EmbeddingGenerationError: The shape is wrong, a number is not finite, or a vector is zero.
+    """
     first = vectors[0] if isinstance(vectors, list) and vectors else None
     if isinstance(first, list) and first and isinstance(first[0], list):
         raise EmbeddingGenerationError(
-            "the server gives a vector for each token, not one for each text; start it with a model that is made for "
-            "embeddings, or with pooling (llama.cpp: `--pooling mean`)"
+            "the server returns a vector for each token instead of each text; start it with an embedding model, or "
+            "with pooling (llama.cpp: `--pooling mean`)"
         )
     try:
         matrix = np.asarray(vectors)
@@ -87,16 +92,16 @@ def check_vectors(vectors: Any, count: int) -> NDArray[np.float64]:
         )
     # numpy converts booleans to 0 or 1
     if matrix.dtype.kind not in "fiu" or any(bool in set(map(type, row)) for row in vectors):
-        raise EmbeddingGenerationError("the server's embeddings hold values that are not numbers; check its log")
+        raise EmbeddingGenerationError("the server's embeddings have values that are not numbers; check its log")
     if not np.isfinite(matrix).all():
-        raise EmbeddingGenerationError("the server's embeddings hold NaN or infinity; reload the model")
+        raise EmbeddingGenerationError("the server's embeddings have NaN or infinity; reload the model")
     if not matrix.any(axis=1).all():
-        raise EmbeddingGenerationError("the server gave an embedding of zeros only; the text may be too long for it")
+        raise EmbeddingGenerationError("the server returned an embedding of zeros; the text may be too long for it")
     return matrix.astype(np.float64)
 
 
 def unit_rows(vectors: NDArray[np.float64], dimension: int) -> Vectors:
-    """``(n, dimension)`` float32 rows of unit length, from vectors that `check_vectors` accepted.
+    """Scale vectors checked by `check_vectors` to unit length: ``(n, dimension)`` float32.
 
     Raises `EmbeddingGenerationError` if the server changed the dimension.
     """
@@ -104,8 +109,7 @@ def unit_rows(vectors: NDArray[np.float64], dimension: int) -> Vectors:
         return np.empty((0, dimension), dtype=np.float32)
     if vectors.shape[1] != dimension:
         raise EmbeddingGenerationError(
-            f"the server now gives {vectors.shape[1]} dimensions, where it gave {dimension} before; "
-            "was its model changed?"
+            f"the server now returns {vectors.shape[1]} dimensions instead of {dimension}; check if its model changed"
         )
     rows = vectors / np.abs(vectors).max(axis=1, keepdims=True)  # squares of huge or tiny numbers would not fit
     unit: Vectors = (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float32)
@@ -115,11 +119,20 @@ def unit_rows(vectors: NDArray[np.float64], dimension: int) -> Vectors:
 def embed_texts(
     texts: Sequence[str], send: Send, *, model: str, window: Callable[[], int], batch_size: int, on_long: OnLong
 ) -> NDArray[np.float64]:
-    """``(n, d)``: one vector per text, in order, not scaled; ``(0, 0)`` without texts.
+    """Embed texts on a server: ``(n, d)``, one vector per text, not scaled; ``(0, 0)`` without texts.
 
-    A batch refused with `TooLongError` is halved, down to single texts; ``on_long`` decides about a single text that is
-    refused. ``window``: returns the model's limit in tokens, 0 if unknown; called only if needed. Raises
-    `EmbeddingGenerationError`.
+    A batch refused with `TooLongError` is halved, down to single texts.
+
+    Args:
+        texts: The texts.
+        send: Sends one batch.
+        model: Name of the model in messages.
+        window: Returns the model's limit in tokens, 0 if unknown; called only if needed.
+        batch_size: Maximum number of texts per request.
+        on_long: What to do with a single text that is refused.
+
+    Raises:
+        EmbeddingGenerationError: A text is invalid or too long, or the vectors are invalid.
     """
     texts = check_texts(texts)
     cut: list[int] = []
@@ -146,17 +159,19 @@ def embed_texts(
                 return vector
         raise EmbeddingGenerationError(
             f"texts[{position}], {len(text):,} characters, is too long for {model!r}{_tokens(window())}: {refusal}; "
-            "make the chunks smaller, or allow on_long='truncate'"
+            "make the chunks smaller, or set on_long='truncate'"
         ) from refusal
 
     rows = [
         row for start in range(0, len(texts), batch_size) for row in embed(start, texts[start : start + batch_size])
     ]
     if len({len(row) for row in rows}) > 1:
-        raise EmbeddingGenerationError(f"the server's embeddings by {model!r} differ in length; was its model changed?")
+        raise EmbeddingGenerationError(
+            f"the server's embeddings by {model!r} differ in length; check if its model changed"
+        )
     if cut:
         message = (
-            f"{len(cut)} of the texts, up to {max(cut):,} characters, are longer than {model!r} takes in"
+            f"{len(cut)} of the texts, up to {max(cut):,} characters, are too long for {model!r}"
             f"{_tokens(window())}: only their beginnings were embedded; make the chunks smaller"
         )
         _log.warning("%s", message)

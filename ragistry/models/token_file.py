@@ -1,4 +1,4 @@
-"""Token vectors of a library's chunks in one SQLite file, so that `maxsim` does not compute them at every search.
+"""Store the token vectors of a library's chunks in one SQLite file, so that `maxsim` need not compute them again.
 
 The file is derived from the store: if it is damaged or has another format, it is deleted and built again. The vectors
 reveal much of their text, so removed ones are overwritten (``secure_delete``) and their pages released.
@@ -45,13 +45,13 @@ class TokenVectors(NamedTuple):
 
 
 def in_8_bits(vectors: NDArray[np.float32]) -> TokenVectors:
-    """``(n, d)`` quantised to 127 steps of each row's largest number; cosines change by about .001."""
+    """Quantise ``(n, d)`` to 127 steps of each row's largest number; cosines change by about .001."""
     scale = np.abs(vectors).max(axis=1, keepdims=True) / np.float32(127)
     return TokenVectors(np.rint(vectors / scale).astype(np.int8), scale)
 
 
 def text_key(text: str) -> bytes:
-    """The key of a text in memory and on disk."""
+    """Return the key of a text in memory and on disk."""
     return blake2b(text.encode(), digest_size=16).digest()
 
 
@@ -80,7 +80,7 @@ class TokenFile:
         self._lock = RLock()
 
     def versions(self) -> set[str]:
-        """The complete versions in the file."""
+        """Return the complete versions in the file."""
         with self._database() as database:
             return set() if database is None else {key for (key,) in database.execute("SELECT key FROM versions")}
 
@@ -100,7 +100,7 @@ class TokenFile:
                     database.executemany(f"DELETE FROM {table} WHERE {column} = ?", [(key,) for key in versions])
 
     def get(self, keys: Sequence[bytes]) -> dict[bytes, TokenVectors]:
-        """The vectors of the texts that the file contains."""
+        """Read the vectors of the texts that the file contains."""
         found: dict[bytes, TokenVectors] = {}
         with self._database() as database:
             for start in range(0, len(keys) if database is not None else 0, AT_ONCE):
@@ -128,7 +128,7 @@ class TokenFile:
 
     @contextmanager
     def _database(self, *, make: bool = False) -> Iterator[sqlite3.Connection | None]:
-        """A transaction; None if there is no file and none should be created."""
+        """Provide a transaction; None if the file does not exist and should not be created."""
         with self._lock:
             try:
                 if self._connection is None and (make or self.path.exists()):
@@ -139,10 +139,12 @@ class TokenFile:
                 with self._connection:
                     yield self._connection
             except sqlite3.OperationalError as error:  # locked, full, not readable: the file itself may be valid
-                raise StoreError(f"{str(self.path)!r} cannot be used: {error}; make room, or try again") from error
+                raise StoreError(
+                    f"{str(self.path)!r} cannot be used: {error}; free some space, or try again"
+                ) from error
             except sqlite3.DatabaseError as error:
                 self.delete()
-                raise StoreError(f"{str(self.path)!r} was damaged ({error}) and is deleted; try again") from error
+                raise StoreError(f"{str(self.path)!r} was damaged ({error}) and has been deleted; try again") from error
             except OSError as error:
                 raise StoreError(f"{str(self.path)!r} cannot be written: {error.strerror}; make it writable") from error
 

@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 Options = Mapping[str, Any]
 """Ollama's options for a call, such as ``{"temperature": 0, "num_ctx": 8192}``."""
 
-# A prompt that is too long is refused, instead of losing its beginning; an answer ends where the window is full,
-# instead of pushing the prompt out of it.
+# A long prompt is refused instead of losing its beginning. An answer ends when the window is full, instead of pushing
+# the prompt out of it.
 _WHOLE: Mapping[str, Any] = {"stream": False, "truncate": False, "shift": False}
 _MORE = " and" * 32
 _NUM_CTX = re.compile(r"^num_ctx\s+(\d+)", re.MULTILINE)
@@ -52,24 +52,28 @@ class OllamaModel:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class ModelLimits:
     """Maximum tokens of a model by its training and by its parameters; 0 if unknown."""
 
     trained: int = 0
     num_ctx: int = 0
 
     def window(self, options: Options) -> int:
-        """Maximum tokens of a call; its ``num_ctx`` overrides that of the model."""
+        """Return the maximum tokens of a call; its ``num_ctx`` overrides that of the model."""
         return min(filter(None, (self.trained, int(options.get("num_ctx") or self.num_ctx))), default=0)
 
 
 class OllamaClient:
     """One Ollama server. Threads may share a client; it keeps its connections until `close`.
 
-    ``host``: its address, default ``OLLAMA_HOST`` or this machine. ``timeout``: seconds for one complete answer, or for
-    the embeddings of up to 8 texts.
-    ``attempts``, ``backoff``, ``retry_timeouts``: retries, see `JsonClient`. ``keep_alive``: how long a model stays in
-    memory after a call (``"10m"``, seconds, -1 for ever). ``api_key``: default ``OLLAMA_API_KEY``.
+    Args:
+        host: Address; None for ``OLLAMA_HOST`` or this machine.
+        timeout: Seconds for one complete answer, or for the embeddings of up to 8 texts.
+        attempts: See `JsonClient`.
+        backoff: See `JsonClient`.
+        retry_timeouts: See `JsonClient`.
+        keep_alive: How long a model stays in memory after a call: ``"10m"``, seconds, or -1 for ever.
+        api_key: API key; None for ``OLLAMA_API_KEY``.
 
     Every method raises `ModelConnectionError` if the server cannot be reached, `ModelNotFoundError` if it lacks the
     model, and `ModelError` for other errors.
@@ -99,10 +103,10 @@ class OllamaClient:
         self.host = self._server.base_url
         self._timeout = timeout
         self._keep_alive = {} if keep_alive is None else {"keep_alive": keep_alive}
-        self._limits: dict[str, Limits] = {}
+        self._limits: dict[str, ModelLimits] = {}
 
     def embed(self, text: str, model: str, *, on_long: OnLong = "raise", options: Options | None = None) -> list[float]:
-        """The embedding of one text; see `embed_batch`."""
+        """Embed one text; see `embed_batch`."""
         return self.embed_batch([text], model, on_long=on_long, options=options)[0]
 
     def embed_batch(
@@ -114,9 +118,9 @@ class OllamaClient:
         on_long: OnLong = "raise",
         options: Options | None = None,
     ) -> list[list[float]]:
-        """One vector per text, in order, sent ``batch_size`` at a time.
+        """Embed texts in batches; return one vector per text, in order.
 
-        A text longer than the model's limit raises `EmbeddingGenerationError`; with ``on_long="truncate"`` its
+        A text longer than the model's limit raises `EmbeddingGenerationError`. With ``on_long="truncate"``, its
         beginning is embedded, which is logged and traced. Nothing is cut silently.
         """
         rows: list[list[float]] = self.vectors(
@@ -127,7 +131,7 @@ class OllamaClient:
     def vectors(
         self, texts: Sequence[str], model: str, *, batch_size: int = 32, on_long: OnLong, options: Options | None = None
     ) -> NDArray[np.float64]:
-        """`embed_batch` as an array, ``(n, d)``; ``(0, 0)`` for no texts."""
+        """Like `embed_batch`, as an array ``(n, d)``; ``(0, 0)`` without texts."""
 
         def window() -> int:
             return self.window(model, options)
@@ -144,10 +148,10 @@ class OllamaClient:
         schema: Schema | None = None,
         options: Options | None = None,
     ) -> str:
-        """The model's answer to ``prompt``.
+        """Answer a prompt.
 
-        With ``schema``, a pydantic model or a JSON Schema, the answer is JSON. For a pydantic model it is checked, and
-        asked for once more if it does not fit; then `ModelError` contains the answer.
+        With ``schema``, a pydantic model or a JSON Schema, the answer is JSON. An answer that does not fit a pydantic
+        model is requested once more; the second raises `ModelError` with the answer.
         """
         return self.chat(messages_of(prompt, system), model, schema=schema, options=options)
 
@@ -159,20 +163,18 @@ class OllamaClient:
         schema: Schema | None = None,
         options: Options | None = None,
     ) -> str:
-        """The model's next message in the conversation; ``schema`` as in `generate`."""
+        """Return the model's next message in the conversation; ``schema`` as in `generate`."""
         form = {} if schema is None else {"format": json_schema(schema)}
-        given = {"options": dict(options)} if options else {}
+        more = {"options": dict(options)} if options else {}
 
         def ask(conversation: Sequence[Message]) -> str:
-            body = {"messages": [dict(message) for message in conversation], **_WHOLE, **form, **given}
+            body = {"messages": [dict(message) for message in conversation], **_WHOLE, **form, **more}
             try:
-                text, reason, tokens = self._post("/api/chat", model, body, _said)
+                text, reason, tokens = self._post("/api/chat", model, body, _parse_answer)
             except RefusedError as error:
                 if not error.too_long:
                     raise
-                raise ModelError(
-                    f"the prompt is longer than {model!r} takes in; shorten it, or increase num_ctx"
-                ) from error
+                raise ModelError(f"the prompt is too long for {model!r}; shorten it, or increase num_ctx") from error
             model_call(tokens)
             if reason == "length":
                 report_cut(model, "raise max_tokens (num_predict) or num_ctx")
@@ -181,49 +183,49 @@ class OllamaClient:
         return ask(messages) if schema is None else answer_by_schema(ask, list(messages), schema, model)
 
     def stream(self, messages: Sequence[Message], model: str, *, options: Options | None = None) -> Iterator[str]:
-        """The pieces of the model's next message as they arrive. Raises `ModelError`, also if the answer breaks off."""
+        """Yield the pieces of the model's next message as they arrive. Raises `ModelError`, also if it is aborted."""
         return stream_answer(self._stream(messages, model, options), model)
 
     def _stream(self, messages: Sequence[Message], model: str, options: Options | None) -> Iterator[str]:
-        given = {"options": dict(options)} if options else {}
-        body = {"messages": [dict(message) for message in messages], **_WHOLE, "stream": True, **given}
+        more = {"options": dict(options)} if options else {}
+        body = {"messages": [dict(message) for message in messages], **_WHOLE, "stream": True, **more}
         reason, tokens = None, 0
         with self._explained(model):
             for line in self._server.stream("/api/chat", {"model": model, **body, **self._keep_alive}):
-                piece, ended, read = self._server.read(line, _piece)
+                piece, ended, read = self._server.read(line, _parse_piece)
                 reason, tokens = ended or reason, read or tokens
                 if piece:
                     yield piece
         if reason is None:
-            raise ModelError(f"{self._server.server} broke off its answer; check its log")
+            raise ModelError(f"{self._server.server} aborted its answer; check its log")
         model_call(tokens)
         if reason == "length":
             report_cut(model, "raise max_tokens (num_predict) or num_ctx")
 
     def list_models(self) -> list[OllamaModel]:
-        """The models on the server, last changed first."""
+        """List the models on the server, last changed first."""
         return self._server.get("/api/tags", _installed)
 
     def show(self, model: str) -> dict[str, Any]:
-        """The server's description of a model: ``details``, ``model_info``, ``parameters``, ``capabilities``, …"""
+        """Return the server's description of a model: ``details``, ``model_info``, ``parameters``, …"""
         return self._post("/api/show", model, {}, _as_object)
 
     def digest(self, model: str) -> str:
-        """The hexadecimal digest of the model's files; empty if the server does not report it."""
-        digests = {full_name(there.name): there.digest for there in self.list_models()}
+        """Return the hexadecimal digest of the model's files; empty if the server does not report it."""
+        digests = {full_name(installed.name): installed.digest for installed in self.list_models()}
         return digests.get(full_name(model), "")
 
     def window(self, model: str, options: Options | None = None) -> int:
-        """Maximum tokens of the model, requested once; 0 if the server does not report it."""
+        """Return the maximum tokens of the model, requested once; 0 if the server does not report it."""
         if model not in self._limits:
             try:
                 self._limits[model] = self._post("/api/show", model, {}, _limits_of)
             except RefusedError:
-                self._limits[model] = Limits()
+                self._limits[model] = ModelLimits()
         return self._limits[model].window(options or {})
 
     def version(self) -> str:
-        """The version of the server."""
+        """Return the version of the server."""
         return self._server.get("/api/version", lambda answer: str(answer["version"]))
 
     def close(self) -> None:
@@ -241,11 +243,11 @@ class OllamaClient:
     def _embed_whole(
         self, texts: Sequence[str], *, model: str, window: Callable[[], int], options: Options
     ) -> list[Any]:
-        """The vectors of texts that were read completely; raises `TooLongError` if one was cut.
+        """Embed texts; raise `TooLongError` if the server cut one.
 
-        A server that supports ``truncate: false`` refuses a text that is too long. Other servers cut it; only the token
-        count, one for the whole batch, shows this. So a text that may exceed the limit is sent alone. If its count
-        reaches the limit, the text is sent again with some more words: if these are accepted too, both were cut.
+        A server that supports ``truncate: false`` refuses a long text. Other servers cut it, which only the token count
+        of the whole batch shows. So a text that may exceed the limit is sent alone. If its count reaches the limit, the
+        text is sent again with some more words: if these are accepted too, both were cut.
         """
         longest = max(len(text.encode()) for text in texts)
         limit = window() if longest > ALWAYS_FITS else 0
@@ -257,11 +259,11 @@ class OllamaClient:
                 self._embed([texts[0] + _MORE], model, options)
             except TooLongError:
                 return vectors
-            raise TooLongError(f"the server read {tokens:,} tokens of a text of {longest:,} bytes, not the rest")
+            raise TooLongError(f"the server read only {tokens:,} tokens of a text of {longest:,} bytes")
         return vectors
 
     def _embed(self, texts: Sequence[str], model: str, options: Options) -> tuple[list[Any], int]:
-        """The unchecked vectors of ``/api/embed``, and the number of tokens read."""
+        """Request the unchecked vectors of ``/api/embed``, and the number of tokens read."""
         body = {"input": list(texts), "truncate": False, **({"options": dict(options)} if options else {})}
         try:
             vectors, tokens = self._post(
@@ -282,45 +284,45 @@ class OllamaClient:
     def _post(
         self, path: str, model: str, body: Mapping[str, Any], read: Callable[[Any], Read], **options: Any
     ) -> Read:
-        """`JsonClient.post` with the model and ``keep_alive``; ``options`` as there."""
+        """Call `JsonClient.post` with the model and ``keep_alive``."""
         with self._explained(model):
             return self._server.post(path, {"model": model, **body, **self._keep_alive}, read, **options)
 
     @contextmanager
     def _explained(self, model: str) -> Iterator[None]:
-        """If the server lacks the model, list the models it has."""
+        """Translate the error of a missing model to one that lists the models of the server."""
         try:
             yield
         except RefusedError as error:
             if error.status != 404 or "model" not in error.reason:
                 raise
-            there = ", ".join(installed.name for installed in self.list_models()) or "none"
+            models = ", ".join(installed.name for installed in self.list_models()) or "none"
             raise ModelNotFoundError(
-                f"{self._server.server} has no model {model!r}; get it with `ollama pull {model}`; it has: {there}"
+                f"{self._server.server} has no model {model!r}; get it with `ollama pull {model}`; it has: {models}"
             ) from error
 
 
 def full_name(model: str) -> str:
-    """The name with its tag, in lower case, as Ollama identifies models."""
+    """Return the name with its tag in lower case, as Ollama identifies models."""
     name = model.lower()
     return name if ":" in name.rpartition("/")[2] else f"{name}:latest"
 
 
-def _said(answer: dict[str, Any]) -> tuple[str, str, int]:
-    """The text of a chat answer, the reason of its end, and the tokens read and written."""
+def _parse_answer(answer: dict[str, Any]) -> tuple[str, str, int]:
+    """Parse the text of a chat answer, the reason of its end, and the tokens read and written."""
     if not answer.get("done"):
-        raise ValueError("the answer stops before its end")
+        raise ValueError("the answer is incomplete")
     tokens = int(answer.get("prompt_eval_count") or 0) + int(answer.get("eval_count") or 0)
     return text_of((answer.get("message") or {}).get("content")), str(answer.get("done_reason")), tokens
 
 
-def _piece(line: dict[str, Any]) -> tuple[str, str | None, int]:
-    """A piece of an answer; the last one has the reason of the end and the tokens read and written."""
+def _parse_piece(line: dict[str, Any]) -> tuple[str, str | None, int]:
+    """Parse a piece of an answer; the last one has the reason of the end and the tokens read and written."""
     if "error" in line:
         raise ValueError(line["error"])
     if not line.get("done"):
         return text_of((line.get("message") or {}).get("content")), None, 0
-    return _said(line)
+    return _parse_answer(line)
 
 
 def _embedded(answer: Mapping[str, Any]) -> tuple[list[Any], int]:
@@ -336,7 +338,7 @@ def _as_object(answer: Any) -> dict[str, Any]:
 def _installed(tags: Mapping[str, Any]) -> list[OllamaModel]:
     return [
         OllamaModel(
-            str(row.get("model") or row["name"]),  # older servers give a name and no model
+            str(row.get("model") or row["name"]),  # older servers have only a name
             str(row.get("digest") or "").removeprefix("sha256:"),
             int(row.get("size") or 0),
         )
@@ -344,10 +346,10 @@ def _installed(tags: Mapping[str, Any]) -> list[OllamaModel]:
     ]
 
 
-def _limits_of(shown: Mapping[str, Any]) -> Limits:
-    info = shown.get("model_info") or {}
-    own = _NUM_CTX.search(shown.get("parameters") or "")
-    return Limits(
+def _limits_of(description: Mapping[str, Any]) -> ModelLimits:
+    info = description.get("model_info") or {}
+    own = _NUM_CTX.search(description.get("parameters") or "")
+    return ModelLimits(
         trained=min((int(value) for key, value in info.items() if key.endswith(".context_length")), default=0),
         num_ctx=int(own.group(1)) if own else 0,
     )

@@ -1,4 +1,4 @@
-"""Embeddings by a model of Ollama."""
+"""A model of Ollama as an `Embedder`."""
 
 from __future__ import annotations
 
@@ -14,14 +14,21 @@ if TYPE_CHECKING:
     from ragistry.protocols import Vectors
 
 QUERY_TIMEOUT = 20.0
-"""Seconds for a query, for which a person waits; enough to load a small model."""
+"""Seconds for a query while a person waits; enough to load a small model."""
 
 
 class OllamaEmbedder:
     """Embeds with one model of an Ollama server; the first request is sent on first use.
 
-    ``client``: a shared client; without one, ``host`` is used. The default prefixes are those the model was trained
-    with (`KNOWN_MODELS`). ``on_long`` and ``options`` as in `OllamaClient.embed_batch`.
+    Args:
+        model: Name of the model.
+        client: A shared client; None to create one for ``host``.
+        host: See `OllamaClient`.
+        batch_size: Maximum number of texts per request.
+        query_prefix: Prefix of queries; None for the one the model was trained with (`KNOWN_MODELS`).
+        document_prefix: Prefix of documents; None as above.
+        on_long: See `OllamaClient.embed_batch`.
+        options: See `OllamaClient.embed_batch`.
     """
 
     def __init__(
@@ -46,9 +53,9 @@ class OllamaEmbedder:
 
     @property
     def fingerprint(self) -> EmbedderFingerprint:
-        """Requested from the server once; raises `ModelError`."""
-        # Not `cached_property`: that of Python 3.11 has one lock for all objects of the class, which would be held
-        # while a server hangs.
+        """Requested from the server once. Raises `ModelError`."""
+        # Not `cached_property`: in Python 3.11 it has one lock for all objects of the class, so a server that hangs
+        # would block the others.
         if self._fingerprint is None:
             known = known_model(self.model)
             self._fingerprint = EmbedderFingerprint(

@@ -17,11 +17,21 @@ from ragistry.ollama.client import OllamaClient
 class OllamaGenerator:
     """Answers prompts with one model.
 
-    ``url``: the server's address, default ``ollama_host``, ``OLLAMA_HOST``, or this machine. ``system``: text before
-    every prompt. ``temperature`` 0 takes the likeliest words, so that the same prompt gives the same answer; None uses
-    the model's default. ``max_tokens``: maximum length of an answer. ``timeout``: seconds for one complete answer,
-    including loading the model. ``options``: Ollama's options, passed on unchanged. ``attempts``, ``backoff``: see
-    `JsonClient`; time-outs are not retried. ``client``: used instead of a new one.
+    Time-outs are not retried.
+
+    Args:
+        model: Name of the model.
+        client: A shared client; None to create one.
+        url: Address of the server; None for ``ollama_host``, ``OLLAMA_HOST``, or this machine.
+        ollama_host: Address from the settings of the workspace.
+        api_key: See `OllamaClient`.
+        system: System message before every prompt.
+        temperature: 0 takes the likeliest words, so that equal prompts get equal answers; None for the model's default.
+        max_tokens: Maximum length of an answer.
+        timeout: Seconds for one complete answer, including loading the model.
+        options: Ollama's options, passed on unchanged.
+        attempts: See `JsonClient`.
+        backoff: See `JsonClient`.
     """
 
     def __init__(
@@ -50,15 +60,15 @@ class OllamaGenerator:
             api_key=api_key,
         )
         self._system = system
-        given = {"temperature": temperature, "num_predict": max_tokens}
-        self._options = {name: value for name, value in given.items() if value is not None} | dict(options or {})
+        settings = {"temperature": temperature, "num_predict": max_tokens}
+        self._options = {name: value for name, value in settings.items() if value is not None} | dict(options or {})
 
     def generate(self, prompt: str, *, schema: type[BaseModel] | None = None) -> str:
         """See `ragistry.protocols.Generator`."""
         return self._client.generate(prompt, self.model, system=self._system, schema=schema, options=self._options)
 
     def stream(self, prompt: str) -> Iterator[str]:
-        """The pieces of the answer as they arrive. Raises `ModelError`."""
+        """Yield the pieces of the answer as they arrive. Raises `ModelError`."""
         return self._client.stream(messages_of(prompt, self._system), self.model, options=self._options)
 
     def close(self) -> None:

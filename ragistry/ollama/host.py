@@ -14,12 +14,12 @@ _PORTS = {"http": 80, "https": 443}
 
 
 def resolve_host(host: str | None = None) -> str:
-    """The address to use: ``host``, else ``OLLAMA_HOST``, else this machine; see `parse_host`."""
+    """Return the address to use: ``host``, else ``OLLAMA_HOST``, else this machine; see `parse_host`."""
     return parse_host(host or os.environ.get("OLLAMA_HOST"))
 
 
 def parse_host(host: str | None) -> str:
-    """``scheme://[login@]host:port[/path]`` without a slash at its end.
+    """Normalise an address to ``scheme://[login@]host:port[/path]`` without a slash at its end.
 
     Defaults: host this machine; scheme http; port 11434, or the scheme's default port if a scheme is given. Addresses
     for listening (``0.0.0.0``, ``::``) mean this machine too. User name and password are kept, for a proxy. Raises
@@ -30,7 +30,7 @@ def parse_host(host: str | None) -> str:
     if not written:
         scheme, rest = "http", text
     if scheme not in _PORTS:
-        raise ConfigError(f"the address of Ollama starts with no http:// or https://: {text!r}; write one")
+        raise ConfigError(f"the address of Ollama must start with http:// or https://, got {text!r}")
     try:
         parts = urlsplit(f"{scheme}://{_bracketed(rest)}")
         name, port = parts.hostname, parts.port
@@ -42,7 +42,7 @@ def parse_host(host: str | None) -> str:
 
 
 def _bracketed(rest: str) -> str:
-    """An IPv6 address in the form of a URL."""
+    """Put an IPv6 address into brackets, as in a URL."""
     return f"[{rest}]" if _address(rest) and ":" in rest else rest
 
 

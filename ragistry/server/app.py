@@ -21,7 +21,7 @@ from ragistry.config.folder import JOBS
 from ragistry.errors import ConfigError, RagistryError
 from ragistry.http.errors import handle_errors
 from ragistry.http.guard import LOOPBACK
-from ragistry.models.registry import CachedQueries
+from ragistry.models.queries import QueryEmbedder
 from ragistry.server import routes_jobs, routes_library, routes_search, tasks
 from ragistry.server.access import Tokens
 from ragistry.server.gate import Gate, ServerLimits
@@ -114,8 +114,8 @@ def create_app(
         app.router.routes.append(Route("/mcp", mcp_mount))
     if page is not None:
         app.mount("/", page)  # last, because it matches every path
-    if isinstance(workspace.embedder, CachedQueries):
-        workspace.embedder.observe_batches(metrics.batches.observe)
+    if isinstance(workspace.embedder, QueryEmbedder):
+        workspace.embedder.observe = metrics.batches.observe
     app.add_middleware(CallerGuard, tokens=tokens, exposed=exposed, upload_megabytes=limits.upload_megabytes)
     app.add_middleware(MetricsMiddleware, metrics=metrics)  # outermost, so that it counts refusals
     return app

@@ -137,7 +137,7 @@ def test_no_texts_call_no_model():
 @pytest.mark.parametrize(
     ("texts", "message"),
     [
-        (["fine", None], "texts[1] is not a string: None; give text, or an empty string"),
+        (["fine", None], "texts[1] is not a string: None; pass text, or an empty string"),
         (["\udfff"], r"texts[0] has half a surrogate pair, '\udfff', at character 0; decode its source with "),
         ("one", "texts must be a list of strings, got one: 'one'; write [text]"),
     ],

@@ -12,8 +12,8 @@ import pytest
 
 from ragistry import trace
 from ragistry.errors import EmbeddingGenerationError
-from ragistry.models.batching import AT_ONCE, SHORT, BatchedQueries
 from ragistry.models.minilm import FINGERPRINT, MiniLMEmbedder
+from ragistry.models.queries import AT_ONCE, SHORT, QueryEmbedder
 from ragistry.protocols import Embedder
 from ragistry.testing.embedders import EmbedderConformance
 from ragistry.types import Role
@@ -21,10 +21,10 @@ from ragistry.types import Role
 MINILM = MiniLMEmbedder()
 
 
-class TestBatchedQueries(EmbedderConformance):
+class TestQueryEmbedder(EmbedderConformance):
     @pytest.fixture
     def embedder(self) -> Embedder:
-        return BatchedQueries(MINILM)
+        return QueryEmbedder(MINILM)
 
 
 class Slow:
@@ -50,7 +50,7 @@ class Slow:
 def ask_together(texts: list[str]) -> tuple[Slow, list[Any], list[int]]:
     """What threads get that ask at the same time, the calls of the model, and how many tokens each one's trace has."""
     slow = Slow()
-    batched, tokens = BatchedQueries(slow), [0] * len(texts)
+    batched, tokens = QueryEmbedder(slow), [0] * len(texts)
 
     def ask(place: int) -> Any:
         with trace.collect() as found, trace.stage("ask"):
@@ -89,7 +89,7 @@ def test_a_query_that_the_model_refuses_spoils_no_other() -> None:
 
 def test_documents_and_long_queries_are_embedded_by_themselves() -> None:
     sizes: list[int] = []
-    batched = BatchedQueries(MINILM)
+    batched = QueryEmbedder(MINILM)
     batched.observe = sizes.append
     batched.embed(["a", "b"], role="query")
     batched.embed(["a"])

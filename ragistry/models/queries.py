@@ -1,13 +1,13 @@
-"""Batch queries of several threads: while the model is busy, new queries wait and share the next call."""
+"""Embed queries: cache the last ones, and batch those of several threads."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextvars import Context
 from dataclasses import dataclass, field
-from functools import partial
+from functools import lru_cache, partial
 from threading import Event, Lock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ragistry import trace
 from ragistry.errors import ModelError
@@ -17,6 +17,7 @@ from ragistry.types import EmbedderFingerprint, Role
 if TYPE_CHECKING:
     from ragistry.protocols import Vectors
 
+CACHED = 256
 SHORT = 200
 """Maximum length in characters of a query in a batch: below the limit of every model, because only a single query is
 traced as cut."""
@@ -24,6 +25,8 @@ MOST = 32
 """Maximum number of queries in one call."""
 AT_ONCE = 2
 """Number of concurrent calls: a single query uses one core only."""
+
+Restore = tuple[Callable[..., Any], tuple[Any, ...]]
 
 
 @dataclass(slots=True, eq=False)
@@ -36,16 +39,26 @@ class _Query:
     woken: Event = field(default_factory=Event)
 
 
-class BatchedQueries:
-    """An embedder that batches single short queries of several threads. Thread-safe.
+class QueryEmbedder:
+    """An embedder that caches and batches single queries, so that several techniques embed a query once. Thread-safe.
 
-    If the model is idle, a query is embedded at once, so that batching never delays it. ``observe`` is called with
-    the number of queries of each call.
+    While the model is busy, new short queries wait and share the next call. If it is idle, a query is embedded at once,
+    so that batching never delays it.
+
+    Args:
+        embedder: Computes the vectors.
+        restore: A function and its arguments that build the embedder again in another process, which then loads the
+            model only once; None to pickle ``embedder``.
+
+    Attributes:
+        observe: Called with the number of queries of each call of the model.
     """
 
-    def __init__(self, embedder: Embedder) -> None:
+    def __init__(self, embedder: Embedder, *, restore: Restore | None = None) -> None:
         self.embedder = embedder
         self.observe: Callable[[int], object] = lambda _: None
+        self._restore = restore
+        self._cached = lru_cache(CACHED)(self._embed_query)
         self._lock = Lock()
         self._running = 0
         self._waiting: list[_Query] = []
@@ -57,12 +70,31 @@ class BatchedQueries:
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
         return self.embedder.count_tokens(texts)
 
+    @trace.span("ragistry.embed")
     def embed(self, texts: Sequence[str], *, role: Role = "document") -> Vectors:
-        """As `Embedder.embed`."""
-        single = role == "query" and not isinstance(texts, str) and len(texts) == 1
-        if not single or not isinstance(texts[0], str) or len(texts[0]) > SHORT:
-            return self.embedder.embed(texts, role=role)
-        query = _Query(texts[0])
+        """As `Embedder.embed`. The vector of a single query is read-only."""
+        is_single = role == "query" and not isinstance(texts, str) and len(texts) == 1 and isinstance(texts[0], str)
+        return self._cached(texts[0]) if is_single else self.embedder.embed(texts, role=role)
+
+    def close(self) -> None:
+        """Close the embedder's connections, if it has any."""
+        close = getattr(self.embedder, "close", None)
+        if callable(close):
+            close()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return self._restore or (QueryEmbedder, (self.embedder,))
+
+    def _embed_query(self, text: str) -> Vectors:
+        row = self._batched(text) if len(text) <= SHORT else None
+        if row is None:  # a long query, or the call failed: embed each query alone to find the faulty one
+            row = self.embedder.embed([text], role="query")
+        row.flags.writeable = False
+        return row
+
+    def _batched(self, text: str) -> Vectors | None:
+        """Embed a query, perhaps together with others; None if the shared call failed."""
+        query = _Query(text)
         with self._lock:
             if self._running >= AT_ONCE:
                 self._waiting.append(query)
@@ -75,20 +107,19 @@ class BatchedQueries:
             try:
                 self.observe(len(query.batch))
                 if len(query.batch) == 1:
-                    return self.embedder.embed(texts, role="query")
-                self._embed(query.batch)
+                    return self.embedder.embed([text], role="query")
+                self._embed_batch(query.batch)
             finally:
                 self._pass_on()
-        if query.row is None:  # the call failed: embed each query alone to find the faulty one
-            return self.embedder.embed(texts, role="query")
-        trace.model_call(tokens=self.embedder.count_tokens(texts)[0])
+        if query.row is not None:
+            trace.model_call(tokens=self.embedder.count_tokens([text])[0])
         return query.row
 
-    def _embed(self, batch: list[_Query]) -> None:
+    def _embed_batch(self, batch: list[_Query]) -> None:
         """Embed the queries of several threads, and wake the others."""
         embed = partial(self.embedder.embed, [query.text for query in batch], role="query")
         try:
-            vectors = Context().run(embed)  # traced by no one here: each thread records its own query
+            vectors = Context().run(embed)  # not traced here: each thread records its own query
             for place, query in enumerate(batch):
                 query.row = vectors[place : place + 1].copy()
         except ModelError:
@@ -105,9 +136,3 @@ class BatchedQueries:
         if batch:
             batch[0].batch = batch
             batch[0].woken.set()
-
-    def close(self) -> None:
-        """Close the embedder's connections, if it has any."""
-        close = getattr(self.embedder, "close", None)
-        if callable(close):
-            close()
