@@ -1,7 +1,7 @@
-"""Archives: collections of remote Chroma servers, searched by an agent through the tool `search_archives`.
+"""Archives: collections on remote Chroma servers, which an agent searches with the tool `search_archives`.
 
-A query is embedded by Text Embeddings Inference, and every archive is asked at once. Only what the slim package
-``chromadb-client`` has is used.
+Text Embeddings Inference embeds the query, and all archives are searched at once. The slim package ``chromadb-client``
+is enough.
 """
 
 from __future__ import annotations
@@ -15,8 +15,7 @@ from ragistry.config.archives import TOP_K_RANGE, ArchiveSettings, RagArchiveCon
 from ragistry.errors import EmptyQueryError
 from ragistry.library.remote.collection import Archive, embed_query
 from ragistry.library.remote.technique import ArchiveTechnique, archive_target, archive_technique
-from ragistry.tools.archive_config import ChromaRagConfig, extract_rag_config
-from ragistry.tools.archive_search import ArchiveAnswer, ArchiveSearch
+from ragistry.tools.archive_search import ArchiveAnswer, ArchiveSearch, ChromaRagConfig, extract_rag_config
 from ragistry.tools.archive_text import WORDS, answer_text
 from ragistry.utils.quoting import one_line
 
@@ -40,18 +39,27 @@ __all__ = [
 
 NAME = "search_archives"
 MAX_QUERY = 10_000
-"""Characters; no embedding model takes in more."""
+"""Maximum length of a query in characters; no embedding model reads more."""
 MAX_DESCRIPTION = 500
 
 
 def create_archive_search_tool(
     rag_config: ChromaRagConfig | None, settings: ArchiveSettings | None = None
 ) -> StructuredTool | None:
-    """The tool ``search_archives(query, top_k=5)`` over the configured archives; None where there are none.
+    """Create the tool ``search_archives(query, top_k=5)`` over the configured archives.
 
-    It answers with text, in any case, and gives the passages as ``artifact``, a list of LangChain's documents.
-    ``settings`` None: those of the environment. Connections are made on first use, kept, and closed when the tool is
-    forgotten. Raises `ConfigError` for a bad variable of the environment, or where ``langchain-core`` is not installed.
+    It always answers with text; ``artifact`` has the passages as LangChain documents. Connections are opened on first
+    use, kept, and closed when the tool is garbage-collected.
+
+    Args:
+        rag_config: The archives.
+        settings: Settings; None for those of the environment.
+
+    Returns:
+        The tool; None without archives.
+
+    Raises:
+        ConfigError: A variable of the environment is invalid, or ``langchain-core`` is not installed.
     """
     if rag_config is None or not rag_config.archives:
         return None
@@ -68,21 +76,21 @@ def create_archive_search_tool(
             return WORDS[language].empty, []
         return answer_text(answer, language), [langchain_document(document) for document in answer.documents]
 
-    weakref.finalize(search_archives, archives.close)  # not with the tool, of which there may be copies
+    weakref.finalize(search_archives, archives.close)  # not with the tool: it may have copies
     return structured_tool(search_archives, NAME, _description(archives.archives), _arguments(settings.top_k))
 
 
 def _arguments(top_k: int) -> type[BaseModel]:
-    """The tool's arguments. What is not among them is refused, so that a model learns that nothing else is to be had.
+    """Build the schema of the arguments. Others are refused, so that a model learns that they do not exist.
 
-    The limits of ``top_k`` are not in the schema: what is outside is clamped, not refused.
+    The limits of ``top_k`` are not in the schema, because values outside are clamped, not refused.
     """
     low, high = TOP_K_RANGE
     return create_model(
         "SearchArchives",
         __config__=ConfigDict(extra="forbid"),
-        query=(str, Field(max_length=MAX_QUERY, description="what to look for, in natural language")),
-        top_k=(int | None, Field(default=top_k, description=f"how many passages, {low} to {high}")),
+        query=(str, Field(max_length=MAX_QUERY, description="what to search for, in natural language")),
+        top_k=(int | None, Field(default=top_k, description=f"number of passages, {low} to {high}")),
     )
 
 

@@ -1,4 +1,4 @@
-"""What a model passes to ``search_library``, checked; where it will not do, one line says what to mend."""
+"""Check the arguments that a model passes to ``search_library``."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ KNOWN = ("query", "collection", "cursor")
 
 
 class SearchArguments(NamedTuple):
-    """A search that a model asks for."""
+    """The arguments of a search by a model."""
 
     query: str
     collection: str | None = None
@@ -25,30 +25,35 @@ class SearchArguments(NamedTuple):
 
 
 def parse_arguments(arguments: Any, collections: Sequence[str]) -> SearchArguments:
-    """The arguments of a call, a mapping or its JSON. Raises `CallError` for anything else.
+    """Parse the arguments of a call, a mapping or its JSON.
 
-    ``collections``: the names that may be searched; one that is not among them is refused like one that nobody knows.
+    Args:
+        arguments: The arguments.
+        collections: Names that may be searched. Others are refused as if they did not exist.
+
+    Raises:
+        CallError: The arguments are invalid.
     """
-    given = read_object(arguments, KNOWN)
-    query = _text(given, "query") or ""
+    values = read_object(arguments, KNOWN)
+    query = _text(values, "query") or ""
     try:
         check_query(query)
     except QueryError as error:
         raise CallError(str(error)) from error
     if len(query) > QUERY_CHARACTERS:
-        raise CallError(f"the query has {len(query):,} characters; {QUERY_CHARACTERS:,} are allowed, make it shorter")
-    # A model that has to fill in everything says "" where it means nothing; neither is ever called that.
-    collection, cursor = _text(given, "collection") or None, _text(given, "cursor") or None
+        raise CallError(f"the query has {len(query):,} characters, the limit is {QUERY_CHARACTERS:,}; shorten it")
+    # A model that must pass every argument may pass "" for none.
+    collection, cursor = _text(values, "collection") or None, _text(values, "cursor") or None
     if collection is not None and collection not in collections:
         raise CallError(
             f"no collection {collection[:100]!r}{did_you_mean(collection[:100], collections)}; "
-            f"there are {listed(collections)}; choose one, or leave it out to search all"
+            f"use {listed(collections)}, or leave it out to search all"
         )
     return SearchArguments(query, collection, None if cursor is None else check_cursor(cursor))
 
 
 def read_object(arguments: Any, known: Sequence[str]) -> Mapping[str, Any]:
-    """Arguments as a mapping with no keys but ``known``. Raises `CallError`."""
+    """Return the arguments as a mapping with no keys but ``known``. Raises `CallError`."""
     if isinstance(arguments, str | bytes):
         try:
             arguments = json.loads(arguments)
@@ -59,20 +64,20 @@ def read_object(arguments: Any, known: Sequence[str]) -> Mapping[str, Any]:
     for key in arguments:
         if key not in known:
             name = str(key)[:100]
-            raise CallError(f"unknown argument {name!r}{did_you_mean(name, known)}; there are {', '.join(known)}")
+            raise CallError(f"unknown argument {name!r}{did_you_mean(name, known)}; use {', '.join(known)}")
     return arguments
 
 
 def _example(known: Sequence[str]) -> str:
-    return f'give {{"{known[0]}": "…"}}'
+    return f'pass {{"{known[0]}": "…"}}'
 
 
-def _text(given: Mapping[str, Any], name: str) -> str | None:
-    value = given.get(name)
+def _text(values: Mapping[str, Any], name: str) -> str | None:
+    value = values.get(name)
     if value is not None and not isinstance(value, str):
         raise CallError(f"{name} must be text, got {repr(value)[:100]}; put it in quotation marks")
     try:
         (value or "").encode()
     except UnicodeEncodeError as error:
-        raise CallError(f"{name} has half of a character at {error.start}; send whole characters") from error
+        raise CallError(f"{name} has half a character at {error.start}; send whole characters") from error
     return value

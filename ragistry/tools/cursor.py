@@ -1,7 +1,7 @@
-"""Where an answer was cut, as a word that the next call brings back.
+"""Cursors to continue an answer that was cut.
 
-A cursor says only how far to skip in the same search: the search itself is made anew, with its limits, from the other
-arguments. So a forged one reaches nothing that the call would not have reached without it.
+A cursor says only how far to skip in the same search. The search itself runs again, with its limits, from the other
+arguments, so a forged cursor gives access to nothing more.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ _FORM = re.compile(r"([0-9]{1,4})\.([0-9]{1,9})\.([0-9a-f]{16})")
 
 
 class Position(NamedTuple):
-    """The document of the ranking that comes next (from 0), and the character of its visible text."""
+    """The next document of a ranking (from 0), and the next character of its visible text."""
 
     rank: int = 0
     offset: int = 0
 
 
 def fingerprint(query: str, collection: str | None, documents: Sequence[Document]) -> str:
-    """What tells one answer from another: the question, and what was found, in its order."""
+    """Return a hash of the query and the found documents in their order."""
     digest = sha256(repr((query, collection)).encode())
     for document in documents:
         digest.update(repr((document.id, document.content)).encode())
@@ -33,19 +33,19 @@ def fingerprint(query: str, collection: str | None, documents: Sequence[Document
 
 
 def write_cursor(position: Position, fingerprint: str) -> str:
-    """A cursor for `read_cursor`."""
+    """Write a cursor for `read_cursor`."""
     return f"{position.rank}.{position.offset}.{fingerprint}"
 
 
 def check_cursor(cursor: str) -> str:
-    """The cursor itself; raises `CallError` where it does not have the form of one."""
+    """Return the cursor. Raises `CallError` if its format is wrong."""
     if not _FORM.fullmatch(cursor):
-        raise CallError(f"{cursor[:60]!r} is not a cursor; copy it from the last answer, or leave it out")
+        raise CallError(f"{cursor[:60]!r} is not a cursor; copy the cursor of the last answer, or leave it out")
     return cursor
 
 
 def read_cursor(cursor: str, fingerprint: str, documents: Sequence[Document]) -> Position:
-    """Where to go on in these documents; raises `CallError` where the cursor belongs to another answer."""
+    """Return the position in these documents. Raises `CallError` if the cursor is of another answer."""
     match = _FORM.fullmatch(check_cursor(cursor))
     assert match is not None
     rank, offset = int(match[1]), int(match[2])

@@ -1,7 +1,7 @@
-"""What a model is told of failures, and what only the log is told.
+"""Write failures for a model, and log their details.
 
-The words of whatever is below a tool may name paths, servers, and collections out of the tool's reach. A tool that is
-limited therefore passes none of them on, but only what is written for models, here and where arguments are checked.
+Messages of lower layers may name paths, servers, and collections that the tool must not reach. So a limited tool
+returns only messages written for models, by this module and by the checks of arguments.
 """
 
 from __future__ import annotations
@@ -14,27 +14,27 @@ from ragistry.errors import InvalidConfigError, ModelError, QueryError, Ragistry
 from ragistry.utils.quoting import one_line
 
 NOTES = 2
-"""Of what could not be done as asked, so many things are told at most."""
-WHY = "; the owner's log says why"
-INCOMPLETE = f"not everything could be searched as it should be, so that something may be missing{WHY}"
+"""Maximum number of notes in an answer."""
+WHY = "; see the owner's log"
+INCOMPLETE = f"the search was incomplete, so results may be missing{WHY}"
 
 _SEVERAL = re.compile(r"; (?=[^;:]+ was not searched: )")
 _log = logging.getLogger(__name__)
 
 
 class CallError(QueryError):
-    """A call is wrong, in words that a model may see."""
+    """A call is invalid; the message may be shown to a model."""
 
 
 class BrokenCollectionsError(InvalidConfigError):
-    """documents.yaml cannot be read, in words that a model may see."""
+    """documents.yaml is invalid; the message may be shown to a model."""
 
 
 def failure_text(error: Exception, tool: str, *, limited: bool) -> str:
-    """One line for the model.
+    """Describe an error in one line for the model.
 
-    `CallError` and `BrokenCollectionsError` are passed on; where the tool is not ``limited`` to some collections, also
-    what a technique says of the query, and models that cannot be reached. Anything else goes to the log.
+    `CallError` and `BrokenCollectionsError` are passed on. If the tool is not ``limited`` to some collections, so are
+    errors about the query and of models. All others are only logged.
     """
     if isinstance(error, CallError | BrokenCollectionsError) or (
         isinstance(error, QueryError | ModelError) and not limited
@@ -48,16 +48,16 @@ def failure_text(error: Exception, tool: str, *, limited: bool) -> str:
 
 
 def notes(reasons: Sequence[str], tool: str, *, limited: bool) -> str:
-    """What a search could not do as asked, a line each; why that is, which the reasons say after a colon, is logged.
+    """Write notes about a degraded search for the model, and log the complete reasons.
 
-    Of a ``limited`` tool only that there is something.
+    The part of a reason after a colon is only logged. A ``limited`` tool says only that the search was incomplete.
     """
     for reason in reasons:
         _log.warning("%s: %s", tool, reason)
-    said = [_note(each) for reason in reasons for each in _SEVERAL.split(reason)]
-    if said and limited:
-        said = [INCOMPLETE]
-    return "".join(f"[Note: {each}]\n\n" for each in said[:NOTES])
+    found = [_note(each) for reason in reasons for each in _SEVERAL.split(reason)]
+    if found and limited:
+        found = [INCOMPLETE]
+    return "".join(f"[Note: {each}]\n\n" for each in found[:NOTES])
 
 
 def _note(reason: str) -> str:

@@ -1,4 +1,4 @@
-"""The library in LangChain's words: a retriever, and the search tool. Needs the extra ``langchain``."""
+"""LangChain adapters of the library: a retriever, and the search tool. Needs the extra ``langchain``."""
 
 from __future__ import annotations
 
@@ -29,10 +29,14 @@ if TYPE_CHECKING:
 
 
 class LibraryRetriever(BaseRetriever):
-    """Searches a library, or one ``collection`` of it, by a ``technique``; None: the library's own choice.
+    """Searches a library, or one of its collections.
 
-    ``allowed``: the only collections in reach; None: all. ``k``: how many documents; ``invoke(query, k=…)`` asks for
-    another number once. Which collection is searched is decided here alone.
+    Attributes:
+        library: The library.
+        technique: Name of a technique; None for the default.
+        collection: The collection to search; None for all. A call cannot choose another.
+        k: Number of documents; None for the default. ``invoke(query, k=…)`` overrides it once.
+        allowed: The collections that may be searched; None for all.
     """
 
     model_config = ConfigDict(arbitrary_types_allowed=True)
@@ -46,10 +50,10 @@ class LibraryRetriever(BaseRetriever):
 
     @property
     def reach(self) -> Reach:
-        """What may be searched; raises `CollectionNotFoundError` for an allowed collection that is not there."""
+        """The collections in reach. Raises `CollectionNotFoundError` if an allowed one does not exist."""
         from ragistry.tools.reach import Reach
 
-        known = self._reach  # a copy may be of another library, or allowed less
+        known = self._reach  # a copy may have another library, or other limits
         if known is None or known.library is not self.library or known.allowed != self.allowed:
             known = self._reach = Reach(self.library, None if self.allowed is None else sorted(self.allowed))
         return known
@@ -58,7 +62,7 @@ class LibraryRetriever(BaseRetriever):
         self,
         query: str,
         *,
-        run_manager: CallbackManagerForRetrieverRun,  # noqa: ARG002, LangChain gives it by name
+        run_manager: CallbackManagerForRetrieverRun,  # noqa: ARG002, LangChain passes it by name
         k: int | None = None,
     ) -> list[LangChainDocument]:
         if self.collection is not None and self.allowed is not None:
@@ -77,12 +81,23 @@ def library_retriever(
     *,
     allowed: Sequence[str] | None = None,
 ) -> LibraryRetriever:
-    """A retriever over a workspace's library; its documents carry the id, the metadata, and among these the score.
+    """Create a retriever over a library; its documents have the id, the metadata, and ``score`` in the metadata.
 
-    ``allowed``: the only collections in reach; None: all. One that is made of a tool reaches what the tool does, by the
-    tool's technique and number unless others are given. Raises `CollectionNotFoundError` for a name that is not there
-    or out of reach, `UnknownTechniqueError`, `InvalidLimitError`, `ConfigError` for what is none of the three;
     ``invoke`` raises as `DocumentService.search` does.
+
+    Args:
+        searched: A workspace, its library, or a tool. The retriever of a tool has the same reach, and by default the
+            same technique and number of results.
+        technique: Name of a technique; None for the default.
+        collection: The collection to search; None for all.
+        top_k: Number of documents; None for the default.
+        allowed: The collections that may be searched; None for all.
+
+    Raises:
+        CollectionNotFoundError: A collection does not exist, or is out of reach.
+        UnknownTechniqueError: The technique does not exist.
+        InvalidLimitError: ``top_k`` is invalid.
+        ConfigError: ``searched`` has another type.
     """
     from ragistry.library.service import DocumentService
     from ragistry.tools.reach import Reach
@@ -90,7 +105,7 @@ def library_retriever(
     from ragistry.workspace import Workspace
 
     if not isinstance(searched, Workspace | DocumentService | SearchLibraryTool):
-        raise ConfigError(f"{searched!r:.80} cannot be searched; give a Workspace, its library, or a SearchLibraryTool")
+        raise ConfigError(f"{searched!r:.80} cannot be searched; pass a Workspace, its library, or a SearchLibraryTool")
     library = searched if isinstance(searched, DocumentService) else searched.library
     reach = Reach(library, allowed)
     if isinstance(searched, SearchLibraryTool):
@@ -108,16 +123,16 @@ def library_retriever(
 
 
 def _check_among(names: Sequence[str], reach: Reach) -> None:
-    """Raise `CollectionNotFoundError` for a name that is not in reach; others are not told of."""
+    """Raise `CollectionNotFoundError` for a name out of reach, without naming other collections."""
     for name in names:
         if name not in reach.names():
-            raise CollectionNotFoundError(f"no collection {name!r}; there are {listed(reach.names())}")
+            raise CollectionNotFoundError(f"no collection {name!r}; use {listed(reach.names())}")
 
 
 def library_tool(tool: SearchLibraryTool) -> StructuredTool:
-    """``search_library`` as LangChain's agents call it; its artifact is the documents that are quoted in the text.
+    """Create ``search_library`` as a LangChain tool; its artifact has the documents quoted in the text.
 
-    The schema is that of the moment: make the tool anew where the collections may have changed.
+    The schema does not change later: create the tool again after a change of the collections.
     """
 
     def search_library(arguments: str | dict[str, Any]) -> tuple[str, list[LangChainDocument]]:
@@ -135,19 +150,19 @@ def library_tool(tool: SearchLibraryTool) -> StructuredTool:
 
 
 def langchain_document(document: Document) -> LangChainDocument:
-    """The same document in LangChain's words, with the ``score`` among its metadata."""
+    """Convert a document to LangChain's, with ``score`` in its metadata."""
     return LangChainDocument(
         page_content=document.content, metadata={**document.metadata, "score": document.score}, id=document.id or None
     )
 
 
 class WholeArgumentsTool(StructuredTool):
-    """Hands its arguments on as one mapping, so that no name that a model invents meets a parameter of LangChain's."""
+    """Passes its arguments on as one mapping, so that invented names do not match parameters of LangChain."""
 
     def _to_args_and_kwargs(
         self,
         tool_input: str | dict[str, Any],
-        tool_call_id: str | None,  # noqa: ARG002, LangChain gives it by position
+        tool_call_id: str | None,  # noqa: ARG002, LangChain passes it by position
     ) -> tuple[tuple[str, ...], dict[str, Any]]:
         return (), {"arguments": {"query": tool_input} if isinstance(tool_input, str) else tool_input}
 
@@ -155,9 +170,9 @@ class WholeArgumentsTool(StructuredTool):
 def structured_tool(
     function: Callable[..., tuple[str, Any]], name: str, description: str, arguments: type[BaseModel]
 ) -> StructuredTool:
-    """A tool whose ``function`` returns what the model reads, and the artifact that goes with it.
+    """Create a tool whose ``function`` returns the text for the model, and the artifact.
 
-    Arguments that do not fit are told to the model, which can then correct them.
+    Invalid arguments are reported to the model, which can then correct them.
     """
     return StructuredTool.from_function(
         function,
@@ -165,13 +180,13 @@ def structured_tool(
         description=description,
         args_schema=arguments,
         response_format="content_and_artifact",
-        handle_validation_error=_complaint,
+        handle_validation_error=_validation_message,
     )
 
 
-def _complaint(error: Any) -> str:
+def _validation_message(error: Any) -> str:
     if not isinstance(error, ValidationError):
-        return f"The arguments do not fit: {error}"
+        return f"The arguments are invalid: {error}"
     found = error.errors(include_url=False, include_input=False)
-    complaints = [f"{'.'.join(map(str, item['loc']))}: {item['msg']}" for item in found]
-    return f"The arguments do not fit: {'; '.join(complaints)}."
+    messages = [f"{'.'.join(map(str, item['loc']))}: {item['msg']}" for item in found]
+    return f"The arguments are invalid: {'; '.join(messages)}."

@@ -1,6 +1,6 @@
-"""``search_library`` for models that call functions as OpenAI's do: Ollama, vLLM, and most others too.
+"""Answer calls of ``search_library`` in OpenAI's format, which Ollama, vLLM and most other servers use.
 
-`SearchLibraryTool.schema` is the entry of a request's ``tools``; here are the calls of its response answered.
+`SearchLibraryTool.schema` returns the entry for ``tools`` of a request.
 """
 
 from __future__ import annotations
@@ -13,9 +13,12 @@ from ragistry.utils.quoting import one_line
 
 
 def answer_tool_call(tool: SearchLibraryTool, call: Any) -> dict[str, Any]:
-    """The message that answers one entry of a response's ``tool_calls``, given as a mapping. Never raises.
+    """Answer one entry of a response's ``tool_calls`` with a message. Never raises.
 
-    ``call``: ``{"id": …, "function": {"name": …, "arguments": JSON or mapping}}``; what is none is answered too.
+    Args:
+        tool: The tool.
+        call: ``{"id": …, "function": {"name": …, "arguments": JSON or mapping}}``. A malformed call gets an error as
+            its answer.
     """
     if not isinstance(call, Mapping):
         call = {}
@@ -24,5 +27,5 @@ def answer_tool_call(tool: SearchLibraryTool, call: Any) -> dict[str, Any]:
     if isinstance(function, Mapping) and name == tool.name:
         content = tool.handle(function.get("arguments") or {})
     else:
-        content = f"Error: there is no function {one_line(repr(name))}; call {tool.name}"
+        content = f"Error: unknown function {one_line(repr(name))}; call {tool.name}"
     return {"role": "tool", "tool_call_id": call.get("id") or "", "content": content}

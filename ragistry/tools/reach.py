@@ -1,4 +1,4 @@
-"""Which collections a tool may reach: what is outside cannot be named, searched, fetched or seen."""
+"""The collections that a tool may reach; others cannot be named, searched, fetched or seen."""
 
 from __future__ import annotations
 
@@ -17,17 +17,23 @@ _log = logging.getLogger(__name__)
 
 
 class Reach:
-    """The collections of documents.yaml as it now is; with ``allowed``, only those of these names.
+    """The current collections of documents.yaml.
 
-    While documents.yaml is broken nobody knows what may be searched: nothing is, and every method but `entries` and
-    `where` of no limits raises `BrokenCollectionsError`. What is wrong goes to the log, once.
+    While documents.yaml is invalid, nothing can be searched: every method except `entries`, and `where` without limits,
+    raises `BrokenCollectionsError`. The problem is logged once.
 
-    Raises `CollectionNotFoundError` for an allowed name that is not there, `ConfigError` for what is no list.
+    Args:
+        library: The library.
+        allowed: Names of the collections in reach; None for all.
+
+    Raises:
+        CollectionNotFoundError: An allowed collection does not exist.
+        ConfigError: ``allowed`` is a text instead of a list.
     """
 
     def __init__(self, library: DocumentService, allowed: Sequence[str] | None = None) -> None:
         if isinstance(allowed, str):
-            raise ConfigError(f"allowed must be a list of names of collections, got {allowed!r}; write [{allowed!r}]")
+            raise ConfigError(f"allowed must be a list of collection names, got {allowed!r}; write [{allowed!r}]")
         self.library = library
         self.allowed = None if allowed is None else frozenset(allowed)
         self._last = library.collections.entries()
@@ -36,67 +42,66 @@ class Reach:
         for name in sorted(self.allowed or ()):
             if name not in names:
                 raise CollectionNotFoundError(
-                    f"no collection {name!r}{did_you_mean(name, names)}; there are {listed(names)} in "
-                    f"{library.collections.path}"
+                    f"no collection {name!r}{did_you_mean(name, names)}; {library.collections.path} has {listed(names)}"
                 )
 
     @property
     def limited(self) -> bool:
-        """Whether anything is out of reach."""
+        """Whether some collections are out of reach."""
         return self.allowed is not None
 
     def entries(self) -> list[CollectionEntry]:
-        """The collections in reach, to list them; while documents.yaml is broken, those that it had before."""
+        """Return the collections in reach, to list them; while documents.yaml is invalid, the previous ones."""
         self._broken()
         return [entry for entry in self._last if self.allowed is None or entry.name in self.allowed]
 
     def check(self) -> None:
-        """Raise `BrokenCollectionsError` while documents.yaml is broken."""
+        """Raise `BrokenCollectionsError` while documents.yaml is invalid."""
         if (error := self._broken()) is not None:
-            raise BrokenCollectionsError(self._told(error)) from error
+            raise BrokenCollectionsError(self._message(error)) from error
 
     def names(self) -> list[str]:
-        """The names of the collections that may be searched."""
+        """Return the names of the collections that may be searched."""
         self.check()
         return [entry.name for entry in self.entries()]
 
     def where(self) -> Where | None:
-        """The condition that keeps a search of everything in reach; None: everything is."""
+        """Return the condition that limits a search to the reach; None without limits."""
         return None if self.allowed is None else {"collection": {"$in": self.stored_names()}}
 
     def holds(self, document: Document) -> bool:
-        """Whether a document of the store belongs to a collection in reach."""
+        """Return whether a document of the store belongs to a collection in reach."""
         return document.metadata.get("collection") in self.stored_names()
 
     def sources(self, collection: str | None = None) -> list[SourceInfo]:
-        """The sources of one collection, or of all in reach."""
+        """List the sources of one collection, or of all in reach."""
         names = self.names()
         found = self.library.sources(collection)
         return [info for info in found if info.collection in names]
 
     def stored_names(self) -> list[str]:
-        """The names under which the store has what is in reach; a collection that is being renamed has two."""
+        """Return the names in the store of the collections in reach; one that is being renamed has two."""
         names = self.names()
         return [stored for stored, name in self.library.scope.names().items() if name in names]
 
     def _broken(self) -> InvalidConfigError | OSError | None:
-        """Why the collections cannot be read; None: they were."""
+        """Read the collections. Return the error if they cannot be read."""
         try:
             self._last, self._logged = self.library.collections.entries(), ""
         except (InvalidConfigError, OSError) as error:
             reason = " ".join(str(error).split())
             if reason != self._logged:
                 self._logged = reason
-                _log.warning("%s; until then every search is refused, and the old collections are listed", reason)
+                _log.warning("%s; until then, searches are refused and the previous collections are listed", reason)
             return error
         return None
 
-    def _told(self, error: InvalidConfigError | OSError) -> str:
-        """What a model may know of it: where not all collections are in reach, no more than the line."""
+    def _message(self, error: InvalidConfigError | OSError) -> str:
+        """Describe the error for a model: only its line if some collections are out of reach."""
         path = self.library.collections.path
         found = re.search(f"{re.escape(str(path))}(?::(\\d+))?: (.+)", str(error))
         line = f" at line {found[1]}" if found and found[1] else ""
         reason = f": {found[2]}" if found and self.allowed is None else ""
         return (
-            f"{path.name} is broken{line}{reason}; nothing can be searched until its owner corrects it, tell the user"
+            f"{path.name} is broken{line}{reason}; nothing can be searched until its owner corrects it; tell the user"
         )

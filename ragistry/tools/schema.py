@@ -1,34 +1,90 @@
-"""The function schema of ``search_library``, made of the collections that there are.
+"""Build the function schema of ``search_library`` from the collections and the texts of documents.yaml.
 
-None or one: a query is all that a model can give. Two or more: the collection too, by an enum of the names, each with
-its description. ``strict`` is the form of OpenAI's strict mode: every argument is required, one that may be left out
-can be null, and nothing else is accepted.
+With at most one collection, a model passes only a query. With more, it can also choose the collection, from an enum of
+the names with their descriptions. ``strict`` is the format of OpenAI's strict mode: every argument is required,
+optional ones can be null, and no others are accepted.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
 from ragistry.config.files import CollectionEntry
-from ragistry.tools.texts import BUILT_IN, CURSOR, GENERIC, QUERY, SEVERAL, Texts
+from ragistry.config.yaml_file import read_yaml
+from ragistry.errors import InvalidConfigError
 from ragistry.utils.quoting import one_line
 
 NAME = "search_library"
 ENUM_VALUES = 1_000
-"""Values of all enums of a strict schema at most, null included."""
+"""Maximum number of values of all enums in a strict schema, including null."""
 ENUM_CHARACTERS, ENUM_VALUES_OF_ANY_LENGTH = 15_000, 250
-"""Characters of one enum at most where it has more values than this."""
+"""Maximum characters of one enum with more values than this."""
 ONE_DESCRIPTION_CHARACTERS = 1_000
-"""How long that of the tool may become where there is one collection; some servers refuse more than 1,024."""
+"""Maximum length of the tool's description with one collection; some servers refuse more than 1,024."""
 DESCRIPTION_CHARACTERS = 8_000
-"""How long the description of the parameter ``collection`` may become; what is longer costs a model too much."""
+"""Maximum length of the description of ``collection``; a longer one costs too many tokens."""
+
+GENERIC = (
+    "Searches the user's personal document knowledge base for relevant passages. Call this tool when the user asks "
+    "about content from documents they have added to their knowledge base, or when a question is likely answered by "
+    "their stored documents rather than general knowledge or the web."
+)
+"""Description of the tool without a collection, or with one that has no description."""
+
+SEVERAL = "Search the document library. Choose the collection that best matches your query."
+"""Description of the tool with several collections."""
+
+QUERY = "What to look for in the knowledge base."
+CURSOR = "Only to continue an answer that was cut: the cursor at its end, with all other arguments unchanged."
+
+
+class Texts(NamedTuple):
+    """Texts from documents.yaml that replace the built-in ones; None: not set."""
+
+    description: str | None = None
+    param_query: str | None = None
+
+
+BUILT_IN = Texts()
+
+
+class TextsFile:
+    """``description`` and ``param_query`` of documents.yaml, read again only if the file changed."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._version: tuple[int, int, int] | None = None
+        self._texts = BUILT_IN
+
+    def texts(self) -> Texts:
+        """Return the current texts of the file; the previous ones while it is invalid."""
+        try:
+            status = self.path.stat()
+        except FileNotFoundError:
+            return BUILT_IN
+        except OSError:
+            return self._texts
+        version = (status.st_ino, status.st_mtime_ns, status.st_size)
+        if version != self._version:
+            try:
+                data = read_yaml(self.path).data
+            except InvalidConfigError:
+                return self._texts  # the reader of the collections reports the errors of the file
+            self._version = version
+            self._texts = Texts(*(_text(data.get(key)) for key in Texts._fields))
+        return self._texts
+
+
+def _text(value: object) -> str | None:
+    return value.strip() or None if isinstance(value, str) else None
 
 
 def search_schema(
     collections: Sequence[CollectionEntry], texts: Texts = BUILT_IN, *, strict: bool = False
 ) -> dict[str, Any]:
-    """``{"type": "function", "function": {name, description, parameters}}``."""
+    """Build ``{"type": "function", "function": {name, description, parameters}}``."""
     properties: dict[str, Any] = {"query": {"type": "string", "description": texts.param_query or QUERY}}
     if len(collections) > 1:
         properties["collection"] = _collection(collections, strict)
@@ -36,7 +92,7 @@ def search_schema(
     parameters: dict[str, Any] = {"type": "object", "properties": properties, "required": ["query"]}
     function: dict[str, Any] = {
         "name": NAME,
-        "description": texts.description or describe(collections),
+        "description": texts.description or describe_tool(collections),
         "parameters": parameters,
     }
     if strict:
@@ -45,8 +101,8 @@ def search_schema(
     return {"type": "function", "function": function}
 
 
-def describe(collections: Sequence[CollectionEntry]) -> str:
-    """What the tool is said to do where documents.yaml has no words of its own for it."""
+def describe_tool(collections: Sequence[CollectionEntry]) -> str:
+    """Describe the tool, if documents.yaml has no description for it."""
     if len(collections) > 1:
         return SEVERAL
     if collections and collections[0].description.strip():
@@ -62,7 +118,7 @@ def _optional(strict: bool) -> Any:
 def _collection(collections: Sequence[CollectionEntry], strict: bool) -> dict[str, Any]:
     names: list[str | None] = [entry.name for entry in collections]
     values = [*names, None] if strict else names
-    schema: dict[str, Any] = {"type": _optional(strict), "description": described(collections)}
+    schema: dict[str, Any] = {"type": _optional(strict), "description": describe_collections(collections)}
     if _fits_an_enum(values):
         schema["enum"] = values
     return schema
@@ -73,10 +129,11 @@ def _fits_an_enum(values: Sequence[str | None]) -> bool:
     return len(values) <= ENUM_VALUES and (len(values) <= ENUM_VALUES_OF_ANY_LENGTH or characters <= ENUM_CHARACTERS)
 
 
-def described(collections: Sequence[CollectionEntry], limit: int = DESCRIPTION_CHARACTERS) -> str:
-    """``"mba: textbooks on strategy; econ: research papers"``, in ``limit`` characters.
+def describe_collections(collections: Sequence[CollectionEntry], limit: int = DESCRIPTION_CHARACTERS) -> str:
+    """Describe the collections, as ``"mba: textbooks on strategy; econ: research papers"``.
 
-    Too many for that: each description is shortened alike, then only names are given, then only the first of them.
+    If that is longer than ``limit`` characters, all descriptions are shortened; then only names are listed; then only
+    the first names.
     """
     for length in (None, 200, 60):
         text = "; ".join(_entry(entry, length) for entry in collections)
@@ -85,9 +142,9 @@ def described(collections: Sequence[CollectionEntry], limit: int = DESCRIPTION_C
     names = ", ".join(entry.name for entry in collections)
     if len(names) <= limit:
         return names
-    shown = names[: limit - 80].rsplit(", ", 1)[0]
-    rest = len(collections) - shown.count(", ") - 1
-    return f"{shown} and {rest} more; a name that does not exist is answered with the nearest ones"
+    first = names[: limit - 80].rsplit(", ", 1)[0]
+    rest = len(collections) - first.count(", ") - 1
+    return f"{first} and {rest} more; for an unknown name, the answer suggests the nearest ones"
 
 
 def _entry(entry: CollectionEntry, length: int | None) -> str:

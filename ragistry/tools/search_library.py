@@ -16,8 +16,7 @@ from ragistry.tools.cursor import Position, fingerprint, read_cursor, write_curs
 from ragistry.tools.failures import CallError, failure_text, notes
 from ragistry.tools.reach import Reach
 from ragistry.tools.result_text import QUOTED, header, results_page
-from ragistry.tools.schema import NAME, search_schema
-from ragistry.tools.texts import TextsFile
+from ragistry.tools.schema import NAME, TextsFile, search_schema
 from ragistry.types import Document, RetrievalResult
 from ragistry.utils.limits import check_top_k
 from ragistry.utils.wording import listed, shown
@@ -25,17 +24,21 @@ from ragistry.utils.wording import listed, shown
 _log = logging.getLogger(__name__)
 
 FEWEST_TOKENS = 1_500
-ROUND_ABOUT = 800
-"""Tokens of an answer at most that are not of its results."""
-NOTHING = SearchArguments("")
+OVERHEAD = 800
+"""Maximum tokens of an answer around its results."""
+NO_ARGUMENTS = SearchArguments("")
 
 
 @dataclass(frozen=True, slots=True)
 class SearchAnswer:
-    """What the tool answers: ``text`` for the model, and the documents that are quoted in it.
+    """The answer of the tool.
 
-    ``asked``: the arguments, as they were understood. ``error``: the text says what was wrong with the call.
-    ``cursor``: how to go on; empty where nothing is left.
+    Attributes:
+        text: Text for the model.
+        asked: The arguments as they were parsed.
+        documents: The documents quoted in the text.
+        error: Whether the text is an error message.
+        cursor: Cursor for the rest of the answer; empty at the end.
     """
 
     text: str
@@ -46,15 +49,23 @@ class SearchAnswer:
 
 
 class SearchLibraryTool:
-    """Searches the collections of a library, or those of them that are ``allowed``.
+    """Searches the collections of a library.
 
-    ``bus``: calls are taken from it and answered on it, and the schema is announced there now, after each edit of the
-    collections by ``library``, and, where others edited them, at the next call.
-    ``technique``: of techniques.yaml; None: its default. ``n``: how many documents a search finds; None: what the
-    technique or documents.yaml says. ``strict``: the schema in the form of OpenAI's strict mode. ``max_tokens``: of one
-    answer, as `tokens.estimated_tokens` counts; 1,500 or more.
+    Args:
+        library: The library.
+        bus: Bus on which the tool receives calls, answers them, and publishes its schema: now, after each edit of the
+            collections by ``library``, and after other edits at the next call.
+        allowed: Names of the collections in reach; None for all.
+        technique: Name of a technique; None for the default of techniques.yaml.
+        n: Number of documents of a search; None for that of the technique or documents.yaml.
+        strict: Build the schema in the format of OpenAI's strict mode.
+        max_tokens: Maximum size of an answer as `tokens.estimated_tokens` counts, 1,500 or more.
 
-    Raises `CollectionNotFoundError`, `UnknownTechniqueError`, `InvalidLimitError`, `ConfigError`.
+    Raises:
+        CollectionNotFoundError: An allowed collection does not exist.
+        UnknownTechniqueError: The technique does not exist.
+        InvalidLimitError: ``n`` is invalid.
+        ConfigError: Another argument is invalid.
     """
 
     name = NAME
@@ -72,7 +83,7 @@ class SearchLibraryTool:
     ) -> None:
         if not isinstance(max_tokens, int) or max_tokens < FEWEST_TOKENS:
             raise ConfigError(
-                f"max_tokens must be a whole number, {FEWEST_TOKENS} or more, got {shown(max_tokens)}; give 8000, say"
+                f"max_tokens must be a whole number, {FEWEST_TOKENS} or more, got {shown(max_tokens)}; 8000 is usual"
             )
         if technique is not None:
             library.registry.entry(technique)
@@ -91,11 +102,11 @@ class SearchLibraryTool:
             library.collections.edited.append(self._follow)
 
     def schema(self) -> dict[str, Any]:
-        """The function schema as documents.yaml now has it."""
+        """Build the function schema from the current documents.yaml."""
         return search_schema(self.reach.entries(), self._texts.texts(), strict=self.strict)
 
     def announce(self) -> bool:
-        """Publish the schema where it is not the one that was published last, and say whether it was."""
+        """Publish the schema if it changed since it was last published; return whether it was published."""
         schema = self.schema()
         if self.bus is None or schema == self._announced:
             return False
@@ -104,31 +115,33 @@ class SearchLibraryTool:
         return True
 
     def close(self) -> None:
-        """Take no more calls from the bus."""
+        """Stop receiving calls from the bus."""
         if self._unsubscribe is not None:
             self._unsubscribe()
         if self._follow in self.library.collections.edited:
             self.library.collections.edited.remove(self._follow)
 
     def _follow(self) -> None:
-        """The edit is done, and whoever made it has nothing to do with a bus that fails."""
+        """Publish the schema after an edit; a failing bus must not fail the edit."""
         try:
             self.announce()
         except Exception:  # noqa: BLE001, a transport may raise anything
             _log.exception("%s cannot announce its schema", NAME)
 
     def handle(self, arguments: Mapping[str, Any] | str) -> str:
-        """The answer to a call, as text. Never raises: what goes wrong is told to the model."""
+        """Answer a call with text. Never raises: errors are described to the model."""
         return self.answer(arguments).text
 
     def handle_request(self, message: Message) -> None:
-        """A call that came over the bus: the answer, and what was done, are published.
+        """Answer a call from the bus; publish the answer and the activity.
 
-        Nothing in a message makes it raise, and what is no message is answered too, to the id None. Raises
-        `ConfigError` where the tool has no bus, and what a bus raises that cannot publish.
+        The content of a message never makes it raise. A malformed message is answered with the id None.
+
+        Raises:
+            ConfigError: The tool has no bus. Errors of the bus pass through.
         """
         if self.bus is None:
-            raise ConfigError("the tool has no bus to answer on; give it one: SearchLibraryTool(library, bus)")
+            raise ConfigError("the tool has no bus to answer on; pass one: SearchLibraryTool(library, bus)")
         self.announce()
         start = perf_counter()
         request: Message = message if isinstance(message, Mapping) else {"arguments": message}
@@ -136,34 +149,38 @@ class SearchLibraryTool:
         elapsed = (perf_counter() - start) * 1000
         of = {"id": request.get("id"), "name": NAME}
         self.bus.publish(result_subject(NAME), of | {"content": answer.text, "error": answer.error})
-        asked = {"query": answer.asked.query, "collection": answer.asked.collection}
+        search = {"query": answer.asked.query, "collection": answer.asked.collection}
         done = {"results": len(answer.documents), "error": answer.text if answer.error else "", "ms": elapsed}
-        self.bus.publish(activity_subject(NAME), of | asked | done)
+        self.bus.publish(activity_subject(NAME), of | search | done)
 
     def answer(self, arguments: Any) -> SearchAnswer:
-        """The answer to a call whose arguments are a mapping or its JSON. Never raises."""
-        asked = NOTHING
+        """Answer a call; its arguments are a mapping or JSON. Never raises."""
+        asked = NO_ARGUMENTS
         try:
             asked = parse_arguments(arguments, self.reach.names())
             return self._answer(asked)
-        except Exception as error:  # noqa: BLE001, a technique of the user's may raise anything, and a model waits
+        except Exception as error:  # noqa: BLE001, a user's technique may raise anything, and the model needs an answer
             return SearchAnswer(failure_text(error, NAME, limited=self.reach.limited), asked, error=True)
 
     def find(self, query: str, collection: str | None = None) -> RetrievalResult:
-        """What a search in reach of the tool finds. ``collection``: one of `Reach.names`, else `CallError`.
+        """Search within the reach of the tool.
 
-        Where ``allowed`` limits nothing, a technique that routes may also find what lies in no collection, such as
-        a page of a repository. Raises `BrokenCollectionsError` while documents.yaml is broken.
+        Without limits, a routing technique may also find documents outside of collections, such as a page of a
+        repository.
+
+        Raises:
+            CallError: The collection is out of reach.
+            BrokenCollectionsError: documents.yaml is invalid.
         """
         self.reach.check()
         if collection is not None and collection not in self.reach.names():
-            raise CallError(f"no collection {collection!r}; there are {listed(self.reach.names())}")
-        # The library refuses what a technique returns against the condition, so nothing needs to be sorted out here.
+            raise CallError(f"no collection {collection!r}; use {listed(self.reach.names())}")
+        # The library refuses documents that violate the condition, so they need not be filtered here.
         where = None if collection else self.reach.where()
         return self.library.search(query, collection, self.n, technique=self.technique, where=where)
 
     def find_in_collections(self, query: str) -> list[Document]:
-        """The same of all collections, and only what `Reach.holds`."""
+        """Search all collections in reach, without documents outside of collections."""
         found = self.find(query).documents
         if all(map(self.reach.holds, found)):
             return found
@@ -173,28 +190,32 @@ class SearchLibraryTool:
     def _answer(self, asked: SearchArguments) -> SearchAnswer:
         title = header(asked.query, asked.collection)
         found = self.find(asked.query, asked.collection)
-        documents, told = found.documents, notes(found.degraded, NAME, limited=self.reach.limited)
+        documents, note = found.documents, notes(found.degraded, NAME, limited=self.reach.limited)
         if not documents:
-            return SearchAnswer(f"{title}\n\n{told}{self._nothing(asked.collection)}", asked)
+            return SearchAnswer(f"{title}\n\n{note}{self._no_results(asked.collection)}", asked)
         mark = fingerprint(asked.query, asked.collection, documents)
         start = read_cursor(asked.cursor, mark, documents) if asked.cursor else Position()
         labelled = asked.collection is None and len(self.reach.entries()) > 1
-        page = results_page(documents, start, self.max_tokens - ROUND_ABOUT, labelled=labelled)
-        text = f"{title}\n\n{told}{page.text}\n\n{QUOTED}"
+        page = results_page(documents, start, self.max_tokens - OVERHEAD, labelled=labelled)
+        text = f"{title}\n\n{note}{page.text}\n\n{QUOTED}"
         if page.next is None:
-            return SearchAnswer(text, asked, page.shown)
+            return SearchAnswer(text, asked, page.documents)
         cursor = write_cursor(page.next, mark)
         text += (
-            f"\n[Cut at result {page.next.rank + 1} of {len(documents)}. To go on, call {NAME} again with the same "
+            f"\n[Cut at result {page.next.rank + 1} of {len(documents)}. To continue, call {NAME} again with the same "
             f'arguments and cursor "{cursor}".]'
         )
-        return SearchAnswer(text, asked, page.shown, cursor=cursor)
+        return SearchAnswer(text, asked, page.documents, cursor=cursor)
 
-    def _nothing(self, collection: str | None) -> str:
-        """Why nothing was found."""
+    def _no_results(self, collection: str | None) -> str:
+        """Explain why nothing was found."""
         if self.reach.limited and not self.reach.names():
-            _log.warning("%s is limited to %s, and nothing of that is there", NAME, listed(self.reach.allowed or ()))
-            return "No collection can be searched here: those that there were are gone. Tell the user; search no more."
+            _log.warning(
+                "%s is limited to %s, and none of these collections exists", NAME, listed(self.reach.allowed or ())
+            )
+            return (
+                "No collection can be searched here: the collections were removed. Tell the user; do not search again."
+            )
         if self.reach.sources(collection):
             return "No passage matches. Try other words."
         if collection is not None:

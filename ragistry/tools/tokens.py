@@ -1,4 +1,4 @@
-"""How long a text is for a language model, without that model's tokenizer: an estimate that is rather too high."""
+"""Estimate the tokens of a text without the model's tokenizer; estimates are rather too high."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from collections.abc import Callable
 _TOKENS = re.compile(r"[A-Za-z0-9]{1,3}|[ \t\n]{2,16}|[\t\n]|[^A-Za-z0-9 \t\n]")
 
 LONGEST = 17
-"""Characters of a token at most, with the blank before it."""
+"""Maximum characters of a token, with the blank before it."""
 
 
 def estimated_tokens(text: str) -> int:
-    """One token for every three letters or digits of a plain word, for blanks in a row, and for any other character.
+    """Count a token for every three letters or digits of a plain word, for a run of blanks, and for other characters.
 
-    A single blank belongs to the word after it. Longer beginnings of a text never have fewer tokens.
+    A single blank belongs to the word after it. A longer beginning of a text never has fewer tokens.
     """
     return len(_TOKENS.findall(text))
 
 
 def cut_to_tokens(text: str, tokens: int, length: Callable[[str], int] = estimated_tokens) -> str:
-    """The longest beginning of a text whose ``length`` is ``tokens`` or fewer."""
+    """Return the longest beginning of a text whose ``length`` is at most ``tokens``."""
     low, high = 0, min(len(text), (tokens + 1) * LONGEST)
     while low < high:
         middle = (low + high + 1) // 2

@@ -152,7 +152,7 @@ def test_a_limited_tool_still_says_what_a_model_can_use(
         assert "[Note:" not in answer.text, "what is out of reach is not even tried"
         assert len(answer.documents) == 2
     elif technique == "by_note":
-        assert "[Note: not everything could be searched as it should be" in answer.text
+        assert "[Note: the search was incomplete" in answer.text
     else:
         check_message(answer.text)
     assert (MARK in caplog.text) is technique.startswith("by_"), "the log says it all"
@@ -163,7 +163,7 @@ def test_a_tool_that_reaches_everything_names_what_fails_and_neither_paths_nor_s
 ) -> None:
     text = SearchLibraryTool(leaky.library, technique="to_all").handle({"query": "boat"})
     for name in ("vault7-store", "vault7-record"):
-        assert f"[Note: {name} was not searched; the owner's log says why]" in text
+        assert f"[Note: {name} was not searched; see the owner's log]" in text
     assert f"{MARK}s" not in text
     assert SERVER not in text
     assert f"{MARK} archive was not searched: " in caplog.text

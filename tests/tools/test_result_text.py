@@ -43,7 +43,7 @@ def test_the_form_of_an_answer() -> None:
         "1. attention.pdf (p.4, chunk 8)\n   Since our model contains\n   no recurrence\n\n"
         "2. guide.md (Install > Needs, chunk 3)\n   Learned or fixed."
     )
-    assert (page.shown, page.next) == (tuple(documents), None)
+    assert (page.documents, page.next) == (tuple(documents), None)
 
 
 def test_the_best_passage_of_a_source_names_the_results_with_further_ones() -> None:

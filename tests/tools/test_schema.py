@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ragistry.config.files import CollectionEntry
-from ragistry.tools.schema import described, search_schema
+from ragistry.tools.schema import describe_collections, search_schema
 from tests.conftest import full_run
 from tests.messages import refused
 
@@ -77,16 +77,18 @@ def test_without_an_enum_a_call_is_still_checked() -> None:
 
 
 def test_descriptions_are_shortened_before_names_are_left_out() -> None:
-    assert described(entries(3)).count("Papers") == 60
-    assert described(entries(100)).startswith("c0000000: Papers Papers")
-    assert "…" in described(entries(100))
-    assert described(entries(500)) == ", ".join(entry.name for entry in entries(500))
-    many = described(entries(3_000))
+    assert describe_collections(entries(3)).count("Papers") == 60
+    assert describe_collections(entries(100)).startswith("c0000000: Papers Papers")
+    assert "…" in describe_collections(entries(100))
+    assert describe_collections(entries(500)) == ", ".join(entry.name for entry in entries(500))
+    many = describe_collections(entries(3_000))
     assert len(many) <= 8_000
     listed, _, rest = many.partition(" and ")
     assert listed.count("c") + int(rest.split()[0]) == 3_000
 
 
 def test_a_description_of_several_lines_is_one_line() -> None:
-    described_lines = described([CollectionEntry(name="a", description="One\n  two\n"), CollectionEntry(name="b")])
+    described_lines = describe_collections(
+        [CollectionEntry(name="a", description="One\n  two\n"), CollectionEntry(name="b")]
+    )
     assert described_lines == "a: One two; b"
