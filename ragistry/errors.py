@@ -75,7 +75,7 @@ class SourceNotFoundError(SourceError, FileNotFoundError):
 
 
 class UnsupportedFormatError(SourceError, ValueError):
-    """No reader for this kind of file; the message lists the formats that have one."""
+    """This format cannot be read; the message lists the supported ones."""
 
 
 class ExtractionError(SourceError):
@@ -101,7 +101,7 @@ class EmbeddingGenerationError(ModelError):
 
 
 class StoreError(RagistryError):
-    """The store cannot do what was asked."""
+    """The store cannot perform the operation."""
 
 
 class ChromaDBConnectionError(StoreError, ConnectionError):
@@ -137,7 +137,7 @@ class InvalidChunkError(StoreError, ValueError):
 
 
 class DuplicateChunkIDError(StoreError):
-    """The id of a chunk is already stored, or is twice in one call."""
+    """The id of a chunk is already stored, or occurs twice in one call."""
 
 
 class EmbeddingMismatchError(StoreError):
@@ -161,7 +161,7 @@ class QueryError(RagistryError, ValueError):
 
 
 class EmptyQueryError(QueryError):
-    """The query has no characters but white space."""
+    """The query is empty or white space."""
 
 
 class InvalidLimitError(QueryError):
@@ -229,5 +229,5 @@ class JobNotFoundError(ServerError):
 
 
 def public_name(kind: type[BaseException]) -> str:
-    """The name of the nearest class of this module; ``ServerError`` for an error that is not of this module's tree."""
+    """Return the name of the nearest class of this module; ``ServerError`` for an error of another module."""
     return next((cls.__name__ for cls in kind.__mro__ if globals().get(cls.__name__) is cls), "ServerError")

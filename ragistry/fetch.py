@@ -1,4 +1,4 @@
-"""Web pages, fetched with care: robots.txt is respected, and address, size, redirects and time have limits."""
+"""Fetch web pages: robots.txt is respected, and addresses, size, redirects and time are limited."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from ragistry.utils.documents.formats import SUPPORTED_FORMATS
 from ragistry.utils.urls import public_url
 
 AGENT = "ragistry"
-"""The name by which robots.txt may allow or forbid something."""
+"""The name of this program in robots.txt."""
 REDIRECTS = 5
 ROBOTS_LIMIT = 500_000
-"""Bytes of a robots.txt, as RFC 9309 asks for at least."""
+"""Maximum size of a robots.txt in bytes; RFC 9309 requires at least this."""
 
 _OFFICE = "application/vnd.openxmlformats-officedocument"
 SUFFIXES = {
@@ -45,11 +45,11 @@ SUFFIXES = {
     f"{_OFFICE}.presentationml.presentation": ".pptx",
     f"{_OFFICE}.spreadsheetml.sheet": ".xlsx",
 }
-"""The suffix of the format of each content type; others that are text, and untyped bytes, go by the URL's suffix."""
+"""The suffix of each content type; for other text and for untyped bytes, the suffix of the URL is used."""
 
 
 class Page(NamedTuple):
-    """What a URL led to: its bytes, text in UTF-8, and the suffix of its format."""
+    """The content of a page, text in UTF-8, and the suffix of its format."""
 
     data: bytes
     suffix: str
@@ -63,9 +63,11 @@ class _Answer(NamedTuple):
 
 
 class Fetcher:
-    """Fetches pages. ``limits``: bytes and seconds of a page. Proxies of the environment are not used.
+    """Fetches pages. Proxies of the environment are not used.
 
-    Without ``allow_private`` no address is connected to that is not a public one, also after a redirect.
+    Args:
+        limits: Limits of bytes and seconds of a page.
+        allow_private: Also connect to addresses that are not public, directly or by a redirect.
     """
 
     def __init__(self, limits: ExtractLimits, *, allow_private: bool = False) -> None:
@@ -77,15 +79,13 @@ class Fetcher:
         )
 
     def fetch(self, url: str) -> Page:
-        """The page at a URL. Raises `SourceError`, which names the URL."""
+        """Fetch the page at a URL. Raises `SourceError`, which names the URL."""
         try:
             address = httpx.URL(url).copy_with(fragment=None)
         except httpx.InvalidURL as error:
-            raise SourceError(f"{url!r} is not an address ({error}); write https://HOST/PATH") from error
+            raise SourceError(f"{url!r} is not a URL ({error}); write https://HOST/PATH") from error
         if address.userinfo or not address.host:
-            raise SourceError(
-                f"{public_url(url)!r} is not the address of a page without login; write https://HOST/PATH"
-            )
+            raise SourceError(f"{public_url(url)!r} is not the URL of a page without login; write https://HOST/PATH")
         answer = self._follow(address, self.limits.bytes, monotonic() + self.limits.seconds, as_robot=True)
         if answer.status in (404, 410):
             raise SourceNotFoundError(f"{url!r} answered {answer.status}: no such page; check the address")
@@ -101,19 +101,19 @@ class Fetcher:
         self._http.close()
 
     def _follow(self, url: httpx.URL, limit: int, ends: float, *, as_robot: bool) -> _Answer:
-        """The answer at the end of all redirects. Each address on the way is checked."""
+        """Follow redirects to their end, and check each address."""
         first = url
         for _ in range(REDIRECTS + 1):
-            with _told(first):
+            with _translated(first):
                 if url.scheme not in ("http", "https") or not url.host:
-                    raise SourceError(f"it leads to {public_url(str(url))!r}, which is not a page; correct its address")
+                    raise SourceError(f"it redirects to {public_url(str(url))!r}, which is not a page; correct the URL")
                 if as_robot:
                     self._check_robots(url, ends)
                 answer = self._get(url, limit, ends)
                 if answer.status not in (301, 302, 303, 307, 308) or "Location" not in answer.headers:
                     return answer
                 url = url.join(answer.headers["Location"])
-        raise SourceError(f"{str(first)!r} leads through more than {REDIRECTS} redirects; give the address of its end")
+        raise SourceError(f"{str(first)!r} has more than {REDIRECTS} redirects; use the URL of the last page")
 
     def _check_robots(self, url: httpx.URL, ends: float) -> None:
         origin = url.copy_with(raw_path=b"/robots.txt", fragment=None)
@@ -126,14 +126,14 @@ class Fetcher:
             rules.parse(answer.data.decode(errors="replace").splitlines() if answer.status == 200 else [])
         if not rules.can_fetch(AGENT, str(url)):
             raise SourceError(
-                f"{str(url)!r} may not be fetched by programs ({str(origin)!r} says so); save the page in a browser "
-                "and ingest the file"
+                f"{str(url)!r} must not be fetched by programs, according to {str(origin)!r}; save the page in a "
+                "browser and ingest the file"
             )
 
     def _get(self, url: httpx.URL, limit: int, ends: float) -> _Answer:
         unreachable = None
         for address in self._addresses(url):
-            # The connection goes to the very address that was checked: asked again, the name may lead elsewhere.
+            # Connect to the checked address: another lookup of the name may return a different one.
             request = self._http.build_request(
                 "GET",
                 url.copy_with(host=address),
@@ -157,15 +157,12 @@ class Fetcher:
         try:
             found = socket.getaddrinfo(host, url.port, type=socket.SOCK_STREAM)
         except (OSError, UnicodeError) as error:
-            raise SourceError(
-                f"{str(url)!r}: the host {host!r} is not known; check the address and the network"
-            ) from error
+            raise SourceError(f"{str(url)!r}: the host {host!r} is unknown; check the URL and the network") from error
         addresses = list(dict.fromkeys(str(info[4][0]) for info in found))
         for address in addresses:
             if not self.allow_private and not _is_public(address):
                 raise SourceError(
-                    f"{str(url)!r} leads to {address}, which is not a public address; to fetch it all the same, "
-                    "add --allow-private"
+                    f"{str(url)!r} leads to {address}, which is not a public address; add --allow-private to fetch it"
                 )
         return addresses
 
@@ -184,8 +181,8 @@ def _body(response: httpx.Response, limit: int) -> bytes:
 
 
 @contextmanager
-def _told(url: httpx.URL) -> Iterator[None]:
-    """Let every exception of httpx leave the block as a `SourceError`, and each of these name the URL."""
+def _translated(url: httpx.URL) -> Iterator[None]:
+    """Translate every exception of httpx in the block to a `SourceError` that names the URL."""
     try:
         yield
     except httpx.TimeoutException as error:
@@ -199,24 +196,24 @@ def _told(url: httpx.URL) -> Iterator[None]:
 
 
 def _page(url: str, answer: _Answer) -> Page:
-    """Raises `UnsupportedFormatError`."""
+    """Convert an answer to a page. Raises `UnsupportedFormatError`."""
     kind, _, parameters = answer.headers.get("Content-Type", "").partition(";")
     kind = kind.strip().lower()
     suffix, named = SUFFIXES.get(kind, ""), PurePosixPath(answer.url.path).suffix.lower()
     if not suffix and (kind in ("", "application/octet-stream") or kind.startswith("text/")):
         suffix = named if named in SUPPORTED_FORMATS else ".txt" if kind.startswith("text/") else ""
     if not suffix:
-        told = f"the content type {kind!r}" if kind else "no content type"
+        content = f"the content type {kind!r}" if kind else "no content type"
         raise UnsupportedFormatError(
-            f"{url!r} has {told}, which is not read; save it as PDF, HTML or text and ingest the file"
+            f"{url!r} has {content}, which is not supported; save it as PDF, HTML or text and ingest the file"
         )
     return Page(_in_utf8(answer.data, parameters) if kind.startswith("text/") else answer.data, suffix)
 
 
 def _in_utf8(data: bytes, parameters: str) -> bytes:
-    """Text in the encoding that its content type names, as UTF-8; that name counts more than what the page says."""
+    """Convert text from the encoding of its content type, which overrides that of the page, to UTF-8."""
     charset = httpx.Response(200, headers={"Content-Type": f"text/plain;{parameters}"}).charset_encoding
     try:
         return data.decode(charset, "replace").encode() if charset else data
-    except (LookupError, UnicodeError):  # no encoding of text that Python has; `idna` and `undefined` are none
+    except (LookupError, UnicodeError):  # not an encoding of text in Python, such as `idna` and `undefined`
         return data

@@ -1,6 +1,6 @@
 """The protocols of techniques, embedders, generators, rerankers and stores.
 
-Any object with these methods works; there is nothing to inherit. `ragistry.testing` has a conformance suite for each.
+Any object with these methods works, without a base class. `ragistry.testing` has a conformance suite for each.
 """
 
 from __future__ import annotations
@@ -44,10 +44,15 @@ class Technique(Protocol):
     """
 
     def retrieve(self, query: str, *, top_k: int | None = None, where: Where | None = None) -> list[Document]:
-        """The best documents for ``query``, ordered by ``(-score, id)``.
+        """Return the best documents for a query, ordered by ``(-score, id)``.
 
-        ``top_k``: maximum number, 1 to 1,000; None: the configured number. ``where``: return only documents whose
-        metadata meet the condition. Raises `QueryError` for an empty query, an invalid limit or condition.
+        Args:
+            query: The query.
+            top_k: Maximum number of documents, 1 to 1,000; None for the configured number.
+            where: Return only documents whose metadata meet this condition.
+
+        Raises:
+            QueryError: The query is empty, or the limit or condition is invalid.
         """
         ...
 
@@ -62,14 +67,17 @@ class Embedder(Protocol):
         ...
 
     def embed(self, texts: Sequence[str], *, role: Role = "document") -> Vectors:
-        """``(n, d)`` float32, rows of unit length, in the order of ``texts``; ``(0, d)`` without texts.
+        """Embed texts: ``(n, d)`` float32, rows of unit length, in the order of ``texts``; ``(0, d)`` without texts.
 
-        Must be thread-safe. Raises `ModelError`. Text longer than the model's limit is reported, never cut silently.
+        Must be thread-safe. Text longer than the model's limit is reported, never cut silently.
+
+        Raises:
+            ModelError: A text cannot be embedded.
         """
         ...
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
-        """Number of tokens of each text as a document, including special tokens, before any cut.
+        """Count the tokens of each text as a document, including special tokens, before any cut.
 
         Exact if the tokenizer is available, else an estimate (`models.texts.estimate_tokens`). Raises `ModelError`.
         """
@@ -86,7 +94,7 @@ class SparseEncoder(Protocol):
         ...
 
     def encode(self, texts: Sequence[str], *, role: Role) -> list[dict[str, float]]:
-        """The terms of each text with their weights, 0 or more; queries may be encoded differently from documents.
+        """Return the terms of each text with weights, 0 or more; queries may be encoded differently from documents.
 
         Must be thread-safe. Raises `ModelError`.
         """
@@ -98,9 +106,10 @@ class Generator(Protocol):
     """Prompt to text."""
 
     def generate(self, prompt: str, *, schema: type[BaseModel] | None = None) -> str:
-        """The model's answer; with ``schema``, JSON that fits the schema.
+        """Answer a prompt; with ``schema``, in JSON that fits the schema.
 
-        Raises `ModelError`, also for an answer that does not fit the schema.
+        Raises:
+            ModelError: The model failed, or its answer does not fit the schema.
         """
         ...
 
@@ -110,7 +119,7 @@ class Reranker(Protocol):
     """Pairs of query and text to scores."""
 
     def rerank(self, query: str, texts: Sequence[str]) -> list[float]:
-        """One score per text, in the order of ``texts``; higher is better. Raises `ModelError`."""
+        """Return one score per text, in the order of ``texts``; higher is better. Raises `ModelError`."""
         ...
 
 
@@ -121,33 +130,45 @@ class DocumentStore(Protocol):
     def add_documents(self, chunks: Sequence[EmbeddedChunk], *, ids: Sequence[str] | None = None) -> int:
         """Store the chunks and return their number; a chunk with a stored id replaces the stored one.
 
-        Without ``ids``, ids are made from ``collection``, ``source_file`` and ``chunk_index`` of the metadata, or from
-        the text if these are missing (`utils.ids`). Nothing is written unless every chunk is valid. Raises
-        `InvalidChunkError`, `DuplicateChunkIDError` (one id twice in one call), `StoreError`.
+        Nothing is written unless every chunk is valid.
+
+        Args:
+            chunks: The chunks.
+            ids: Their ids. By default they are derived from ``collection``, ``source_file`` and ``chunk_index`` of the
+                metadata, or from the text if these are missing (`utils.ids`).
+
+        Raises:
+            InvalidChunkError: A chunk is invalid.
+            DuplicateChunkIDError: An id occurs twice in the call.
+            StoreError: The store cannot write.
         """
         ...
 
     def search(self, query_vector: Sequence[float], top_k: int = 10, *, where: Where | None = None) -> list[Document]:
-        """The nearest chunks, scored by cosine similarity clipped to [0, 1], ordered by ``(-score, id)``.
+        """Return the nearest chunks, scored by cosine similarity clipped to [0, 1], ordered by ``(-score, id)``.
 
-        Raises `InvalidLimitError`, `InvalidFilterError`, `EmbeddingMismatchError` (wrong dimension), `QueryError`.
+        Raises:
+            InvalidLimitError: ``top_k`` is invalid.
+            InvalidFilterError: ``where`` is invalid.
+            EmbeddingMismatchError: The vector has another dimension than those of the store.
+            QueryError: The vector is invalid.
         """
         ...
 
     def get(self, ids: Sequence[str]) -> list[Document]:
-        """The stored chunks of these ids, in the order of ``ids``, with score 0."""
+        """Return the stored chunks of these ids, in the order of ``ids``, with score 0."""
         ...
 
     def scan(self, where: Where | None = None, *, batch: int = 1000) -> Iterator[Document]:
-        """Every chunk that meets the condition, once, with score 0, read ``batch`` at a time."""
+        """Yield every chunk that meets the condition, once, with score 0, read ``batch`` at a time."""
         ...
 
     def count(self, where: Where | None = None) -> int:
-        """The number of chunks that meet the condition."""
+        """Count the chunks that meet the condition."""
         ...
 
     def delete(self, *, ids: Sequence[str] | None = None, where: Where | None = None) -> int:
-        """Remove the chunks of these ids or of the condition (give one of the two), and return their number."""
+        """Remove the chunks of these ids or of the condition, exactly one of the two, and return their number."""
         ...
 
     def clear_collection(self) -> None:
@@ -196,22 +217,22 @@ class LibraryStore(DocumentStore, Protocol):
         ...
 
     def sources(self, collection: str | None = None) -> list[SourceInfo]:
-        """Every source, or those of one collection, ordered by collection and name."""
+        """List all sources, or those of one collection, ordered by collection and name."""
         ...
 
     def vectors(self, ids: Sequence[str]) -> Vectors:
-        """``(n, d)`` float32 in the order of ``ids``; raises `StoreError` for an id that is not stored."""
+        """Read vectors: ``(n, d)`` float32 in the order of ``ids``. Raises `StoreError` if one is not stored."""
         ...
 
     def known_vectors(self, collection: str, source_file: str, chunks: Sequence[Chunk]) -> dict[str, Vectors]:
-        """Vectors ``(d,)`` of the ``chunks`` that need not be embedded again, by `utils.breadcrumb.searched_text`.
+        """Return vectors ``(d,)`` of chunks that need not be embedded again, by `utils.breadcrumb.searched_text`.
 
         Includes at least equal chunks of the stored version of this source; some engines find those of all sources.
         """
         ...
 
     def embedder(self) -> EmbedderFingerprint | None:
-        """The recorded embedder of the vectors; None before `use_embedder`."""
+        """Return the recorded embedder of the vectors; None before `use_embedder`."""
         ...
 
     def use_embedder(self, fingerprint: EmbedderFingerprint) -> None:
@@ -222,7 +243,7 @@ class LibraryStore(DocumentStore, Protocol):
         ...
 
     def search_text(self, query: str, top_k: int = 10, *, where: Where | None = None) -> list[Document]:
-        """The best chunks by BM25, ordered by ``(-score, id)``. Needs the ability ``"text"``."""
+        """Return the best chunks by BM25, ordered by ``(-score, id)``. Needs the ability ``"text"``."""
         ...
 
     def writing(self) -> AbstractContextManager[None]:
@@ -233,7 +254,7 @@ class LibraryStore(DocumentStore, Protocol):
         ...
 
     def flush(self) -> None:
-        """Update derived indexes now, so that the next search does not have to."""
+        """Update derived indexes now instead of at the next search."""
         ...
 
     def reembed(self, embedder: Embedder, progress: Progress | None = None) -> int:
@@ -245,7 +266,7 @@ class LibraryStore(DocumentStore, Protocol):
         ...
 
     def verify(self) -> list[str]:
-        """Read every file and return what is wrong, one line each. Needs the ability ``"repair"``."""
+        """Read every file and return the faults, one line each. Needs the ability ``"repair"``."""
         ...
 
     def repair(self) -> Repair:
@@ -258,11 +279,13 @@ class Engine(Protocol):
     """Runs the work of an ingest or a comparison: in this process, or on several workers."""
 
     def map(self, work: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result | RagistryError]:
-        """The result of ``work`` for each item, in order, or the `RagistryError` it raised.
+        """Yield the result of ``work`` for each item, in order, or the `RagistryError` it raised.
 
         ``items`` is read only slightly ahead of the results. If the worker process died at every attempt, the result is
-        a `WorkerLostError`. ``work`` may run more than once for an item. Raises `EngineError` if no more work can be
-        done.
+        a `WorkerLostError`. ``work`` may run several times for an item.
+
+        Raises:
+            EngineError: The workers cannot be used anymore.
         """
         ...
 

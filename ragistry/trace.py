@@ -54,7 +54,7 @@ _stage: ContextVar[OpenStage | None] = ContextVar("ragistry_stage", default=None
 
 @contextmanager
 def collect() -> Iterator[Trace]:
-    """Record every stage that runs inside, until the block ends."""
+    """Record every stage that runs in the block."""
     trace = Trace()
     token, outer = _trace.set(trace), _stage.set(None)
     try:
@@ -66,7 +66,7 @@ def collect() -> Iterator[Trace]:
 
 @contextmanager
 def stage(name: str, **detail: Any) -> Iterator[OpenStage]:
-    """One stage of a retrieval; ``detail`` explains its decisions."""
+    """Record the block as one stage of a retrieval; ``detail`` explains its decisions."""
     trace, parent = _trace.get(), _stage.get()
     current = OpenStage(name, depth=0 if parent is None else parent.depth + 1, detail=detail)
     if trace is None:
@@ -85,7 +85,7 @@ def stage(name: str, **detail: Any) -> Iterator[OpenStage]:
 
 @contextmanager
 def span(name: str, **attributes: str | int) -> Iterator[None]:
-    """An OpenTelemetry span around the block if the program has loaded its SDK; else nothing.
+    """Open an OpenTelemetry span around the block if the program has loaded its SDK.
 
     Spans contain no query, text or error message, because their readers may not be allowed to see these.
     """

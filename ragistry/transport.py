@@ -1,8 +1,8 @@
-"""HTTP clients whose exchanges end: one deadline from connecting to the last byte, and limits on what is decoded.
+"""HTTP clients with one deadline from connecting to the last byte, and limits of the decoded size.
 
-The time-outs of httpx limit each single wait, so that a server which sends a byte now and then is never given up, and
-httpx decodes a compressed answer of any size. `limited_client` makes a client that has neither problem; `read_body`
-and `read_lines` read its answers.
+The time-outs of httpx limit each single wait, so a server that sends a byte now and then never times out, and httpx
+decodes a compressed answer of any size. `limited_client` creates a client that has neither problem; `read_body` and
+`read_lines` read its answers.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _PIECE = 65_536
 
 @dataclass(slots=True)
 class _Exchange:
-    """When an exchange ends, by `time.monotonic`, and the bytes that it may still receive."""
+    """The end of an exchange, by `time.monotonic`, and the bytes that it may still receive."""
 
     ends: float
     left: int
@@ -47,7 +47,7 @@ class Limit(float):
         return limit
 
     def left(self) -> float:
-        """Seconds that may still pass; at least a millisecond, because sockets treat 0 as no wait at all."""
+        """Return the remaining seconds; at least a millisecond, because sockets treat 0 as no wait."""
         return max(0.001, min(float(self), self.exchange.ends - monotonic()))
 
 
@@ -55,8 +55,8 @@ def limits(ends: float, *, pause: float | None = None, received: int = RECEIVED)
     """Return the ``extensions`` of a request that ends at a time.
 
     Args:
-        ends: When the whole exchange ends at the latest, by `time.monotonic`.
-        pause: Seconds that the server may send nothing; None for no limit but ``ends``.
+        ends: Latest end of the whole exchange, by `time.monotonic`.
+        pause: Maximum seconds between two pieces of the answer; None for no limit but ``ends``.
         received: Maximum number of bytes of the answer and its headers, before they are decoded.
     """
     seconds = ends - monotonic()
@@ -68,8 +68,8 @@ def limits(ends: float, *, pause: float | None = None, received: int = RECEIVED)
 def limited_client(*, timeout: float, base_url: httpx.URL | str = "", **options: Any) -> httpx.Client:
     """Return an httpx client whose every exchange, redirects included, ends after ``timeout`` seconds.
 
-    A request with `limits` of its own follows these. Answers are asked for uncompressed. Proxies of the environment are
-    used, except for an address of this machine, which no proxy reaches.
+    A request may have its own `limits`. Uncompressed answers are requested. Proxies of the environment are used, except
+    for addresses of this machine, which no proxy reaches.
 
     Args:
         timeout: Seconds from connecting to the last byte.
@@ -93,17 +93,17 @@ def limited_client(*, timeout: float, base_url: httpx.URL | str = "", **options:
 
 
 def adopt_client(client: httpx.Client, url: str, timeout: float) -> None:
-    """Give a client of another library these limits: its exchanges end, and its answers are not compressed.
+    """Add these limits to the client of another library: a deadline, and no compressed answers.
 
     Args:
         client: The client.
-        url: The address that it is used for. If it is one of this machine, no proxy is used.
+        url: Address that it connects to. For an address of this machine, no proxy is used.
         timeout: Seconds from connecting to the last byte.
     """
 
     def refuse(response: httpx.Response) -> None:
         if (name := response.headers.get("Content-Encoding", "identity")) != "identity":
-            raise httpx.DecodingError(f"its encoding {name!r} was not asked for", request=response.request)
+            raise httpx.DecodingError(f"its encoding {name!r} was not requested", request=response.request)
 
     if is_this_machine(httpx.URL(url).host):
         client._mounts.clear()
@@ -113,10 +113,10 @@ def adopt_client(client: httpx.Client, url: str, timeout: float) -> None:
 
 
 def read_body(response: httpx.Response, limit: int) -> bytes:
-    """Read an answer, decoded; of one with more than ``limit`` bytes only a little more than these.
+    """Read and decode an answer; stop shortly after ``limit`` bytes.
 
     Raises:
-        httpx.HTTPError: The answer breaks off, takes too long, or is not compressed as it says.
+        httpx.HTTPError: The answer is aborted, takes too long, or is not compressed as declared.
     """
     body = bytearray()
     for piece in _decoded(response):
@@ -130,7 +130,7 @@ def read_lines(response: httpx.Response, limit: int) -> Iterator[str]:
     """Yield the lines of an answer as they arrive, in UTF-8, without their ends.
 
     Raises:
-        httpx.HTTPError: The answer broke off, or a line is longer than ``limit`` bytes.
+        httpx.HTTPError: The answer is aborted, or a line is longer than ``limit`` bytes.
     """
     line = bytearray()
     for piece in _decoded(response):
@@ -147,7 +147,7 @@ def read_lines(response: httpx.Response, limit: int) -> Iterator[str]:
 
 
 def is_this_machine(host: str) -> bool:
-    """Whether a host name or address is a loopback address."""
+    """Return whether a host name or address is a loopback address."""
     try:
         return ip_address(host.strip("[]")).is_loopback
     except ValueError:
@@ -155,14 +155,14 @@ def is_this_machine(host: str) -> bool:
 
 
 def _limit_exchanges(client: httpx.Client, timeout: float) -> None:
-    """Let every exchange of an existing client end after ``timeout`` seconds."""
+    """End every exchange of an existing client after ``timeout`` seconds."""
     for transport in (client._transport, *client._mounts.values()):
         if isinstance(transport, httpx.HTTPTransport):
-            # No public argument of httpx leads to the network backend of httpcore.
+            # httpx has no public argument for the network backend of httpcore.
             transport._pool._network_backend = _Backend(transport._pool._network_backend)
 
     def limit(request: httpx.Request) -> None:
-        """Set the deadline; a redirected request has that of the first."""
+        """Set the deadline; a redirected request keeps that of the first."""
         if not isinstance(request.extensions["timeout"].get("read"), Limit):
             request.extensions |= limits(monotonic() + timeout)
 
@@ -178,7 +178,7 @@ def _decoded(response: httpx.Response) -> Iterator[bytes]:
         if name in ("gzip", "x-gzip", "deflate"):
             pieces = _inflated(pieces, response)
         elif name != "identity":
-            raise httpx.DecodingError(f"its encoding {name!r} was not asked for", request=response.request)
+            raise httpx.DecodingError(f"its encoding {name!r} was not requested", request=response.request)
     return pieces
 
 
@@ -190,11 +190,11 @@ def _inflated(pieces: Iterator[bytes], response: httpx.Response) -> Iterator[byt
                 yield stream.decompress(piece, _PIECE)
                 piece = stream.unconsumed_tail
     except zlib.error as error:
-        raise httpx.DecodingError(f"it is not compressed as it says: {error}", request=response.request) from error
+        raise httpx.DecodingError(f"it is not compressed as declared: {error}", request=response.request) from error
 
 
 class _Backend(httpcore.NetworkBackend):
-    """A network backend that keeps to each `Limit`."""
+    """A network backend that enforces each `Limit`."""
 
     def __init__(self, inner: httpcore.NetworkBackend) -> None:
         self._inner = inner
@@ -220,7 +220,7 @@ class _Backend(httpcore.NetworkBackend):
 
 
 class _Stream(httpcore.NetworkStream):
-    """A connection that keeps to each `Limit`; ``limit`` holds where httpcore gives none, as before a SOCKS proxy."""
+    """A connection that enforces each `Limit`; ``limit``: used if httpcore passes none, as for a SOCKS proxy."""
 
     def __init__(self, inner: httpcore.NetworkStream, limit: float | None) -> None:
         self._inner = inner
@@ -261,5 +261,5 @@ def _left(timeout: float | None) -> float | None:
 
 @cache
 def _certificates() -> SSLContext:
-    """The root certificates. Loading them takes 25 ms, so all clients share them."""
+    """Load the root certificates. It takes 25 ms, so all clients share them."""
     return httpx.create_ssl_context()

@@ -1,4 +1,4 @@
-"""The values passed between the parts: frozen, small, standard library only."""
+"""Values passed between parts: frozen, small, standard library only."""
 
 from __future__ import annotations
 
@@ -63,9 +63,16 @@ class EmbeddedChunk(NamedTuple):
 class EmbedderFingerprint:
     """Identifies an embedder: vectors are comparable only if it is equal.
 
-    ``digest`` identifies the weights (hexadecimal; empty if unknown), ``max_tokens`` is the model's limit (0: unknown).
-    ``probe``: the first numbers of the vector of a fixed text, to detect another model under the same name (empty:
-    unknown). They vary slightly between runs, so ``==`` ignores them; `utils.fingerprints` compares them.
+    Attributes:
+        provider: How the model is run.
+        model: Name of the model.
+        digest: Hexadecimal digest of the weights; empty if unknown.
+        dimension: Length of a vector.
+        query_prefix: Prefix of queries.
+        document_prefix: Prefix of documents.
+        max_tokens: The model's limit; 0 if unknown.
+        probe: First numbers of the vector of a fixed text, to detect another model of the same name; empty if unknown.
+            They vary slightly between runs, so ``==`` ignores them; `utils.fingerprints` compares them.
     """
 
     provider: str
@@ -80,10 +87,17 @@ class EmbedderFingerprint:
 
 @dataclass(frozen=True, slots=True)
 class SourceInfo:
-    """One source in a store: its collection, its name there, how many chunks, its path as given, hash and time.
+    """One source in a store.
 
-    ``source_path``: the full path, which distinguishes files of the same name; empty for a text. ``lost``: what
-    could not be taken out of the file when it was ingested.
+    Attributes:
+        collection: Its collection.
+        source_file: Its name in the collection.
+        chunks: Number of its chunks.
+        source: Its path as it was passed.
+        source_hash: Hash of its content; empty if it is incomplete.
+        ingested_at: Time of the ingest, in seconds since 1970.
+        source_path: Its full path, which distinguishes files of the same name; empty for a text.
+        lost: Parts of the file that could not be extracted.
     """
 
     collection: str
@@ -100,9 +114,11 @@ class SourceInfo:
 class Repair:
     """The result of a repair.
 
-    ``rebuilt``: the rebuilt files, with the reason. ``lost``: what could not be read, one line each. ``again``: the
-    sources to ingest again, as (collection, source_file). ``kept``: the damaged file, kept next to the new one; empty
-    if the database was intact.
+    Attributes:
+        rebuilt: The rebuilt files, with the reason.
+        lost: Unreadable parts, one line each.
+        again: Sources to ingest again, as (collection, source_file).
+        kept: The damaged file, kept next to the new one; empty if the database was intact.
     """
 
     rebuilt: tuple[str, ...] = ()
@@ -131,7 +147,7 @@ class SearchRequest:
     """A search, as a person or a program asks for it.
 
     Attributes:
-        query: What to look for.
+        query: The query.
         technique: Name of a technique of techniques.yaml; None for its ``default``.
         collection: Name of a collection; None for all.
         top_k: Number of results; None for the technique's setting, or else ``n_results``.
@@ -160,10 +176,10 @@ class RetrievalResult:
 
     @property
     def degraded(self) -> tuple[str, ...]:
-        """What could not be done as asked, one line each; empty for a complete answer."""
+        """Why the answer is degraded, one line each; empty for a complete answer."""
         return tuple(stage.degraded for stage in self.trace if stage.degraded)
 
 
 def ranked(documents: Iterable[Document]) -> list[Document]:
-    """Sort best first; equal scores by id, so that a ranking is deterministic."""
+    """Sort documents best first; equal scores by id, so that a ranking is deterministic."""
     return sorted(documents, key=lambda document: (-document.score, document.id))

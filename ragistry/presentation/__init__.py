@@ -1,4 +1,4 @@
-"""How results look to people: passages as blocks, the part that answers, matches, places; as text and as HTML."""
+"""Present results to people: passages as blocks, excerpts, matches and places; as text and as HTML."""
 
 from ragistry.presentation.blocks import Block, Style, blocks_of
 from ragistry.presentation.excerpts import Excerpt, excerpt, excerpt_line, similar_by

@@ -1,7 +1,7 @@
-"""The text of a passage as blocks: headings, paragraphs, items of lists, quotations, code, rows of tables.
+"""Split the text of a passage into blocks: headings, paragraphs, list items, quotations, code, table rows.
 
-Markdown is parsed, so that its marks become structure. The lines of a PDF or a plain text become paragraphs again. Code
-keeps its lines. A block is only text, whatever the passage says.
+Markdown is parsed. The lines of a PDF or a plain text are joined to paragraphs. Code keeps its lines. A block contains
+only plain text, even if the passage contains HTML.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ BETWEEN_CELLS = " │ "
 _SHORTCODE = re.compile(r"\{\{[<%].*?[%>]\}\}", re.DOTALL)
 _TAG = re.compile(r"<!--.*?-->|</?[a-zA-Z][^<>]*>", re.DOTALL)
 _REFERENCE = re.compile(r"\[([^\[\]]+)\]\[[^\[\]]*\]")
-"""A link whose target the passage does not have."""
+"""A link with its target outside of the passage."""
 _ADMONITION = re.compile(r"\[!(\w+)\]\s*")
 _BLANK_LINES = re.compile(r"\n(?:[^\S\n]*\n)+")
-_ITEM = re.compile(r"(?P<marker>[-*•◦▪–]|\(?\d{1,3}[.)]|\(?[a-z]\))\s+(?=\S)")  # noqa: RUF001 - also a dash
+_ITEM = re.compile(r"(?P<marker>[-*•◦▪–]|\(?\d{1,3}[.)]|\(?[a-z]\))\s+(?=\S)")  # noqa: RUF001 - includes a dash
 _CODE_LINE = re.compile(r"(?: {4}|\t)\s*\S")
 _HYPHENATED = re.compile(r"[^\W\d_]-$")
 SHORT = 0.6
-"""A line this much shorter than the longest of its paragraph ends there on purpose, if a capital or digit follows."""
+"""A line shorter than this share of the longest in its paragraph ends a paragraph if a capital or digit follows."""
 
 
 class Style(NamedTuple):
-    """How a part ``[start, end)`` of a block's text is set."""
+    """The style of a part ``[start, end)`` of a block's text."""
 
     start: int
     end: int
@@ -49,9 +49,14 @@ class Style(NamedTuple):
 
 
 class Block(NamedTuple):
-    """One block. ``text``: of one line, but for code. ``depth``: of an item in its lists from 0, or a heading's level.
+    """One block of a passage.
 
-    ``marker``: what stands before an item, such as a bullet or ``2.``; empty where a block continues an item.
+    Attributes:
+        kind: Kind of the block.
+        text: Its text, in one line except for code.
+        styles: Styles of parts of the text.
+        depth: Depth of a list item, from 0, or level of a heading.
+        marker: Bullet or number of a list item, such as ``2.``; empty if the block continues an item.
     """
 
     kind: Kind
@@ -62,16 +67,16 @@ class Block(NamedTuple):
 
 
 def blocks_of(text: str, metadata: Mapping[str, Any]) -> list[Block]:
-    """The blocks of a passage, without unseen characters; its source's name says whether it is Markdown."""
+    """Split a passage into blocks without invisible characters; the file name tells whether it is Markdown."""
     text = visible(text)
     name = str(metadata.get("source_file") or metadata.get("file_path") or metadata.get("source") or "")
     if PurePath(name).suffix.lower() in MARKDOWN and (blocks := list(_of_markdown(text))):
         return blocks
-    return list(_of_lines(text))  # also of Markdown that shows nothing, such as definitions of links
+    return list(_of_lines(text))  # also for Markdown without visible text, such as link definitions
 
 
 def line_of(text: str) -> Block:
-    """One line of Markdown without unseen characters; tags of HTML are text."""
+    """Parse one line of Markdown, without invisible characters; HTML tags are plain text."""
     [token] = _parser(html=False).parseInline(visible(text))
     return Block("paragraph", *_inline(token.children or []))
 
@@ -87,7 +92,7 @@ def _parser(*, html: bool = True) -> MarkdownIt:
 
 
 def _of_markdown(text: str) -> Iterator[Block]:
-    counters: list[int | None] = []  # of the lists that are open: the next number, or None for bullets
+    counters: list[int | None] = []  # of each open list: the next number, or None for bullets
     marker, kind, level, quotes = "", "", 0, 0
     cells: list[Block] | None = None
     for token in _parser().parse(_SHORTCODE.sub("", text)):
@@ -140,7 +145,7 @@ def _of_markdown(text: str) -> Iterator[Block]:
 
 
 def _inline(children: Sequence[Token]) -> tuple[str, tuple[Style, ...]]:
-    """The words of a line and how they are set; of a link its words, of an image its description."""
+    """Return the text of a line and its styles; of a link its text, of an image its description."""
     text, styles = "", []
     open_at: dict[str, list[int]] = {"strong": [], "emphasis": []}
     for token in children:
@@ -181,7 +186,7 @@ def _of_lines(text: str) -> Iterator[Block]:
 
 
 def _reflowed(lines: Sequence[str]) -> Iterator[Block]:
-    """Paragraphs and items of the lines, each in one line."""
+    """Join lines to paragraphs and list items, each in one line."""
     longest = max(map(len, lines), default=0)
     text, marker = "", ""
     for before, line in zip(["", *lines], lines, strict=False):

@@ -1,4 +1,4 @@
-"""The part of a passage that answers a query, as much as there is room for, with the matches marked."""
+"""Select the part of a passage that answers a query, in limited space, and mark the matches."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from ragistry.protocols import Embedder
 from ragistry.utils.text.boundaries import first_sentence_start
 
 Similar = Callable[[Sequence[str]], Sequence[float]]
-"""How near each of some texts is to the query; higher is nearer."""
+"""Computes the similarity of each text to the query; higher is nearer."""
 
 ENOUGH = 0.5
-"""Share of the query's words from which on a window is chosen by words alone."""
+"""Share of the query's words above which a window is chosen by words only."""
 PHRASE = 0.5
-"""What two words of the query side by side count, where one word that comes once counts 1."""
+"""Weight of two adjacent words of the query, relative to a single word that occurs once."""
 FEWEST = 20
-"""Characters of a piece that can stand alone; a shorter one belongs to what follows."""
+"""Minimum characters of a piece; a shorter one is joined to the next."""
 
 
 class Excerpt(NamedTuple):
-    """Blocks, cut where there was no room. ``before``, ``after``: whether text of the passage was left out there."""
+    """Blocks of a passage. ``before``, ``after``: whether text was left out at the start or the end."""
 
     blocks: tuple[Block, ...]
     before: bool
@@ -36,7 +36,7 @@ class Excerpt(NamedTuple):
 
 
 class _Unit(NamedTuple):
-    """A sentence, a line of code or a whole row: a part of the block of this number."""
+    """A part of a block: a sentence, or a line of code. ``block``: the index of the block."""
 
     block: int
     start: int
@@ -49,11 +49,11 @@ class _Unit(NamedTuple):
 
 
 def similar_by(embedder: Embedder, query: str) -> Similar:
-    """Nearness by the cosine of their vectors. Raises `ModelError` when it is called."""
+    """Return a function that computes cosine similarities to the query; calling it may raise `ModelError`."""
 
     def similar(texts: Sequence[str]) -> list[float]:
-        [asked] = embedder.embed([query], role="query")
-        return [float(cosine) for cosine in embedder.embed(texts) @ asked]
+        [vector] = embedder.embed([query], role="query")
+        return [float(cosine) for cosine in embedder.embed(texts) @ vector]
 
     return similar
 
@@ -61,10 +61,17 @@ def similar_by(embedder: Embedder, query: str) -> Similar:
 def excerpt(
     blocks: Sequence[Block], query: str, language: str, room: int | None, similar: Similar | None = None
 ) -> Excerpt:
-    """The window of consecutive sentences with most of the query's words, in ``room`` characters; None: all of it.
+    """Select the consecutive sentences with most of the query's words.
 
-    Rare words of the passage count more than frequent ones, and words side by side more than words apart. Where the
-    best window has few of the query's words, ``similar`` decides with them. A sentence longer than the room is cut.
+    Rare words of the passage count more than frequent ones, and adjacent words more than separate ones. A sentence
+    longer than ``room`` is cut.
+
+    Args:
+        blocks: Blocks of the passage.
+        query: The query.
+        language: Language of the passage.
+        room: Maximum number of characters; None for the whole passage.
+        similar: Also used to choose the window if the best one has few of the query's words.
     """
     terms = marked_terms(query, language)
     found = [matches(block.text, terms, language) for block in blocks]
@@ -77,7 +84,7 @@ def excerpt(
     first, last = _best(units, weigh, nearness, room)
     covered = {term for unit in units[first:last] for match in unit.matches for term in match.terms}
     if similar is not None and len(covered) < ENOUGH * len(terms):
-        with suppress(ModelError):  # the words have to do
+        with suppress(ModelError):  # then only words decide
             nearness = _scaled(similar([blocks[unit.block].text[unit.start : unit.end] for unit in units]))
             first, last = _best(units, weigh, nearness, room)
     while first > 0 and sum(unit.size for unit in units[first - 1 : last]) <= room:
@@ -85,10 +92,10 @@ def excerpt(
     return _cut(blocks, found, units[first:last], room, (first > 0, last < len(units)))
 
 
-def excerpt_line(shown: Excerpt) -> str:
-    """The excerpt as one line of text, with an ellipsis where text was left out."""
-    words = " ".join(" ".join(f"{block.marker} {block.text}".split()) for block in shown.blocks)
-    return f"{'… ' if shown.before else ''}{words}{' …' if shown.after else ''}"
+def excerpt_line(part: Excerpt) -> str:
+    """Write the excerpt as one line of text, with an ellipsis for omitted text."""
+    words = " ".join(" ".join(f"{block.marker} {block.text}".split()) for block in part.blocks)
+    return f"{'… ' if part.before else ''}{words}{' …' if part.after else ''}"
 
 
 def _units(number: int, block: Block, found: Sequence[Match]) -> Iterator[_Unit]:
@@ -97,7 +104,7 @@ def _units(number: int, block: Block, found: Sequence[Match]) -> Iterator[_Unit]
 
 
 def _pieces(block: Block) -> Iterator[tuple[int, int]]:
-    """Lines of code; sentences of other text."""
+    """Yield the lines of code, or the sentences of other text."""
     text, start = block.text, 0
     if block.kind == "code":
         for line in text.splitlines(keepends=True):
@@ -114,7 +121,7 @@ def _pieces(block: Block) -> Iterator[tuple[int, int]]:
 def _best(
     units: Sequence[_Unit], weigh: Callable[[Sequence[_Unit]], float], nearness: Sequence[float], room: int
 ) -> tuple[int, int]:
-    """The best window ``[first, last)``; of equal ones the first."""
+    """Return the best window ``[first, last)``; the first of equal ones."""
     best = (0, 0, -1.0)
     for first in range(len(units)):
         last, size = first, 0
@@ -123,7 +130,7 @@ def _best(
             last += 1
         near = max(nearness[first:last])
         score = weigh(units[first:last]) + near + 0.01 * nearness[first]
-        # A window that begins where the words are shows more of what follows them.
+        # A window that starts at the words shows more of the text after them.
         score += 1e-6 * bool(units[first].matches)
         if score > best[2] + 1e-9:
             best = first, last, score
@@ -162,7 +169,7 @@ def _cut(
 
 
 def _around(text: str, found: Sequence[Match], start: int, end: int, room: int) -> tuple[int, int]:
-    """A window of ``room`` characters in a text that cannot be cut at sentences, where most matches are."""
+    """Return the window of ``room`` characters with most matches, in a text that cannot be cut at sentences."""
     inside = [one for one in found if start <= one.start < end]
     if not inside:
         return start, _word_end(text, start + room)

@@ -1,4 +1,4 @@
-"""Results as people see them: grouped by source, each with a title and a place."""
+"""Group results by source, and describe each by title and place."""
 
 from __future__ import annotations
 
@@ -12,9 +12,13 @@ from ragistry.utils.quoting import one_line
 
 
 class Hit(NamedTuple):
-    """The best passage of a source, and further ones of the same source in their order.
+    """The best passage of a source, and its other passages in order.
 
-    ``rank``: of the best one, from 1; ``more_ranks``: of the further ones.
+    Attributes:
+        rank: Rank of the best passage, from 1.
+        document: The best passage.
+        more: The other passages.
+        more_ranks: Their ranks.
     """
 
     rank: int
@@ -24,7 +28,7 @@ class Hit(NamedTuple):
 
 
 def grouped(documents: Sequence[Document]) -> list[Hit]:
-    """The documents by source, in the order of the best of each; one without a source stands alone."""
+    """Group documents by source, ordered by the best of each; documents without a source stay separate."""
     groups: dict[tuple[Any, ...], list[int]] = {}
     for number, document in enumerate(documents):
         get = document.metadata.get
@@ -43,19 +47,19 @@ def grouped(documents: Sequence[Document]) -> list[Hit]:
 
 
 def source_of(document: Document) -> str:
-    """The source's name; of a document without one the beginning of its id."""
+    """Return the name of the source; without one, the beginning of the document's id."""
     get = document.metadata.get
     return one_line(get("source_file") or get("file_path") or get("source") or document.id[:12])
 
 
 def title_of(document: Document) -> str:
-    """The title of the source, else its name without folders."""
+    """Return the title of the source, or its name without folders."""
     title = document.metadata.get("title")
     return one_line(title) if title else PurePath(source_of(document)).name
 
 
 def spot_of(document: Document) -> str:
-    """Where in its source a passage stands: its headings, or its page."""
+    """Describe the place of a passage in its source: its headings, and its page."""
     get = document.metadata.get
     parts = [p for p in one_line(get("heading_context") or "", 400).split(" > ") if p and p != title_of(document)]
     page = f"p. {one_line(get('page'), 20)}" if get("page") is not None else ""
@@ -63,27 +67,27 @@ def spot_of(document: Document) -> str:
 
 
 def body_of(document: Document) -> list[Block]:
-    """The blocks of a passage without those headings that `title_of` and `spot_of` say already."""
-    said = {title_of(document), *one_line(document.metadata.get("heading_context") or "", 400).split(" > ")}
+    """Return the blocks of a passage without the headings that `title_of` and `spot_of` contain."""
+    known = {title_of(document), *one_line(document.metadata.get("heading_context") or "", 400).split(" > ")}
     blocks = blocks_of(document.content, document.metadata)
-    return [block for block in blocks if block.kind != "heading" or block.text not in said] or blocks
+    return [block for block in blocks if block.kind != "heading" or block.text not in known] or blocks
 
 
 def collection_of(document: Document) -> str:
-    """The collection, or the repository; empty where it says neither."""
+    """Return the collection or repository; empty if unknown."""
     get = document.metadata.get
     return one_line(get("collection") or get("repository") or "", 63)
 
 
 def citation_of(document: Document) -> str:
-    """How to cite a passage in a text: ``Back up, Operations > Backups (handbook: operations/backups.md)``."""
-    said = ", ".join(filter(None, (title_of(document), spot_of(document))))
+    """Cite a passage: ``Back up, Operations > Backups (handbook: operations/backups.md)``."""
+    title = ", ".join(filter(None, (title_of(document), spot_of(document))))
     place = ": ".join(filter(None, (collection_of(document), source_of(document))))
-    return f"{said} ({place})"
+    return f"{title} ({place})"
 
 
 def score_of(document: Document) -> str:
-    """A score with its kind, since those of different kinds are never compared: ``cosine 0.497``."""
+    """Write a score with its kind, because different kinds are not comparable: ``cosine 0.497``."""
     last = document.scores[-1] if document.scores else None
     kind = last.kind if last is not None and last.value == document.score else "score"
     return f"{kind} {document.score:.3f}"

@@ -1,4 +1,4 @@
-"""An excerpt as HTML. Every text is escaped: whatever a document holds, it is shown and does nothing."""
+"""Write an excerpt as HTML. All text of documents is escaped."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ TAGS = {"strong": "strong", "emphasis": "em", "code": "code", "match": "mark"}
 CUT = '<span class="rg-cut">…</span>'
 
 
-def excerpt_html(shown: Excerpt) -> str:
-    """The blocks one after the other, an ellipsis where text was left out."""
-    last = len(shown.blocks) - 1
+def excerpt_html(part: Excerpt) -> str:
+    """Write the blocks in order, with an ellipsis for omitted text."""
+    last = len(part.blocks) - 1
     parts: list[str] = []
-    for number, block in enumerate(shown.blocks):
-        if block.kind == "row" and (number == 0 or shown.blocks[number - 1].kind != "row"):
+    for number, block in enumerate(part.blocks):
+        if block.kind == "row" and (number == 0 or part.blocks[number - 1].kind != "row"):
             parts.append("<table><tbody>")
-        parts.append(_block(block, number == 0 and shown.before, number == last and shown.after))
-        if block.kind == "row" and (number == last or shown.blocks[number + 1].kind != "row"):
+        parts.append(_block(block, number == 0 and part.before, number == last and part.after))
+        if block.kind == "row" and (number == last or part.blocks[number + 1].kind != "row"):
             parts.append("</tbody></table>")
     return "".join(parts)
 
 
 def line_html(text: str) -> str:
-    """One line of Markdown, such as a sentence that a generator wrote: emphasis and code are set, the rest is text."""
+    """Convert one line of Markdown, such as a generated sentence; only emphasis and code become HTML."""
     line = line_of(text)
-    return _set(line.text, line.styles)
+    return _styled(line.text, line.styles)
 
 
 def _block(block: Block, before: bool, after: bool) -> str:
-    words = (f"{CUT} " if before else "") + _set(block.text, block.styles) + (f" {CUT}" if after else "")
+    words = (f"{CUT} " if before else "") + _styled(block.text, block.styles) + (f" {CUT}" if after else "")
     match block.kind:
         case "heading":
             return f'<p class="rg-heading">{words}</p>'
@@ -50,8 +50,8 @@ def _block(block: Block, before: bool, after: bool) -> str:
             return f"<p>{words}</p>"
 
 
-def _set(text: str, styles: Sequence[Style]) -> str:
-    """The text in its tags; one that goes on stays open, so that a match in code is in one piece of code."""
+def _styled(text: str, styles: Sequence[Style]) -> str:
+    """Put the text into tags. Tags stay open as long as possible, so that a match does not split code."""
     cuts = sorted({0, len(text), *(at for style in styles for at in (style.start, style.end))})
     parts: list[str] = []
     opened: list[str] = []

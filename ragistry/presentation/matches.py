@@ -1,4 +1,4 @@
-"""Where the words of a query stand in a text: the same word by the analysis of the index, whatever its ending."""
+"""Find the words of a query in a text, in any form that the word index treats as equal."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ QUESTION_WORDS = (
     "how what when where which who why do does did can could should would may might must has have had were been am "
     "i me my we our you your he she him her his its from about"
 )
-"""Of English questions: a mark on them tells a reader nothing, though an index may count them."""
+"""Words of English questions, which are not marked, although the index may count them."""
 
 _WORD = re.compile(r"[^\W_]+(?:[-._/][^\W_]+)*")
 _BETWEEN = re.compile(r"[ \-]{1,2}")
@@ -25,13 +25,13 @@ def _question_terms() -> frozenset[str]:
 
 
 def marked_terms(query: str, language: str) -> frozenset[str]:
-    """The terms of a query that are worth a mark: all of them where nothing else is left."""
+    """Return the terms of a query to mark, without question words unless it has no others."""
     terms = frozenset(query_terms(query, language)) if query.strip() else frozenset()
     return (terms - _question_terms() if language == "english" else terms) or terms
 
 
 class Match(NamedTuple):
-    """A word of a text ``[start, end)`` and those terms of the query that it holds."""
+    """A word ``[start, end)`` of a text, and the terms of the query in it."""
 
     start: int
     end: int
@@ -39,7 +39,7 @@ class Match(NamedTuple):
 
 
 def matches(text: str, terms: Collection[str], language: str) -> list[Match]:
-    """The words that hold a term, in order. ``terms``: of the query, by `utils.text.analysis.query_terms`."""
+    """Return the words that contain a term, in order. ``terms``: see `utils.text.analysis.query_terms`."""
     wanted = frozenset(terms)
     return list(_matches(text, wanted, language)) if wanted else []
 
@@ -55,7 +55,7 @@ def _matches(text: str, wanted: frozenset[str], language: str) -> Iterator[Match
 
 
 def _in_unspaced(run: str, at: int, wanted: frozenset[str]) -> Iterator[Match]:
-    """Pairs of characters count; single ones only where the query has no pair."""
+    """Yield matching pairs of characters, or single characters if the query has no pair."""
     size = 2 if any(len(term) == 2 for term in wanted) else 1
     for place in range(len(run) - size + 1):
         if run[place : place + size] in wanted:
@@ -63,7 +63,7 @@ def _in_unspaced(run: str, at: int, wanted: frozenset[str]) -> Iterator[Match]:
 
 
 def phrases(text: str, found: list[Match]) -> list[tuple[int, int]]:
-    """The spans to mark: words that stand side by side are one."""
+    """Return the spans to mark; adjacent words share one span."""
     spans: list[tuple[int, int]] = []
     for start, end, _ in found:
         if spans and (start <= spans[-1][1] or _BETWEEN.fullmatch(text, spans[-1][1], start)):

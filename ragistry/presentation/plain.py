@@ -1,4 +1,4 @@
-"""Results, answers and techniques as plain values: the form of ``--json`` and of the server's answers."""
+"""Convert results, answers and techniques to plain values for ``--json`` and the server."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ragistry.types import Document, RetrievalResult
 
 
 def result_as_mapping(result: RetrievalResult) -> dict[str, Any]:
-    """A result with its documents and what each stage did."""
+    """Convert a result with its documents and stages."""
     return {
         "query": result.query,
         "documents": [document_as_mapping(document) for document in result.documents],
@@ -23,7 +23,7 @@ def result_as_mapping(result: RetrievalResult) -> dict[str, Any]:
 
 
 def document_as_mapping(document: Document) -> dict[str, Any]:
-    """A document with its scores."""
+    """Convert a document with its scores."""
     return {
         "id": document.id,
         "content": document.content,
@@ -34,7 +34,7 @@ def document_as_mapping(document: Document) -> dict[str, Any]:
 
 
 def answer_as_mapping(answer: Answer) -> dict[str, Any]:
-    """An answer with the passages that it cites; ``answer`` is None where the documents do not say."""
+    """Convert an answer with the passages that it cites; ``answer`` is None if the documents have no answer."""
     return {
         "query": answer.query,
         "answer": answer.text or None,
@@ -47,7 +47,7 @@ def answer_as_mapping(answer: Answer) -> dict[str, Any]:
 
 
 def techniques_as_mappings(registry: TechniqueRegistry) -> list[dict[str, Any]]:
-    """The techniques of a registry that work."""
+    """Convert the valid techniques of a registry."""
     return [
         {
             "name": name,

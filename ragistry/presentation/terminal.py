@@ -1,4 +1,4 @@
-"""Results in a terminal: no line longer than its width, wrapped at words, set in below their number."""
+"""Print results in a terminal: wrapped at words to its width, indented below their number."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ if TYPE_CHECKING:
 STYLES = {"strong": "bold", "emphasis": "italic", "code": "cyan", "match": "bold yellow"}
 NARROWEST = 40
 WIDEST = 100
-"""Columns: longer lines are hard to read."""
+"""Maximum number of columns; longer lines are hard to read."""
 LINES = 4
-"""Of an excerpt, about."""
+"""Approximate number of lines of an excerpt."""
 
 
 def room_in(console: Console) -> int:
-    """Characters of an excerpt."""
+    """Return the number of characters of an excerpt."""
     return LINES * (_width(console) - 4)
 
 
-def print_hit(console: Console, number: int, hit: Hit, shown: Excerpt, *, scores: bool = False) -> None:
-    """Number, title, place, the lines that answer, and how many more passages of the source were found."""
+def print_hit(console: Console, number: int, hit: Hit, part: Excerpt, *, scores: bool = False) -> None:
+    """Print number, title, place and excerpt of a hit, and the number of other passages of its source."""
     from rich.text import Text
 
     document = hit.document
@@ -40,8 +40,8 @@ def print_hit(console: Console, number: int, hit: Hit, shown: Excerpt, *, scores
     name, spot = source_of(document), spot_of(document)
     places = [collection_of(document), name if name != title_of(document) else "", spot]
     _wrapped(console, Text(" · ".join(filter(None, places)), "dim"), "   ", "   ")
-    for place, block in enumerate(shown.blocks):
-        first, last = place == 0 and shown.before, place == len(shown.blocks) - 1 and shown.after
+    for place, block in enumerate(part.blocks):
+        first, last = place == 0 and part.before, place == len(part.blocks) - 1 and part.after
         _print_block(console, block, first, last)
     if hit.more:
         spots = list(dict.fromkeys(filter(None, map(spot_of, hit.more))))[:3]
@@ -71,7 +71,7 @@ def _print_block(console: Console, block: Block, cut_before: bool, cut_after: bo
 
 
 def _wrapped(console: Console, text: Text, first: str, rest: str) -> None:
-    """Print a text; in a pipe in one line, since nobody knows the width of what reads it."""
+    """Print a text, wrapped; in a pipe in one line, because the width of its reader is unknown."""
     from rich.text import Text
 
     if not console.is_terminal:
@@ -88,7 +88,7 @@ def _width(console: Console) -> int:
 
 
 def _link(metadata: Mapping[str, Any]) -> str:
-    """A hyperlink to the file, which terminals that cannot follow it leave out."""
+    """Return the style of a hyperlink to the file; terminals without hyperlinks ignore it."""
     path = metadata.get("source_path")
     if not isinstance(path, str) or not Path(path).is_absolute():
         return ""

@@ -30,7 +30,7 @@ TEXTS = (
 
 
 def cosines(left: Any, right: Any) -> Any:
-    """The cosine of each row of ``left`` with the same row of ``right``, both ``(n, d)`` of unit length: ``(n,)``."""
+    """Compute the cosine of each row of ``left`` with that of ``right``, both ``(n, d)`` of unit length: ``(n,)``."""
     return np.einsum("ij,ij->i", left, right)
 
 

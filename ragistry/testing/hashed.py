@@ -66,22 +66,22 @@ class HashingEmbedder:
 
 
 def tokens_of(text: str) -> list[str]:
-    """Words and punctuation, in lower case."""
+    """Split a text into words and punctuation, in lower case."""
     return _TOKEN.findall(text.lower())
 
 
 def count_tokens(text: str) -> int:
-    """Number of tokens of a text, including special ones."""
+    """Count the tokens of a text, including special ones."""
     return len(tokens_of(text)) + SPECIAL_TOKENS
 
 
 def beginning(text: str, window: int) -> str:
-    """The beginning of the text that fits in this number of tokens."""
+    """Return the beginning of the text that fits in this number of tokens."""
     return " ".join(tokens_of(text)[: max(0, window - SPECIAL_TOKENS)])
 
 
 def hashed_embedding(text: str, dimension: int) -> list[float]:
-    """A unit vector: the sum of a direction for every token, determined by its hash."""
+    """Compute a unit vector: the sum of a direction for every token, determined by its hash."""
     total = sum((_direction(token, dimension) for token in tokens_of(text)), start=_direction("", dimension) * 1e-3)
     return [float(value) for value in total / np.linalg.norm(total)]
 
@@ -93,7 +93,7 @@ def _direction(token: str, dimension: int) -> NDArray[np.float64]:
 
 
 def flawed(vectors: Sequence[list[float]], flaw: Failure | None) -> list[list[Any]]:
-    """The vectors with the given flaw of a failing model."""
+    """Return the vectors with this flaw of a failing model."""
     if flaw == "short":
         return list(vectors[:-1])
     if flaw == "nan":

@@ -54,20 +54,20 @@ class LoopbackServer:
     def fail_next(
         self, failure: Failure, times: int = 1, *, retry_after: str | float | None = None, path: str | None = None
     ) -> None:
-        """Let the next requests to ``path``, or to any path, fail; ``retry_after`` is sent with an HTTP error."""
+        """Make the next requests to ``path``, or to any path, fail; ``retry_after`` is sent with an HTTP error."""
         headers = {} if retry_after is None else {"Retry-After": str(retry_after)}
         self._planned += [Planned(failure, path, headers)] * times
 
     def asked(self, path: str) -> list[Any]:
-        """The bodies of the requests to ``path``, in order."""
+        """Return the bodies of the requests to ``path``, in order."""
         return [request.body for request in self.requests if request.path == path]
 
     def answer(self, request: Request, flaw: Failure | None) -> Reply:
-        """The answer to a request; ``flaw``: a failure of embeddings."""
+        """Answer a request; ``flaw``: a failure of embeddings."""
         raise NotImplementedError
 
     def refusal(self, status: int) -> Any:
-        """The body of an HTTP error, in the format of the simulated server."""
+        """Return the body of an HTTP error, in the format of the simulated server."""
         raise NotImplementedError
 
     def close(self) -> None:
@@ -108,12 +108,12 @@ class LoopbackServer:
             handler.close_connection = True
 
     def _without_end(self, piece: bytes) -> Iterator[bytes]:
-        """The same piece until the server stops or the client hangs up; a single byte comes slowly."""
+        """Yield a piece repeatedly until the server stops or the client disconnects; a single byte slowly."""
         while not self._closing.wait(DRIP if len(piece) == 1 else 0):
             yield piece
 
     def _note(self, request: Request) -> Planned | None:
-        """Record the request, and take the failure planned for it."""
+        """Record the request, and return the failure planned for it."""
         with self._lock:
             self.requests.append(request)
             plan = next((plan for plan in self._planned if plan.path in (None, request.path)), None)

@@ -1,7 +1,7 @@
 """A server with Ollama's protocol, without a model.
 
-It keeps to the wire format of https://github.com/ollama/ollama/blob/main/docs/api.md, to its errors, and to
-``server/routes.go`` where that page says nothing; the official Python client works with it.
+Its wire format and errors are those of https://github.com/ollama/ollama/blob/main/docs/api.md, or of
+``server/routes.go`` if that page does not define them. The official Python client works with it.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class OllamaServer(LoopbackServer):
         return self._of_models[request.path](self, name, body, flaw)
 
     def digest(self, name: str) -> str:
-        """The digest of a model, computed from its name."""
+        """Compute the digest of a model from its name."""
         return sha256(name.encode()).hexdigest()
 
     def _found(self, model: str) -> str | None:
@@ -110,8 +110,8 @@ class OllamaServer(LoopbackServer):
         )
 
     def _embed(self, name: str, body: Mapping[str, Any], flaw: Failure | None) -> Reply:
-        given = body.get("input", [])
-        texts = ([given] if given else []) if isinstance(given, str) else list(given)
+        content = body.get("input", [])
+        texts = ([content] if content else []) if isinstance(content, str) else list(content)
         window = self._window(body)
         if any(count_tokens(text) > window for text in texts) and not self._may_cut(body):
             return Reply(400, {"error": _TOO_LONG})
@@ -149,10 +149,10 @@ class OllamaServer(LoopbackServer):
     def _speak(self, name: str, body: Mapping[str, Any], prompt: str, shaped: Callable[[str], dict[str, Any]]) -> Reply:
         if body.get("truncate") is False and count_tokens(prompt) > self._window(body):
             return Reply(400, {"error": _TOO_LONG})
-        said = re.findall(r"\s*\S+|\s+$", self._said(body, prompt)) if prompt else []
-        limit = (body.get("options") or {}).get("num_predict") or len(said)
-        pieces = said[:limit]
-        reason = ("length" if limit < len(said) else "stop") if prompt else "load"
+        words = re.findall(r"\s*\S+|\s+$", self._said(body, prompt)) if prompt else []
+        limit = (body.get("options") or {}).get("num_predict") or len(words)
+        pieces = words[:limit]
+        reason = ("length" if limit < len(words) else "stop") if prompt else "load"
         head = {"model": name, "created_at": _MADE}
         end = {
             "done": True, "done_reason": reason, "total_duration": 5043500667, "load_duration": 5025959,

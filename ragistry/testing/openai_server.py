@@ -1,7 +1,7 @@
-"""A server of embeddings, answers and scores that speaks OpenAI's protocol in three accents, without a model.
+"""A server with three variants of OpenAI's protocol for embeddings, answers and scores, without a model.
 
-``tei`` is Text Embeddings Inference (its openapi.json), ``vllm`` and ``llama.cpp`` are those servers. They differ in
-what they tell of themselves and in how they refuse.
+``tei`` is Text Embeddings Inference (its openapi.json); ``vllm`` and ``llama.cpp`` are those servers. They describe
+themselves differently, and refuse requests differently.
 """
 
 from __future__ import annotations
@@ -25,15 +25,29 @@ _TEI_TYPES = {413: "validation", 422: "tokenizer", 424: "backend", 429: "overloa
 
 
 class OpenAIServer(LoopbackServer):
-    """Serves one ``model`` with a window of ``max_tokens``, at most ``max_batch`` texts a request (TEI).
+    """Serves one model.
 
-    ``auto_truncate``: it cuts longer texts, which TEI tells in ``/info`` and nowhere else. ``api_key``: where one is
-    set, a request without it is refused. ``answers``: what the model says next; after that it repeats what it is asked.
-    ``pace``: seconds before each piece of a stream; ``streamed``: how many pieces it has sent. ``takes_schemas``: it
-    accepts ``response_format``; else it answers ``refuses_schemas_with``. ``seed``: another one is another model of the
-    same name. ``noise``: added to the numbers of vectors, as other hardware does. ``root``: the path below which the
-    protocol lies. ``refused``: parameters that it does not accept. ``index``: whether embeddings have one.
-    ``base64``: it sends vectors in base64 whatever is asked. ``parts``: it sends the text of an answer as a list.
+    Args:
+        model: Name of the model.
+        accent: Variant of the protocol.
+        dimension: Length of a vector.
+        max_tokens: Window of the model.
+        max_batch: Maximum number of texts per request (TEI).
+        auto_truncate: Cut longer texts, which TEI reports only in ``/info``.
+        api_key: Refuse requests without this key.
+
+    Attributes:
+        answers: The next answers of the model; after that it repeats the prompt.
+        pace: Seconds before each piece of a stream.
+        streamed: Number of pieces sent.
+        takes_schemas: Whether it accepts ``response_format``; otherwise it answers ``refuses_schemas_with``.
+        seed: Another value is another model of the same name.
+        noise: Added to the numbers of vectors, as by other hardware.
+        root: Path of the protocol.
+        refused: Parameters that it does not accept.
+        index: Whether embeddings have an index.
+        base64: Always send vectors in base64.
+        parts: Send the text of an answer as a list.
     """
 
     def __init__(
@@ -102,7 +116,7 @@ class OpenAIServer(LoopbackServer):
         return Reply(404, self.refusal(404, "Not Found"))
 
     def _wrong(self, request: Request, path: str) -> str:
-        """What is wrong with the body of a request."""
+        """Return the error in the body of a request; empty if it is valid."""
         if request.malformed or not isinstance(request.body, dict):
             return "the body is not a JSON object"
         for name in {"/embeddings": ("input",), "/chat/completions": ("messages",)}.get(path, ()):
@@ -138,8 +152,8 @@ class OpenAIServer(LoopbackServer):
         }
 
     def _embeddings(self, body: dict[str, Any], flaw: Failure | None) -> Reply:
-        given = body.get("input", [])
-        texts = [given] if isinstance(given, str) else list(given)
+        content = body.get("input", [])
+        texts = [content] if isinstance(content, str) else list(content)
         refused = self._refused(body, texts)
         if refused is not None:
             return refused
@@ -165,7 +179,7 @@ class OpenAIServer(LoopbackServer):
         return row if self.index != "missing" else {"object": "embedding", "embedding": sent}
 
     def _vector(self, text: str) -> list[float]:
-        """The vector of a text by the model that ``seed`` means."""
+        """Compute the vector of a text by the model of this ``seed``."""
         vector = hashed_embedding(" ".join(self.seed + token for token in tokens_of(text)), self.dimension)
         return [number + self.noise * (-1) ** place for place, number in enumerate(vector)]
 
@@ -175,13 +189,13 @@ class OpenAIServer(LoopbackServer):
         form = (body.get("response_format") or {}).get("json_schema")
         if form and not self.takes_schemas:
             return self._refuse(self.refuses_schemas_with, "response_format is not supported")
-        asked = body["messages"][-1]["content"]
-        said = json.dumps(example_of(form["schema"])) if form else f"You said: {asked}"
+        prompt = body["messages"][-1]["content"]
+        answer = json.dumps(example_of(form["schema"])) if form else f"You said: {prompt}"
         if self.answers:
-            said = self.answers.popleft()
-        words, limit = said.split(" "), body.get("max_completion_tokens") or body.get("max_tokens") or 1_000
+            answer = self.answers.popleft()
+        words, limit = answer.split(" "), body.get("max_completion_tokens") or body.get("max_tokens") or 1_000
         reason = "length" if len(words) > limit else "stop"
-        tokens = {"prompt_tokens": len(tokens_of(asked)), "completion_tokens": min(limit, len(words))}
+        tokens = {"prompt_tokens": len(tokens_of(prompt)), "completion_tokens": min(limit, len(words))}
         usage = {**tokens, "total_tokens": sum(tokens.values())}
         head: dict[str, Any] = {"id": "chatcmpl-1", "created": CREATED, "model": self.model}
         if body.get("stream"):
@@ -238,7 +252,7 @@ class OpenAIServer(LoopbackServer):
 
 
 def _overlaps(query: str, texts: Sequence[str]) -> list[float]:
-    """The share of the query's words that each text has."""
+    """Compute the share of the query's words in each text."""
     wanted = set(tokens_of(query))
     return [len(wanted & set(tokens_of(text))) / len(wanted) for text in texts]
 

@@ -57,5 +57,5 @@ def _ephemeral_range() -> tuple[int, int]:
 
 
 def _ports_outside_of(first: int, last: int) -> list[int]:
-    """List the ports below and above a range; every port where the range covers them all."""
+    """List the ports below and above a range; every port if the range covers them all."""
     return [*range(FIRST_PORT, first), *range(last + 1, 65_536)] or [*range(FIRST_PORT, 65_536)]

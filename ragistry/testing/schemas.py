@@ -9,7 +9,7 @@ _EMPTY: dict[str, Any] = {"string": "text", "integer": 1, "number": 0.5, "boolea
 
 
 def example_of(schema: Mapping[str, Any]) -> Any:
-    """The simplest value that the schema accepts, for the keywords that pydantic writes."""
+    """Return the simplest value that the schema accepts, for the keywords that pydantic writes."""
     return _example(schema, schema.get("$defs", {}))
 
 

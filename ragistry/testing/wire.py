@@ -14,7 +14,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What a client sent. ``malformed``: its body is not JSON, and ``body`` is None."""
+    """A request. ``malformed``: its body is not JSON, and ``body`` is None."""
 
     method: str
     path: str
@@ -25,7 +25,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What the server sends back: a body of JSON, or, as ``lines``, a stream of JSON lines; ``events``: as events."""
+    """An answer: ``body`` as JSON, or ``lines`` as a stream of JSON lines; ``events``: as server-sent events."""
 
     status: int = 200
     body: Any = None
@@ -100,7 +100,7 @@ class Handler(BaseHTTPRequestHandler):
             self.wfile.write(text[: len(text) // 2] if cut else text)
 
     def send_reply(self, reply: Reply, *, cut: bool = False) -> None:
-        """Send JSON, or JSON lines as they come; ``cut``: only the beginning."""
+        """Send JSON, or JSON lines as they are produced; ``cut``: only the beginning."""
         if reply.lines is None:
             headers = {"Content-Type": "application/json", **reply.headers}
             self.send(reply.status, json.dumps(reply.body).encode(), headers, cut=cut)

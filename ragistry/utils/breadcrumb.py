@@ -15,7 +15,7 @@ LIMIT = 200
 
 
 def breadcrumb(metadata: Mapping[str, Any]) -> str:
-    """Title, section and headings of a chunk without repetitions: "Guide > Install > Requirements"; "" without any."""
+    """Join title, section and headings of a chunk: "Guide > Install > Requirements"; empty without any."""
     parts: dict[str, str] = {}
     for part in (metadata.get("title"), *_headings(metadata), metadata.get("section")):
         if isinstance(part, str) and (words := " ".join(part.split())):
@@ -24,7 +24,7 @@ def breadcrumb(metadata: Mapping[str, Any]) -> str:
 
 
 def searched_text(text: str, metadata: Mapping[str, Any]) -> str:
-    """The text of a chunk for indexes and embedders: its breadcrumb, if any, on a line before its text."""
+    """Return the text of a chunk for indexes and embedders: its breadcrumb, if any, on a line before its text."""
     line = metadata.get(KEY)
     return f"{line}\n{text}" if isinstance(line, str) and line else text
 

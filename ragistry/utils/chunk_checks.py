@@ -34,7 +34,7 @@ class CheckedChunks:
     vectors: Vectors
 
     def picked(self, rows: Sequence[int]) -> CheckedChunks:
-        """Some of the chunks."""
+        """Return the chunks of these rows."""
         ids, texts, metadatas = ([column[row] for row in rows] for column in (self.ids, self.texts, self.metadatas))
         return CheckedChunks(ids, texts, metadatas, self.vectors[rows])  # type: ignore[arg-type]
 
@@ -42,15 +42,22 @@ class CheckedChunks:
 def check_chunks(
     chunks: Sequence[EmbeddedChunk], ids: Sequence[str] | None = None, *, dimension: int | None = None
 ) -> CheckedChunks:
-    """Check ``chunks`` for writing; ``dimension``: that of the store's vectors, if known.
+    """Check chunks for writing.
 
-    Raises `InvalidChunkError` with all errors of all chunks, `EmbeddingMismatchError` for another dimension,
-    `DuplicateChunkIDError` for duplicate ids.
+    Args:
+        chunks: The chunks.
+        ids: Their ids; None to derive them (`utils.ids`).
+        dimension: Dimension of the store's vectors, if known.
+
+    Raises:
+        InvalidChunkError: With all errors of all chunks.
+        EmbeddingMismatchError: The vectors have another dimension.
+        DuplicateChunkIDError: An id occurs twice.
     """
     chunks = listed("chunks", chunks)
     ids = None if ids is None else [plain(identity) for identity in listed("ids", ids)]
     if ids is not None and len(ids) != len(chunks):
-        raise InvalidChunkError(f"there are {len(chunks)} chunks and {len(ids)} ids; give one id a chunk")
+        raise InvalidChunkError(f"got {len(chunks)} chunks and {len(ids)} ids; pass one id per chunk")
     problems: list[str] = []
     texts: list[str] = []
     metadatas: list[dict[str, Any]] = []
@@ -75,14 +82,14 @@ def check_chunks(
 
 
 def listed(name: str, items: Any) -> list[Any]:
-    """The argument as a list; raises `InvalidChunkError` if it is not iterable."""
+    """Return the argument as a list. Raises `InvalidChunkError` if it is not iterable."""
     if not isinstance(items, Iterable):
-        raise InvalidChunkError(f"nothing was written: {name} are {shown(items)}; give a list of them")
+        raise InvalidChunkError(f"nothing was written: {name} must be a list, got {shown(items)}")
     return list(items)
 
 
 def _collect(chunk: Any, texts: list[str], metadatas: list[dict[str, Any]], rows: list[Any]) -> list[str]:
-    """Append one chunk to the three lists, and return what is wrong with it."""
+    """Append one chunk to the three lists, and return its errors."""
     if not isinstance(chunk, tuple) or len(chunk) != 3:
         return [f"is {shown(chunk, 80)}, not (text, metadata, embedding)"]
     text, metadata, embedding = chunk
@@ -106,7 +113,7 @@ def _uneven(rows: Sequence[Any]) -> list[str]:
 
 
 def id_problem(identity: Any) -> str:
-    """Why this is not a valid chunk id; empty if it is."""
+    """Return why this is not a valid chunk id; empty if it is."""
     if not isinstance(identity, str) or not identity:
         return f"has the id {shown(identity, 80)}; an id is text"
     problem = text_problem(identity, MAX_ID_BYTES)
@@ -125,8 +132,8 @@ def refuse_duplicates(ids: Sequence[str]) -> None:
     if twice:
         first = ", ".join(shown(identity, 80) for identity in twice[:SHOWN])
         raise DuplicateChunkIDError(
-            f"nothing was written: {len(twice)} ids come more than once in one call: {first}; "
-            "give each chunk an id of its own, or chunk_index and source_file in its metadata"
+            f"nothing was written: {len(twice)} ids occur more than once in one call: {first}; "
+            "give each chunk its own id, or chunk_index and source_file in its metadata"
         )
 
 
@@ -143,6 +150,6 @@ def check_source(collection: str, source_file: str, chunks: Sequence[EmbeddedChu
             if metadata.get(key) != value or isinstance(metadata.get(key), bool | float)
         ]
         if not isinstance(metadata.get("source_hash"), str):
-            problems.append(f"chunk {index} has no source_hash, but {shown(metadata.get('source_hash'), 80)}")
+            problems.append(f"chunk {index} needs a text as source_hash, got {shown(metadata.get('source_hash'), 80)}")
     if problems:
         refuse(problems)

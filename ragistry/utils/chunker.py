@@ -30,11 +30,21 @@ _LINE_EXTS = TEXT_EXTS - MARKDOWN_EXTS - {".txt"}
 
 
 def chunk_document(file_path: str | Path, max_chunk_size: int, overlap: int = 0) -> list[Chunk]:
-    """The chunks of a file, in order; none, with a logged warning, for a file without text.
+    """Read a file and cut it into chunks, in order. A file without text gives no chunks, which is logged.
 
-    ``max_chunk_size``: characters, 1 or more. ``overlap``: maximum number of characters shared by neighbours, 0 to
-    ``max_chunk_size - 1``. Raises `ConfigError` for other sizes, `SourceNotFoundError`, `UnsupportedFormatError`
-    and `ExtractionError` as `extract` does. Metadata as in `chunk_extracted`.
+    Args:
+        file_path: Path of the file.
+        max_chunk_size: Maximum number of characters of a chunk, 1 or more.
+        overlap: Maximum number of characters shared by neighbours, 0 to ``max_chunk_size - 1``.
+
+    Returns:
+        The chunks, with the metadata of `chunk_extracted`.
+
+    Raises:
+        ConfigError: A size is invalid.
+        SourceNotFoundError: The file does not exist.
+        UnsupportedFormatError: The format is not supported.
+        ExtractionError: The file cannot be read.
     """
     check_sizes(max_chunk_size, overlap)
     chunks = chunk_extracted(extract(file_path), max_chunk_size, overlap)
@@ -51,20 +61,26 @@ def chunk_extracted(
     room: Room | None = None,
     headings: bool = False,
 ) -> list[Chunk]:
-    """The chunks of a text; sizes as in `chunk_document`. ``room``: chunks longer than its result are cut again.
+    """Cut a text into chunks.
+
+    Args:
+        extracted: The text.
+        max_chunk_size: See `chunk_document`.
+        overlap: See `chunk_document`.
+        room: Returns the maximum length of each chunk; longer ones are cut again.
+        headings: Add ``breadcrumb`` to the metadata, which stores search with the text (`utils.breadcrumb`).
 
     Metadata: the source's own, ``source``, ``chunk_index`` (0, 1, …), ``start`` and ``end`` (``text[start:end]`` is
     the chunk); PDF and slides: ``page`` (1, 2, …, where the chunk starts); Markdown: ``has_code``, and below a heading
-    ``heading_context`` ("Install > Requirements") and ``section`` ("Requirements"). ``headings``: also
-    ``breadcrumb``, which stores search with the text (`utils.breadcrumb`).
+    ``heading_context`` ("Install > Requirements") and ``section`` ("Requirements").
     """
     check_sizes(max_chunk_size, overlap)
     text = extracted.text
     sketch = outline(text) if extracted.format == "markdown" else None
-    regions = section_regions(sketch, max_chunk_size) if sketch else [_whole(extracted)]
+    parts = section_regions(sketch, max_chunk_size) if sketch else [_whole(extracted)]
     known = {key: value for key, value in extracted.metadata.items() if value is not None}
     known["source"] = extracted.source
-    cuts = [(region, span) for region in regions for span in cut_region(text, region, max_chunk_size, overlap)]
+    cuts = [(region, span) for region in parts for span in cut_region(text, region, max_chunk_size, overlap)]
 
     def chunk_at(span: Span) -> Chunk:
         start, end = span
@@ -89,7 +105,7 @@ def chunk_extracted(
 def _fitted(
     text: str, cuts: Sequence[tuple[Region, Span]], share: float, room: Callable[[Sequence[Span]], Sequence[int]]
 ) -> list[Span]:
-    """The spans, with smaller ones for those that are too long; ``share``: overlap as a share of the size."""
+    """Return the spans, cut again if they are too long; ``share``: overlap as a share of the size."""
     fitted: list[Span] = []
     rooms = room([span for _, span in cuts])
     for (region, (start, end)), size in zip(cuts, rooms, strict=True):
@@ -128,7 +144,7 @@ def _place(sketch: Outline, metadata: dict[str, Any]) -> None:
 
 
 def section_regions(sketch: Outline, size: int) -> Iterator[Region]:
-    """The regions of a Markdown text, which chunks of ``size`` characters do not cross.
+    """Yield the regions of a Markdown text, which chunks of ``size`` characters do not cross.
 
     Each is a section. A section shorter than a quarter of ``size`` also takes the following ones of its level or
     deeper, as long as all fit in one chunk. Headings without text join the next section; those at the end of a text

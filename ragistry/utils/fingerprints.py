@@ -29,12 +29,12 @@ Vectors of two models are unrelated: about 1.4.
 
 
 def probe_of(vector: Sequence[float]) -> str:
-    """The first numbers of the vector ``(d,)`` of `PROBE`, as text for a store."""
+    """Write the first numbers of the vector ``(d,)`` of `PROBE` as text."""
     return " ".join(f"{float(number):.5g}" for number in vector[:PROBE_NUMBERS])
 
 
 def differences(one: EmbedderFingerprint, other: EmbedderFingerprint) -> list[str]:
-    """The names of the fields that differ; unknown values do not count as differences."""
+    """Return the names of the fields that differ; unknown values do not count as differences."""
     found = []
     for field in fields(EmbedderFingerprint):
         a, b = getattr(one, field.name), getattr(other, field.name)
@@ -50,26 +50,26 @@ def _is_near(one: str, other: str) -> bool:
 
 
 def check_same_embedder(
-    recorded: EmbedderFingerprint, given: EmbedderFingerprint, *, instead: str = "run `ragistry reembed`"
+    recorded: EmbedderFingerprint, current: EmbedderFingerprint, *, instead: str = "run `ragistry reembed`"
 ) -> None:
-    """Raise `EmbeddingMismatchError` unless vectors of the two may be compared.
+    """Raise `EmbeddingMismatchError` unless vectors of the two embedders are comparable.
 
     ``instead``: the remedy in the message to use the new embedder.
     """
-    names = differences(recorded, given)
+    names = differences(recorded, current)
     if names == ["probe"]:
         raise EmbeddingMismatchError(
-            f"the server now gives another vector for the same text than when the store was filled: {given.model!r} "
-            f"is another model there; serve the one that the store was filled with, or {instead}"
+            f"the server now returns another vector for the same text than when the store was filled: "
+            f"{current.model!r} is another model there; serve the one that the store was filled with, or {instead}"
         )
     if names:
-        shown = [name for name in names if name != "probe"]
-        was = ", ".join(f"{name} {getattr(recorded, name)!r}" for name in shown)
-        now = ", ".join(f"{name} {getattr(given, name)!r}" for name in shown)
+        known = [name for name in names if name != "probe"]
+        was = ", ".join(f"{name} {getattr(recorded, name)!r}" for name in known)
+        now = ", ".join(f"{name} {getattr(current, name)!r}" for name in known)
         raise EmbeddingMismatchError(
             f"the vectors in the store come from {recorded.provider} {recorded.model!r} ({was}), the embedder is "
-            f"{given.provider} {given.model!r} ({now}); set embed_model in documents.yaml to the one that the store "
-            f"was filled with, or {instead}"
+            f"{current.provider} {current.model!r} ({now}); set embed_model in documents.yaml to the one that the "
+            f"store was filled with, or {instead}"
         )
 
 
@@ -77,19 +77,19 @@ def check_embedder(store: LibraryStore, fingerprint: EmbedderFingerprint) -> Non
     """Raise `EmbeddingMismatchError` if the vectors of the store come from another embedder."""
     recorded = store.embedder()
     if recorded is not None:
-        anew = "ingest again into another collection of the store (`collection` in documents.yaml)"
+        refill = "ingest again into another collection of the store (`collection` in documents.yaml)"
         check_same_embedder(
-            recorded, fingerprint, instead="run `ragistry reembed`" if "reembed" in store.abilities else anew
+            recorded, fingerprint, instead="run `ragistry reembed`" if "reembed" in store.abilities else refill
         )
 
 
 def to_json(fingerprint: EmbedderFingerprint) -> str:
-    """The fingerprint as text that `from_json` reads."""
+    """Write the fingerprint as text for `from_json`."""
     return json.dumps(asdict(fingerprint), sort_keys=True)
 
 
 def from_json(text: str) -> EmbedderFingerprint:
-    """The fingerprint that `to_json` wrote; raises `StoreCorruptError` for anything else."""
+    """Read the fingerprint that `to_json` wrote. Raises `StoreCorruptError` for other text."""
     try:
         return EmbedderFingerprint(**json.loads(text))
     except (TypeError, ValueError) as error:

@@ -28,7 +28,7 @@ def reciprocal_rank_fusion(
     top_k: int | None = None,
     stage: str = "fusion",
 ) -> list[Document]:
-    """The documents of all rankings, scored by the sum of ``weight / (k + rank)``, ranks from 1.
+    """Fuse rankings by the sum of ``weight / (k + rank)``, ranks from 1.
 
     Cormack, Clarke and Büttcher, "Reciprocal Rank Fusion outperforms Condorcet and individual Rank Learning Methods",
     2009. Scores are small: with weights of 1 (the default) at most ``len(rankings) / (k + 1)``. ``k``: 0 or more;
@@ -46,13 +46,12 @@ def min_max_fusion(
     top_k: int | None = None,
     stage: str = "fusion",
 ) -> list[Document]:
-    """The documents of all rankings, scored by the weighted mean of their scores, 0 to 1.
+    """Fuse rankings by the weighted mean of their scaled scores, 0 to 1.
 
     The scores of each ranking are first scaled to [0, 1], its lowest to 0 and its highest to 1; if all are equal, each
-    is
-    1. A document missing in a ranking gets 0 from it. Lee, "Analyses of Multiple Evidence
-    Combination", 1997; Bruch, Gai and Ingber, "An Analysis of Fusion Functions for Hybrid Retrieval", 2023.
-    Raises `TechniqueError` for a score that is not finite.
+    is 1. A document missing in a ranking gets 0 from it. Lee, "Analyses of Multiple Evidence Combination", 1997; Bruch,
+    Gai and Ingber, "An Analysis of Fusion Functions for Hybrid Retrieval", 2023. Raises `TechniqueError` for a score
+    that is not finite.
     """
     found = [_distinct(ranking) for ranking in rankings]
     shares = [dict(zip(documents, scaled(_scores(documents.values())), strict=True)) for documents in found]
@@ -66,7 +65,7 @@ def dbsf(
     top_k: int | None = None,
     stage: str = "fusion",
 ) -> list[Document]:
-    """The documents of all rankings, scored by the weighted mean of ``(score - lowest) / deviation``, 0 or more.
+    """Fuse rankings by the weighted mean of ``(score - lowest) / deviation``, 0 or more.
 
     ``lowest`` and ``deviation`` (standard) are those of the scores of one ranking; if all are equal, each document gets
     1. A document missing in a ranking gets 0 from it, like the lowest. A ranking shorter than the longest found nothing
@@ -88,7 +87,7 @@ def dbsf(
 
 
 def prominences(rankings: Sequence[Ranking]) -> list[float]:
-    """For each ranking, how many standard deviations its best score is above its mean score.
+    """Compute how many standard deviations the best score of each ranking is above its mean.
 
     The scores of an embedder that does not know the language of a text are nearly equal, and so are those of words in
     every document. As weights of rankings, these figures need neither judgements nor a constant. 1 if all scores are
@@ -102,13 +101,13 @@ def prominences(rankings: Sequence[Ranking]) -> list[float]:
 
 
 def scaled(scores: Sequence[float]) -> list[float]:
-    """The scores scaled from 0 (lowest) to 1 (highest); all 1 if they are equal."""
+    """Scale scores from 0 (lowest) to 1 (highest); all are 1 if they are equal."""
     low, high = min(scores, default=0.0), max(scores, default=0.0)
     return [(score - low) / (high - low) if high > low else 1.0 for score in scores]
 
 
 def _distinct(ranking: Ranking) -> dict[str, Document]:
-    """The documents by id, or by content without an id; the first of duplicates."""
+    """Map ids, or contents without an id, to documents; the first of duplicates is kept."""
     found: dict[str, Document] = {}
     for document in ranking:
         found.setdefault(document.id or content_id(document.content), document)
@@ -125,7 +124,7 @@ class _Spread(NamedTuple):
 
 
 def _spreads(rankings: Iterable[Collection[Document]]) -> list[_Spread]:
-    """The distribution of each ranking's scores, padded with zeros to the length of the longest ranking."""
+    """Compute the distribution of each ranking's scores, padded with zeros to the length of the longest."""
     lists = [_scores(ranking) for ranking in rankings]
     longest = max(map(len, lists), default=0)
     return [_spread([*scores, *[min([0.0, *scores])] * (longest - len(scores))] or [0.0]) for scores in lists]
@@ -143,7 +142,7 @@ def _scores(documents: Iterable[Document]) -> list[float]:
     strange = next((score for score in scores if not isfinite(score)), None)
     if strange is not None:
         raise TechniqueError(
-            f"a score to be fused is {strange!r}, not a finite number; fuse by rank (fusion: rrf, gate: false)"
+            f"a score to fuse is {strange!r}, not a finite number; fuse by rank (fusion: rrf, gate: false)"
         )
     return scores
 
@@ -155,7 +154,7 @@ def _means(shares: Iterable[Mapping[str, float]], weights: Sequence[float] | Non
 
 
 def _sums(shares: Iterable[Mapping[str, float]], weights: Sequence[float] | None) -> dict[str, float]:
-    """The sum of each document over all rankings, without rankings of weight 0."""
+    """Sum the shares of each document over all rankings, without rankings of weight 0."""
     parts: defaultdict[str, list[float]] = defaultdict(list)
     shares = list(shares)
     for share, weight in zip(shares, [1.0] * len(shares) if weights is None else weights, strict=True):
@@ -167,7 +166,7 @@ def _sums(shares: Iterable[Mapping[str, float]], weights: Sequence[float] | None
 def _best(
     found: Sequence[Mapping[str, Document]], values: Mapping[str, float], top_k: int | None, stage: str, kind: ScoreKind
 ) -> list[Document]:
-    """The documents with the highest values; content and metadata are from the first ranking that has the document."""
+    """Return the documents with the highest values, with content and metadata of the first ranking that has them."""
     best = sorted(values, key=lambda identity: (-values[identity], identity))[:top_k]
     return [_merged(identity, found, StageScore(stage, kind, values[identity])) for identity in best]
 

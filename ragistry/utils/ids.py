@@ -8,17 +8,17 @@ from typing import Any
 
 
 def chunk_id(collection: str, source_file: str, chunk_index: int) -> str:
-    """The id of a chunk of a source: 64 hexadecimal characters."""
+    """Compute the id of a chunk of a source: 64 hexadecimal characters."""
     return sha256(f"{collection}::{source_file}::{chunk_index}".encode()).hexdigest()
 
 
 def content_id(text: str) -> str:
-    """The id of a chunk without a source."""
+    """Compute the id of a chunk without a source."""
     return sha256(text.encode()).hexdigest()
 
 
 def id_of(text: str, metadata: Mapping[str, Any]) -> str:
-    """The id of a chunk from its source and position, or from its content if these are unknown."""
+    """Compute the id of a chunk from its source and position, or from its content if these are unknown."""
     if all(key in metadata for key in ("collection", "source_file", "chunk_index")):
         return chunk_id(metadata["collection"], metadata["source_file"], metadata["chunk_index"])
     return content_id(text)

@@ -22,7 +22,7 @@ NAME = "ragistry"
 
 
 def install_command(extra: str = "") -> str:
-    """Return a shell command that installs Ragistry's dependencies, or those of an extra, beside this copy.
+    """Return a shell command that installs Ragistry's dependencies, or those of an extra, for this copy.
 
     It names the folder, file or URL that this copy was installed from. If that is unknown or no longer exists, it names
     the packages.
@@ -48,7 +48,7 @@ def _distribution() -> Distribution | None:
 
 
 def _requirements(installed: Distribution | None, extra: str) -> list[str]:
-    """The arguments of ``pip install``."""
+    """Return the arguments of ``pip install``."""
     extras = f"[{extra}]" if extra else ""
     if installed is None:
         clone = Path(__file__).resolve().parents[2]
@@ -66,7 +66,7 @@ def _requirements(installed: Distribution | None, extra: str) -> list[str]:
 
 
 def _pip_url(origin: dict[str, dict[str, str]]) -> str:
-    """The URL of a download or of a commit, as pip reads it."""
+    """Return the URL of a download or of a commit, as pip reads it."""
     url = str(origin["url"])
     if "vcs_info" in origin:
         url = f"{origin['vcs_info']['vcs']}+{url}@{origin['vcs_info']['commit_id']}"
@@ -74,7 +74,7 @@ def _pip_url(origin: dict[str, dict[str, str]]) -> str:
 
 
 def _packages(requirements: list[str], extra: str) -> list[str]:
-    """The requirements of an extra, or those without one, without their conditions."""
+    """Return the requirements of an extra, or those without one, without their conditions."""
     found = []
     for requirement in requirements:
         package, _, condition = requirement.partition(";")

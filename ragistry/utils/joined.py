@@ -10,7 +10,7 @@ Span = tuple[int, int]
 
 
 def joined_text(chunks: Sequence[Document]) -> str:
-    """The text of consecutive chunks of a source, with overlaps only once.
+    """Join consecutive chunks of a source to one text, with each overlap once.
 
     White space between two chunks, which no chunk contains, is replaced by the same number of line ends, so that the
     length is that of the source's text. If a chunk has no ``start`` and ``end``, or its content was changed, overlaps
@@ -27,7 +27,7 @@ def joined_text(chunks: Sequence[Document]) -> str:
 
 
 def spans(chunks: Sequence[Document]) -> list[Span] | None:
-    """The offsets of the chunks in their source; None if one has no offsets or its content was changed."""
+    """Return the offsets of the chunks in their source; None if offsets are unknown or content was changed."""
     found: list[Span] = []
     for chunk in chunks:
         start, end = chunk.metadata.get("start"), chunk.metadata.get("end")

@@ -11,11 +11,11 @@ from ragistry.utils.wording import shown
 
 
 def check_query(query: Any) -> str:
-    """The query; raises `EmptyQueryError` if it is empty, `QueryError` for invalid text."""
+    """Return the query. Raises `EmptyQueryError` if it is empty, `QueryError` for invalid text."""
     if not isinstance(query, str):
-        raise EmptyQueryError(f"query must be text, got {shown(query)}; give at least one word")
+        raise EmptyQueryError(f"query must be text, got {shown(query)}; write at least one word")
     if not query.strip():
-        raise EmptyQueryError(f"the query is empty: {shown(query)}; give at least one word")
+        raise EmptyQueryError(f"the query is empty: {shown(query)}; write at least one word")
     try:
         query.encode()
     except UnicodeEncodeError as error:
@@ -26,9 +26,9 @@ def check_query(query: Any) -> str:
 
 
 def check_top_k(top_k: Any, limit: int = TOP_K_LIMIT, *, name: str = "top_k") -> int:
-    """``top_k``, called ``name`` in messages.
+    """Return ``top_k``. Raises `InvalidLimitError` unless it is a whole number from 1 to ``limit``.
 
-    Raises `InvalidLimitError` unless it is a whole number from 1 to ``limit``.
+    ``name``: its name in messages.
     """
     if not _is_whole(top_k) or not 1 <= top_k <= limit:
         raise InvalidLimitError(f"{name} must be a whole number from 1 to {limit:,}, got {shown(top_k)}")
@@ -36,38 +36,31 @@ def check_top_k(top_k: Any, limit: int = TOP_K_LIMIT, *, name: str = "top_k") ->
 
 
 def check_batch(batch: Any) -> None:
-    """Raise `InvalidLimitError` unless the batch size of a scan is a whole number from 1 on."""
+    """Raise `InvalidLimitError` unless the batch size of a scan is a whole number, 1 or more."""
     if not _is_whole(batch) or batch < 1:
-        raise InvalidLimitError(f"a batch of scan holds at least 1 chunk, a whole number of them, got {shown(batch)}")
+        raise InvalidLimitError(f"batch must be a whole number, 1 or more, got {shown(batch)}")
 
 
 def check_ids(ids: Any) -> list[Any]:
-    """The requested ids as a list; values that are not text are kept and match nothing.
+    """Return the requested ids as a list; values that are not text are kept and match nothing.
 
     Raises `QueryError` if it is not a list.
     """
     try:
         if isinstance(ids, str | bytes | Mapping):
-            raise TypeError("it would be taken for a list of its parts")
-        listed = list(ids)
-        hash(tuple(listed))
+            raise TypeError("it would be read as a list of its parts")
+        values = list(ids)
+        hash(tuple(values))
     except TypeError as error:
-        raise QueryError(f"ids must be a list of text, got {shown(ids)}; give ids as a search returns them") from error
-    return listed
+        raise QueryError(f"ids must be a list of text, got {shown(ids)}; pass ids as a search returns them") from error
+    return values
 
 
 def check_sizes(**settings: Any) -> None:
-    """Raise `ConfigError` unless each of the settings is a whole number from 0 on."""
+    """Raise `ConfigError` unless each of the settings is a whole number, 0 or more."""
     for name, value in settings.items():
         if not _is_whole(value) or value < 0:
             raise ConfigError(f"{name} must be a whole number, 0 or more, got {shown(value)}")
-
-
-def check_seconds(**settings: Any) -> None:
-    """Raise `ConfigError` unless each of the settings is a time in seconds, from 0 on."""
-    for name, value in settings.items():
-        if isinstance(value, bool) or not isinstance(value, int | float) or not value >= 0:
-            raise ConfigError(f"{name} must be a number of seconds, 0 or more, got {shown(value)}")
 
 
 def _is_whole(value: Any) -> bool:

@@ -17,21 +17,21 @@ MAX_VALUE_BYTES = 1_000_000
 MAX_INTEGER = 2**63
 
 OWN_PREFIX = "ragistry:"
-"""Prefix of keys that stores use internally; they are not shown and not accepted."""
+"""Prefix of keys that stores use internally; they are neither returned nor accepted."""
 
 
 def stored_metadata(metadata: Any) -> tuple[dict[str, Any], list[str]]:
-    """The metadata to store, and what is wrong with them, one phrase each.
+    """Return the metadata to store, and their errors, one phrase each.
 
-    None and empty lists are left out; a tuple becomes a list, and a value `plain`.
+    None and empty lists are omitted; tuples become lists, and values `plain`.
     """
     if not isinstance(metadata, Mapping):
         return {}, [f"metadata are {shown(metadata, 80)}, not a mapping"]
     kept: dict[str, Any] = {}
     problems: list[str] = []
-    for given, found in metadata.items():
-        key = plain(given)
-        value = [plain(item) for item in found] if isinstance(found, list | tuple) else plain(found)
+    for name, content in metadata.items():
+        key = plain(name)
+        value = [plain(item) for item in content] if isinstance(content, list | tuple) else plain(content)
         problem = key_problem(key) or value_problem(value)
         if problem:
             problems.append(f"metadata {shown(key, 80)} {problem}")
@@ -46,7 +46,7 @@ def stored_metadata(metadata: Any) -> tuple[dict[str, Any], list[str]]:
 
 
 def plain(value: Any) -> Any:
-    """The value as a built-in text, number or truth value; other values unchanged.
+    """Convert a value to a built-in text, number or truth value; return other values unchanged.
 
     Enumeration members and NumPy numbers equal built-in values but have another type, so they would differ from stored
     ones.
@@ -63,7 +63,7 @@ def plain(value: Any) -> Any:
 
 
 def key_problem(key: Any) -> str:
-    """Why this is not a valid metadata key; empty if it is."""
+    """Return why this is not a valid metadata key; empty if it is."""
     if not isinstance(key, str) or not key:
         return "is not a key; a key is text"
     if key[0] in "#$" or key.startswith(OWN_PREFIX) or key == "chroma:document":
@@ -74,7 +74,7 @@ def key_problem(key: Any) -> str:
 
 
 def value_problem(value: Any) -> str:
-    """Why this is not a valid metadata value; empty if it is."""
+    """Return why this is not a valid metadata value; empty if it is."""
     if value is None:
         return ""
     if isinstance(value, list | tuple):
@@ -91,25 +91,25 @@ def _list_problem(values: Sequence[Any]) -> str:
     kinds = {bool if isinstance(value, bool) else type(value) for value in values}
     if len(kinds) > 1:
         names = ", ".join(sorted(kind.__name__ for kind in kinds))
-        return f"is a list of several kinds ({names}); make them one"
+        return f"is a list of several types ({names}); use one type"
     return ""
 
 
 def scalar_problem(value: Any) -> str:
-    """Why this cannot be stored as a single value; empty if it can."""
+    """Return why this cannot be stored as a single value; empty if it can."""
     if isinstance(value, str):
         return text_problem(value, MAX_VALUE_BYTES)
     if isinstance(value, float):
-        return "" if math.isfinite(value) else f"is {value!r}; leave out what is not known"
+        return "" if math.isfinite(value) else f"is {value!r}; omit unknown values"
     if isinstance(value, bool | int):
-        return "" if -MAX_INTEGER <= value < MAX_INTEGER else "is a whole number past 64 bits; make it text"
-    return f"is of type {type(value).__name__}; give text, a number, a truth value, or a list of one kind of them"
+        return "" if -MAX_INTEGER <= value < MAX_INTEGER else "is a whole number of more than 64 bits; store it as text"
+    return f"is of type {type(value).__name__}; use text, a number, a truth value, or a list of one of these types"
 
 
 def text_problem(text: str, limit: int) -> str:
-    """Why this text cannot be stored; empty if it can. ``limit``: bytes in UTF-8."""
+    """Return why this text cannot be stored; empty if it can. ``limit``: bytes in UTF-8."""
     try:
         size = len(text.encode())
     except UnicodeEncodeError as error:
-        return f"has half a character (a lone surrogate) at position {error.start:,}; take it out"
+        return f"has half a character (a lone surrogate) at position {error.start:,}; remove it"
     return "" if size <= limit else f"has {size:,} bytes, the limit is {limit:,}"

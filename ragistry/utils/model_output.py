@@ -19,14 +19,14 @@ _REASONING = {
     "◁think▷": "◁/think▷",
     "<|channel|>analysis<|message|>": "<|channel|>final<|message|>",
 }
-"""What stands before and after the reasoning of models whose server leaves it in the text."""
+"""Marks before and after the reasoning of a model, if the server leaves it in the text."""
 _BLOCKS = "|".join(
     rf"{re.escape(before)}.*?(?:{re.escape(after)}|\Z)" for before, after in _REASONING.items()
 )  # fmt: skip
 _BLOCK = re.compile(rf"^[ \t]*(?:{_BLOCKS})\s*", re.DOTALL | re.IGNORECASE | re.MULTILINE)
 _END = re.compile("|".join(map(re.escape, _REASONING.values())), re.IGNORECASE)
 _BEGINS_IN_PROMPT = re.compile(r"\br1\b|qwq|thinking|reasoner", re.IGNORECASE)
-"""Models whose chat template writes the beginning of the reasoning into the prompt."""
+"""Names of models whose chat template writes the start of the reasoning into the prompt."""
 _JSON_BEGINS = re.compile(r"[{\[]")
 _CANDIDATES = 200
 """Maximum number of places in an answer at which JSON may begin."""
@@ -48,15 +48,15 @@ def text_of(content: Any) -> str:
 
 
 def begins_in_prompt(model: str) -> bool:
-    """Whether the reasoning of a model of this name begins in the prompt, so that an answer has the end of it only."""
+    """Return whether the reasoning of this model starts in the prompt, so that an answer has only its end."""
     return _BEGINS_IN_PROMPT.search(model) is not None
 
 
 def without_reasoning(text: str) -> str:
     """Remove the reasoning that some models write before their answer.
 
-    Reasoning that does not end is all the rest of the text. Where its beginning is missing, because it was part of the
-    prompt, all text before its end is reasoning. A text without reasoning is returned unchanged.
+    Reasoning without an end includes the rest of the text. If its start is missing, because it was part of the prompt,
+    all text before its end is reasoning. A text without reasoning is returned unchanged.
     """
     clean = _BLOCK.sub("", text)
     *_, end = [None, *_END.finditer(clean)]
@@ -70,20 +70,20 @@ def stream_without_reasoning(pieces: Iterable[str], *, hold: bool = False) -> It
 
     Args:
         pieces: The answer as the model writes it.
-        hold: Wait for the end of the answer. Only then is reasoning recognised whose beginning is missing.
+        hold: Wait for the end of the answer, to recognise reasoning without a start.
     """
-    text, given = "", ""
+    text, sent = "", ""
     for piece in pieces:
         text += piece
         if hold:
             continue
         clean = without_reasoning(text[: _safe_length(text)])
-        if clean.startswith(given) and len(clean) > len(given):
-            yield clean[len(given) :]
-            given = clean
+        if clean.startswith(sent) and len(clean) > len(sent):
+            yield clean[len(sent) :]
+            sent = clean
     clean = without_reasoning(text)
-    if clean != given:
-        yield clean.removeprefix(given)
+    if clean != sent:
+        yield clean.removeprefix(sent)
 
 
 def parse_answer(text: str, parse: Callable[[str], Parsed]) -> Parsed:
@@ -91,10 +91,10 @@ def parse_answer(text: str, parse: Callable[[str], Parsed]) -> Parsed:
 
     Args:
         text: The answer.
-        parse: Raises `ValueError` for JSON that is not wanted.
+        parse: Raises `ValueError` for JSON that does not fit.
 
     Raises:
-        ValueError: No JSON in the answer is wanted; the error of the whole answer.
+        ValueError: No JSON in the answer fits; the error is that of the whole answer.
     """
     text = without_reasoning(text)
     try:
@@ -109,7 +109,7 @@ def parse_answer(text: str, parse: Callable[[str], Parsed]) -> Parsed:
 
 
 def _json_values(text: str) -> list[str]:
-    """The JSON objects and lists in a text, longest first."""
+    """Find the JSON objects and lists in a text, longest first."""
     found: list[str] = []
     decoder, at = json.JSONDecoder(), 0
     for _ in range(_CANDIDATES):
@@ -125,7 +125,7 @@ def _json_values(text: str) -> list[str]:
 
 
 def _safe_length(text: str) -> int:
-    """Length of the text without an end that may become the beginning or the end of reasoning."""
+    """Return the length of the text without an end that may become the start or end of reasoning."""
     start = text.rfind("\n") + 1
     line = text[start:].lstrip(" \t").lower()
     if not text.strip() or any(before.lower().startswith(line) for before in _REASONING if line):

@@ -1,6 +1,6 @@
-"""Find the class after ``use:``: a name registered by an installed package (an entry point), or ``module:Class``.
+"""Find the class that ``use:`` names: an entry point of an installed package, or ``module:Class``.
 
-The built-in techniques and stores are entry points of this package too.
+The built-in techniques and stores are entry points of this package.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Offer:
 
 @cache
 def offers(group: str) -> dict[str, Offer]:
-    """Every name of an entry point group, in order; for duplicates, this package's own wins."""
+    """Return the entry points of a group by name, in order; of duplicates, this package's own wins."""
     found = sorted(_entry_points().select(group=group), key=lambda point: (point.name, _owner(point) != "ragistry"))
     chosen: dict[str, Offer] = {}
     for point in found:
@@ -64,10 +64,16 @@ def _name(distribution: Distribution) -> str:
 
 
 def find_class(use: str, group: str, kind: str) -> type[Any]:
-    """The class that ``use`` names; ``kind``: its name in messages.
+    """Find the class that ``use`` names.
 
-    Raises `ConfigError` for an unknown name or a specification that does not lead to a class, and
-    `BrokenPluginError` if an installed plugin fails when it is imported.
+    Args:
+        use: Name of an entry point, or ``module:Class``.
+        group: Group of entry points.
+        kind: Kind of the class in messages.
+
+    Raises:
+        ConfigError: The name is unknown, or does not lead to a class.
+        BrokenPluginError: An installed plugin fails on import.
     """
     if ":" in use:
         return _a_class(use, kind, resolve_object(use))
@@ -135,7 +141,7 @@ def _import(spec: str, name: str) -> ModuleType:
 
 
 def _missing(name: str) -> str:
-    """The remedy for a missing module; if its package was found, lists the package's modules."""
+    """Describe a missing module; if its package was found, list the package's modules."""
     parent, _, last = name.rpartition(".")
     if not parent:
         return f"no module {name!r}; install its package, or put {name}.py on the Python path"
@@ -153,7 +159,7 @@ _known: set[Path] = set()
 
 @contextmanager
 def modules_of(folder: Path | None) -> Iterator[None]:
-    """In this block and thread, files of ``folder`` are found before all other modules; None: no folder."""
+    """Import files of ``folder`` before all other modules, in this block and thread; None: no folder."""
     if folder is not None:
         _known.add(folder)
     token = _folder.set(folder)
@@ -164,7 +170,7 @@ def modules_of(folder: Path | None) -> Iterator[None]:
 
 
 def importable(name: str) -> str:
-    """The name under which to import a module: its own, or one inside the package of the folder."""
+    """Return the name under which to import a module: its own, or one inside the package of the folder."""
     folder, first = _folder.get(), name.partition(".")[0]
     own = _file(folder, first)
     if folder is None or own is None or own == _found(first):
@@ -173,7 +179,7 @@ def importable(name: str) -> str:
 
 
 def written(name: str) -> str:
-    """The argument of `importable` for its result."""
+    """Return the argument of `importable` for its result."""
     return name.partition(".")[2] if name.startswith(PREFIX) else name
 
 
@@ -193,25 +199,25 @@ def check_imported(module: ModuleType) -> None:
             continue
         seen.add(name)
         package = name if path.name == "__init__.py" else name.rpartition(".")[0]
-        names = {choice for choices in imported(path.read_bytes(), package) for choice in choices}
+        names = {choice for choices in imports_in(path.read_bytes(), package) for choice in choices}
         waiting += [package, *(one for one in sorted(names) if _is_own(folder, one, path))]
 
 
 def _is_own(folder: Path, name: str, path: Path) -> bool:
-    """Whether an import of the file at ``path`` is a file of the folder; `ConfigError` if it is shadowed."""
+    """Return whether an import of the file at ``path`` is a file of the folder. Raises `ConfigError` if shadowed."""
     first = name.partition(".")[0]
     own = _file(folder, first)
     used = _found(first) if own else None
     if used and own != used and used in {_file(known, first) for known in _known}:
         raise ConfigError(
-            f"{path} imports {first!r}, and gets {str(used)!r} of another workspace; rename "
-            f"{str(own)!r}, for Python keeps one module of a name"
+            f"{path} imports {first!r}, but gets {str(used)!r} of another workspace; rename "
+            f"{str(own)!r}, because Python keeps one module per name"
         )
     return name.startswith(PREFIX) or (own is not None and own == used)
 
 
 def _file(folder: Path | None, name: str) -> Path | None:
-    """The file of a module or package in the folder; never one of Ragistry itself."""
+    """Return the file of a module or package in the folder; never one of Ragistry itself."""
     first, *rest = name.split(".")
     if folder is None or first in ("", "ragistry"):
         return None
@@ -220,7 +226,7 @@ def _file(folder: Path | None, name: str) -> Path | None:
 
 
 def _found(first: str) -> Path | None:
-    """The file that Python has loaded, or would load, for a name."""
+    """Return the file that Python has loaded, or would load, for a name."""
     try:
         spec = find_spec(first)
     except (ImportError, ValueError):  # a module created by code
@@ -229,7 +235,7 @@ def _found(first: str) -> Path | None:
 
 
 def _package(folder: Path) -> str:
-    """The name of a package whose modules are the files of the folder."""
+    """Return the name of a package whose modules are the files of the folder."""
     name = f"{PREFIX}{sha256(str(folder).encode()).hexdigest()[:16]}"
     package = ModuleType(name)
     package.__path__ = [str(folder)]
@@ -238,10 +244,10 @@ def _package(folder: Path) -> str:
 
 
 @lru_cache(maxsize=2_000)
-def imported(source: bytes, package: str) -> tuple[tuple[str, ...], ...]:
-    """The possible module names of each import, the more likely first.
+def imports_in(source: bytes, package: str) -> tuple[tuple[str, ...], ...]:
+    """Return the possible module names of each import, the more likely first; empty if the file is not Python.
 
-    ``package``: that of the file, empty without one. Returns nothing for a file that is not Python.
+    ``package``: the package of the file; empty without one.
     """
     try:
         return tuple(_imports(ast.parse(source), package))

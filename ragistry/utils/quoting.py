@@ -24,7 +24,7 @@ HALF = re.compile("[\ud800-\udfff]")
 
 
 def visible(text: str) -> str:
-    """The text without invisible characters, its lines separated by ``\\n`` without white space at its end.
+    """Remove invisible characters, separate lines by ``\\n``, and strip white space at the end.
 
     Every separator that `str.splitlines` knows is a line end here, so that none can hide the start of a line.
     """
@@ -33,7 +33,7 @@ def visible(text: str) -> str:
 
 
 def escaped(text: str) -> str:
-    """The text with lone surrogates escaped, those for bytes of a file name as ``\\xe9``."""
+    """Escape lone surrogates; those for bytes of a file name as ``\\xe9``."""
     return HALF.sub(lambda half: _escape(ord(half[0])), text)
 
 
@@ -42,11 +42,11 @@ def _escape(half: int) -> str:
 
 
 def one_line(value: object, limit: int = 200) -> str:
-    """A value as one line of at most ``limit`` characters, for names, headings and messages."""
+    """Write a value as one line of at most ``limit`` characters, for names, headings and messages."""
     text = " ".join(visible(str(value)).split())
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
 def indented(text: str) -> str:
-    """A visible text with every line indented."""
+    """Indent every line of a visible text."""
     return "\n".join(INDENT + line for line in text.split("\n"))

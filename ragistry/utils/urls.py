@@ -1,4 +1,4 @@
-"""Addresses: those of web pages, and those with a name and a password, or a key in the query, which are never shown."""
+"""Addresses of web pages and servers; logins and keys in them are never shown."""
 
 from __future__ import annotations
 
@@ -18,17 +18,19 @@ _AFTER_PATH = re.compile(r"^(\s*[A-Za-z][\w+.-]*://|).*@", re.DOTALL)
 
 
 LONGEST_NAME = 100
-"""Characters of the name that is made of a URL."""
+"""Maximum characters of a name derived from a URL."""
 
 
 def is_url(text: object) -> bool:
-    """Whether this is the address of a web page, and not a path."""
+    """Return whether this is the address of a web page, not a path."""
     return isinstance(text, str) and _PAGE.match(text) is not None
 
 
 def url_name(url: str, suffix: str) -> str:
-    """A name for the page at a URL: ``https://docs.example.com/install?os=linux`` is
-    ``docs.example.com-install-os-linux.html``. Of a long one the end is replaced by a hash.
+    """Derive the name of a page from its URL.
+
+    ``https://docs.example.com/install?os=linux`` becomes ``docs.example.com-install-os-linux.html``. The end of a long
+    name is replaced by a hash.
     """
     parts = urlsplit(url)
     whole = unquote("-".join(filter(None, (parts.netloc + parts.path, parts.query))))
@@ -39,7 +41,7 @@ def url_name(url: str, suffix: str) -> str:
 
 
 class Login(NamedTuple):
-    """What stands before the ``@`` of an address."""
+    """The user name and password before the ``@`` of an address."""
 
     user: str
     password: str
@@ -51,9 +53,10 @@ class Login(NamedTuple):
 
 
 def split_login(url: str) -> tuple[str, Login | None]:
-    """An address without its name and password, and these; None where there are none. It may lack a scheme.
+    """Split an address, with or without a scheme, into the address without login, and the login.
 
-    Raises `ConfigError` for an ``@`` further on, which is that of a login with a character that ends one.
+    Raises:
+        ConfigError: The address has a later ``@``, which may belong to a password with an unescaped character.
     """
     match = _USER.match(url)
     rest = url[match.end() :] if match else url
@@ -69,8 +72,8 @@ def split_login(url: str) -> tuple[str, Login | None]:
 
 
 def public_url(url: str) -> str:
-    """An address as it may be shown: without name and password, query and fragment, with or without a scheme.
+    """Return an address without login, query and fragment, so that it may be shown.
 
-    Of one that has an ``@`` later on, as where a ``/`` of a password is not written ``%2F``, only what follows is.
+    Of an address with a later ``@``, such as after an unescaped ``/`` in a password, only the part after it is kept.
     """
     return _QUERY.sub("", _AFTER_PATH.sub(r"\1…@", _USER.sub(r"\1", url)))

@@ -13,16 +13,17 @@ if TYPE_CHECKING:
 
 
 def unit_vector(vector: Any) -> NDArray[np.float32]:
-    """``(d,)`` float32 of length 1 in the direction of ``vector``, ``(d,)`` numbers of any size.
+    """Scale a vector ``(d,)`` to length 1, as float32.
 
-    Raises `ValueError`, worded to follow the name of the vector, if it has no direction.
+    Raises:
+        ValueError: The vector has no direction; the message continues the name of the vector.
     """
     row = np.asarray(vector)
     if row.ndim != 1 or row.size == 0 or row.dtype.kind not in "fiu":
         raise ValueError(f"is not a list of numbers (shape {row.shape}, type {row.dtype})")
     row = row.astype(np.float64)
     if not np.isfinite(row).all():
-        raise ValueError("holds NaN or infinity")
+        raise ValueError("contains NaN or infinity")
     largest = np.abs(row).max()
     if largest == 0:
         raise ValueError("is all zeros and has no direction")
@@ -32,9 +33,11 @@ def unit_vector(vector: Any) -> NDArray[np.float32]:
 
 
 def unit_vectors(vectors: Any, count: int) -> NDArray[np.float32]:
-    """``count`` vectors of one length as ``(count, d)`` float32, each at unit length.
+    """Scale ``count`` vectors of one length to unit length: ``(count, d)`` float32.
 
-    Raises `ValueError` or `TypeError` for anything else, as a complete message.
+    Raises:
+        ValueError: Their number or a vector is wrong; the message is complete.
+        TypeError: They are not a list.
     """
     rows = list(vectors)
     if len(rows) != count:
@@ -51,14 +54,20 @@ def unit_vectors(vectors: Any, count: int) -> NDArray[np.float32]:
 
 
 def query_vector(vector: Any, dimension: int | None) -> NDArray[np.float32]:
-    """The vector of a query at unit length; ``dimension``: that of the store's vectors, if known.
+    """Scale the vector of a query to unit length.
 
-    Raises `QueryError` if it has no direction, `EmbeddingMismatchError` for another dimension.
+    Args:
+        vector: The vector.
+        dimension: Dimension of the store's vectors, if known.
+
+    Raises:
+        QueryError: The vector has no direction.
+        EmbeddingMismatchError: The vector has another dimension.
     """
     try:
         unit = unit_vector(vector)
     except (TypeError, ValueError) as error:
-        raise QueryError(f"the query's vector {error}; give one of the embedder's") from error
+        raise QueryError(f"the query's vector {error}; pass a vector of the embedder") from error
     if dimension is not None and len(unit) != dimension:
         raise EmbeddingMismatchError(
             f"the query's vector has {len(unit)} numbers, those in the store have {dimension}; "

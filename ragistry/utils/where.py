@@ -43,10 +43,13 @@ class Condition(dict[str, Any]):
 
 
 def normalise(where: Where) -> Condition:
-    """The same condition with one key in every mapping, explicit operators, and values of built-in types.
+    """Normalise a condition: one key per mapping, explicit operators, and values of built-in types.
 
-    A `Condition` is returned as it is. Raises `InvalidFilterError` for anything that is not a condition. An empty
-    mapping is refused: a condition also limits access, and one that is empty by mistake must not allow everything.
+    A `Condition` is returned unchanged. An empty mapping is refused: a condition also limits access, and an empty one
+    by mistake must not allow everything.
+
+    Raises:
+        InvalidFilterError: ``where`` is not a condition.
     """
     return where if isinstance(where, Condition) else Condition(_normalise(where, MAX_DEPTH))
 
@@ -55,7 +58,7 @@ def _normalise(where: Any, depth: int) -> dict[str, Any]:
     if not isinstance(where, Mapping):
         raise InvalidFilterError(f"where must be a mapping, got {shown(where)}; write {{'page': 3}}")
     if not where:
-        raise InvalidFilterError("where is empty: {}; leave it out (None) to search everything")
+        raise InvalidFilterError("where is empty: {}; use None to search everything")
     if depth == 0:
         raise InvalidFilterError(f"where has more than {MAX_DEPTH} levels of $and and $or; make it flatter")
     parts = [_normalise_item(key, value, depth) for key, value in where.items()]
@@ -73,8 +76,8 @@ def _normalise_item(key: Any, value: Any, depth: int) -> dict[str, Any]:
         return parts[0] if len(parts) == 1 else {key: parts}
     if key.startswith("$"):
         raise InvalidFilterError(
-            f"{shown(key)} cannot stand here; joins are {' '.join(JOINS)}, "
-            "and an operator goes below a key: {'page': {'$gte': 3}}"
+            f"{shown(key)} is not allowed here; use {' or '.join(JOINS)}, or write the operator below a key: "
+            "{'page': {'$gte': 3}}"
         )
     if not isinstance(value, Mapping):
         return {key: {"$eq": _scalar(key, "$eq", value)}}
@@ -86,7 +89,7 @@ def _normalise_item(key: Any, value: Any, depth: int) -> dict[str, Any]:
 
 def _comparison(key: str, op: Any, operand: Any) -> dict[str, Any]:
     if op not in COMPARISONS:
-        raise InvalidFilterError(f"unknown operator {shown(op)} on {shown(key)}; there are {' '.join(COMPARISONS)}")
+        raise InvalidFilterError(f"unknown operator {shown(op)} on {shown(key)}; use one of {' '.join(COMPARISONS)}")
     if op in ("$in", "$nin"):
         if not _is_list(operand):
             raise InvalidFilterError(f"{op} on {shown(key)} takes a list of values, got {shown(operand)}")
@@ -112,7 +115,7 @@ def _scalar(key: str, op: str, value: Any) -> Any:
 
 
 def matches(where: Where, metadata: Mapping[str, Any]) -> bool:
-    """Whether metadata meet a condition in its normal form."""
+    """Return whether metadata meet a condition in its normal form."""
     [(key, value)] = where.items()
     if key == "$and":
         return all(matches(part, metadata) for part in value)
@@ -140,7 +143,7 @@ def _equal(stored: Any, operand: Any) -> bool:
 
 
 def _is_among(stored: Any, values: Sequence[Any]) -> bool:
-    if isinstance(stored, str):  # equals nothing but text; the fastest way for many values
+    if isinstance(stored, str):  # equals only text; the fastest way for many values
         return stored in values
     return any(_equal(stored, value) for value in values)
 
@@ -156,10 +159,15 @@ def _kind(value: Any) -> type:
 
 
 def settle(where: Where, known: Mapping[str, Any], varying: Collection[str]) -> bool | dict[str, Any]:
-    """True or False if ``known`` decides the condition for every chunk, else the remaining condition.
+    """Decide a condition for all chunks of a source as far as possible.
 
-    ``where`` is in its normal form; ``known``: metadata shared by all chunks; ``varying``: keys that may differ. No
-    chunk has any other key.
+    Args:
+        where: The condition in its normal form.
+        known: Metadata shared by all chunks.
+        varying: Keys that may differ; no chunk has any other key.
+
+    Returns:
+        True or False if ``known`` decides the condition for every chunk, else the remaining condition.
     """
     [(key, value)] = where.items()
     if key not in ("$and", "$or"):

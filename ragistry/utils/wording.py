@@ -1,4 +1,4 @@
-"""Words of messages: values on one line, numbers with their nouns, suggestions, times."""
+"""Format values for messages: on one line, numbers with nouns, suggestions, times."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Any
 
 
 def numbered(number: int, text: str) -> str:
-    """``numbered(1, "[query has|queries have] no text")``: ``1 query has no text``."""
+    """Write a number with its noun: ``numbered(1, "[query has|queries have] no text")``."""
     return f"{number:,} {agreeing(number, text)}"
 
 
 def agreeing(number: float, text: str) -> str:
-    """A text with the first of each ``[one|several]`` if the number is 1, else with the second."""
+    """Choose the first of each ``[one|several]`` in a text if the number is 1, else the second."""
     return re.sub(r"\[([^|\]]*)\|([^|\]]*)\]", lambda forms: forms[1 if number == 1 else 2], text)
 
 
@@ -23,7 +23,7 @@ LONGEST = 200
 
 
 def shown(value: Any, longest: int = LONGEST) -> str:
-    """The value's ``repr`` on one line, cut to ``longest`` characters and an ellipsis."""
+    """Write a value's ``repr`` on one line, cut to ``longest`` characters and an ellipsis."""
     try:
         return one_line(repr(value), longest)
     except (RecursionError, ValueError):  # nested too deeply; a whole number of thousands of digits
@@ -31,13 +31,13 @@ def shown(value: Any, longest: int = LONGEST) -> str:
 
 
 def one_line(text: str, longest: int = LONGEST) -> str:
-    """A foreign text on one line, cut if it is long."""
+    """Write foreign text on one line, cut if it is long."""
     text = " ".join(line.strip() for line in text.splitlines())
     return text if len(text) <= longest else f"{text[:longest]}…"
 
 
 def did_you_mean(name: object, known: Iterable[str]) -> str:
-    """``"; did you mean 'naive'?"`` if a known name is close to ``name``, else empty.
+    """Return ``"; did you mean 'naive'?"`` if a known name is close to ``name``, else an empty text.
 
     Case is ignored: ``Naive`` matches ``naive``.
     """
@@ -47,7 +47,7 @@ def did_you_mean(name: object, known: Iterable[str]) -> str:
 
 
 def listed(names: Iterable[str], limit: int = 20) -> str:
-    """``"'bm25', 'naive'"``: at most ``limit`` names in order and a count of the rest; ``"none"`` without names."""
+    """List at most ``limit`` names in order, and count the rest: ``"'bm25', 'naive'"``; ``"none"`` without names."""
     ordered = sorted(names)
     named = ", ".join(repr(name) for name in ordered[:limit])
     rest = len(ordered) - limit
@@ -55,7 +55,10 @@ def listed(names: Iterable[str], limit: int = 20) -> str:
 
 
 def local_time(moment: float | str) -> str:
-    """``2026-11-23 21:15``, local: of seconds since 1970, 0 for an unknown time, or of ISO 8601 with its zone."""
+    """Write a time as local ``2026-11-23 21:15``; empty for 0.
+
+    ``moment``: seconds since 1970, or ISO 8601 with a zone.
+    """
     if not moment:
         return ""
     read = datetime.fromisoformat(moment) if isinstance(moment, str) else datetime.fromtimestamp(moment)

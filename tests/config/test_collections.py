@@ -221,7 +221,7 @@ def test_half_a_character_is_refused_by_the_name_of_its_field(file: CollectionsF
 
 
 @pytest.mark.parametrize(
-    ("number", "remedy"), [(errno.ENOSPC, "make room on the disk"), (errno.EACCES, "make it writable")]
+    ("number", "remedy"), [(errno.ENOSPC, "free some space on the disk"), (errno.EACCES, "make it writable")]
 )
 def test_what_the_system_refuses_is_told_with_its_remedy(
     file: CollectionsFile, monkeypatch: pytest.MonkeyPatch, number: int, remedy: str

@@ -242,7 +242,7 @@ def test_only_so_many_as_asked_for() -> None:
 def test_scores_that_are_no_numbers_are_fused_by_rank_alone(score: float) -> None:
     strange = [Document("text", {}, score, "a"), Document("text", {}, 0.0, "b")]
     assert [document.id for document in reciprocal_rank_fusion([strange])] == ["a", "b"]
-    with pytest.raises(TechniqueError, match=f"a score to be fused is {score}, not a finite number"):
+    with pytest.raises(TechniqueError, match=f"a score to fuse is {score}, not a finite number"):
         min_max_fusion([strange])
     with refused(TechniqueError):
         dbsf([strange])

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import math
-
 import pytest
 
 from ragistry.errors import ConfigError, InvalidLimitError, QueryError
-from ragistry.utils.limits import check_batch, check_ids, check_query, check_seconds, check_sizes, check_top_k
+from ragistry.utils.limits import check_batch, check_ids, check_query, check_sizes, check_top_k
 from tests.messages import refused
 
 
@@ -44,10 +42,3 @@ def test_what_is_no_size_is_refused(value):
     check_sizes(memory=0, exact_below=10**9)
     with refused(ConfigError):
         check_sizes(memory=value)
-
-
-@pytest.mark.parametrize("value", [-0.1, math.nan, "x", None, True], ids=repr)
-def test_what_is_no_time_is_refused(value):
-    check_seconds(lock_timeout=0.5)
-    with refused(ConfigError):
-        check_seconds(lock_timeout=value)

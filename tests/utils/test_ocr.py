@@ -55,7 +55,7 @@ def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_page_without_text_is_called_what_it_is(scan: Path) -> None:
     found = extract(scan)
     assert found.text == "Typed text."
-    assert found.warnings[0].startswith("page 3 has an image or a drawing and no text; to have it read, install")
+    assert found.warnings[0].startswith("page 3 has an image or a drawing and no text; to read it, install")
     assert found.warnings[1:] == ("page 2 is empty",)
 
 

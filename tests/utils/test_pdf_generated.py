@@ -107,7 +107,7 @@ def test_a_damaged_page_is_left_out_with_a_warning(tmp_path: Path) -> None:
     (tmp_path / "a.pdf").write_bytes(raw_pdf(CATALOG, pages, page(), content("Readable"), FONT))
     extracted = extract(tmp_path / "a.pdf")
     assert (extracted.text, extracted.page_starts) == ("Readable", (0, 8))
-    assert extracted.warnings[0].startswith("page 2 has been left out, damaged")
+    assert extracted.warnings[0].startswith("page 2 has been omitted because of damage")
 
 
 def test_characters_beyond_the_basic_plane_are_kept(tmp_path: Path) -> None:

@@ -76,7 +76,7 @@ def test_a_part_of_a_document_is_all_text(tmp_path: Path) -> None:
     path.write_text("\\chapter{Rain}\nGauges fill\\\\slowly. {\\em Very} slowly.", encoding="utf-8")
     assert extract(path).text == "# Rain\n\nGauges fill\nslowly. Very slowly.\n"
     path.write_text("% nothing", encoding="utf-8")
-    assert extract(path).warnings == ("the document is empty: there is nothing to search in it",)
+    assert extract(path).warnings == ("the document is empty: it has no text to search",)
 
 
 def test_no_text_makes_it_slow_or_fail(tmp_path: Path) -> None:

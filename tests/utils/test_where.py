@@ -54,9 +54,9 @@ def test_what_is_no_condition_is_refused(where):
 @pytest.mark.parametrize(
     ("where", "message"),
     [
-        ({}, "leave it out"),
-        ({"page": {"$like": "a"}}, r"unknown operator '\$like' on 'page'; there are \$eq"),
-        ({"$gt": 3}, r"an operator goes below a key"),
+        ({}, "use None"),
+        ({"page": {"$like": "a"}}, r"unknown operator '\$like' on 'page'; use one of \$eq"),
+        ({"$gt": 3}, r"write the operator below a key"),
         ({"page": {"$gt": True}}, "compares numbers or text"),
         ({"page": {"$in": "abc"}}, "takes a list"),
         ({"page": None}, "takes text, a number or a truth value, got None"),

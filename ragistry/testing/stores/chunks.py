@@ -15,12 +15,12 @@ WEST, NORTH_EAST = [-1.0, 0.0, 0.0], [1.0, 1.0, 0.0]
 
 
 def chunk(text: str, vector: Sequence[float] = EAST, **metadata: Any) -> EmbeddedChunk:
-    """A chunk with its metadata as keywords."""
+    """Build a chunk with its metadata as keywords."""
     return EmbeddedChunk(text, metadata, vector)
 
 
 def source(collection: str, source_file: str, texts: Sequence[str], source_hash: str = "h") -> list[EmbeddedChunk]:
-    """The chunks of a source, as a library passes them to a store."""
+    """Build the chunks of a source as a library passes them to a store."""
     origin = {"collection": collection, "source_file": source_file, "source": f"/in/{source_file}"}
     return [
         chunk(text, EAST, **origin, chunk_index=index, source_hash=source_hash, ingested_at=12.5)

@@ -1,4 +1,4 @@
-"""What a condition on metadata means."""
+"""Tests of conditions on metadata."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ NO_CONDITIONS: tuple[Any, ...] = (
 
 
 class ConditionConformance:
-    """A condition means what `utils.where.matches` says, for every call that takes one."""
+    """Every call with a condition agrees with `utils.where.matches`."""
 
     @pytest.fixture
     def filled(self, store: DocumentStore) -> DocumentStore:

@@ -1,4 +1,4 @@
-"""Removing chunks."""
+"""Tests of deletions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ragistry.testing.stores.chunks import EAST, chunk
 
 
 class DeletingConformance:
-    """Removing chunks."""
+    """Tests of deletions."""
 
     def test_delete_counts_what_was_there(self, store: DocumentStore) -> None:
         store.add_documents([chunk(f"text {i}", page=i % 2) for i in range(6)], ids=list("abcdef"))

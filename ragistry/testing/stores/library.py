@@ -1,4 +1,4 @@
-"""What a library needs from a store."""
+"""Tests of the store of a library."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reading stored chunks."""
+"""Tests of reading stored chunks."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ragistry.testing.stores.chunks import chunk
 
 
 class ReadingConformance:
-    """Reading stored chunks."""
+    """Tests of reading stored chunks."""
 
     def test_has_the_shape_of_a_store(self, store: DocumentStore) -> None:
         assert isinstance(store, DocumentStore)

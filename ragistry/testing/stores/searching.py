@@ -1,4 +1,4 @@
-"""What a search returns, and its scores."""
+"""Tests of searches and their scores."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ BAD_LIMITS: tuple[Any, ...] = (0, -1, 1001, True, 2.0, "3", None)
 
 
 class SearchConformance:
-    """What a search returns, and its scores."""
+    """Tests of searches and their scores."""
 
     def test_an_empty_store_finds_nothing_and_says_why(
         self, store: DocumentStore, caplog: pytest.LogCaptureFixture

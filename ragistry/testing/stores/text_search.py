@@ -1,4 +1,4 @@
-"""Word search."""
+"""Tests of word search."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a store accepts, refuses and replaces."""
+"""Tests of writes: valid, invalid and replaced chunks."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ METADATA: dict[str, Any] = {
 
 
 class WritingConformance:
-    """What a store accepts, refuses and replaces."""
+    """Tests of writes: valid, invalid and replaced chunks."""
 
     def test_everything_comes_back_as_it_was_given(self, store: DocumentStore) -> None:
         text = "Ünï\u2028cödé 日本 🙂 \x00 \r\n end"

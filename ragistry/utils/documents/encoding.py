@@ -23,7 +23,7 @@ _CANDIDATES = (  # common encodings; with its full list, the detector guesses wo
 _SAMPLE = 65_536  # bytes that the detector reads, which takes it about 10 ms
 _ASCII = bytes(range(128))
 _BREAK = re.compile("[ \n\u3000-\u3002\uff0c]")  # any text has blanks, line ends or Chinese punctuation
-_FEW = 3  # bytes beyond ASCII that are too few to tell anything, as in "50 °C": the commonest encoding is taken
+_FEW = 3  # bytes outside ASCII that are too few to detect an encoding, as in "50 °C": the most common one is used
 _DAMAGED = 0.1  # share of bad sequences up to which a file is damaged UTF-8 rather than another encoding
 
 
@@ -48,14 +48,14 @@ def decode(data: bytes) -> Decoded:
     elif not marked and decoded.warning and not _is_mostly_whole(decoded.text):
         guessed = _guessed(data, _CANDIDATES)
         if guessed is None:
-            raise ValueError("its encoding is not known: a binary file, or damaged text; save it as UTF-8")
+            raise ValueError("its encoding is unknown: it is a binary file, or damaged text; save it as UTF-8")
         decoded = guessed
-    elif not marked and b"\x1b" in data and b"\x1b$" in data:  # ASCII too; colours of a terminal are just that
+    elif not marked and b"\x1b" in data and b"\x1b$" in data:  # also ASCII; escape sequences may be terminal colours
         return _guessed(data, _ESCAPED) or decoded
     elif not marked:
         return decoded
     if "\0" in decoded.text:
-        raise ValueError("it has NUL characters: a binary file, or UTF-16 without its mark; save it as UTF-8")
+        raise ValueError("it has NUL characters: it is a binary file, or UTF-16 without a mark; save it as UTF-8")
     return decoded
 
 
@@ -63,7 +63,7 @@ def _lenient(data: bytes, encoding: str) -> Decoded:
     try:
         return Decoded(data.decode(encoding), encoding)
     except UnicodeDecodeError:
-        return Decoded(data.decode(encoding, "replace"), encoding, f"bytes that are not {encoding} became \ufffd")
+        return Decoded(data.decode(encoding, "replace"), encoding, f"invalid {encoding} bytes were replaced by \ufffd")
 
 
 def _is_mostly_whole(text: str) -> bool:
@@ -72,7 +72,7 @@ def _is_mostly_whole(text: str) -> bool:
 
 
 def _guessed(data: bytes, candidates: tuple[str, ...]) -> Decoded | None:
-    """``data`` in the most probable encoding; None if none fits."""
+    """Decode ``data`` in the most probable encoding; None if none fits."""
     sample = data[:_SAMPLE]
     if candidates is _CANDIDATES and sample.isascii():
         start = len(data) - len(data.lstrip(_ASCII))
@@ -85,7 +85,7 @@ def _guessed(data: bytes, candidates: tuple[str, ...]) -> Decoded | None:
 
 
 def _detected(sample: bytes, candidates: tuple[str, ...]) -> str:
-    """The most probable encoding; empty if none fits the sample."""
+    """Return the most probable encoding; empty if none fits the sample."""
     beyond_ascii = len(sample.translate(None, _ASCII))
     if candidates is _CANDIDATES and beyond_ascii < _FEW and 2 * beyond_ascii <= len(sample):
         return "cp1252"

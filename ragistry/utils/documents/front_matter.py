@@ -1,8 +1,8 @@
 """The block of metadata at the start of a Markdown file: YAML between ``---``, TOML between ``+++``, or JSON.
 
-It keeps `SCALARS` (text, numbers, truth values; dates as ISO 8601) and `LISTS` (of text; a plain text is split at its
-commas), with keys in any case; ``linkTitle`` replaces a missing title. All other keys are for the site generator and
-are left out.
+`SCALARS` (text, numbers, truth values; dates as ISO 8601) and `LISTS` (of text; a single text is split at commas) are
+kept, with keys in any case; ``linkTitle`` replaces a missing title. All other keys, which are for site generators, are
+ignored.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ SCALARS = ("title", "description", "author", "date", "section", "weight")
 LISTS = ("tags", "categories", "keywords")
 
 _LIMIT = 65_536  # characters; YAML and TOML take a second for every 200,000
-_ALIASES = 10  # of YAML with merged mappings; in twelve lines that merge each other ten times, 10 ** 12 keys
+_ALIASES = 10  # of YAML with merged mappings; twelve lines that merge each other ten times have 10 ** 12 keys
 _BRACKETS = re.compile(r"[\[\]{}]")
-_DEEPEST = 1_000  # YAML takes the square of the depth
-_MERGE = re.compile(r"<<|merge")  # the second is in its tag
-_DEEP_KEY = re.compile(r"^(?:[^.\n]*\.){200}", re.MULTILINE)  # of TOML, which takes the square of the depth
-_LARGEST = 2**63 - 1  # what stores and JSON keep of a number
+_DEEPEST = 1_000  # the time of YAML grows with the square of the depth
+_MERGE = re.compile(r"<<|merge")  # the second is the name of its tag
+_DEEP_KEY = re.compile(r"^(?:[^.\n]*\.){200}", re.MULTILINE)  # of TOML, whose time grows with the square of the depth
+_LARGEST = 2**63 - 1  # the largest integer of stores and JSON
 _FENCED = re.compile(r"(---|\+\+\+)[ \t]*\n(.*?)^(?:\1|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
 _LOOKS_MEANT = re.compile(r"(?:---[ \t]*\n[\w-]+:(?:\s|$)|\+\+\+[ \t]*\n|\{\s*\")")
 
@@ -46,7 +46,7 @@ def split(text: str) -> FrontMatter:
     try:
         fields, end = _parse(text)
         kept = None if fields is None else _kept(fields)
-    except _malformed() as error:
+    except _parser_errors() as error:
         return FrontMatter({}, text, f"front matter cannot be read and was kept as text: {_one_line(error)}")
     if kept is not None:
         return FrontMatter(kept, text[end:].lstrip("\n"))
@@ -54,7 +54,7 @@ def split(text: str) -> FrontMatter:
 
 
 def _why_text(text: str) -> str:
-    """What is wrong with apparent front matter."""
+    """Return why apparent front matter is read as text."""
     found = _FENCED.match(text)
     if (found and found.end() > _LIMIT) or (text.startswith("{") and len(text) > _LIMIT):
         return (
@@ -65,7 +65,7 @@ def _why_text(text: str) -> str:
 
 
 def _parse(text: str) -> tuple[Mapping[Any, Any] | None, int]:
-    """The fields and the start of the body; None without front matter."""
+    """Parse the fields and the start of the body; None without front matter."""
     if re.match(r'\{\s*"', text):
         try:
             fields, end = json.JSONDecoder().raw_decode(text[:_LIMIT])
@@ -97,7 +97,7 @@ def _load_yaml(block: str) -> Any:
 
 
 def _depth(block: str) -> int:
-    """How many brackets are open at once, those in texts included."""
+    """Return the maximum number of open brackets, including those in texts."""
     return max(accumulate(1 if bracket in "[{" else -1 for bracket in _BRACKETS.findall(block)), default=0)
 
 
@@ -107,10 +107,11 @@ def _load_toml(block: str) -> dict[str, Any]:
     return tomllib.loads(block)
 
 
-def _malformed() -> tuple[type[Exception], ...]:
-    """What the three parsers raise; all but the first two are ruamel's, on values such as ``!!int ''``, ``2024-13-45``.
+def _parser_errors() -> tuple[type[Exception], ...]:
+    """Return the exceptions of the three parsers.
 
-    An integer of thousands of digits is a `ValueError` where it is made a text.
+    All but the first two are of ruamel, for values such as ``!!int ''`` or ``2024-13-45``. An integer of thousands of
+    digits raises `ValueError` when it is converted to text.
     """
     from ruamel.yaml.error import YAMLError
 
@@ -124,9 +125,9 @@ def _one_line(error: Exception) -> str:
 
 
 def _kept(fields: Mapping[Any, Any]) -> dict[str, Any]:
-    given = {str(key).lower(): value for key, value in fields.items()}
-    given["title"] = given.get("title") or given.get("linktitle")
-    kept = {key: _scalar(given.get(key)) for key in SCALARS} | {key: _texts(given.get(key)) for key in LISTS}
+    values = {str(key).lower(): value for key, value in fields.items()}
+    values["title"] = values.get("title") or values.get("linktitle")
+    kept = {key: _scalar(values.get(key)) for key in SCALARS} | {key: _texts(values.get(key)) for key in LISTS}
     for key in ("title", "description"):
         kept[key] = None if kept[key] is None else str(kept[key])
     return {key: value for key, value in kept.items() if value not in (None, "", [])}

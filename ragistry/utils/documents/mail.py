@@ -1,4 +1,4 @@
-"""Mails (RFC 5322) with the standard library: kreuzberg joins the words of HTML bodies and drops most dates."""
+"""Read mails (RFC 5322) with the standard library: kreuzberg joins words of HTML bodies and drops most dates."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from ragistry.utils.documents.encoding import decode
 
-SHOWN = ("Subject", "From", "To", "Cc", "Date")
+HEADERS = ("Subject", "From", "To", "Cc", "Date")
 
 
 class Mail(NamedTuple):
@@ -24,11 +24,14 @@ class Mail(NamedTuple):
 
 
 def read_mail(data: bytes, from_html: Callable[[str], str]) -> Mail:
-    """The plain body of a mail, or its HTML body as ``from_html`` makes it Markdown. Raises `ValueError`."""
+    """Read a mail with its plain body, or its HTML body converted by ``from_html``.
+
+    Raises `ValueError` if the data is not a mail.
+    """
     mail = message_from_bytes(data, _class=EmailMessage, policy=policy.default)
-    headers = {name: str(mail[name]).strip() for name in SHOWN if mail[name]}
+    headers = {name: str(mail[name]).strip() for name in HEADERS if mail[name]}
     if not headers:
-        raise ValueError("it has none of the headers of a mail")
+        raise ValueError("it has no header of a mail")
     body = mail.get_body(("plain", "html"))
     text = _text(body) if body is not None else ""
     if body is not None and body.get_content_type() == "text/html":
@@ -45,7 +48,7 @@ def read_mail(data: bytes, from_html: Callable[[str], str]) -> Mail:
 
 def _text(part: MIMEPart) -> str:
     data = part.get_payload(decode=True)
-    assert isinstance(data, bytes)  # of a part that has no parts
+    assert isinstance(data, bytes)  # true for a part without parts
     try:
         return data.decode(part.get_content_charset() or "utf-8")
     except (LookupError, UnicodeDecodeError):

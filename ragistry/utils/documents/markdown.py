@@ -43,7 +43,7 @@ class Section(NamedTuple):
 
     @property
     def bare(self) -> bool:
-        """Whether there is no text below the heading."""
+        """Whether the heading has no text below it."""
         return self.body == self.stop
 
 
@@ -54,14 +54,14 @@ class Outline(NamedTuple):
     fences: list[tuple[int, int]]
 
     def section_at(self, start: int, end: int) -> Section:
-        """The section of the span's first text; headings without text are skipped."""
+        """Return the section of the span's first text; headings without text are skipped."""
         at = bisect_left(self.sections, (start + 1,)) - 1
         while self.sections[at].bare and at + 1 < len(self.sections) and self.sections[at + 1].start < end:
             at += 1
         return self.sections[at]
 
     def has_code(self, start: int, end: int) -> bool:
-        """Whether the span contains a part of a fence."""
+        """Return whether the span contains a part of a fence."""
         before = bisect_left(self.fences, (end,)) - 1
         return before >= 0 and self.fences[before][1] > start
 
@@ -70,7 +70,7 @@ _Heading = tuple[int, int, int, str]  # start, end, level, title
 
 
 def outline(text: str) -> Outline:
-    """The outline of a text without front matter; a text without headings is one section."""
+    """Parse the outline of a text without front matter; a text without headings is one section."""
     headings: list[_Heading] = []
     fences: list[tuple[int, int]] = []
     lines = "\n" + text  # with a line end before every line; offsets are one more than in the text
@@ -98,12 +98,12 @@ def outline(text: str) -> Outline:
 
 
 def _closes(block: re.Match[str], fence: str) -> bool:
-    """Whether the line closes ``fence``: at least as many of its marks, and nothing else."""
+    """Return whether the line closes ``fence``: at least as many of its marks, and nothing else."""
     return block["fence"].startswith(fence) and block[0].strip("\n\r\t >") == block["fence"]
 
 
 def _title_above(lines: str, lo: int, underline: int) -> int:
-    """The offset of the line above if it is a separate paragraph and not before ``lo``; else -1."""
+    """Return the offset of the line above if it is a separate paragraph and not before ``lo``; else -1."""
     start = lines.rfind("\n", lo, underline)
     if start < 0 or not _PARAGRAPH.match(lines, start + 1, underline):
         return -1
@@ -112,7 +112,7 @@ def _title_above(lines: str, lo: int, underline: int) -> int:
 
 
 def _title(raw: str) -> str:
-    """The text of a heading, without closing marks, attributes and link targets."""
+    """Return the text of a heading, without closing marks, attributes and link targets."""
     title = raw[:_LONGEST_TITLE].strip()
     if title.endswith("}"):
         title = _ATTRIBUTES.sub("", title).rstrip()

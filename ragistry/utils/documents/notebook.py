@@ -1,4 +1,4 @@
-"""Jupyter notebooks as Markdown. kreuzberg breaks their letters outside ASCII."""
+"""Convert Jupyter notebooks to Markdown: kreuzberg damages their characters outside of ASCII."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any
 
 
 def read_notebook(text: str) -> str:
-    """The cells of a notebook (nbformat 3 to 5): Markdown as it is, code and the text that it printed fenced.
+    """Convert the cells of a notebook (nbformat 3 to 5): Markdown unchanged, code and its text output fenced.
 
-    Raises `ValueError` for what is not a notebook.
+    Raises `ValueError` if the text is not a notebook.
     """
     try:
         notebook = json.loads(text)

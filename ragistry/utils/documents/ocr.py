@@ -1,4 +1,4 @@
-"""Pages without text, read by tesseract where it is installed."""
+"""Read pages without text with tesseract, if it is installed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ragistry.utils.text.languages import chunk_language
 
 PROGRAM = "tesseract"
 HOW = (
-    "to have it read, install tesseract (`apt install tesseract-ocr`, `brew install tesseract`), leave the setting "
+    "to read it, install tesseract (`apt install tesseract-ocr`, `brew install tesseract`), leave the setting "
     "`ocr` at auto, and ingest it again"
 )
 CODES = {
@@ -27,19 +27,25 @@ CODES = {
     "portuguese": "por", "romanian": "ron", "russian": "rus", "serbian": "srp", "spanish": "spa", "swedish": "swe",
     "none": "eng", "sesotho": "eng", "tamil": "tam", "thai": "tha", "turkish": "tur", "yiddish": "yid",
 }  # fmt: skip
-"""What tesseract calls the languages of documents."""
+"""Tesseract's codes of the languages of documents."""
 
 
 def is_installed() -> bool:
-    """Whether there is a tesseract."""
+    """Return whether tesseract is installed."""
     return shutil.which(PROGRAM) is not None
 
 
 def read_page(path: str, page: int, language: str, limits: ExtractLimits) -> str:
-    """The text of a page of a PDF, counted from 1, in a language by its name or code (any other: English).
+    """Read the text of a PDF page by OCR. The worker that reads PDFs draws the page.
 
-    It is drawn by the worker that reads PDFs. ``limits.seconds`` is the time of each of the two steps. Raises
-    `ExtractionError`.
+    Args:
+        path: Path of the PDF.
+        page: Number of the page, from 1.
+        language: Language by its name or code; English if it is unknown.
+        limits: ``seconds`` limits each of the two steps.
+
+    Raises:
+        ExtractionError: The page cannot be read.
     """
     code = CODES[chunk_language({"language": language}, "english")]
     with TemporaryDirectory(prefix="ragistry-") as folder:
@@ -55,14 +61,14 @@ def read_page(path: str, page: int, language: str, limits: ExtractLimits) -> str
         except OSError as error:
             raise ExtractionError(f"{PROGRAM} cannot be run ({error.strerror}); install it again") from error
     if done.returncode:
-        said = " ".join(done.stderr.decode(errors="replace").split())
-        raise ExtractionError(f"{PROGRAM} failed ({said[:200]}); try it by hand")
+        text = " ".join(done.stderr.decode(errors="replace").split())
+        raise ExtractionError(f"{PROGRAM} failed ({text[:200]}); run it in a terminal")
     return done.stdout.decode(errors="replace").replace("\f", "")
 
 
 @cache
 def _languages() -> frozenset[str]:
-    """What tesseract has data of; without a language it reads English."""
+    """Return the codes that tesseract has data for; without a code it reads English."""
     try:
         done = subprocess.run([PROGRAM, "--list-langs"], capture_output=True, text=True, timeout=10, check=False)
     except (OSError, subprocess.TimeoutExpired):

@@ -1,6 +1,6 @@
-"""Office documents, books, web pages, mails and notebooks as Markdown, in the process of `reader_worker`.
+"""Read office documents, books, web pages, mails and notebooks as Markdown, in the process of `reader_worker`.
 
-kreuzberg parses them. Its cache stays off, since it would keep texts on disk that are deleted later.
+kreuzberg parses them. Its cache is off, because it would keep texts on disk that are deleted later.
 """
 
 from __future__ import annotations
@@ -30,18 +30,22 @@ _SLIDE = re.compile("\ue0f1\\d+\ue0f1\\s*")
 _SLIDE_MARK = "\ue0f1{page_num}\ue0f1"
 _WORD = re.compile(r"\w+")
 _PREFIX = re.compile(r"^(?:\w*Error:? ?)+")
-_NOTHING_SAID = {"Title": "", "Author": "", "Date": "", "Keywords": ""}
+_NO_METADATA = {"Title": "", "Author": "", "Date": "", "Keywords": ""}
 
 
 def read(data: bytes, path: str) -> dict[str, Any]:
-    """``{"text", "page_starts", "metadata", "words", "missing"}``: Markdown; of slides where each one starts; how many
-    words the plain text of the document has, and how many of these are not in the Markdown.
+    """Read a document.
 
-    Raises `UnreadableFileError`.
+    Returns:
+        ``{"text", "page_starts", "info", "words", "missing"}``: Markdown; the start of each slide; metadata; number of
+        words in the plain text of the document, and how many of these are not in the Markdown.
+
+    Raises:
+        UnreadableFileError: The file cannot be read.
     """
     suffix = PurePath(path).suffix.lower()
     if suffix == ".ipynb":
-        return _answer(_notebook(data), [], _NOTHING_SAID, "")
+        return _answer(_notebook(data), [], _NO_METADATA, "")
     if suffix == ".eml":
         return _mail(data)
     if suffix == ".rtf" and not data.lstrip().startswith(b"{\\rtf"):
@@ -88,7 +92,7 @@ def _mail(data: bytes) -> dict[str, Any]:
 
 
 def _without_head(page: str) -> bytes:
-    """HTML without its head, of which kreuzberg would make a block of its own."""
+    """Remove the head of an HTML page, which kreuzberg would add as a block."""
     return _HEAD.sub("", page).encode(errors="replace")
 
 
@@ -98,7 +102,7 @@ def _extracted(data: bytes, mime: str, form: str, *, slides: bool = False) -> An
 
 
 def _slides(content: str) -> tuple[str, list[int]]:
-    """The text with the first line of each slide as a heading, and where each slide starts; notes stand below it."""
+    """Return the text, with the first line of each slide as a heading, and the start of each slide."""
     text, starts = "", []
     for slide in _SLIDE.split(content)[1:] or [content]:
         starts.append(len(text))
@@ -109,12 +113,12 @@ def _slides(content: str) -> tuple[str, list[int]]:
 
 
 def _described(metadata: Any, title: str) -> dict[str, Any]:
-    told = {key: metadata.get(key) for key in ("title", "subject", "authors", "from_email", "created_at", "keywords")}
+    values = {key: metadata.get(key) for key in ("title", "subject", "authors", "from_email", "created_at", "keywords")}
     return {
-        "Title": title or told["title"] or told["subject"] or "",
-        "Author": ", ".join(told["authors"] or []) or told["from_email"] or "",
-        "Date": str(told["created_at"] or ""),
-        "Keywords": ", ".join(told["keywords"] or []) if isinstance(told["keywords"], list) else "",
+        "Title": title or values["title"] or values["subject"] or "",
+        "Author": ", ".join(values["authors"] or []) or values["from_email"] or "",
+        "Date": str(values["created_at"] or ""),
+        "Keywords": ", ".join(values["keywords"] or []) if isinstance(values["keywords"], list) else "",
     }
 
 

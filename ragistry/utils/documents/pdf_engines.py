@@ -1,4 +1,4 @@
-"""The two libraries that read PDFs, behind one shape. Runs in the worker process only."""
+"""The two libraries that read PDFs, with one interface. Runs only in the worker process."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from typing import NamedTuple
 
 
 class UnreadableFileError(Exception):
-    """The file cannot be opened; the message says why and what to do, to stand after the file's name."""
+    """The file cannot be read; the message continues the name of the file with reason and remedy."""
 
 
 class Pdf(NamedTuple):
-    """An open PDF: how many pages, what it says about itself (``Title``, ``Author`` …), the text of page 0, 1, …"""
+    """An open PDF: number of pages, metadata (``Title``, ``Author`` …), and the text of page 0, 1, …"""
 
     pages: int
     info: dict[str, str]
@@ -24,16 +24,16 @@ class Pdf(NamedTuple):
 
 
 ENCRYPTED = "is encrypted; remove the password first: qpdf --password=… --decrypt in.pdf out.pdf"
-DAMAGED = "is damaged or no PDF; repair it: qpdf in.pdf out.pdf"
+DAMAGED = "is damaged or not a PDF; repair it: qpdf in.pdf out.pdf"
 
 OCR_SCALE = 300 / 72
-"""Of an image that is read by OCR: 300 dots an inch."""
+"""Scale of an image for OCR: 300 dots per inch."""
 LONGEST_SIDE = 6_000
-"""Pixels of such an image."""
+"""Maximum pixels of such an image on one side."""
 
 
 def open_with_pypdfium2(data: bytes) -> Pdf:
-    """About twenty times as fast as pypdf, and keeps the blanks between words that pypdf may lose."""
+    """Open a PDF with pypdfium2, about twenty times as fast as pypdf, which may lose blanks between words."""
     import pypdfium2  # type: ignore[import-untyped]
     from pypdfium2 import raw
 
@@ -57,13 +57,13 @@ def open_with_pypdfium2(data: bytes) -> Pdf:
 
 
 def look(data: bytes, indices: Sequence[int]) -> tuple[list[int], bool]:
-    """Of these pages those that show an image or a drawing, counted from 1; whether the file is an XFA form."""
+    """Return which pages show an image or a drawing, counted from 1, and whether the file is an XFA form."""
     import pypdfium2
     from pypdfium2 import raw
 
     try:
         document = pypdfium2.PdfDocument(data)
-    except pypdfium2.PdfiumError:  # pypdf can read it all the same
+    except pypdfium2.PdfiumError:  # pypdf may still read it
         return [], False
     pictured = []
     for index in indices:
@@ -76,7 +76,7 @@ def look(data: bytes, indices: Sequence[int]) -> tuple[list[int], bool]:
 
 
 def draw(data: bytes, index: int, path: str) -> None:
-    """Write a page as a gray image (PGM), as large as OCR wants it."""
+    """Write a page as a gray image (PGM), in a size for OCR."""
     import pypdfium2
 
     page = pypdfium2.PdfDocument(data)[index]
@@ -90,7 +90,7 @@ def draw(data: bytes, index: int, path: str) -> None:
 
 
 def open_with_pypdf(data: bytes) -> Pdf:
-    """In pure Python, for where pypdfium2 cannot be installed or reads a file wrongly."""
+    """Open a PDF in pure Python, if pypdfium2 cannot be installed or reads a file wrongly."""
     from pypdf import PasswordType, PdfReader
     from pypdf.errors import DependencyError, PyPdfError
 
@@ -124,7 +124,7 @@ _SHORTEST = 3  # letters of a significant part; TeX breaks off two or three
 
 
 def rejoin(text: str) -> str:
-    """The text with all words hyphenated at line ends rejoined, in linear time.
+    """Rejoin all words hyphenated at line ends, in linear time.
 
     The hyphen is kept if the document has the word with a hyphen elsewhere. If it has neither form, the hyphen is kept
     inside a longer compound ("state-of-the-" "art"), after a letter or an abbreviation ("X-" "ray"), before anything
@@ -138,7 +138,7 @@ def rejoin(text: str) -> str:
 
 
 def _words(text: str) -> Counter[str]:
-    """The frequency of each word, and of each part of compounds (as "non-" and "-based")."""
+    """Count each word, and each part of compounds (as "non-" and "-based")."""
     words = Counter(_WORD.findall(text.lower()))
     parts = [word.split("-") for word in words if "-" in word]
     words.update(f"{part}-" for compound in parts for part in compound[:-1])
@@ -147,7 +147,7 @@ def _words(text: str) -> Counter[str]:
 
 
 def _link(broken: re.Match[str], seen: Counter[str]) -> str:
-    """The text between the two parts of a broken word."""
+    """Return the text between the two parts of a broken word."""
     left, right, text = broken[1].lower(), broken[2].lower(), broken.string
     joined, compound = seen[left + right], seen[f"{left}-{right}"]
     if joined or compound:
@@ -156,8 +156,8 @@ def _link(broken: re.Match[str], seen: Counter[str]) -> str:
         return "- "
     in_compound = text[broken.start() - 1 : broken.start()] == "-"
     abbreviation = len(left) == 1 or broken[1].isupper()
-    starts_anew = not broken[2][0].islower()
-    return "-" if in_compound or abbreviation or starts_anew or _are_words(left, right, seen) else ""
+    is_new_word = not broken[2][0].islower()
+    return "-" if in_compound or abbreviation or is_new_word or _are_words(left, right, seen) else ""
 
 
 def _are_words(left: str, right: str, seen: Counter[str]) -> bool:

@@ -1,7 +1,6 @@
-"""The worker processes that read PDFs and office documents: started on first use, used again, killed when they take too
-long.
+"""Run worker processes that read PDFs and office documents: started on first use, reused, killed after a time limit.
 
-Each thread that reads at the same time as others has a worker of its own; a worker is only ever used by one.
+Threads that read at the same time have separate workers.
 """
 
 from __future__ import annotations
@@ -25,14 +24,21 @@ _idle: deque[subprocess.Popen[bytes]] = deque()
 
 
 class WorkerDiedError(Exception):
-    """The worker ended in the middle of a file, or never began; the message says how."""
+    """The worker ended while it read a file, or did not start; the message says how."""
 
 
 def read_in_worker(path: str, engine: str, limits: ExtractLimits, repair: str, **more: Any) -> dict[str, Any]:
-    """What the worker says of a file (`reader_worker`); ``repair``: what to do with a damaged one. ``more`` is added to
-    the request.
+    """Read a file in a worker; see `reader_worker` for its answer.
 
-    Raises `ExtractionError` for a file that is broken, encrypted or over a limit.
+    Args:
+        path: Path of the file.
+        engine: How to read it.
+        limits: Limits of size and time.
+        repair: What to do with a damaged file, for messages.
+        more: Further fields of the request.
+
+    Raises:
+        ExtractionError: The file is damaged, encrypted or over a limit.
     """
     request = {
         "path": str(Path(path).absolute()),
@@ -48,7 +54,7 @@ def read_in_worker(path: str, engine: str, limits: ExtractLimits, repair: str, *
         answer = ask(request, limits.seconds)
     except TimeoutError as error:
         raise ExtractionError(
-            f"{path!r} was not read within {limits.seconds:g} s; it is damaged, or raise limits.seconds"
+            f"{path!r} was not read within {limits.seconds:g} s; raise limits.seconds, unless it is damaged"
         ) from error
     except WorkerDiedError as error:
         raise ExtractionError(
@@ -60,10 +66,10 @@ def read_in_worker(path: str, engine: str, limits: ExtractLimits, repair: str, *
 
 
 def ask(request: dict[str, Any], seconds: float) -> dict[str, Any]:
-    """The worker's answer (`reader_worker`). Raises `TimeoutError` after ``seconds``, and `WorkerDiedError`."""
+    """Send a request to a worker. Raises `TimeoutError` after ``seconds``, and `WorkerDiedError`."""
     worker = _idle_worker()
     if worker is not None:
-        with suppress(WorkerDiedError):  # perhaps while it was idle: a new one tells whether it is the file
+        with suppress(WorkerDiedError):  # perhaps it died while idle: a new one shows whether the file is the cause
             return _answer(worker, request, seconds)
     return _answer(_start(), request, seconds)
 
@@ -71,7 +77,7 @@ def ask(request: dict[str, Any], seconds: float) -> dict[str, Any]:
 def _answer(worker: subprocess.Popen[bytes], request: dict[str, Any], seconds: float) -> dict[str, Any]:
     try:
         line, expired = _exchange_within(seconds, worker, request)
-    except BaseException:  # interrupted: what it is still writing would be taken for the next answer
+    except BaseException:  # interrupted: the rest of its output would be read as the next answer
         _end(worker)
         raise
     answer: dict[str, Any] = json.loads(line) if line.endswith(b"\n") else {}
@@ -86,7 +92,7 @@ def _answer(worker: subprocess.Popen[bytes], request: dict[str, Any], seconds: f
 
 
 def _exchange_within(seconds: float, worker: subprocess.Popen[bytes], request: dict[str, Any]) -> tuple[bytes, bool]:
-    """One answer, and whether the worker was killed for taking too long."""
+    """Return one answer, and whether the worker was killed after the time limit."""
     expired = threading.Event()
 
     def expire() -> None:
@@ -100,7 +106,7 @@ def _exchange_within(seconds: float, worker: subprocess.Popen[bytes], request: d
         line = _exchange(worker, request)
     finally:
         timer.cancel()
-        timer.join()  # from here on it kills nothing
+        timer.join()  # it kills nothing from here on
     return line, expired.is_set()
 
 
@@ -116,7 +122,9 @@ def _idle_worker() -> subprocess.Popen[bytes] | None:
 
 def _start() -> subprocess.Popen[bytes]:
     package = str(Path(__file__).resolve().parents[2])
-    path = os.pathsep.join([*filter(None, sys.path), package])  # "" is the current folder, which may hold anything
+    path = os.pathsep.join(
+        [*filter(None, sys.path), package]
+    )  # "" is the current folder, which may contain other modules
     command = [sys.executable, "-P", "-m", "ragistry.utils.documents.reader_worker"]
     pipe, environment = subprocess.PIPE, {**os.environ, "PYTHONPATH": path}
     try:
@@ -126,7 +134,7 @@ def _start() -> subprocess.Popen[bytes]:
 
 
 def _exchange(worker: subprocess.Popen[bytes], request: dict[str, Any]) -> bytes:
-    """One answer, a line; cut short or empty where the worker died."""
+    """Exchange a request for an answer, a line; incomplete or empty if the worker died."""
     assert worker.stdin is not None
     assert worker.stdout is not None
     with suppress(BrokenPipeError):
@@ -137,7 +145,7 @@ def _exchange(worker: subprocess.Popen[bytes], request: dict[str, Any]) -> bytes
 
 def _ending(worker: subprocess.Popen[bytes]) -> str:
     with suppress(subprocess.TimeoutExpired):
-        worker.wait(timeout=1)  # its pipes close a moment before it can be waited for
+        worker.wait(timeout=1)  # its pipes close shortly before it ends
     code = worker.returncode
     if code is None:
         return "it closed its output"
@@ -158,13 +166,13 @@ def _close_pipes(worker: subprocess.Popen[bytes]) -> None:
 
 
 def close_workers() -> None:
-    """End the idle workers; the next PDF starts one again."""
+    """End the idle workers; the next file starts one again."""
     while _idle:
         _end(_idle.pop())
 
 
 def _forget_workers() -> None:
-    """After a fork: the workers belong to the parent."""
+    """Forget the workers after a fork: they belong to the parent."""
     for worker in _idle:
         worker.returncode = 0
         _close_pipes(worker)

@@ -30,24 +30,24 @@ from ragistry.utils.documents.extracted import read_at_most
 from ragistry.utils.documents.pdf_engines import ENGINES, Pdf, UnreadableFileError, draw, look, rejoin
 from ragistry.utils.documents.tex import read_tex
 
-_JUNK = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\uffff]|\u00ad(?!\n)")  # of fonts that map no characters
+_JUNK = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\uffff]|\u00ad(?!\n)")  # of fonts without character maps
 _UNMAPPED = re.compile("[\x00\x01\x03-\x08\x0e-\x1f\ufffd\ue000-\uf8ff]")  # 2 is a hyphen of pdfium
 _LIGATURES = re.compile("[\ufb00-\ufb06]")
 _LINE_ENDS = re.compile(r"(?<![ \t])[ \t]++(?=\n)")
 OFFICE, TEX, DRAW = "office", "tex", "draw"
 LONGEST_INFO = 10_000
-"""Characters of a title, an author and the like; `extract` keeps fewer."""
+"""Maximum characters of a metadata value; `extract` keeps fewer."""
 GRACE, LONGEST = 3.0, 1_000_000.0
-"""Seconds after the time limit in which the parent usually ends this process, and most seconds of all."""
+"""Seconds that the parent has to end this process after the time limit, and the maximum time limit."""
 XFA_CHARACTERS = 2_000
-"""In a file with more text than that, an XFA form has pages of its own besides."""
-_OUT_OF_MEMORY = "out of memory"  # of libraries in Rust, in an error of another kind
+"""A file with more text than this has pages besides its XFA form."""
+_OUT_OF_MEMORY = "out of memory"  # in other errors of libraries in Rust
 _PAGE_BREAK = "\f"  # among the characters that `_JUNK` removes from pages
 
 
 def main() -> None:
     """Answer requests until standard input ends."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which ends this process
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C, and ends this process
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # a library that prints must not write into an answer
     requests: SimpleQueue[bytes] = SimpleQueue()
@@ -64,11 +64,11 @@ def main() -> None:
 def _listen(requests: SimpleQueue[bytes]) -> None:
     for line in sys.stdin.buffer:
         requests.put(line)
-    os._exit(0)  # the parent is gone: nobody waits for what the main thread is doing
+    os._exit(0)  # the parent ended, so the answer is not needed
 
 
 def answer(request: dict[str, Any]) -> dict[str, Any]:
-    """What the file holds, or why it cannot be read."""
+    """Read the file; return its content, or why it cannot be read."""
     _limit_memory(request["memory"])
     try:
         data = read_at_most(request["path"], request["bytes"])
@@ -84,7 +84,7 @@ def answer(request: dict[str, Any]) -> dict[str, Any]:
         return {"error": str(refusal)}
     except MemoryError:
         return _needs_memory(request)
-    except Exception as error:  # noqa: BLE001 - on a damaged file, pypdf raises anything; this is where it is reported
+    except Exception as error:  # noqa: BLE001 - for a damaged file, pypdf may raise any error, which is reported here
         reason = " ".join(f"{type(error).__name__}: {error}".split())
         if _OUT_OF_MEMORY in reason:
             return _needs_memory(request)
@@ -109,8 +109,8 @@ def _limit_memory(size: int) -> None:
         import resource
     except ImportError:  # Windows
         return
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a crash leaves no file behind
-    if sys.platform == "linux":  # elsewhere the limit can be set and is not kept
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # no core file after a crash
+    if sys.platform == "linux":  # other systems do not enforce the limit
         _, most = resource.getrlimit(resource.RLIMIT_AS)
         resource.setrlimit(resource.RLIMIT_AS, (size if most == resource.RLIM_INFINITY else min(size, most), most))
 
@@ -165,12 +165,12 @@ def _page_text(pdf: Pdf, index: int) -> str | None:
         return pdf.text(index)
     except MemoryError:
         raise
-    except Exception:  # noqa: BLE001 - one damaged page is reported and the others are read
+    except Exception:  # noqa: BLE001 - a damaged page is reported, and the others are read
         return None
 
 
 def clean(text: str) -> str:
-    """The text of a page with newlines ``\\n``, no control characters, no blanks at line ends, ligatures in letters."""
+    """Clean the text of a page: newlines ``\\n``, no control characters or blanks at line ends, no ligatures."""
     text = _JUNK.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
     text = _LIGATURES.sub(lambda ligature: unicodedata.normalize("NFKC", ligature[0]), text)
     return _LINE_ENDS.sub("", text)

@@ -1,4 +1,4 @@
-"""LaTeX to Markdown: headings, lists, code and the words; formulas stay as they are written.
+"""Convert LaTeX to Markdown: headings, lists, code and text; formulas are kept unchanged.
 
 kreuzberg drops the body of such files, and a full converter would need the packages that a document loads.
 """
@@ -41,18 +41,18 @@ _DROPPED = re.compile(
 )
 _COMMAND = re.compile(r"\\[A-Za-z]+\*?[ \t]*(?:\[[^\]\n]{0,300}\])?")
 
-_MARKS = dict.fromkeys(range(0xE000, 0xE004))  # private characters that stand for something else in here
+_MARKS = dict.fromkeys(range(0xE000, 0xE004))  # private characters used as placeholders below
 
 
 def read_tex(source: str) -> tuple[str, dict[str, str]]:
-    """The body of a LaTeX file as Markdown, and its ``title``, ``author`` and ``date`` where it says them.
+    """Convert the body of a LaTeX file; also return its ``title``, ``author`` and ``date``, if it has them.
 
-    A file without ``document``, which another one includes, is all body.
+    A file without ``document``, which another file includes, is completely body.
     """
     kept: list[str] = []
 
     def keep(text: str) -> str:
-        """A mark that no command is found in; what it stands for comes back at the end."""
+        """Return a placeholder for a text that must not change; the text is restored at the end."""
         kept.append(text)
         return f"\ue000{len(kept) - 1}\ue001"
 
@@ -77,7 +77,7 @@ def read_tex(source: str) -> tuple[str, dict[str, str]]:
 
 
 def _plain(text: str, *, lines: bool = False) -> str:
-    """The words, without commands; in one line unless ``lines``."""
+    """Remove the commands from a text; join it to one line unless ``lines``."""
     text = _ACCENT.sub(lambda match: normalize("NFC", (match[3] or match[4]) + _ACCENTS[match[1] or match[2]]), text)
     text = _LETTER.sub(lambda match: _LETTERS[match[1]], text)
     text = _DROPPED.sub("", text)

@@ -78,7 +78,7 @@ def _tokens() -> re.Pattern[str]:
 
 
 def analyse(text: str, language: str = "english") -> list[str]:
-    """The terms of a text in order, with repetitions; no term is empty or contains white space.
+    """Return the terms of a text in order, with repetitions; no term is empty or contains white space.
 
     ``language``: a name or ISO 639-1 code of `utils.text.languages`, or ``"none"`` for no stemming. About 10 MB of
     English per second; thread-safe. Raises `ConfigError` for an unknown language.
@@ -91,19 +91,19 @@ def analyse(text: str, language: str = "english") -> list[str]:
 
 
 def _with_dotless_i(word: re.Match[str]) -> str:
-    """The lower case of a Turkish I has no dot, but words in ASCII capitals are mostly abbreviations: ``API``."""
+    """Lower a Turkish I to one without dot, except in ASCII capitals, which are mostly abbreviations: ``API``."""
     return word[0] if word[0].isascii() and word[0].isupper() else word[0].replace("I", "\u0131")
 
 
 def analysis_record(language: str) -> dict[str, Any]:
-    """Identifies the analysis: terms are comparable only if it is equal. Stored with an index and compared on open."""
+    """Identify the analysis. Terms are comparable only if it is equal, so it is stored with an index."""
     return {"version": VERSION, "language": canonical_language(language), "snowball": Stemmer.version()}
 
 
 def query_terms(text: str, language: str = "english") -> Mapping[str, int]:
-    """The terms of a query with their frequencies.
+    """Return the terms of a query with their frequencies.
 
-    Stop words are left out unless there are no other words: "to be or not to be" can be found.
+    Stop words are omitted unless the query has no other words: "to be or not to be" can be found.
     """
     return _query_terms(text, language)  # the cache distinguishes a default from the same explicit value
 
@@ -111,8 +111,10 @@ def query_terms(text: str, language: str = "english") -> Mapping[str, int]:
 @lru_cache(maxsize=64)  # a router and the index analyse the same query
 def _query_terms(text: str, language: str) -> Mapping[str, int]:
     counts = Counter(analyse(text, language))
-    telling = {term: count for term, count in counts.items() if term not in _stop_terms(canonical_language(language))}
-    return MappingProxyType(telling or counts)
+    significant = {
+        term: count for term, count in counts.items() if term not in _stop_terms(canonical_language(language))
+    }
+    return MappingProxyType(significant or counts)
 
 
 @cache
@@ -183,4 +185,4 @@ def _without_accents(word: str) -> str:
     if word.isascii():
         return word
     plain = _ACCENTS.sub("", unicodedata.normalize("NFD", word))
-    return unicodedata.normalize("NFC", plain).replace("\u0131", "i")  # as of the other accents, which mark this one
+    return unicodedata.normalize("NFC", plain).replace("\u0131", "i")  # the dotless i counts as an accented letter

@@ -11,9 +11,9 @@ from __future__ import annotations
 import re
 from itertools import groupby
 
-_CLOSERS = r""""')\]}*_»”’›」』）】》〉"""  # noqa: RUF001 - these very characters
-_MARKS = ".!?…؟۔।॥"  # noqa: RUF001 - end a sentence where white space follows
-_WIDE_MARKS = "。！？｡"  # noqa: RUF001 - end one wherever they stand
+_CLOSERS = r""""')\]}*_»”’›」』）】》〉"""  # noqa: RUF001 - exactly these characters
+_MARKS = ".!?…؟۔।॥"  # noqa: RUF001 - end a sentence before white space
+_WIDE_MARKS = "。！？｡"  # noqa: RUF001 - always end a sentence
 _ABBREVIATIONS = (  # English, then German
     "al approx apr assn aug ca capt cf ch chap co col corp dec dept dr ed eds eq eqs esp etc feb fig figs gen gov hon "
     "inc jan jr lt ltd mr mrs ms mt no nos nov oct para pp prof rep resp rev sec sect sen sept sgt sr st thm univ viz "
@@ -23,7 +23,7 @@ _ABBREVIATIONS = (  # English, then German
 
 
 def _not_after(words: str) -> str:
-    """A pattern that fails after one of these words and a full stop; a look-behind has one width, hence the groups."""
+    """Build a pattern that fails after one of these words and a full stop; each look-behind has one width."""
     widths = groupby(sorted(words.split(), key=len), key=len)
     return "".join(
         rf"(?<!\b(?:{'|'.join(f'[{word[0]}{word[0].upper()}]{word[1:]}' for word in group)})\.)" for _, group in widths
@@ -52,13 +52,13 @@ _WORD = re.compile(r"\S")
 
 
 def next_word(text: str, at: int) -> int:
-    """The offset of the first non-white-space character from ``at`` on; the text's length without one."""
+    """Return the offset of the first non-white-space character from ``at`` on; the text's length without one."""
     found = _WORD.search(text, at)
     return found.start() if found else len(text)
 
 
 def last_paragraph_end(text: str, lo: int, hi: int) -> int:
-    """The last end in ``(lo, hi]`` of a paragraph."""
+    """Find the last end of a paragraph in ``(lo, hi]``."""
     if text.rfind("\n", lo, hi + 1) < 0:
         return -1
     empty = text.rfind("\n\n", lo, hi + 2)
@@ -69,7 +69,7 @@ def last_paragraph_end(text: str, lo: int, hi: int) -> int:
 
 
 def last_sentence_end(text: str, lo: int, hi: int) -> int:
-    """The last end in ``(lo, hi]`` of a sentence; a paragraph or an item of a list ends one too."""
+    """Find the last end of a sentence in ``(lo, hi]``; a paragraph or a list item ends one too."""
     found = _LAST_SENTENCE_END.match(text, max(lo, hi - _NEAR), hi + 1)  # sees the white space that follows
     if not found and _SENTENCE_START.search(text, lo, hi + 1):  # the backward search is slow if there is no match
         found = _LAST_SENTENCE_END.match(text, lo, hi + 1)
@@ -77,33 +77,33 @@ def last_sentence_end(text: str, lo: int, hi: int) -> int:
 
 
 def last_line_end(text: str, lo: int, hi: int) -> int:
-    """The last end in ``(lo, hi]`` of a line."""
+    """Find the last end of a line in ``(lo, hi]``."""
     return text.rfind("\n", lo + 1, hi + 1)
 
 
 def last_word_end(text: str, lo: int, hi: int) -> int:
-    """The last end in ``(lo, hi]`` of a word."""
+    """Find the last end of a word in ``(lo, hi]``."""
     blank = text.rfind(" ", lo + 1, hi + 1)
     others = [space.start() for space in _SPACE.finditer(text, max(lo, blank) + 1, hi + 1)]
     return others[-1] if others else blank
 
 
 def first_sentence_start(text: str, lo: int, hi: int) -> int:
-    """The first start in ``[lo, hi)`` of a sentence."""
-    for before in _SENTENCE_START.finditer(text, max(0, lo - 4), hi):  # its mark and closing quotes stand before lo
+    """Find the first start of a sentence in ``[lo, hi)``."""
+    for before in _SENTENCE_START.finditer(text, max(0, lo - 4), hi):  # its mark and closing quotes are before lo
         if before.end() >= lo:
             return before.end() if before.end() < hi else -1
     return -1
 
 
 def first_line_start(text: str, lo: int, hi: int) -> int:
-    """The first start in ``[lo, hi)`` of a line that is not blank; ``lo`` is 1 or more."""
+    """Find the first start of a line that is not blank in ``[lo, hi)``; ``lo`` is 1 or more."""
     line_end = text.find("\n", lo - 1, hi)
     return _within(next_word(text, line_end), hi) if line_end >= 0 else -1
 
 
 def first_word_start(text: str, lo: int, hi: int) -> int:
-    """The first start in ``[lo, hi)`` of a word; ``lo`` is 1 or more."""
+    """Find the first start of a word in ``[lo, hi)``; ``lo`` is 1 or more."""
     space = _SPACE.search(text, lo - 1, hi)
     return _within(next_word(text, space.end()), hi) if space else -1
 

@@ -14,15 +14,15 @@ from ragistry.utils.text.languages import STEMMED, analysis_language, canonical_
 if TYPE_CHECKING:
     from py3langid.langid import LanguageIdentifier  # type: ignore[import-untyped]
 
-_READ = 48  # texts looked at, spread evenly, until there are enough samples with prose
+_READ = 48  # maximum texts read, spread evenly, to find enough samples with prose
 _SAMPLES = 12
-_TEXT = 2_000  # characters of a text that are looked at, and of its prose that are classified
+_TEXT = 2_000  # characters read of a text, and characters classified of its prose
 _PROSE = 300
 _SHORTEST = 60  # bytes of prose in UTF-8: twelve words, or twenty Chinese characters
 _LEAST = 200  # bytes of all samples
-_CLEAR = 0.6  # of the certainty that the samples have together
+_CLEAR = 0.6  # of the total certainty of the samples
 _ENGLISH = frozenset(["the", "of", "and", "to", "in", "is", "that", "for", "with", "are", "this"])
-_ENGLISH_SHARE = 0.1  # of the words; no other language comes near it
+_ENGLISH_SHARE = 0.1  # of the words; far above any other language
 _NO_LANGUAGE = "zxx"  # the classifier's code for numbers, code and the like
 
 _CODE = re.compile(
@@ -43,7 +43,7 @@ class Detected(NamedTuple):
 
 
 def detect_language(texts: Sequence[str]) -> Detected | None:
-    """The language of most of the texts; None with too little prose or without a clear winner.
+    """Detect the language of most texts; None with too little prose or without a clear winner.
 
     Code, addresses, numbers and identifiers are ignored. The result is deterministic. It takes about 5 ms for any
     number of texts; the first call takes half a second more. By py3langid: naive Bayes over byte n-grams (Lui and
@@ -64,11 +64,18 @@ def detect_language(texts: Sequence[str]) -> Detected | None:
 
 
 def language_warnings(detected: Detected | None, *, language: str, embed_model: str, english_model: bool) -> list[str]:
-    """Settings that do not suit the detected language: analysis of words, embedding model; with remedies.
+    """List the settings that do not suit the detected language, with remedies.
 
-    ``language``: the setting, a name or code, or ``"auto"``. ``english_model``: the model is made for English only.
-    ``language: none`` suits any language, and scripts without spaces are found under every setting. Raises
-    `ConfigError` for an unknown language.
+    ``language: none`` suits any language, and scripts without spaces are found with every setting.
+
+    Args:
+        detected: The detected language; None if unknown.
+        language: The setting: a name or code, or ``"auto"``.
+        embed_model: Name of the embedding model.
+        english_model: Whether that model is made only for English.
+
+    Raises:
+        ConfigError: The language is unknown.
     """
     if detected is None:
         return []
@@ -89,7 +96,7 @@ def language_warnings(detected: Detected | None, *, language: str, embed_model: 
 
 
 def _spread(texts: Sequence[str]) -> list[str]:
-    """Up to `_READ` of the texts, evenly spread, in an order whose beginning is evenly spread too."""
+    """Choose up to `_READ` texts, evenly spread, in an order whose beginning is also evenly spread."""
     step = max(1, len(texts) / _READ)
     chosen = [texts[int(i * step)] for i in range(min(_READ, len(texts)))]
     return [*chosen[::3], *chosen[1::3], *chosen[2::3]]
@@ -108,7 +115,7 @@ def _is_enough(prose: str) -> bool:
     return len(prose.encode()) >= _SHORTEST
 
 
-_MERGED = {"nb": "no", "nn": "no", "yue": "zh", "wuu": "zh"}  # one analysis serves them
+_MERGED = {"nb": "no", "nn": "no", "yue": "zh", "wuu": "zh"}  # they have the same analysis
 
 
 @cache

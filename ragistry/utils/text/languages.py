@@ -43,7 +43,7 @@ AUTO = "auto"
 
 @cache
 def canonical_language(language: str) -> str:
-    """The name of a language given by name or code, in any case: ``"EN"`` is ``"english"``.
+    """Return the name of a language by name or code, in any case: ``"EN"`` is ``"english"``.
 
     Raises `ConfigError` for an unknown language.
     """
@@ -53,33 +53,33 @@ def canonical_language(language: str) -> str:
         known = {*_NAMES, *_NAMES.values()}
         raise ConfigError(
             f"no analysis for the language {shown(language)}{did_you_mean(key, known)}; "
-            f"there are {listed(_NAMES.values(), len(_NAMES))}, their ISO 639-1 codes, and 'none' for no stemming"
+            f"use {listed(_NAMES.values(), len(_NAMES))}, their ISO 639-1 codes, or 'none' for no stemming"
         )
     return name
 
 
 def chunk_language(metadata: Mapping[str, Any], default: str) -> str:
-    """The language of a chunk: ``language`` of its metadata if known, else ``default``.
+    """Return the language of a chunk: ``language`` of its metadata if known, else ``default``.
 
     ``default``: a canonical name, or ``"auto"``, which means English if nothing was detected.
     """
-    said = metadata.get("language")
-    if isinstance(said, str) and (name := _NAMES.get(said.casefold(), said.casefold())) in _KNOWN:
+    value = metadata.get("language")
+    if isinstance(value, str) and (name := _NAMES.get(value.casefold(), value.casefold())) in _KNOWN:
         return name
     return "english" if default == AUTO else default
 
 
 def stemmer_name(language: str) -> str:
-    """Snowball's algorithm for a canonical language name; empty without one."""
+    """Return Snowball's algorithm for a canonical language name; empty without one."""
     return language if language in STEMMED.values() else ""
 
 
 def analysis_language(code: str) -> str:
-    """The analysis for a language by its ISO 639 code; ``"none"`` without a stemmer."""
+    """Return the analysis for a language by its ISO 639 code; ``"none"`` without a stemmer."""
     return _NAMES.get(code, "none")
 
 
 def language_name(code: str) -> str:
-    """The name of a language for a message, such as ``"German"``; its code if the name is unknown."""
+    """Return the name of a language for a message, such as ``"German"``; its code if the name is unknown."""
     name = _NAMES.get(code) or _OTHERS.get(code)
     return name.capitalize() if name else repr(code)

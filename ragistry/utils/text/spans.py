@@ -18,7 +18,6 @@ from typing import Any, NamedTuple
 
 from ragistry.errors import ConfigError
 from ragistry.utils.text import boundaries
-from ragistry.utils.text import spans as graphemes
 
 Span = tuple[int, int]
 
@@ -39,11 +38,16 @@ class Region(NamedTuple):
 
 
 def cut(text: str, max_chunk_size: int, overlap: int = 0) -> list[Span]:
-    """The spans ``(start, end)`` of ``text``, in order; none for a text of white space.
+    """Cut a text into spans ``(start, end)``, in order; none for white space.
 
-    ``max_chunk_size``: characters, 1 or more. ``overlap``: maximum number of characters shared by neighbours, 0 to
-    ``max_chunk_size - 1``; whole sentences if they fit, else words, and on unbroken text exactly this number.
-    Raises `ConfigError` for other values.
+    Args:
+        text: The text.
+        max_chunk_size: Maximum number of characters of a span, 1 or more.
+        overlap: Maximum number of characters shared by neighbours, 0 to ``max_chunk_size - 1``: whole sentences if they
+            fit, else words, and in unbroken text exactly this number.
+
+    Raises:
+        ConfigError: A size is invalid.
     """
     check_sizes(max_chunk_size, overlap)
     return list(cut_region(text, Region(0, len(text)), max_chunk_size, overlap))
@@ -57,12 +61,12 @@ def check_sizes(max_chunk_size: Any, overlap: Any) -> None:
     if overlap >= max_chunk_size:
         raise ConfigError(
             f"overlap must be smaller than max_chunk_size, got {overlap!r} and {max_chunk_size!r}; "
-            f"a fifth of it is usual: {max_chunk_size // 5}"
+            f"a fifth is usual: {max_chunk_size // 5}"
         )
 
 
 def cut_region(text: str, region: Region, size: int, overlap: int) -> Iterator[Span]:
-    """The spans of one region, as in `cut`, without checking the sizes."""
+    """Yield the spans of one region, as in `cut`, without checking the sizes."""
     stop = region.start + len(text[region.start : region.stop].rstrip())
     start = new = boundaries.next_word(text, region.start)  # new: the first character not yet in a span
     while new < stop:
@@ -76,7 +80,7 @@ def cut_region(text: str, region: Region, size: int, overlap: int) -> Iterator[S
 
 
 def _end(text: str, region: Region, start: int, new: int, limit: int) -> int:
-    """The end of the span from ``start``: after ``new``, at most ``limit``; white space may precede it."""
+    """Find the end of the span from ``start``: after ``new``, at most ``limit``; white space may precede it."""
     third = start + (limit - start) // 3
     lo = region.body if new < region.body < limit else new
     if not region.blocks:
@@ -93,7 +97,7 @@ def _end(text: str, region: Region, start: int, new: int, limit: int) -> int:
 
 
 def _boundary(text: str, lo: int, third: int, limit: int, lines: bool) -> int:
-    """The best end in ``(lo, limit]``; a span that ends before ``third`` is nearly empty."""
+    """Find the best end in ``(lo, limit]``; a span that ends before ``third`` is nearly empty."""
     end = boundaries.last_paragraph_end(text, max(lo, third), limit)
     if end < 0 and not lines:
         end = boundaries.last_sentence_end(text, lo, limit)
@@ -101,18 +105,18 @@ def _boundary(text: str, lo: int, third: int, limit: int, lines: bool) -> int:
         end = boundaries.last_line_end(text, lo if lines else max(lo, third), limit)
     if end < 0:
         end = boundaries.last_word_end(text, lo, limit)
-    return end if end > 0 else graphemes.cut_before(text, lo, limit)
+    return end if end > 0 else cut_before(text, lo, limit)
 
 
 def _start(text: str, region: Region, before: Span, new: int, size: int, overlap: int) -> int:
-    """The start of the span after ``before``: ``new``, or up to ``overlap`` characters inside ``before``."""
+    """Find the start of the span after ``before``: ``new``, or up to ``overlap`` characters inside ``before``."""
     start, end = before
     lo = max(start + 1, end - overlap, new - size + 1)  # the last leaves room for one new character
     divided = _block_around(region.blocks, end)
     lines = region.lines or divided is not None
     at = _first_start(text, lo, end, lines)
     if at < 0:  # no white space from lo to end
-        at = graphemes.cut_after(text, start, lo, end) if new == end and start < end - overlap else new
+        at = cut_after(text, start, lo, end) if new == end and start < end - overlap else new
     if not region.blocks:
         return at
     while (block := _block_around(region.blocks, at)) and block != divided:
@@ -129,7 +133,7 @@ def _first_start(text: str, lo: int, hi: int, lines: bool) -> int:
 
 
 def _block_around(blocks: Sequence[Span], at: int) -> Span | None:
-    """The block that a cut at ``at`` would divide."""
+    """Return the block that a cut at ``at`` would divide."""
     if not blocks:
         return None
     block = blocks[bisect_left(blocks, (at,)) - 1]
@@ -143,7 +147,7 @@ _REACH = 64  # longer than any cluster in real text (UAX #15 allows 30 marks); k
 
 
 def cut_before(text: str, lo: int, at: int) -> int:
-    """The last offset in ``(lo, at]`` between two graphemes; ``at`` if there is none in reach."""
+    """Find the last offset in ``(lo, at]`` between two graphemes; ``at`` if none is near."""
     for offset in range(at, max(lo, at - _REACH), -1):
         if not _joined(text, lo, offset):
             return offset
@@ -151,7 +155,7 @@ def cut_before(text: str, lo: int, at: int) -> int:
 
 
 def cut_after(text: str, lo: int, at: int, hi: int) -> int:
-    """The first offset in ``[at, hi)`` between two graphemes; ``at`` if there is none in reach.
+    """Find the first offset in ``[at, hi)`` between two graphemes; ``at`` if none is near.
 
     ``lo``: an earlier offset known to be between two graphemes.
     """
@@ -162,7 +166,7 @@ def cut_after(text: str, lo: int, at: int, hi: int) -> int:
 
 
 def _joined(text: str, lo: int, at: int) -> bool:
-    """Whether the characters on both sides of ``at`` belong together; ``lo`` lies between two graphemes."""
+    """Return whether ``at`` is inside a grapheme; ``lo`` is between two graphemes."""
     if not lo < at < len(text) or text[at] < "\u0300":
         return False
     after = text[at]
