@@ -30,11 +30,6 @@ NAMES = ("collection", "source_file")
 # Arguments
 
 
-def condition_of(where: Where | None) -> Condition | None:
-    """Normalise an optional condition. Raises `InvalidFilterError`."""
-    return None if where is None else normalise(where)
-
-
 def check_deletion(ids: Sequence[str] | None, where: Where | None) -> tuple[list[Any], Condition | None]:
     """Check the arguments of `DocumentStore.delete`; return the ids and the normalised condition.
 
@@ -44,7 +39,7 @@ def check_deletion(ids: Sequence[str] | None, where: Where | None) -> tuple[list
     """
     if (ids is None) == (where is None):
         raise InvalidFilterError("delete takes ids or where, one of the two; clear_collection() removes everything")
-    return [] if ids is None else check_ids(ids), condition_of(where)
+    return [] if ids is None else check_ids(ids), None if where is None else normalise(where)
 
 
 def check_stored(place: str, ids: Sequence[str], stored: Container[str]) -> None:

@@ -17,7 +17,7 @@ from ragistry.config.numbers import Number, Whole
 from ragistry.errors import ConfigError, EmbeddingMismatchError, StoreError, UnsupportedError
 from ragistry.stores.chroma import client, rows, sources
 from ragistry.stores.chroma.errors import OTHER_COLLECTION, translated
-from ragistry.stores.records import check_deletion, check_stored, condition_of
+from ragistry.stores.records import check_deletion, check_stored
 from ragistry.types import (
     Chunk,
     Document,
@@ -35,6 +35,7 @@ from ragistry.utils.fingerprints import check_same_embedder, from_json, to_json
 from ragistry.utils.limits import check_batch, check_ids, check_top_k
 from ragistry.utils.metadata import OWN_PREFIX
 from ragistry.utils.vectors import query_vector as unit_query
+from ragistry.utils.where import normalise
 
 if TYPE_CHECKING:
     from chromadb.api.models.Collection import Collection
@@ -159,7 +160,7 @@ class ChromaStore:
 
     def search(self, query_vector: Sequence[float], top_k: int = 10, *, where: Where | None = None) -> list[Document]:
         check_top_k(top_k)
-        condition = condition_of(where)
+        condition = None if where is None else normalise(where)
         vector = unit_query(query_vector, self._dimension)
         with self._use() as chroma:
             hits = sources.search(chroma, vector, top_k, condition)
@@ -193,14 +194,14 @@ class ChromaStore:
         return {text: vector for text, vector in vectors.items() if text in wanted}
 
     def scan(self, where: Where | None = None, *, batch: int = 1000) -> Iterator[Document]:
-        condition = condition_of(where)
+        condition = None if where is None else normalise(where)
         check_batch(batch)
         with self._use() as chroma:
             ids = rows.matching_ids(chroma, condition)
         return (document for page in rows.batched(ids, batch) for document in self.get(page))
 
     def count(self, where: Where | None = None) -> int:
-        condition = condition_of(where)
+        condition = None if where is None else normalise(where)
         with self._use() as chroma:
             return chroma.count() if condition is None else len(rows.matching_ids(chroma, condition))
 

@@ -25,7 +25,7 @@ from ragistry.stores.local.selecting import Selection, Selections, selected_keys
 from ragistry.stores.local.vectors import VectorIndex
 from ragistry.stores.local.words import WordIndex
 from ragistry.stores.lock import WriterLock
-from ragistry.stores.records import Keys, Scores, best_documents, check_deletion, check_stored, condition_of, in_order
+from ragistry.stores.records import Keys, Scores, best_documents, check_deletion, check_stored, in_order
 from ragistry.trace import degraded
 from ragistry.types import (
     Chunk,
@@ -43,6 +43,7 @@ from ragistry.utils.disk import is_full
 from ragistry.utils.limits import check_batch, check_ids, check_query, check_top_k
 from ragistry.utils.text.languages import canonical_language
 from ragistry.utils.vectors import query_vector as unit_query
+from ragistry.utils.where import normalise
 from ragistry.utils.wording import shown
 
 if TYPE_CHECKING:
@@ -238,7 +239,7 @@ class LocalStore:
 
     def search(self, query_vector: Sequence[float], top_k: int = 10, *, where: Where | None = None) -> list[Document]:
         check_top_k(top_k)
-        condition = condition_of(where)
+        condition = None if where is None else normalise(where)
 
         def nearest(connection: sqlite3.Connection, head: Head, view: Any) -> tuple[Keys, Scores]:
             vector = unit_query(query_vector, head.dimension or None)
@@ -250,7 +251,7 @@ class LocalStore:
     def search_text(self, query: str, top_k: int = 10, *, where: Where | None = None) -> list[Document]:
         check_query(query)
         check_top_k(top_k)
-        condition = condition_of(where)
+        condition = None if where is None else normalise(where)
 
         def best(connection: sqlite3.Connection, head: Head, view: Any) -> tuple[Keys, Scores]:
             selection = self._selection(connection, head, condition)
@@ -332,7 +333,7 @@ class LocalStore:
             return rows.vectors_of_equals(connection, chunks)
 
     def scan(self, where: Where | None = None, *, batch: int = 1000) -> Iterator[Document]:
-        condition = condition_of(where)
+        condition = None if where is None else normalise(where)
         check_batch(batch)
         return self._scan(condition, batch)
 
@@ -343,7 +344,7 @@ class LocalStore:
                 yield from rows.documents(connection, keys[start : start + batch]).values()
 
     def count(self, where: Where | None = None) -> int:
-        condition = condition_of(where)
+        condition = None if where is None else normalise(where)
         with self._database.read() as connection:
             if condition is None:
                 return int(connection.execute("SELECT count(*) FROM chunks").fetchone()[0])
