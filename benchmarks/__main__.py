@@ -20,7 +20,7 @@ from typing import NamedTuple, TextIO
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 BENCHMARKS = (
-    "embedder", "chunker", "extract", "headings", "pipeline_overhead", "hybrid_overhead", "cli", "lexical",
+    "embedder", "chunker", "extract", "reading", "headings", "pipeline_overhead", "hybrid_overhead", "cli", "lexical",
     "chroma_store", "local_store", "postgres_store", "scale", "capacity", "kill", "contract", "page", "serve_load",
     "fuzz", "routing", "routing_llm", "scifact", "quality", "techniques", "generators", "excerpts", "support", "fusion",
     "graph", "multilingual", "chunking", "statistics", "ray_ingest", "peers", "mutations",

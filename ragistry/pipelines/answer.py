@@ -14,6 +14,7 @@ from ragistry.protocols import Embedder, Generator
 from ragistry.techniques.prompting import filled, numbered
 from ragistry.trace import stage
 from ragistry.types import Document
+from ragistry.utils.breadcrumb import readable_text
 from ragistry.utils.model_output import stream_without_reasoning, without_reasoning
 from ragistry.utils.text.analysis import query_terms
 from ragistry.utils.text.boundaries import first_sentence_start
@@ -183,7 +184,7 @@ class Answerer:
             return Answer(query, found, self._checked(text, found))
 
     def _pieces(self, query: str, documents: Sequence[Document]) -> Iterator[str]:
-        passages = numbered([document.content for document in documents], CHARACTERS)
+        passages = numbered([readable_text(document) for document in documents], CHARACTERS)
         prompt = filled(self.prompt, query=" ".join(query.split()), passages=passages)
         stream = getattr(self.generator, "stream", None)
         pieces = stream(prompt) if callable(stream) else [self.generator.generate(prompt)]

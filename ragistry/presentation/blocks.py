@@ -26,12 +26,16 @@ StyleName = Literal["strong", "emphasis", "code", "match"]
 MARKDOWN = MARKDOWN_EXTS | OFFICE_EXTS
 BULLET = "•"
 BETWEEN_CELLS = " │ "
+HEADER_ROW = 1
+"""Depth of the header row of a table that began before the passage."""
 
 _SHORTCODE = re.compile(r"\{\{[<%].*?[%>]\}\}", re.DOTALL)
 _TAG = re.compile(r"<!--.*?-->|</?[a-zA-Z][^<>]*>", re.DOTALL)
 _REFERENCE = re.compile(r"\[([^\[\]]+)\]\[[^\[\]]*\]")
 """A link with its target outside of the passage."""
 _ADMONITION = re.compile(r"\[!(\w+)\]\s*")
+_ROWS = re.compile(r" {0,3}\|[^\n]*\|[ \t]*(?:\n(?!(?=[^\n-]*-)[ \t:-]*\|[ \t|:-]*(?:\n|\Z))|\Z)")
+"""The first row of a table without its header, as in a passage that continues a table."""
 _BLANK_LINES = re.compile(r"\n(?:[^\S\n]*\n)+")
 _ITEM = re.compile(r"(?P<marker>[-*•◦▪–]|\(?\d{1,3}[.)]|\(?[a-z]\))\s+(?=\S)")  # noqa: RUF001 - includes a dash
 _CODE_LINE = re.compile(r"(?: {4}|\t)\s*\S")
@@ -55,7 +59,7 @@ class Block(NamedTuple):
         kind: Kind of the block.
         text: Its text, in one line except for code.
         styles: Styles of parts of the text.
-        depth: Depth of a list item, from 0, or level of a heading.
+        depth: Depth of a list item, from 0, or level of a heading; `HEADER_ROW` for a row of a table that began before.
         marker: Bullet or number of a list item, such as ``2.``; empty if the block continues an item.
     """
 
@@ -95,7 +99,11 @@ def _of_markdown(text: str) -> Iterator[Block]:
     counters: list[int | None] = []  # of each open list: the next number, or None for bullets
     marker, kind, level, quotes = "", "", 0, 0
     cells: list[Block] | None = None
-    for token in _parser().parse(_SHORTCODE.sub("", text)):
+    text = _SHORTCODE.sub("", text)
+    if rows := _ROWS.match(text):
+        columns = rows[0].count("|") - 1
+        text = f"|{' |' * columns}\n|{' - |' * columns}\n{text}"
+    for token in _parser().parse(text):
         match token.type:
             case "bullet_list_open":
                 counters.append(None)
@@ -118,7 +126,7 @@ def _of_markdown(text: str) -> Iterator[Block]:
             case "tr_open":
                 cells = []
             case "tr_close":
-                if cells:
+                if cells and any(cell.text for cell in cells):
                     yield _row(cells)
                 cells = None
             case "fence" | "code_block":

@@ -11,7 +11,7 @@ from math import sqrt
 from typing import NamedTuple
 
 from ragistry.errors import ModelError
-from ragistry.presentation.blocks import Block, Style
+from ragistry.presentation.blocks import HEADER_ROW, Block, Style
 from ragistry.presentation.matches import Match, marked_terms, matches, phrases
 from ragistry.protocols import Embedder
 from ragistry.utils.text.boundaries import first_sentence_start
@@ -64,7 +64,8 @@ def excerpt(
     """Select the consecutive sentences with most of the query's words.
 
     Rare words of the passage count more than frequent ones, and adjacent words more than separate ones. A sentence
-    longer than ``room`` is cut.
+    longer than ``room`` is cut. The header row of a table that began before the passage is always shown, in a third of
+    ``room`` at most.
 
     Args:
         blocks: Blocks of the passage.
@@ -73,6 +74,11 @@ def excerpt(
         room: Maximum number of characters; None for the whole passage.
         similar: Also used to choose the window if the best one has few of the query's words.
     """
+    if room is not None and len(blocks) > 1 and (blocks[0].kind, blocks[0].depth) == ("row", HEADER_ROW):
+        head = _part(blocks[0], 0, _word_end(blocks[0].text, room // 3))
+        rest = excerpt(blocks[1:], query, language, room - len(head.text), similar)
+        found_in_head = matches(head.text, marked_terms(query, language), language)
+        return rest._replace(blocks=(_marked(head, found_in_head), *rest.blocks))
     terms = marked_terms(query, language)
     found = [matches(block.text, terms, language) for block in blocks]
     if room is None or sum(len(block.text) for block in blocks) <= room:

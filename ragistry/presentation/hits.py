@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from pathlib import PurePath
 from typing import Any, NamedTuple
 
-from ragistry.presentation.blocks import Block, blocks_of
+from ragistry.presentation.blocks import HEADER_ROW, Block, blocks_of
 from ragistry.types import Document
+from ragistry.utils.breadcrumb import TABLE_HEADER
 from ragistry.utils.quoting import one_line
 
 
@@ -59,18 +60,29 @@ def title_of(document: Document) -> str:
 
 
 def spot_of(document: Document) -> str:
-    """Describe the place of a passage in its source: its headings, and its page."""
+    """Return where in its source a passage stands: headings, attachment, sheet, and page as printed and as counted."""
     get = document.metadata.get
-    parts = [p for p in one_line(get("heading_context") or "", 400).split(" > ") if p and p != title_of(document)]
-    page = f"p. {one_line(get('page'), 20)}" if get("page") is not None else ""
-    return " > ".join(parts) + (" · " if parts and page else "") + page
+    headings = [p for p in one_line(get("heading_context") or "", 400).split(" > ") if p and p != title_of(document)]
+    part, sheet = one_line(get("part") or "", 200), one_line(get("sheet") or "", 100)
+    if part and headings[:1] == [part]:
+        part = ""
+    sheet = "" if sheet in headings else sheet
+    page, label = get("page"), one_line(get("page_label") or "", 20)
+    number = "" if page is None else f"p. {one_line(page, 20)}" + (f" (printed {label})" if label else "")
+    return " · ".join(filter(None, (" > ".join(headings), part, sheet, number)))
 
 
 def body_of(document: Document) -> list[Block]:
-    """Return the blocks of a passage without the headings that `title_of` and `spot_of` contain."""
+    """Return the blocks of a passage without the headings that `title_of` and `spot_of` contain.
+
+    A passage that continues a table begins with the header row of the table.
+    """
     known = {title_of(document), *one_line(document.metadata.get("heading_context") or "", 400).split(" > ")}
     blocks = blocks_of(document.content, document.metadata)
-    return [block for block in blocks if block.kind != "heading" or block.text not in known] or blocks
+    header = document.metadata.get(TABLE_HEADER)
+    head = blocks_of(header, document.metadata)[:1] if isinstance(header, str) else []
+    body = [block for block in blocks if block.kind != "heading" or block.text not in known] or blocks
+    return [*(block._replace(kind="row", depth=HEADER_ROW) for block in head), *body]
 
 
 def collection_of(document: Document) -> str:

@@ -1,7 +1,8 @@
-"""The breadcrumb of a chunk: title, section and headings above it as one line, searched with its text.
+"""Lines that are searched with the text of a chunk: its breadcrumb, and the header row of its table.
 
-The line is in the chunk's metadata under `KEY`. Word indexes and embedders get `searched_text`; a search returns only
-the text of the chunk.
+The breadcrumb is title, section and headings above the chunk. A chunk that continues a table has the header row of the
+table. The lines are in the chunk's metadata under `KEY` and `TABLE_HEADER`. Word indexes and embedders get
+`searched_text`; a search returns only the text of the chunk.
 """
 
 from __future__ import annotations
@@ -9,7 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ragistry.types import Document
+
 KEY = "breadcrumb"
+TABLE_HEADER = "table_header"
 LIMIT = 200
 """Maximum length of a breadcrumb in characters, so that a very long title does not dominate the text."""
 
@@ -24,10 +28,16 @@ def breadcrumb(metadata: Mapping[str, Any]) -> str:
 
 
 def searched_text(text: str, metadata: Mapping[str, Any]) -> str:
-    """Return the text of a chunk for indexes and embedders: its breadcrumb, if any, on a line before its text."""
-    line = metadata.get(KEY)
-    return f"{line}\n{text}" if isinstance(line, str) and line else text
+    """Return a chunk for indexes and embedders: its breadcrumb and table header on lines before its text."""
+    lines = (metadata.get(KEY), metadata.get(TABLE_HEADER))
+    return "\n".join([*(line for line in lines if isinstance(line, str) and line), text])
 
 
 def _headings(metadata: Mapping[str, Any]) -> list[str]:
     return str(metadata.get("heading_context") or "").split(" > ")
+
+
+def readable_text(document: Document) -> str:
+    """Return the text of a passage for a language model; rows of a table begin with the table's header row."""
+    header = document.metadata.get(TABLE_HEADER)
+    return f"{header}\n{document.content}" if isinstance(header, str) and header else document.content

@@ -13,11 +13,12 @@ from typing import Any
 
 from ragistry.types import Chunk
 from ragistry.utils.breadcrumb import KEY as BREADCRUMB
-from ragistry.utils.breadcrumb import breadcrumb
+from ragistry.utils.breadcrumb import TABLE_HEADER, breadcrumb
 from ragistry.utils.documents.extract import extract
 from ragistry.utils.documents.extracted import Extracted
 from ragistry.utils.documents.formats import MARKDOWN_EXTS, TEXT_EXTS
 from ragistry.utils.documents.markdown import Outline, Section, outline
+from ragistry.utils.table_headers import Table, delimited_table, header_at, markdown_tables
 from ragistry.utils.text.spans import Region, Span, check_sizes, cut_region
 
 _log = logging.getLogger(__name__)
@@ -27,6 +28,10 @@ Room = Callable[[Sequence[Chunk]], Sequence[int]]
 
 _LINE_EXTS = TEXT_EXTS - MARKDOWN_EXTS - {".txt"}
 """Files that consist of lines instead of sentences: code, configuration, tables."""
+_DELIMITERS = {".csv": ",;\t", ".tsv": "\t"}
+
+HEADER_SHARE = 4
+"""A table header in the metadata has at most this fraction of the size of a chunk."""
 
 
 def chunk_document(file_path: str | Path, max_chunk_size: int, overlap: int = 0) -> list[Chunk]:
@@ -71,8 +76,11 @@ def chunk_extracted(
         headings: Add ``breadcrumb`` to the metadata, which stores search with the text (`utils.breadcrumb`).
 
     Metadata: the source's own, ``source``, ``chunk_index`` (0, 1, …), ``start`` and ``end`` (``text[start:end]`` is
-    the chunk); PDF and slides: ``page`` (1, 2, …, where the chunk starts); Markdown: ``has_code``, and below a heading
-    ``heading_context`` ("Install > Requirements") and ``section`` ("Requirements").
+    the chunk); PDF and slides: ``page`` (1, 2, …, where the chunk starts), and ``page_label`` if another number is
+    printed on it; spreadsheets: ``sheet``; attachments of mails: ``part``; Markdown: ``has_code``, and below a heading
+    ``heading_context`` ("Install > Requirements") and ``section`` ("Requirements"). ``headings``: also
+    ``breadcrumb``, which stores search with the text (`utils.breadcrumb`). Chunks that continue a table have its header
+    row as ``table_header``, which is searched in the same way.
     """
     check_sizes(max_chunk_size, overlap)
     text = extracted.text
@@ -80,6 +88,8 @@ def chunk_extracted(
     parts = section_regions(sketch, max_chunk_size) if sketch else [_whole(extracted)]
     known = {key: value for key, value in extracted.metadata.items() if value is not None}
     known["source"] = extracted.source
+    place_starts = [offset for offset, _ in extracted.places]
+    tables = _tables(extracted, sketch, max_chunk_size // HEADER_SHARE)
     cuts = [(region, span) for region in parts for span in cut_region(text, region, max_chunk_size, overlap)]
 
     def chunk_at(span: Span) -> Chunk:
@@ -87,8 +97,9 @@ def chunk_extracted(
         metadata = known | {"start": start, "end": end}
         if sketch:
             _place(sketch, metadata)
-        if extracted.page_starts:
-            metadata["page"] = bisect_right(extracted.page_starts, start)
+        _add_place(extracted, place_starts, metadata)
+        if header := header_at(tables, start):
+            metadata[TABLE_HEADER] = header
         if headings and (line := breadcrumb(metadata)):
             metadata[BREADCRUMB] = line
         return Chunk(text[start:end], metadata)
@@ -130,6 +141,27 @@ def _append(spans: list[Span], span: Span) -> None:
 def _whole(extracted: Extracted) -> Region:
     lines = extracted.format == "text" and Path(extracted.source).suffix.lower() in _LINE_EXTS
     return Region(0, len(extracted.text), lines=lines)
+
+
+def _tables(extracted: Extracted, sketch: Outline | None, size: int) -> list[Table]:
+    """The tables whose header rows are repeated, in order."""
+    if sketch:
+        return [one for one in markdown_tables(extracted.text, size) if not sketch.has_code(one.start, one.start + 1)]
+    suffix = Path(extracted.source).suffix.lower()
+    return delimited_table(extracted.text, _DELIMITERS[suffix], size) if suffix in _DELIMITERS else []
+
+
+def _add_place(extracted: Extracted, place_starts: Sequence[int], metadata: dict[str, Any]) -> None:
+    """Add the page, slide, sheet or part in which the chunk begins."""
+    start = metadata["start"]
+    if at := bisect_right(place_starts, start):
+        place = extracted.places[at - 1][1]
+        named = {"page": place.page, "sheet": place.sheet, "part": place.part, "chapter": place.chapter}
+        metadata.update({key: value for key, value in named.items() if value})
+    elif extracted.page_starts:
+        page = metadata["page"] = bisect_right(extracted.page_starts, start)
+        if label := extracted.page_labels[page - 1 : page]:
+            metadata.update({"page_label": label[0]} if label[0] else {})
 
 
 def _place(sketch: Outline, metadata: dict[str, Any]) -> None:

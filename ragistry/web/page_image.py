@@ -1,7 +1,7 @@
-"""Render a page of a PDF as an image, in a separate process, because a file may hang or crash the renderer.
+"""A page of a PDF as an image, drawn in a process of its own: a file that hangs or crashes takes nothing else along.
 
-``python -m ragistry.web.page_image`` reads ``{"path", "page", "marks", "memory"}`` from standard input and writes a
-PNG to standard output, or an error to standard error.
+``python -m ragistry.web.page_image`` reads ``{"path", "page", "marks", "memory"}`` from its standard input and writes a
+PNG; what goes wrong it says on its standard error.
 """
 
 from __future__ import annotations
@@ -20,26 +20,22 @@ from ragistry.errors import ExtractionError
 from ragistry.utils.documents.extracted import ExtractLimits
 
 WIDTH = 1_300
-"""Width in pixels, sharp in a reader of half the width on a dense screen."""
+"""Pixels: sharp in a reader half as wide on a dense screen."""
 PIXELS = 4_000_000
 SECONDS = 20.0
 MARKS = 20
-"""Maximum number of marked words."""
+"""Words that are marked at most."""
 MARKER = (255, 226, 122)
 
 
 def render(path: Path, page: int, marks: Sequence[str], limits: ExtractLimits) -> bytes:
-    """Render a page, counted from 1, as PNG with marked words.
-
-    Raises:
-        ExtractionError: The page cannot be rendered in time, or at all.
-    """
+    """A PNG of a page, counted from 1, with these words marked. Raises `ExtractionError`."""
     request = {"path": str(path), "page": page, "marks": list(marks[:MARKS]), "memory": limits.memory}
     package = str(Path(__file__).resolve().parents[2])
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([*filter(None, sys.path), package])}
     command = [sys.executable, "-P", "-m", "ragistry.web.page_image"]
     try:
-        result = subprocess.run(
+        drawn = subprocess.run(
             command,
             input=json.dumps(request).encode(),
             capture_output=True,
@@ -49,18 +45,18 @@ def render(path: Path, page: int, marks: Sequence[str], limits: ExtractLimits) -
         )
     except subprocess.TimeoutExpired as error:
         raise ExtractionError(
-            f"page {page} of {path.name!r} was not rendered within {SECONDS:g} s; open the file"
+            f"page {page} of {path.name!r} was not drawn within {SECONDS:g} s; open the file"
         ) from error
-    if result.returncode or not result.stdout:
-        reason = result.stderr.decode(errors="replace").strip().rpartition("\n")[2]
-        raise ExtractionError(f"page {page} of {path.name!r} cannot be rendered ({reason[:200]}); open the file")
-    return result.stdout
+    if drawn.returncode or not drawn.stdout:
+        said = drawn.stderr.decode(errors="replace").strip().rpartition("\n")[2]
+        raise ExtractionError(f"page {page} of {path.name!r} cannot be drawn ({said[:200]}); open the file")
+    return drawn.stdout
 
 
 def main() -> None:
-    """Render one page."""
+    """Draw one page."""
     request = json.load(sys.stdin)
-    if sys.platform == "linux":  # other systems accept the limit but do not enforce it
+    if sys.platform == "linux":  # elsewhere the limit can be set and is not kept
         import resource
 
         resource.setrlimit(resource.RLIMIT_AS, (request["memory"], resource.RLIM_INFINITY))
@@ -68,24 +64,24 @@ def main() -> None:
 
 
 def draw(path: str, number: int, marks: Sequence[str]) -> Any:
-    """Return the page as a Pillow image."""
-    import pypdfium2  # type: ignore[import-untyped]
+    """The page as a Pillow image."""
+    import pypdfium2
     from PIL import Image, ImageChops, ImageDraw
 
     document = pypdfium2.PdfDocument(path)
     if not 1 <= number <= len(document):
-        raise ValueError(f"the document has {len(document)} pages")
+        raise ValueError(f"there are {len(document)} pages")
     page = document[number - 1]
     width, height = page.get_size()
     image = page.render(scale=min(WIDTH / width, sqrt(PIXELS / (width * height)))).to_pil().convert("RGB")
     layer = Image.new("RGB", image.size, "white")
     for box in _boxes(page, image.size, marks):
         ImageDraw.Draw(layer).rectangle(box, fill=MARKER)
-    return ImageChops.multiply(image, layer)  # like a marker: black text stays black
+    return ImageChops.multiply(image, layer)  # as a marker does: what is black stays black
 
 
 def _boxes(page: Any, size: tuple[int, int], marks: Sequence[str]) -> list[tuple[int, int, int, int]]:
-    """Return the boxes of the words in pixels: ``(left, top, right, bottom)``."""
+    """Where the words stand, in pixels ``(left, top, right, bottom)``."""
     from pypdfium2 import raw
 
     def pixel(x: float, y: float) -> tuple[int, int]:

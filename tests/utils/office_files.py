@@ -6,6 +6,7 @@ import json
 import zipfile
 from collections.abc import Callable
 from email.message import EmailMessage
+from io import BytesIO
 from pathlib import Path
 
 TITLE, HEADING, WORDS = "Cedar report", "Roots and soil", "The cedar needs a sandy soil."
@@ -122,3 +123,14 @@ def org(path: Path) -> None:
 MAKERS: dict[str, Callable[[Path], None]] = {
     f".{make.__name__}": make for make in (docx, pptx, xlsx, odt, epub, html, eml, ipynb, rtf, rst, org)
 }
+
+
+def docx_of(*paragraphs: str) -> bytes:
+    """A document of Word with these paragraphs."""
+    from docx import Document
+
+    document, stream = Document(), BytesIO()
+    for paragraph in paragraphs:
+        document.add_paragraph(paragraph)
+    document.save(stream)
+    return stream.getvalue()

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ragistry.utils.documents.markdown import outline
+from ragistry.utils.documents.markdown import outline, plain_heading
 
 
 def contexts(text: str) -> list[str]:
@@ -113,3 +113,19 @@ def test_sections_and_fences_are_in_order_and_lose_nothing(text: str) -> None:
     offsets = [offset for fence in sketch.fences for offset in fence]
     assert offsets == sorted(offsets)
     assert not any(start < section.start < end for start, end in sketch.fences for section in sketch.sections)
+
+
+PLAIN = [
+    ("`throttle` and **more**", "throttle and more"),
+    ("\\`\\`throttle\\`\\`", "``throttle``"),
+    ("*A* [guide](x.md) to `__init__`", "A guide to __init__"),
+    ("set_max_attempts and 2 * 3 * 4", "set_max_attempts and 2 * 3 * 4"),
+    ("_one_ snake_case_name", "one snake_case_name"),
+    ("C\\# and a \\* b", "C# and a * b"),
+]
+
+
+@pytest.mark.parametrize(("raw", "plain"), PLAIN)
+def test_headings_are_plain(raw: str, plain: str) -> None:
+    assert plain_heading(raw) == plain
+    assert outline(f"## {raw}\n\ntext").sections[0].title == plain

@@ -36,12 +36,12 @@ ONLY_PYPDFIUM2 = {
     "german-geometry-book.pdf": (117, ["Fundamentalgruppe", "Mitschriften einiger Übungen", "Wegzusammenhang"]),
 }
 REFUSED = {
-    "scan-two-column.pdf": r"no text layer \(1 scanned or drawn page\); to read it, install tesseract",
+    "scan-two-column.pdf": r"no text layer \(1 scanned or drawn page\); to have it read, install tesseract",
     "scan-book-page.pdf": r"no text layer",
     "encrypted-aes256-password.pdf": r"is encrypted; remove the password first",
     "encrypted-openpassword.pdf": r"is encrypted; remove the password first",
-    "broken-header-only.pdf": r"is damaged or not a PDF",
-    "broken-five-bytes.pdf": r"is damaged or not a PDF",
+    "broken-header-only.pdf": r"is damaged or no PDF",
+    "broken-five-bytes.pdf": r"is damaged or no PDF",
 }
 READABLE_BY = [("pypdfium2", name) for name in READABLE | ONLY_PYPDFIUM2] + [("pypdf", name) for name in READABLE]
 
@@ -95,10 +95,36 @@ def test_what_a_pdf_says_about_itself_is_metadata(pdfs: Path, engine: str) -> No
     }
 
 
-@pytest.mark.parametrize("name", ["right-to-left.pdf", "arabic.pdf"])
-def test_right_to_left_text_points_to_the_better_engine(pdfs: Path, name: str) -> None:
-    assert "set pdf_engine: pypdf" in extract(pdfs / name).warnings[0]
+@pytest.mark.parametrize(("name", "words"), [("right-to-left.pdf", "تعزز الإنتاجية"), ("arabic.pdf", "حَبيبي habibi")])
+def test_right_to_left_page_keeps_the_better_reading(pdfs: Path, name: str, words: str) -> None:
+    extracted = extract(pdfs / name)
+    assert words in extracted.text
+    assert extracted.warnings == (
+        "page 1 was read by pypdf, which is better there than pypdfium2 (right-to-left text)",
+    )
     assert extract(pdfs / name, pdf_engine="pypdf").warnings == ()
+
+
+def test_page_labels_are_the_printed_numbers(pdfs: Path) -> None:
+    labels = extract(pdfs / "german-geometry-book.pdf").page_labels
+    assert labels[:5] == ("i", "ii", "iii", "1", "2")
+    assert extract(pdfs / "acl-two-column.pdf").page_labels == ()
+
+
+def test_split_words_are_read_by_the_other_engine(data: Path) -> None:
+    path = data / "office" / "character-spacing.pdf"
+    if not path.exists():
+        pytest.skip(skips.DATA)
+    extracted = extract(path)
+    assert "The Metropolis Tower" in extracted.text
+    assert extracted.warnings[0].startswith("3 pages (1, 2, 5) were read by pypdf")
+
+
+def test_page_of_annotations_alone_is_read(data: Path) -> None:
+    path = data / "office" / "free-text-annotations.pdf"
+    if not path.exists():
+        pytest.skip(skips.DATA)
+    assert "[Note: Hello World from Acrobat]" in extract(path).text
 
 
 def test_pypdf_reads_arabic_ligatures_in_order(pdfs: Path) -> None:

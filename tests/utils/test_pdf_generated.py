@@ -13,7 +13,7 @@ from ragistry.errors import ExtractionError
 from ragistry.utils.documents.extract import extract
 from ragistry.utils.documents.extracted import ExtractLimits
 from ragistry.utils.documents.pdf import describe
-from ragistry.utils.documents.reader_worker import clean
+from ragistry.utils.documents.pdf_pages import clean
 from tests.messages import refused
 from tests.utils.raw_pdf import CATALOG, FONT, ONE_PAGE, content, one_page, page, raw_pdf, stream
 

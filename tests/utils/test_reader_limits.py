@@ -39,7 +39,15 @@ OWN_MEMORY, PER_BYTE = 100_000_000, 10
 bytes."""
 SECRET = "the-secret-word"
 
-ALIASES = {".docm": ".docx", ".pptm": ".pptx", ".xlsm": ".xlsx", ".htm": ".html", ".xhtml": ".html", ".latex": ".tex"}
+ALIASES = {
+    ".docm": ".docx",
+    ".odp": ".odt",
+    ".pptm": ".pptx",
+    ".xlsm": ".xlsx",
+    ".htm": ".html",
+    ".xhtml": ".html",
+    ".latex": ".tex",
+}
 ATTACKS = {"bomb", "line", "nesting", "entity", "length"}
 SLOW = {
     *((suffix, "bomb-words") for suffix in PACKED),

@@ -17,6 +17,7 @@ from ragistry.utils.documents import front_matter
 from ragistry.utils.documents.encoding import decode
 from ragistry.utils.documents.extracted import Extracted, ExtractLimits, read_at_most
 from ragistry.utils.documents.formats import IMAGE_EXTS, MARKDOWN_EXTS, OFFICE_EXTS, SUPPORTED_FORMATS, TEX_EXTS
+from ragistry.utils.documents.markdown import plain_heading
 from ragistry.utils.documents.office import read_office
 from ragistry.utils.documents.pdf import read_pdf
 from ragistry.utils.documents.reader_process import read_in_worker
@@ -60,7 +61,7 @@ def _extracted(source: str, pdf_engine: str, limits: ExtractLimits, ocr: str) ->
         return read_pdf(source, pdf_engine, limits, ocr)
     if suffix in OFFICE_EXTS:
         found = read_office(source, limits)
-        title = found.metadata.get("title") or _first_heading(found.text)
+        title = found.metadata.get("title") or plain_heading(_first_heading(found.text))
         return replace(found, metadata={"title": title, **found.metadata}) if title else found
     if suffix in TEX_EXTS:
         answer = read_in_worker(source, "tex", limits, "correct it")
@@ -164,7 +165,7 @@ def _text(source: str, data: bytes) -> tuple[str, str]:
 
 def _markdown(text: str, source: str, warning: str) -> Extracted:
     metadata, body, malformed = front_matter.split(text)
-    title = metadata.get("title") or _first_heading(body)
+    title = metadata.get("title") or plain_heading(_first_heading(body))
     metadata = {"title": title, **metadata} if title else metadata
     if not body.strip():
         body = metadata.get("title", "")  # a page that is only a name can still be found by it

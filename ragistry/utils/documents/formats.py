@@ -13,7 +13,7 @@ TEXT_EXTS = MARKDOWN_EXTS | frozenset(
 TEX_EXTS = frozenset({".tex", ".latex"})
 OFFICE_EXTS = frozenset(
     {
-        *(".docx", ".docm", ".odt", ".rtf", ".pptx", ".pptm", ".xlsx", ".xlsm", ".ods", ".epub"),
+        *(".docx", ".docm", ".odt", ".odp", ".rtf", ".pptx", ".pptm", ".xlsx", ".xlsm", ".ods", ".epub"),
         *(".html", ".htm", ".xhtml", ".eml", ".msg", ".ipynb", ".rst", ".org"),
     }
 )

@@ -24,6 +24,10 @@ _PARAGRAPH = re.compile(rf" {{0,3}}(?=[^\s>|])(?!{_ITEM})")
 _ATTRIBUTES = re.compile(r"\{[#.][^{}]*\}$")
 _CLOSING_MARKS = re.compile(r"(?:^|\s)#+$")
 _LINK = re.compile(r"!?\[([^\[\]]*)\](?:\([^()]*\)|\[[^\[\]]*\])")
+_LITERAL = re.compile(r"\\([!-/:-@\[-`{-~])|(`{1,3})(?!`)([^`]+)\2(?!`)")
+_MARKED = re.compile(r"(?P<mark>\*{1,3})(?! )(?P<text>[^*]+)(?<! )(?P=mark)")
+_UNDERLINED = re.compile(r"(?<!\w)(?P<mark>_{1,3})(?! )(?P<text>[^_]+(?:_+[^_\W]+)*)(?<! )(?P=mark)(?!\w)")
+_KEPT = re.compile("[\ue000-\ue0ff]")
 _LONGEST_TITLE = 200  # characters; every chunk of the section carries it
 
 
@@ -118,7 +122,23 @@ def _title(raw: str) -> str:
         title = _ATTRIBUTES.sub("", title).rstrip()
     if title.endswith("#"):
         title = _CLOSING_MARKS.sub("", title)
-    return _LINK.sub(r"\1", title) if "[" in title else title
+    return plain_heading(title)
+
+
+def plain_heading(title: str) -> str:
+    """Return a heading as a page shows it: without link targets, marks of emphasis and code, and backslashes."""
+    if "[" in title:
+        title = _LINK.sub(r"\1", title)
+    literals: list[str] = []  # code and escaped characters, in which nothing is a mark
+
+    def keep(found: re.Match[str]) -> str:
+        literals.append(found[1] or found[3].strip())
+        return chr(0xE000 + len(literals) - 1)
+
+    title = _LITERAL.sub(keep, _KEPT.sub("", title))
+    for marked in (_MARKED, _UNDERLINED):
+        title = marked.sub(r"\g<text>", title)
+    return _KEPT.sub(lambda kept: literals[ord(kept[0]) - 0xE000], title)
 
 
 def _sections(text: str, headings: list[_Heading]) -> Iterator[Section]:

@@ -1,39 +1,64 @@
-"""Convert Jupyter notebooks to Markdown: kreuzberg damages their characters outside of ASCII."""
+"""Jupyter notebooks as Markdown. kreuzberg breaks their letters outside ASCII and drops most outputs."""
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from ragistry.utils.documents.blocks import Block, ReadDocument, UnreadableFileError
+from ragistry.utils.documents.encoding import decode
+from ragistry.utils.documents.html_page import to_markdown
 
-def read_notebook(text: str) -> str:
-    """Convert the cells of a notebook (nbformat 3 to 5): Markdown unchanged, code and its text output fenced.
+_TERMINAL = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")  # colours of tracebacks
+REPAIR = "open it in the program that made it and save it again"
 
-    Raises `ValueError` if the text is not a notebook.
-    """
+
+def read(data: bytes, suffix: str) -> ReadDocument:  # noqa: ARG001, one reader for one suffix
+    """Read the cells of a notebook (nbformat 3 to 5): Markdown as it is, code and its outputs fenced."""
     try:
-        notebook = json.loads(text)
-        language = notebook.get("metadata", {}).get("language_info", {}).get("name", "python")
+        notebook = json.loads(decode(data).text)
+        described = notebook.get("metadata", {})
+        language = described.get("language_info", {}).get("name", "python")
         cells = notebook["cells"] if "cells" in notebook else notebook["worksheets"][0]["cells"]
-        return "\n\n".join(part for part in _parts(cells, language) if part)
+        blocks = [Block(part) for part in _parts(cells, language) if part]
+        authors = [str(one.get("name", "")) for one in described.get("authors") or () if isinstance(one, dict)]
+        info = {"Title": str(described.get("title", "")), "Author": ", ".join(filter(None, authors))}
     except json.JSONDecodeError as error:
-        raise ValueError(f"not JSON: {error}") from error
+        raise UnreadableFileError(f"cannot be read (not JSON: {error}); {REPAIR}") from error
     except (AttributeError, IndexError, KeyError, TypeError) as error:
-        raise ValueError("not a notebook") from error
+        raise UnreadableFileError(f"cannot be read (not a notebook); {REPAIR}") from error
+    return ReadDocument(blocks, info)
 
 
 def _parts(cells: Iterable[dict[str, Any]], language: str) -> Iterator[str]:
     for cell in cells:
         text = _joined(cell["source"] if "source" in cell else cell["input"])
         if cell["cell_type"] == "heading":  # of nbformat 3
-            yield f"{'#' * cell['level']} {text}"
+            yield f"{'#' * min(6, cell['level'])} {text}"
         elif cell["cell_type"] == "code":
             yield _fenced(text, language)
             for output in cell.get("outputs", ()):
-                yield _fenced(_joined(output.get("text") or output.get("data", {}).get("text/plain") or ""), "")
+                yield from _output(output)
         else:
             yield text
+
+
+def _output(output: dict[str, Any]) -> Iterator[str]:
+    """Yield the richest text of an output: Markdown, HTML, plain text, or an error with its traceback."""
+    if output.get("output_type") in ("error", "pyerr"):
+        trace = "\n".join(map(str, output.get("traceback") or ()))
+        error = f"{output.get('ename', '')}: {output.get('evalue', '')}"
+        yield _fenced(_TERMINAL.sub("", trace if str(output.get("evalue", "")) in trace else f"{trace}\n{error}"), "")
+        return
+    data = output.get("data") or {}
+    if markdown := data.get("text/markdown"):
+        yield _joined(markdown)
+    elif page := data.get("text/html") or output.get("html"):
+        yield to_markdown(_joined(page)).strip()
+    else:
+        yield _fenced(_TERMINAL.sub("", _joined(output.get("text") or data.get("text/plain") or "")), "")
 
 
 def _joined(lines: str | list[str]) -> str:

@@ -3,38 +3,73 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from typing import Any
 
-from ragistry.utils.documents.extracted import FEW, Extracted, ExtractLimits
+from ragistry.utils.documents.blocks import Place, words_of
+from ragistry.utils.documents.extracted import Extracted, ExtractLimits
 from ragistry.utils.documents.pdf import describe
 from ragistry.utils.documents.reader_process import read_in_worker
-from ragistry.utils.wording import agreeing, numbered
+from ragistry.utils.wording import numbered
 
 REPAIR = "open it in the program that made it and save it again"
+FEW_WORDS, FEW_SHARE = 10, 0.02
+"""Words of a kind of content, and share of all words, that may be missing without a report."""
 
 _ISO_DATE = re.compile(r"\d{4}-\d\d-\d\d")
 
 
 def read_office(path: str, limits: ExtractLimits) -> Extracted:
-    """The text of a document as Markdown: headings, lists, tables, code; slides and sheets have a heading each.
+    """Return a document as Markdown: headings, lists, tables, code; slides and sheets have a heading each.
 
-    Slides have pages. Raises `ExtractionError` for a file that is broken, encrypted or over a limit.
+    Raises:
+        ExtractionError: The file is broken, encrypted, or over a limit.
     """
     answer = read_in_worker(path, "office", limits, REPAIR)
-    text, info = answer["text"], answer["info"]
-    metadata = describe({**info, "Subject": ""})
-    if date := _ISO_DATE.match(info["Date"]):
+    text: str = answer["text"]
+    metadata = describe({**answer["info"], "Subject": ""})
+    if date := _ISO_DATE.match(answer["info"].get("Created", "")):
         metadata["date"] = date[0]
-    warnings, lost = [], []
+    warnings = list(answer["warnings"])
     if not text.strip():
         warnings.append("the document is empty: there is nothing to search in it")
-    elif answer["missing"] > FEW * answer["words"]:
-        share = answer["missing"] / answer["words"]
-        lost.append(
-            f"{share:.0%} of its words ({answer['missing']:,} of {answer['words']:,}) could not be taken in; "
-            "save it as PDF or text to have all of it searched"
-        )
-    if names := answer.get("attachments"):
-        it, attached = agreeing(len(names), "[it|them]"), numbered(len(names), "attachment[ is|s are]")
-        lost.append(f"{attached} not read ({', '.join(names[:5])}); save {it} from the mail and ingest {it}")
-    starts = tuple(answer["page_starts"])
-    return Extracted(text, path, "markdown", starts, metadata, (*warnings, *lost), tuple(lost), answer["digest"])
+    lost = (*answer["unread"], *_lost(answer["lost"], text))
+    places = tuple((int(start), Place(**values)) for start, values in answer["places"])
+    return Extracted(
+        text,
+        path,
+        "markdown",
+        page_starts=_page_starts(places),
+        metadata=metadata,
+        warnings=(*warnings, *lost),
+        lost=lost,
+        digest=answer["digest"],
+        places=places,
+    )
+
+
+def _lost(counts: Mapping[str, Any], text: str) -> tuple[str, ...]:
+    """Say which kinds of content are missing in the text, if that is more than a few words."""
+    total = words_of(text).total() + sum(counts.values())
+    return tuple(
+        f"{numbered(count, f'[word of its {kind} is|words of its {kind} are]')} not in the text; save it as PDF or "
+        "text to have all of it searched"
+        for kind, count in sorted(counts.items())
+        if count >= FEW_WORDS or count > FEW_SHARE * total
+    )
+
+
+def _page_starts(places: tuple[tuple[int, Place], ...]) -> tuple[int, ...]:
+    """The offset of each page or slide, if the document has them; a page without text has that of the next."""
+    starts: dict[int, int] = {}
+    for start, place in places:
+        if place.page is not None and not place.part:
+            starts.setdefault(place.page, start)
+    if not starts:
+        return ()
+    ends = max(starts)
+    following, found = 0, []
+    for page in range(ends, 0, -1):
+        following = starts.get(page, following or starts[ends])
+        found.append(following)
+    return tuple(reversed(found))

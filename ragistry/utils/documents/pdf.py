@@ -1,9 +1,9 @@
-"""Read the text of PDFs, page by page."""
+"""PDF to text, page by page."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ragistry.errors import ConfigError, ExtractionError
@@ -14,59 +14,79 @@ from ragistry.utils.wording import agreeing, numbered
 
 PDF_ENGINES = ("pypdfium2", "pypdf")
 
-XFA = "is an XFA form, which only Adobe Reader can show; open it there and print it as PDF"
+XFA = "is an XFA form, which only Adobe Reader shows; open it there and print it as PDF"
 NOTHING_READ = "OCR found no text either; get a better scan"
 PLACEHOLDER = 2_000
-"""Maximum length of the text "Please wait…" in a form for Adobe Reader."""
+"""Characters that "Please wait…" has at most in a form for Adobe Reader."""
+FEWEST_LOST, FEWEST_LOST_SHARE = 10, 0.02
+"""Words of a kind of content, and share of all words, from which on it is said that they are missing."""
+_LOST_NOUNS = {"annotations": "annotation[|s]", "form fields": "form field[|s]", "glyphs": "word[|s]"}
+_LOST_KINDS = {
+    "annotations": "{} could not be read, because the file has too many; split it",
+    "form fields": "the values of {} could not be read; repair the file: qpdf in.pdf out.pdf",
+    "glyphs": "{} lack letters that their fonts do not tell; ocrmypdf --redo-ocr helps",
+}
 _PAGE_SEPARATOR = "\n\n"
 _NO_TITLE = re.compile(
     r"(?i)\W*|untitled.*|microsoft (word|powerpoint) - .*|.*\.(docx?|dvi|indd|pdf|pptx?|qxd|tex|wpd)"
 )
-_RIGHT_TO_LEFT = re.compile("[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]")
-_RIGHT_TO_LEFT_SHARE = 0.3
 _DATE = re.compile(r"D:(\d{4})(\d\d)(\d\d)")
 
 
 def read_pdf(path: str, engine: str, limits: ExtractLimits, ocr: str = "") -> Extracted:
-    """Read the text of a PDF, with two newlines between pages; words hyphenated at line ends are rejoined.
+    """The text of a PDF, pages two newlines apart, words that line ends had hyphenated in one piece.
 
-    Args:
-        path: Path of the PDF.
-        engine: One of `PDF_ENGINES`.
-        limits: Limits of size and time.
-        ocr: Language in which tesseract reads pages with an image or a drawing and no text; empty for no OCR.
-
-    Raises:
-        ExtractionError: The file is damaged, encrypted, over a limit, or has no text.
-        ConfigError: The engine is unknown.
+    ``ocr``: the language in which tesseract reads pages that have an image or a drawing and no text; empty: none does.
+    Raises `ExtractionError` for a file that is broken, encrypted, over a limit or without any text, and `ConfigError`
+    for an unknown engine.
     """
     if engine not in PDF_ENGINES:
-        raise ConfigError(f"unknown pdf_engine {engine!r}; use {' or '.join(PDF_ENGINES)}")
+        raise ConfigError(f"unknown pdf_engine {engine!r}; there are {', '.join(PDF_ENGINES)}")
     answer = read_in_worker(path, engine, limits, "repair it (qpdf in.pdf out.pdf)")
     pages, unreadable, pictured = answer["pages"], answer["unreadable"], answer["pictured"]
     if answer["xfa"] and _is_placeholder(" ".join(pages)):
         raise ExtractionError(f"{path!r} {XFA}")
     recognised, failure = _recognised(path, pages, pictured, ocr, limits) if ocr else ([], "")
+    silent = [page for page in pictured if not pages[page - 1]]
+    pages = _with_notes(pages, answer["notes"])
     if not any(pages):
         reason = failure or (NOTHING_READ if ocr else HOW)
         raise ExtractionError(f"{path!r} {_no_text(len(pages), unreadable, pictured, reason)}")
     text, page_starts = _join(pages)
-    silent = [page for page in pictured if not pages[page - 1]]
     unread = [] if ocr and not failure else silent
-    lost = _lost(unreadable, unread, failure or HOW) + _unmapped(answer["unmapped"], len(text))
-    warnings = lost + _warnings(pages, unreadable, silent, unread, recognised) + _right_to_left(text, engine)
-    return Extracted(text, path, "pdf", page_starts, describe(answer["info"]), warnings, lost, answer["digest"])
+    unmapped = _unmapped(answer["unmapped"], len(text))
+    lost = _lost(unreadable, unread, failure or HOW) + unmapped + _lost_kinds(answer["lost"], text, bool(unmapped))
+    warnings = lost + _warnings(pages, unreadable, silent, unread, recognised) + _second_readings(answer, engine)
+    return Extracted(
+        text,
+        path,
+        "pdf",
+        page_starts,
+        describe(answer["info"]),
+        warnings,
+        lost,
+        answer["digest"],
+        page_labels=tuple(answer["labels"]),
+    )
+
+
+def _with_notes(pages: Sequence[str], notes: Sequence[tuple[int, str]]) -> list[str]:
+    """The pages with their form fields and annotations at the end."""
+    with_notes = list(pages)
+    for page, lines in notes:
+        with_notes[page - 1] = _PAGE_SEPARATOR.join(filter(None, (pages[page - 1], lines)))
+    return with_notes
 
 
 def _is_placeholder(text: str) -> bool:
-    """Return whether this is the placeholder text of an XFA form, or empty."""
+    """Whether this is what XFA forms show where their pages are to be, or nothing at all."""
     return not text.strip() or ("Adobe" in text and len(text) < PLACEHOLDER)
 
 
 def _recognised(
     path: str, pages: list[str], pictured: Sequence[int], language: str, limits: ExtractLimits
 ) -> tuple[list[int], str]:
-    """Add text of OCR to the pages. Return the pages that it read, and why it did not read all."""
+    """Put what OCR reads into the pages. Returns which it read, and why it did not read all."""
     read: list[int] = []
     for page in pictured:
         try:
@@ -81,10 +101,10 @@ def _recognised(
 
 def _no_text(pages: int, unreadable: Sequence[int], pictured: Sequence[int], reason: str) -> str:
     if pages == 0 or unreadable:
-        return f"has no readable page, of {pages:,}; repair it: qpdf in.pdf out.pdf"
+        return f"has no page that can be read, of {pages:,}; repair it: qpdf in.pdf out.pdf"
     if pictured:
         return f"has no text layer ({numbered(len(pictured), 'scanned or drawn page[|s]')}); {reason}"
-    return f"is empty: nothing is on its {numbered(pages, 'page[|s]')}; get the file again"
+    return f"is empty: there is nothing on its {numbered(pages, 'page[|s]')}; get the file again"
 
 
 def _join(pages: Sequence[str]) -> tuple[str, tuple[int, ...]]:
@@ -97,23 +117,21 @@ def _join(pages: Sequence[str]) -> tuple[str, tuple[int, ...]]:
 
 
 def _lost(unreadable: Sequence[int], unread: Sequence[int], reason: str) -> tuple[str, ...]:
-    """Describe the pages that may have text but could not be read."""
+    """The pages that may have text, of which nothing is in the text."""
     lines = []
     if unread:
         lines.append(f"{_numbers(unread, 'has|have')} an image or a drawing and no text; {reason}")
     if unreadable:
-        lines.append(
-            f"{_numbers(unreadable, 'has|have')} been omitted because of damage; repair the file: qpdf in.pdf out.pdf"
-        )
+        lines.append(f"{_numbers(unreadable, 'has|have')} been left out, damaged; repair the file: qpdf in.pdf out.pdf")
     return tuple(lines)
 
 
 def _unmapped(unmapped: int, characters: int) -> tuple[str, ...]:
-    """Describe a text whose fonts do not map characters to letters."""
+    """What is said of a text whose fonts do not tell the letters of their characters."""
     share = unmapped / (unmapped + characters)
     if share <= FEW:
         return ()
-    return (f"{share:.0%} of its characters are in fonts that do not map them to letters; ocrmypdf --redo-ocr helps",)
+    return (f"{share:.0%} of its characters are of fonts that do not tell their letters; ocrmypdf --redo-ocr helps",)
 
 
 def _warnings(
@@ -135,27 +153,47 @@ def _warnings(
 
 
 def _numbers(pages: Sequence[int], verb: str) -> str:
-    numbers = ", ".join(map(str, pages[:10])) + (", …" if len(pages) > 10 else "")
-    subject = f"page {numbers}" if len(pages) == 1 else f"{len(pages):,} pages ({numbers})"
-    return f"{subject} {agreeing(len(pages), f'[{verb}]')}"
+    listed = ", ".join(map(str, pages[:10])) + (", …" if len(pages) > 10 else "")
+    who = f"page {listed}" if len(pages) == 1 else f"{len(pages):,} pages ({listed})"
+    return f"{who} {agreeing(len(pages), f'[{verb}]')}"
 
 
-def _right_to_left(text: str, engine: str) -> tuple[str, ...]:
-    start = text[:10_000]
-    if engine == "pypdf" or len(_RIGHT_TO_LEFT.findall(start)) < _RIGHT_TO_LEFT_SHARE * len(start):
-        return ()
-    return ("the text runs from right to left, for which pypdfium2 swaps letters; set pdf_engine: pypdf",)
+def _lost_kinds(lost: Mapping[str, int], text: str, has_unmapped: bool) -> tuple[str, ...]:
+    """What is said of each kind of content of which enough is missing in the text."""
+    words = len(text.split())
+    lines = []
+    for kind, count in lost.items():
+        if (count >= FEWEST_LOST or count > FEWEST_LOST_SHARE * (words + count)) and not (
+            kind == "glyphs" and has_unmapped
+        ):
+            lines.append(_LOST_KINDS[kind].format(numbered(count, _LOST_NOUNS[kind])))
+    return tuple(lines)
+
+
+def _second_readings(answer: Mapping[str, Any], engine: str) -> tuple[str, ...]:
+    """Which pages are in the text as the other engine read them, and why."""
+    pages: dict[str, list[int]] = {}
+    for page, sign in answer["replaced"]:
+        pages.setdefault(sign, []).append(page)
+    lines = [
+        f"{_numbers(numbers, 'was|were')} read by {answer['second']}, which is better there than {engine} ({sign})"
+        for sign, numbers in pages.items()
+    ]
+    if answer["unchecked"]:
+        count = numbered(answer["unchecked"], "page[|s]")
+        lines.append(f"there was no time to read {count} with signs of faults by {answer['second']} too")
+    return tuple(lines)
 
 
 def describe(info: dict[str, str]) -> dict[str, Any]:
-    """Convert the metadata of a PDF; a title that is a file name or a placeholder is omitted."""
-    values = {key: " ".join(re.sub("[\x00-\x1f\ud800-\udfff]", " ", value).split()) for key, value in info.items()}
-    date = _DATE.match(values.get("CreationDate", ""))
+    """Metadata from what a PDF says about itself; a title that is a file's name or a program's filler is none."""
+    given = {key: " ".join(re.sub("[\x00-\x1f\ud800-\udfff]", " ", value).split()) for key, value in info.items()}
+    date = _DATE.match(given.get("CreationDate", ""))
     described = {
-        "title": "" if _NO_TITLE.fullmatch(values.get("Title", "")) else values["Title"],
-        "description": values.get("Subject", ""),
-        "author": values.get("Author", ""),
+        "title": "" if _NO_TITLE.fullmatch(given.get("Title", "")) else given["Title"],
+        "description": given.get("Subject", ""),
+        "author": given.get("Author", ""),
         "date": "-".join(date.groups()) if date else "",
-        "keywords": [word.strip() for word in re.split("[,;]", values.get("Keywords", "")) if word.strip()],
+        "keywords": [word.strip() for word in re.split("[,;]", given.get("Keywords", "")) if word.strip()],
     }
     return {key: value for key, value in described.items() if value}

@@ -1,0 +1,107 @@
+"""What a reader makes of a document: blocks of Markdown, each with its place.
+
+A reader is a function ``read(data: bytes, suffix: str) -> ReadDocument`` that runs in the process of `reader_worker`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+Kind = Literal["", "note", "comment", "header", "footer", "form", "annotation", "chart", "attachment"]
+
+SEPARATOR = "\n\n"
+"""The text between two blocks."""
+_WORD = re.compile(r"[^\W_]+")
+
+
+class UnreadableFileError(Exception):
+    """The file cannot be read. The message says why and what to do, and follows the file's name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a block stands in its document.
+
+    Attributes:
+        page: Number of the page or slide, counted from 1; None for a document without pages.
+        label: Number of the page as it is printed, if that differs from ``page``.
+        sheet: Name of the sheet.
+        cells: Range of cells, such as ``"A1:D20"``.
+        chapter: Title of the chapter of a book.
+        part: Name of a part of the document that is a document itself, such as an attachment.
+        kind: What the block is besides the body of the document; empty for the body.
+    """
+
+    page: int | None = None
+    label: str = ""
+    sheet: str = ""
+    cells: str = ""
+    chapter: str = ""
+    part: str = ""
+    kind: Kind = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A paragraph, heading, list, table or code block as Markdown."""
+
+    text: str
+    place: Place = Place()
+
+
+@dataclass(slots=True)
+class ReadDocument:
+    """The blocks of a document in reading order.
+
+    Attributes:
+        blocks: Blocks with text; a block without text only marks a page or sheet.
+        info: ``Title``, ``Author``, ``Subject``, ``Keywords``, ``Created`` and ``Modified`` (ISO 8601), if known.
+        lost: Number of words of each kind of content that are in the file and not in the blocks, such as
+            ``{"charts": 12}``.
+        warnings: What a reader of the text should know, one line each.
+        unread: What of the file was not read, such as attachments, one line each.
+    """
+
+    blocks: list[Block] = field(default_factory=list)
+    info: dict[str, str] = field(default_factory=dict)
+    lost: dict[str, int] = field(default_factory=dict)
+    warnings: list[str] = field(default_factory=list)
+    unread: list[str] = field(default_factory=list)
+
+
+def words_of(text: str) -> Counter[str]:
+    """Count the words of a text, without case and punctuation, to compare what a file holds with what was read."""
+    return Counter(_WORD.findall(text.casefold()))
+
+
+def missing_words(wanted: Iterable[str], text: str) -> int:
+    """Return how many words of the pieces of text are not in ``text``."""
+    return (words_of(" ".join(wanted)) - words_of(text)).total()
+
+
+def answer_of(document: ReadDocument) -> dict[str, Any]:
+    """Return the document as JSON values: its ``text``, its ``places`` as ``[start, place]``, and the other fields."""
+    parts: list[str] = []
+    places: list[tuple[int, dict[str, Any]]] = []
+    offset, last = 0, None
+    for block in document.blocks:
+        if block.place != last:
+            last = block.place
+            values = {name: value for name, value in asdict(block.place).items() if value}
+            places.append((offset, values))
+        if block.text.strip():
+            parts.append(block.text.strip("\n"))
+            offset += len(parts[-1]) + len(SEPARATOR)
+    text = SEPARATOR.join(parts)
+    return {
+        "text": text,
+        "places": [(min(start, len(text)), values) for start, values in places],
+        "info": document.info,
+        "lost": document.lost,
+        "unread": document.unread,
+        "warnings": document.warnings,
+    }

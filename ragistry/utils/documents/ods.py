@@ -1,0 +1,232 @@
+"""Read spreadsheets of OpenDocument (.ods)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from html import unescape
+
+from lxml import etree
+
+from ragistry.utils.documents.blocks import Block, Place, ReadDocument, UnreadableFileError, missing_words
+from ragistry.utils.documents.office_package import (
+    REPAIR,
+    Package,
+    attribute,
+    clean,
+    local,
+    markdown_cell,
+    plain_markdown,
+    properties,
+)
+from ragistry.utils.documents.sheets import (
+    MOST_CELLS,
+    Cell,
+    Sheet,
+    column_name,
+    comment_block,
+    is_picture_text,
+    sheet_blocks,
+)
+
+CONTENT = "content.xml"
+MOST_REPEATS = 1_000
+"""How often a row or cell with a value is repeated at most."""
+
+_OUTSIDE = {"annotation", "frame", "custom-shape", "shapes", "g"}
+_WANTED = re.compile(r"<text:p\b[^<>/]*>(.*?)</text:p>", re.DOTALL)
+_SPACE = re.compile(r"<text:(?:s|tab|line-break)\b[^<>]*>")
+_REPLY = re.compile(r"<office:annotation\b[^<>]*(?<!/)>.*?</office:annotation>", re.DOTALL)
+_TAG = re.compile(r"<[^<>]*>")
+
+
+def read_ods(data: bytes) -> ReadDocument:
+    """Read a spreadsheet of OpenDocument. Raises `UnreadableFileError`."""
+    package = Package(data)
+    if "meta-inf/manifest.xml" in package.names and b"encryption-data" in package.data("META-INF/manifest.xml"):
+        raise UnreadableFileError("is encrypted; remove its password in the program that made it")
+    root = package.xml(CONTENT)
+    body = root.find("{*}body/{*}spreadsheet") if root is not None else None
+    if root is None or body is None:
+        raise UnreadableFileError(f"is not a spreadsheet; {REPAIR}")
+    document = ReadDocument(info=properties(package.xml("meta.xml") if "meta.xml" in package.names else None))
+    hidden = {
+        attribute(style, "name")
+        for style in root.iterfind("{*}automatic-styles/{*}style")
+        if any(attribute(one, "display") == "false" for one in style.iterfind("{*}table-properties"))
+    }
+    reader = _Reader(package, document)
+    for number, table in enumerate(body.iterfind("{*}table"), start=1):
+        sheet = Sheet(clean(attribute(table, "name") or f"Sheet {number}"), attribute(table, "style-name") in hidden)
+        sheet.before = [
+            plain_markdown(f"[Table {attribute(one, 'name')}: {attribute(one, 'target-range-address')}]")
+            for one in body.iterfind("{*}database-ranges/{*}database-range")
+            if not attribute(one, "name").startswith("__")
+            and attribute(one, "target-range-address").split(".")[0].strip("'$") == sheet.name
+        ]
+        reader.read_table(table, sheet)
+        document.blocks += sheet_blocks(sheet)
+    document.warnings += [*reader.warnings(), *package.warnings()]
+    document.lost = _lost_words(package, document)
+    return document
+
+
+class _Reader:
+    def __init__(self, package: Package, document: ReadDocument) -> None:
+        self.package, self.document = package, document
+        self.cells = self.formulas = 0
+        self.first_formula = ""
+        self.shortened = False
+
+    def read_table(self, table: etree._Element, sheet: Sheet) -> None:
+        """Add the cells of a table, and what stands on it."""
+        number = 1
+        after: list[Block] = []
+        for row in _rows(table):
+            repeats = _repeats(row, "number-rows-repeated")
+            cells = list(self._row_cells(row, number, sheet.name, after))
+            for copy in range(min(repeats, MOST_REPEATS) if cells else 0):
+                sheet.cells += [cell._replace(row=number + copy) for cell in cells]
+            self.shortened = self.shortened or bool(cells and repeats > MOST_REPEATS)
+            number += repeats
+            if self.cells + len(sheet.cells) > MOST_CELLS:
+                raise UnreadableFileError(f"has more than {MOST_CELLS:,} cells with values; split it")
+        self.cells += len(sheet.cells)
+        shapes = table.find("{*}shapes")
+        sheet.after = [*after, *(self._shape_blocks(shapes, sheet.name) if shapes is not None else ())]
+
+    def warnings(self) -> Iterator[str]:
+        """Yield what a reader of the tables should know."""
+        if self.formulas:
+            yield (
+                f"formulas without a stored value: {self.formulas:,}, the first in {self.first_formula}; they are in "
+                "the text as formulas; open the file in its program and save it to store the values"
+            )
+        if self.shortened:
+            yield f"rows or cells that are repeated more than {MOST_REPEATS:,} times are in the text that often"
+
+    def _row_cells(self, row: etree._Element, number: int, sheet: str, after: list[Block]) -> Iterator[Cell]:
+        column = 1
+        for cell in row:
+            if local(cell) not in ("table-cell", "covered-table-cell"):
+                continue
+            repeats = _repeats(cell, "number-columns-repeated")
+            name = f"{column_name(column)}{number}"
+            text, is_text = self._value(cell, f"{name} of {sheet!r}")
+            for one in cell:
+                if local(one) == "annotation":
+                    body = "\n".join(filter(None, map(_paragraph, one.iterfind("{*}p"))))
+                    author = "".join(one.xpath("*[local-name()='creator']/text()"))
+                    if body:
+                        after.append(comment_block(sheet, name, clean(author), body))
+                elif local(one) in _OUTSIDE:
+                    after += self._shape_blocks(one, sheet)
+            if text:
+                self.shortened = self.shortened or repeats > MOST_REPEATS
+                for copy in range(min(repeats, MOST_REPEATS)):
+                    yield Cell(number, column + copy, text, is_text)
+            column += repeats
+
+    def _value(self, cell: etree._Element, where: str) -> tuple[str, bool]:
+        """The text that the cell shows, and whether it is text rather than a number."""
+        kind, formula = attribute(cell, "value-type"), attribute(cell, "formula")
+        text = "\n".join(_paragraph(one) for one in cell if local(one) == "p")
+        if not text.strip():
+            stored = next(
+                filter(
+                    None, (attribute(cell, f"{name}value") for name in ("", "date-", "time-", "boolean-", "string-"))
+                ),
+                "",
+            )
+            if formula and not kind and not stored:
+                self.formulas += 1
+                self.first_formula = self.first_formula or where
+                stored = formula.partition(":")[2] or formula
+            text = stored
+        return markdown_cell(clean(text)), kind in ("", "string")
+
+    def _shape_blocks(self, shapes: etree._Element, sheet: str) -> Iterator[Block]:
+        """The texts, charts and alternative texts of drawings."""
+        for element in shapes.iter("{*}p", "{*}object", "{*}desc"):
+            match local(element):
+                case "p":
+                    above = {local(one) for one in element.iterancestors()}
+                    if "annotation" not in above and (text := _paragraph(element)):
+                        yield Block(plain_markdown(text), Place(sheet=sheet))
+                case "desc":
+                    text = clean(element.text or "")
+                    if is_picture_text(text):
+                        yield Block(plain_markdown(f"[Picture: {' '.join(text.split())}]"), Place(sheet=sheet))
+                case "object":
+                    part = attribute(element, "href").removeprefix("./").strip("/")
+                    root = self.package.xml(f"{part}/{CONTENT}") if part else None
+                    if root is not None and (text := _chart_lines(root)):
+                        yield Block(text, Place(sheet=sheet, kind="chart"))
+
+
+def _rows(table: etree._Element) -> Iterator[etree._Element]:
+    """The rows of a table, also those in groups."""
+    for element in table:
+        match local(element):
+            case "table-row":
+                yield element
+            case "table-row-group" | "table-rows" | "table-header-rows":
+                yield from _rows(element)
+
+
+def _repeats(element: etree._Element, name: str) -> int:
+    value = attribute(element, name)
+    return max(1, int(value)) if value.isdecimal() and len(value) < 9 else 1
+
+
+def _paragraph(element: etree._Element) -> str:
+    """The text of a paragraph with its blanks, without what is anchored in it."""
+    return clean("".join(_pieces(element))).strip()
+
+
+def _pieces(element: etree._Element) -> Iterator[str]:
+    yield " ".join((element.text or "").split("\n"))
+    for child in element:
+        match local(child):
+            case "s":
+                count = attribute(child, "c")
+                yield " " * (min(int(count), 100) if count.isdecimal() else 1)
+            case "tab":
+                yield "\t"
+            case "line-break":
+                yield "\n"
+            case name if name not in _OUTSIDE:
+                yield from _pieces(child)
+        yield child.tail or ""
+
+
+def _chart_lines(root: etree._Element) -> str:
+    """The titles of a chart and of its axes, and the names of its series."""
+    title, others = "", []
+    for one in root.iter("{*}title", "{*}subtitle", "{*}footer"):
+        text = " ".join(filter(None, map(_paragraph, one.iterfind("{*}p"))))
+        if text and local(one) == "title" and local(one.getparent()) == "chart":
+            title = text
+        elif text:
+            others.append(text)
+    table = root.find(".//{*}table-header-rows")
+    names = [_paragraph(one) for one in table.iter("{*}p")] if table is not None else []
+    names = [name for name in names if name]
+    if not (title or others or names):
+        return ""
+    parts = [f"Chart: {title}" if title else "Chart"]
+    parts += [f"Axes: {', '.join(others)}"] * bool(others) + [f"Series: {', '.join(names)}"] * bool(names)
+    return plain_markdown(". ".join(parts))
+
+
+def _lost_words(package: Package, document: ReadDocument) -> dict[str, int]:
+    """How many words of cells, comments and shapes are in the raw text and not in the blocks."""
+    xml = package.data(CONTENT).decode("utf-8", "replace")
+    text = "\n".join(block.text for block in document.blocks)
+    comments = [piece for one in _REPLY.findall(xml) for piece in _raw_texts(one)]
+    lost = {"comments": missing_words(comments, text), "cells": missing_words(_raw_texts(_REPLY.sub("", xml)), text)}
+    return {kind: count for kind, count in lost.items() if count}
+
+
+def _raw_texts(xml: str) -> list[str]:
+    return [unescape(_TAG.sub("", _SPACE.sub(" ", one))) for one in _WANTED.findall(xml)]

@@ -1,0 +1,159 @@
+"""Form fields, annotations, ligatures and running heads of PDFs made by hand."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from ragistry.utils.documents.extract import extract
+from ragistry.utils.documents.extracted import Extracted
+from ragistry.utils.documents.pdf_engines import Spot
+from ragistry.utils.documents.pdf_glyphs import MISSING, restore
+from ragistry.utils.documents.pdf_pages import without_running_heads
+from ragistry.utils.documents.pdf_reader import compare_engines
+from tests.utils.raw_pdf import CATALOG, FONT, ONE_PAGE, content, one_page, page, raw_pdf, stream
+
+ENGINES = ["pypdfium2", "pypdf"]
+WITH_ANNOTATIONS = page()[:-2] + b"/Annots [%s] >>"
+MAP = b"begincmap 1 begincodespacerange <00> <FF> endcodespacerange 1 beginbfchar <7E> <%s> endbfchar endcmap"
+UNMAPPED = b"<< /Type /Font /Subtype /Type1 /BaseFont /ABCDEF+Foo /ToUnicode 6 0 R >>"
+
+
+def annotated(*annotations: bytes, text: bytes = content("Body."), more: tuple[bytes, ...] = ()) -> bytes:
+    listed = b" ".join(b"%d 0 R" % number for number in range(6, 6 + len(annotations)))
+    return raw_pdf(CATALOG, ONE_PAGE, WITH_ANNOTATIONS % listed, text, FONT, *annotations, *more)
+
+
+def annotation(subtype: bytes, entries: bytes, rectangle: bytes = b"72 500 200 520") -> bytes:
+    return b"<< /Type /Annot /Subtype /%s /Rect [%s] %s >>" % (subtype, rectangle, entries)
+
+
+def read(tmp_path: Path, data: bytes, engine: str = "pypdfium2") -> Extracted:
+    (tmp_path / "a.pdf").write_bytes(data)
+    return extract(tmp_path / "a.pdf", pdf_engine=engine)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_annotations_are_read_and_marked(tmp_path: Path, engine: str) -> None:
+    data = annotated(
+        annotation(b"FreeText", b"/Contents (Typed)"),
+        annotation(b"Text", b"/Contents (Sticky)"),
+        annotation(b"Highlight", b"/Contents (Why?)"),
+        annotation(b"Link", b"/Contents (Link)"),
+        annotation(b"Popup", b"/Contents (Popup)"),
+        annotation(b"Text", b"/Contents (Hidden) /F 2"),
+    )
+    assert read(tmp_path, data, engine).text == "Body.\n\n[Note: Typed]\n[Note: Sticky]\n[Comment: Why?]"
+
+
+def test_annotation_whose_text_is_on_the_page_is_not_doubled(tmp_path: Path) -> None:
+    data = annotated(
+        annotation(b"FreeText", b"/Contents (Body.)", b"70 715 200 735"), annotation(b"FreeText", b"/Contents (Body)")
+    )
+    assert read(tmp_path, data).text == "Body.\n\n[Note: Body]"
+
+
+def test_annotation_outside_of_the_page_is_read_once(tmp_path: Path) -> None:
+    pages = b"<< /Type /Pages /Kids [3 0 R 3 0 R 3 0 R] /Count 3 >>"
+    outside = annotation(b"FreeText", b"/Contents (Outside)", b"900 900 990 990")
+    data = raw_pdf(CATALOG, pages, WITH_ANNOTATIONS % b"6 0 R", content("Body."), FONT, outside)
+    assert read(tmp_path, data).text.count("Outside") == 1
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_form_fields_are_read_with_their_labels(tmp_path: Path, engine: str) -> None:
+    data = annotated(
+        annotation(b"Widget", b"/FT /Tx /T (name) /TU (Full name) /V (Ada)"),
+        annotation(b"Widget", b"/FT /Ch /T (city) /V (b) /Opt [[(b) (Bern)] [(r) (Rome)]]"),
+        annotation(b"Widget", b"/FT /Ch /T (tags) /V [(x) (y)]"),
+        annotation(b"Widget", b"/FT /Btn /T (news) /V /Yes /AS /Yes"),
+        annotation(b"Widget", b"/FT /Btn /T (spam) /V /Off /AS /Off"),
+        annotation(b"Widget", b"/Parent 13 0 R /AS /Blue"),
+        annotation(b"Widget", b"/FT /Tx /T (secret) /Ff 8192 /V (password)"),
+        more=(b"<< /FT /Btn /Ff 32768 /T (colour) /V /Blue >>",),
+    )
+    lines = ["Full name: Ada", "city: Bern", "tags: x, y", "news: Yes", "colour: Blue"]
+    assert read(tmp_path, data, engine).text == "Body.\n\n" + "\n".join(f"[Field: {line}]" for line in lines)
+
+
+def test_form_with_2000_fields_is_read_in_linear_time(tmp_path: Path) -> None:
+    fields = [annotation(b"Widget", b"/FT /Tx /T (f%d) /V (value %d)" % (n, n)) for n in range(2_000)]
+    start = time.process_time()
+    text = read(tmp_path, annotated(*fields)).text
+    assert "[Field: f1999: value 1999]" in text
+    assert text.count("[Field: ") == 2_000
+    assert time.process_time() - start < 5
+
+
+def test_circular_fields_and_broken_annotations_are_survived(tmp_path: Path) -> None:
+    data = annotated(
+        annotation(b"Widget", b"/Parent 10 0 R /V (Circular)"),
+        b"(no dictionary)",
+        b"<< /Subtype /FreeText /Rect [1] /Contents 12 >>",
+        annotation(b"Text", b"/Contents (Kept)"),
+        more=(b"<< /Parent 11 0 R >>", b"<< /Parent 10 0 R >>"),
+    )
+    assert "[Note: Kept]" in read(tmp_path, data).text
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("code", [b"FFFE", b"0000", b"FFFD"])
+def test_unmapped_ligature_is_no_hyphen(tmp_path: Path, engine: str, code: bytes) -> None:
+    text = content("It is di~cult to be re-", "trieved.")
+    data = raw_pdf(CATALOG, ONE_PAGE, page(), text, UNMAPPED, stream(MAP % code))
+    assert " ".join(read(tmp_path, data, engine).text.split()) == "It is difficult to be retrieved."
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_ligatures_in_the_codes_of_tex_are_letters(tmp_path: Path, engine: str) -> None:
+    text = stream(b"BT /F1 12 Tf 72 720 Td (di\\016cult \\014nd \\015ow sta\\013) Tj ET")
+    font = b"<< /Type /Font /Subtype /Type1 /BaseFont /ABCDEF+CMR10 >>"
+    assert read(tmp_path, raw_pdf(CATALOG, ONE_PAGE, page(), text, font), engine).text == "difficult find flow staff"
+
+
+def test_the_document_decides_about_a_ligature() -> None:
+    assert restore([f"a {MISSING}xyz", "we flxyz"]) == ["a flxyz", "we flxyz"]
+    assert restore([f"q{MISSING}q"]) == [f"q{MISSING}q"]
+
+
+def heads(pages: list[str], spots: list[dict[int, Spot]] | None = None) -> list[str]:
+    return without_running_heads(pages, spots or [{} for _ in pages])
+
+
+def test_running_heads_and_feet_are_kept_once() -> None:
+    pages = [f"A manual\nText {word}\nmore {word}.\nPage {n} of 4" for n, word in enumerate("abcd", 1)]
+    assert heads(pages) == [pages[0], *(f"Text {word}\nmore {word}.\n" for word in "bcd")]
+
+
+def test_kept_foot_does_not_interrupt_a_sentence() -> None:
+    pages = [f"{word} one\n{word} two\npour {word} into the\nPage {n} of 4" for n, word in enumerate("abcd", 1)]
+    assert heads(pages)[0] == "Page 1 of 4\na one\na two\npour a into the\n"
+
+
+@pytest.mark.parametrize(
+    "pages",
+    [
+        ["Title\na\nb", "Title\nc\nd"],
+        [f"Name Amount\nA 1 {n * n}\nB 2 {n * 7}\nx{n * 5}\nlast {n * n}" for n in range(5)],
+        [f"first {n * n}\n{n * 11} body\nTotal {n * 37}" for n in range(6)],
+        ["Proof\nx", "a\ny", "b\nz", "c\nw", "Proof\nu", "d\nv", "e\ns", "f\nt", "Proof\nq"],
+        ["Only", "Only", "Only"],
+    ],
+)
+def test_body_text_is_no_running_head(pages: list[str]) -> None:
+    assert heads(pages) == pages
+
+
+@pytest.mark.timeout(20)
+def test_five_thousand_pages_with_one_header() -> None:
+    pages = [f"The header\nbody {n * n}\nmore {n * 7}\nPage {n}" for n in range(5_000)]
+    assert all("header" not in text for text in heads(pages)[1:])
+
+
+def test_engines_are_compared_word_by_word() -> None:
+    assert compare_engines(one_page("Hello world")) == []
+    text = stream(b"BT /F1 12 Tf 8 Tc 72 720 Td (spaced) Tj ET")
+    compared = compare_engines(raw_pdf(CATALOG, ONE_PAGE, page(), text, FONT))
+    assert all(one.page == 1 for one in compared)
