@@ -9,7 +9,8 @@ from typing import NamedTuple
 from nicegui import events, ui
 
 from ragistry.errors import RagistryError, SourceError
-from ragistry.utils.documents.formats import SUPPORTED_FORMATS
+from ragistry.utils.documents.formats import CONVERTED, SUPPORTED_FORMATS
+from ragistry.utils.documents.old_formats import converter
 from ragistry.utils.wording import numbered
 from ragistry.web.app_state import UPLOAD_MEGABYTES, AppState, attempt, show_error
 from ragistry.web.ingest_jobs import IngestJob
@@ -54,7 +55,9 @@ def drop_zone(state: AppState, target: GetCollection) -> None:
             on_multi_upload=upload,
         )
         # The uploader's own interface cannot be used with a keyboard alone, so it is hidden and only sends the files.
-        uploader.classes("rg-hidden").props["accept"] = ",".join(SUPPORTED_FORMATS)
+        uploader.classes("rg-hidden").props["accept"] = ",".join(
+            (*SUPPORTED_FORMATS, *(CONVERTED if converter() else ()))
+        )
         # Unique field names: of several fields with one name, the server sees only the last.
         uploader.props[":field-name"] = "(file) => file.__key + Math.random()"
         uploader.on(

@@ -20,7 +20,8 @@ from ragistry.library.ingest.own_files import is_data_folder, is_own_file, witho
 from ragistry.library.ingest.report import Failure
 from ragistry.library.ingest.source import MisnamedFile, SourceFile, source_file, start_of
 from ragistry.library.ingest.zip_folder import UNREAD_FORMATS, ZIP, is_zip, members_of
-from ragistry.utils.documents.formats import SUPPORTED_FORMATS
+from ragistry.utils.documents.formats import CONVERTED, SUPPORTED_FORMATS
+from ragistry.utils.documents.old_formats import HOW, is_readable
 from ragistry.utils.wording import agreeing, numbered
 
 SHOWN = 3
@@ -199,9 +200,9 @@ class _Walk:
             for name in names:
                 # Offices call a lock of theirs ~$NAME.
                 suffix = "" if name.startswith((".", "~$")) else Path(name).suffix.lower()
-                if suffix in UNREAD_FORMATS:
+                if suffix in UNREAD_FORMATS and not is_readable(suffix):
                     self.listing.unread[suffix] += 1
-                readable = suffix in SUPPORTED_FORMATS or suffix == ZIP
+                readable = is_readable(suffix) or suffix == ZIP
                 if readable and self._takes(here / name):
                     if _is_special(here / name):
                         error = SourceError(f"{str(here / name)!r} is a device, pipe or socket; it is not read")
@@ -262,4 +263,5 @@ def unread_warning(folder: Path, unread: Counter[str]) -> str:
     return (
         f"{str(folder)!r}: {left_out} ({', '.join(f'{count:,} {suffix}' for suffix, count in counts)}); "
         f"convert {agreeing(number, '[it|them]')} to PDF, Markdown or plain text"
+        + (f", or {HOW}" if CONVERTED.keys() & unread.keys() else "")
     )

@@ -19,11 +19,11 @@ from zlib import crc32
 from ragistry.errors import ExtractionError, SourceError
 from ragistry.library.ingest.source import Reading, SourceFile, extract_bytes
 from ragistry.utils.documents.extracted import Extracted, ExtractLimits, reader_errors
-from ragistry.utils.documents.formats import SUPPORTED_FORMATS
+from ragistry.utils.documents.old_formats import is_readable
 
 UNREAD_FORMATS = frozenset(
     {
-        *(".doc", ".pages", ".wpd", ".ppt", ".odp", ".xls", ".numbers", ".azw3", ".chm", ".djvu", ".mobi", ".mbox"),
+        *(".doc", ".pages", ".wpd", ".ppt", ".xls", ".numbers", ".azw3", ".chm", ".djvu", ".mobi", ".mbox"),
         *(".adoc", ".asciidoc", ".mdx", ".qmd", ".rmd", ".textile", ".ndjson"),
     }
 )
@@ -182,9 +182,9 @@ def members_of(path: str, name: str) -> tuple[list[ZipMember], Counter[str]]:
     unread: Counter[str] = Counter()
     for inside, info in _listed(path):
         suffix = PurePosixPath(inside).suffix.lower()
-        if suffix in UNREAD_FORMATS:
+        if suffix in UNREAD_FORMATS and not is_readable(suffix):
             unread[suffix] += 1
-        if suffix in SUPPORTED_FORMATS or suffix == ZIP:
+        if is_readable(suffix) or suffix == ZIP:
             found[inside] = ZipMember(path, f"{name}/{inside}", info.filename, inside)
     return [found[inside] for inside in sorted(found)], unread
 

@@ -16,9 +16,17 @@ from ragistry.errors import ExtractionError, SourceError, SourceNotFoundError, U
 from ragistry.utils.documents import front_matter
 from ragistry.utils.documents.encoding import decode
 from ragistry.utils.documents.extracted import Extracted, ExtractLimits, read_at_most
-from ragistry.utils.documents.formats import IMAGE_EXTS, MARKDOWN_EXTS, OFFICE_EXTS, SUPPORTED_FORMATS, TEX_EXTS
+from ragistry.utils.documents.formats import (
+    CONVERTED,
+    IMAGE_EXTS,
+    MARKDOWN_EXTS,
+    OFFICE_EXTS,
+    SUPPORTED_FORMATS,
+    TEX_EXTS,
+)
 from ragistry.utils.documents.markdown import plain_heading
 from ragistry.utils.documents.office import read_office
+from ragistry.utils.documents.old_formats import read_old
 from ragistry.utils.documents.pdf import read_pdf
 from ragistry.utils.documents.reader_process import read_in_worker
 
@@ -56,11 +64,11 @@ def extract(
 
 
 def _extracted(source: str, pdf_engine: str, limits: ExtractLimits, ocr: str) -> Extracted:
-    suffix = _suffix(source, SUPPORTED_FORMATS)
+    suffix = _suffix(source, (*SUPPORTED_FORMATS, *CONVERTED))
     if suffix == ".pdf":
         return read_pdf(source, pdf_engine, limits, ocr)
-    if suffix in OFFICE_EXTS:
-        found = read_office(source, limits)
+    if suffix in OFFICE_EXTS or suffix in CONVERTED:
+        found = read_old(source, limits) if suffix in CONVERTED else read_office(source, limits)
         title = found.metadata.get("title") or plain_heading(_first_heading(found.text))
         return replace(found, metadata={"title": title, **found.metadata}) if title else found
     if suffix in TEX_EXTS:
@@ -102,7 +110,7 @@ def _suffix(source: str, allowed: Sequence[str]) -> str:
     suffix = Path(source).suffix.lower()
     if suffix not in allowed:
         what = f"the suffix {suffix!r}" if suffix else "no suffix"
-        raise UnsupportedFormatError(f"{source!r} has {what}; there are readers for {' '.join(allowed)}")
+        raise UnsupportedFormatError(f"{source!r} has {what}; there are readers for {' '.join(sorted(allowed))}")
     return suffix
 
 

@@ -20,3 +20,5 @@ OFFICE_EXTS = frozenset(
 IMAGE_EXTS = frozenset({".jpg", ".jpeg", ".png", ".gif", ".webp"})
 SUPPORTED_FORMATS = tuple(sorted({*TEXT_EXTS, *TEX_EXTS, *OFFICE_EXTS, ".pdf"}))
 """Suffixes of the files that `extract` reads, in any case."""
+CONVERTED = {".doc": ".docx", ".ppt": ".pptx", ".xls": ".xlsx"}
+"""Old formats that LibreOffice converts, if it is installed, each with the format that is read then."""
