@@ -31,7 +31,7 @@ FILES: dict[str, str | bytes] = {
     "leaves/green.txt": "Green tea in water of eighty degrees.",
     "empty.md": "",
     "broken.pdf": b"%PDF-1.4 nothing",
-    "old.doc": b"\xd0\xcf\x11\xe0",
+    "old.pages": b"\xd0\xcf\x11\xe0",
 }
 Take = Callable[[Path], object]
 
@@ -138,7 +138,7 @@ def test_here_and_client_report_the_same(tmp_path: Path, corpus: Corpus) -> None
                     reports.append(remote.library.ingest_folder(folder, "notes"))
     here, client = (comparable(report_as_mapping(report, "notes")) for report in reports)
     assert here == client
-    assert here["unread"] == {".doc": 1}
+    assert here["unread"] == {".pages": 1}
 
 
 def comparable(values: dict[str, Any]) -> dict[str, Any]:
@@ -160,11 +160,11 @@ def test_command_server_and_client_report_the_same_fields(ragistry: Run, tmp_pat
             job = httpx.get(f"{url}/v1/jobs", timeout=60).json()["jobs"][0]["report"]
     assert sorted(here) == sorted(job)
     assert [sorted(one) for one in here["failed"]] == [sorted(one) for one in job["failed"]]
-    assert [here["unread"], client.unread, job["unread"]] == [{".doc": 1}, {".doc": 1}, {}]
+    assert [here["unread"], client.unread, job["unread"]] == [{".pages": 1}, {".pages": 1}, {}]
 
 
 def test_report_survives_json() -> None:
-    report = IngestReport(added=["a"], unread={".doc": 2}, chunks=3)
+    report = IngestReport(added=["a"], unread={".pages": 2}, chunks=3)
     values = json.loads(json.dumps(report_as_mapping(report, "notes")))
     assert report_from_mapping(values, error_of) == report
 
