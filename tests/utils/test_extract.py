@@ -133,7 +133,7 @@ def test_a_link_to_a_file_is_followed(tmp_path: Path) -> None:
     assert extract_text(tmp_path / "link.txt") == "text"
 
 
-@pytest.mark.parametrize(("name", "what"), [("a.doc", r"the suffix '\.doc'"), ("Makefile", "no suffix")])
+@pytest.mark.parametrize(("name", "what"), [("a.pages", r"the suffix '\.pages'"), ("Makefile", "no suffix")])
 def test_an_unknown_suffix_lists_the_formats(tmp_path: Path, name: str, what: str) -> None:
     with pytest.raises(UnsupportedFormatError, match=what) as refused:
         extract(written(tmp_path / name, "x"))

@@ -36,7 +36,7 @@ ONLY_PYPDFIUM2 = {
     "german-geometry-book.pdf": (117, ["Fundamentalgruppe", "Mitschriften einiger Übungen", "Wegzusammenhang"]),
 }
 REFUSED = {
-    "scan-two-column.pdf": r"no text layer \(1 scanned or drawn page\); to have it read, install tesseract",
+    "scan-two-column.pdf": r"no text layer \(1 scanned or drawn page\); to read it, install tesseract",
     "scan-book-page.pdf": r"no text layer",
     "encrypted-aes256-password.pdf": r"is encrypted; remove the password first",
     "encrypted-openpassword.pdf": r"is encrypted; remove the password first",

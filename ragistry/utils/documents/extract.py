@@ -64,7 +64,7 @@ def extract(
 
 
 def _extracted(source: str, pdf_engine: str, limits: ExtractLimits, ocr: str) -> Extracted:
-    suffix = _suffix(source, (*SUPPORTED_FORMATS, *CONVERTED))
+    suffix = _suffix(source, SUPPORTED_FORMATS)
     if suffix == ".pdf":
         return read_pdf(source, pdf_engine, limits, ocr)
     if suffix in OFFICE_EXTS or suffix in CONVERTED:
@@ -108,9 +108,9 @@ def extract_for_attachment(path: str | os.PathLike[str]) -> dict[str, str]:
 
 def _suffix(source: str, allowed: Sequence[str]) -> str:
     suffix = Path(source).suffix.lower()
-    if suffix not in allowed:
+    if suffix not in allowed and suffix not in CONVERTED:
         what = f"the suffix {suffix!r}" if suffix else "no suffix"
-        raise UnsupportedFormatError(f"{source!r} has {what}; there are readers for {' '.join(sorted(allowed))}")
+        raise UnsupportedFormatError(f"{source!r} has {what}; there are readers for {' '.join(allowed)}")
     return suffix
 
 
@@ -195,5 +195,5 @@ def _first_heading(body: str) -> str:
 
 
 def _warned(text: str, *warnings: str) -> tuple[str, ...]:
-    empty = "" if text.strip() else "the document is empty: there is nothing to search in it"
+    empty = "" if text.strip() else "the document is empty: it has no text to search"
     return tuple(filter(None, (*warnings, empty)))

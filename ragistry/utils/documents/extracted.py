@@ -1,4 +1,4 @@
-"""What extraction is allowed to spend, and what it hands to the chunker."""
+"""The limits and the result of extraction."""
 
 from __future__ import annotations
 
@@ -13,19 +13,25 @@ from ragistry.errors import ConfigError, ExtractionError, RagistryError
 from ragistry.utils.documents.blocks import Place
 
 FEW = 0.05
-"""Share of the words or characters of a document that may be missing in its text; above it is said."""
+"""Share of the words or characters of a document above which missing ones are reported."""
 Format = Literal["text", "markdown", "pdf"]
 
 
 @dataclass(frozen=True, slots=True)
 class ExtractLimits:
-    """What one file may cost; past a limit it is refused with an error that names the limit.
+    """The limits of one file. A file over a limit is refused with an error that names the limit.
 
-    ``seconds``: to read a PDF, TeX or an office document, to fetch a web page, to read a page by OCR. ``pages``: of a
-    PDF. ``bytes``: of any file. ``characters``: of the text of a PDF, TeX or an office document. ``memory``: bytes of
-    address space of the process that reads them, its libraries included (on systems that can limit it). Plain text and
-    Markdown are read in this process, in a time and memory that ``bytes`` limits. Raises
-    `ConfigError` unless all are above 0.
+    Plain text and Markdown are read in this process, in time and memory that ``bytes`` limits.
+
+    Attributes:
+        seconds: Time to read a PDF, TeX or an office document, to fetch a web page, or to read a page by OCR.
+        pages: Pages of a PDF.
+        bytes: Size of any file.
+        characters: Length of the text of a PDF, TeX or an office document.
+        memory: Bytes of address space of the process that reads these, including libraries, if the system can limit it.
+
+    Raises:
+        ConfigError: A limit is not above 0.
     """
 
     seconds: float = 60.0
@@ -42,14 +48,20 @@ class ExtractLimits:
 
 @dataclass(frozen=True, slots=True)
 class Extracted:
-    """The text of one source and where its parts came from.
+    """The text of one source, with its metadata.
 
-    ``source``: the path as given, or the name of a text. ``page_starts``: the offset of each page's first character,
-    of PDFs and slides; a page without text has the offset of the next one. ``metadata``: what the document says about
-    itself, scalars and lists of text. ``warnings``: what a reader of the text should know, one line each; those that
-    say what is missing in it are in ``lost`` too. ``digest``: SHA-256 of the file's bytes, in hexadecimal.
-    ``page_labels``: number of each page as it is printed, empty where that is how it is counted; none if all are.
-    ``places``: offsets of the text, each with the place that begins there, of documents other than PDFs.
+    Attributes:
+        text: The text.
+        source: The path as passed, or the name of a text.
+        format: Format of the text.
+        page_starts: Offset of the first character of each page, of PDFs and slides; a page without text has the offset
+            of the next one.
+        metadata: Metadata of the document: scalars and lists of text.
+        warnings: Warnings about the text, one line each, including those in ``lost``.
+        lost: Parts of the document that are missing in the text, one line each.
+        digest: SHA-256 of the file's bytes, in hexadecimal.
+        page_labels: Number of each page as it is printed, empty if that is how it is counted; none if all are.
+        places: Offsets of the text, each with the place that begins there, of documents other than PDFs.
     """
 
     text: str
@@ -65,20 +77,19 @@ class Extracted:
 
 
 def read_at_most(path: str, limit: int) -> bytes:
-    """The bytes of a file; more than ``limit`` of them if it has more, whatever its file system says of its size."""
+    """Read a file; return more than ``limit`` bytes if it is larger, even if its file system reports another size."""
     with Path(path).open("rb") as stream:
-        data = stream.read(min(os.fstat(stream.fileno()).st_size, limit) + 1)  # so much memory is taken at once
+        data = stream.read(min(os.fstat(stream.fileno()).st_size, limit) + 1)  # allocates this size
         while len(data) <= limit and (more := stream.read(1 << 20)):
             data += more
     return data
 
 
 @contextmanager
-def reader_errors(shown: str) -> Iterator[None]:
-    """Turn whatever a reader raises in the block into an `ExtractionError` that names the source.
+def reader_errors(name: str) -> Iterator[None]:
+    """Translate all errors of a reader in the block to an `ExtractionError` with the name of the source.
 
-    A damaged file can make a reader raise anything, so that a list of its exceptions would never be complete. Libraries
-    in Rust raise panics that are no `Exception`.
+    For a damaged file, a reader may raise any exception. Libraries in Rust raise panics that are not an `Exception`.
     """
     try:
         yield
@@ -87,5 +98,5 @@ def reader_errors(shown: str) -> Iterator[None]:
     except BaseException as error:
         reason = " ".join(f"{type(error).__name__}: {error}".split())[:200]
         raise ExtractionError(
-            f"{shown!r} cannot be read ({reason}); it may be damaged: open it in its program and save it again"
+            f"{name!r} cannot be read ({reason}); it may be damaged: open it in its program and save it again"
         ) from error

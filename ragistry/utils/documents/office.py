@@ -32,7 +32,7 @@ def read_office(path: str, limits: ExtractLimits) -> Extracted:
         metadata["date"] = date[0]
     warnings = list(answer["warnings"])
     if not text.strip():
-        warnings.append("the document is empty: there is nothing to search in it")
+        warnings.append("the document is empty: it has no text to search")
     lost = (*answer["unread"], *_lost(answer["lost"], text))
     places = tuple((int(start), Place(**values)) for start, values in answer["places"])
     return Extracted(

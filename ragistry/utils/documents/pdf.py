@@ -1,4 +1,4 @@
-"""PDF to text, page by page."""
+"""Read the text of PDFs, page by page."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from ragistry.utils.wording import agreeing, numbered
 
 PDF_ENGINES = ("pypdfium2", "pypdf")
 
-XFA = "is an XFA form, which only Adobe Reader shows; open it there and print it as PDF"
+XFA = "is an XFA form, which only Adobe Reader can show; open it there and print it as PDF"
 NOTHING_READ = "OCR found no text either; get a better scan"
 PLACEHOLDER = 2_000
-"""Characters that "Please wait…" has at most in a form for Adobe Reader."""
+"""Maximum length of the text "Please wait…" in a form for Adobe Reader."""
 FEWEST_LOST, FEWEST_LOST_SHARE = 10, 0.02
-"""Words of a kind of content, and share of all words, from which on it is said that they are missing."""
+"""Words of a kind of content, and share of all words, from which missing ones are reported."""
 _LOST_NOUNS = {"annotations": "annotation[|s]", "form fields": "form field[|s]", "glyphs": "word[|s]"}
 _LOST_KINDS = {
     "annotations": "{} could not be read, because the file has too many; split it",
     "form fields": "the values of {} could not be read; repair the file: qpdf in.pdf out.pdf",
-    "glyphs": "{} lack letters that their fonts do not tell; ocrmypdf --redo-ocr helps",
+    "glyphs": "{} lack letters that their fonts do not map; ocrmypdf --redo-ocr helps",
 }
 _PAGE_SEPARATOR = "\n\n"
 _NO_TITLE = re.compile(
@@ -34,14 +34,20 @@ _DATE = re.compile(r"D:(\d{4})(\d\d)(\d\d)")
 
 
 def read_pdf(path: str, engine: str, limits: ExtractLimits, ocr: str = "") -> Extracted:
-    """The text of a PDF, pages two newlines apart, words that line ends had hyphenated in one piece.
+    """Read the text of a PDF, with two newlines between pages; words hyphenated at line ends are rejoined.
 
-    ``ocr``: the language in which tesseract reads pages that have an image or a drawing and no text; empty: none does.
-    Raises `ExtractionError` for a file that is broken, encrypted, over a limit or without any text, and `ConfigError`
-    for an unknown engine.
+    Args:
+        path: Path of the PDF.
+        engine: One of `PDF_ENGINES`.
+        limits: Limits of size and time.
+        ocr: Language in which tesseract reads pages with an image or a drawing and no text; empty for no OCR.
+
+    Raises:
+        ExtractionError: The file is damaged, encrypted, over a limit, or has no text.
+        ConfigError: The engine is unknown.
     """
     if engine not in PDF_ENGINES:
-        raise ConfigError(f"unknown pdf_engine {engine!r}; there are {', '.join(PDF_ENGINES)}")
+        raise ConfigError(f"unknown pdf_engine {engine!r}; use {' or '.join(PDF_ENGINES)}")
     answer = read_in_worker(path, engine, limits, "repair it (qpdf in.pdf out.pdf)")
     pages, unreadable, pictured = answer["pages"], answer["unreadable"], answer["pictured"]
     if answer["xfa"] and _is_placeholder(" ".join(pages)):
@@ -79,14 +85,14 @@ def _with_notes(pages: Sequence[str], notes: Sequence[tuple[int, str]]) -> list[
 
 
 def _is_placeholder(text: str) -> bool:
-    """Whether this is what XFA forms show where their pages are to be, or nothing at all."""
+    """Return whether this is the placeholder text of an XFA form, or empty."""
     return not text.strip() or ("Adobe" in text and len(text) < PLACEHOLDER)
 
 
 def _recognised(
     path: str, pages: list[str], pictured: Sequence[int], language: str, limits: ExtractLimits
 ) -> tuple[list[int], str]:
-    """Put what OCR reads into the pages. Returns which it read, and why it did not read all."""
+    """Add text of OCR to the pages. Return the pages that it read, and why it did not read all."""
     read: list[int] = []
     for page in pictured:
         try:
@@ -101,10 +107,10 @@ def _recognised(
 
 def _no_text(pages: int, unreadable: Sequence[int], pictured: Sequence[int], reason: str) -> str:
     if pages == 0 or unreadable:
-        return f"has no page that can be read, of {pages:,}; repair it: qpdf in.pdf out.pdf"
+        return f"has no readable page, of {pages:,}; repair it: qpdf in.pdf out.pdf"
     if pictured:
         return f"has no text layer ({numbered(len(pictured), 'scanned or drawn page[|s]')}); {reason}"
-    return f"is empty: there is nothing on its {numbered(pages, 'page[|s]')}; get the file again"
+    return f"is empty: nothing is on its {numbered(pages, 'page[|s]')}; get the file again"
 
 
 def _join(pages: Sequence[str]) -> tuple[str, tuple[int, ...]]:
@@ -117,21 +123,23 @@ def _join(pages: Sequence[str]) -> tuple[str, tuple[int, ...]]:
 
 
 def _lost(unreadable: Sequence[int], unread: Sequence[int], reason: str) -> tuple[str, ...]:
-    """The pages that may have text, of which nothing is in the text."""
+    """Describe the pages that may have text but could not be read."""
     lines = []
     if unread:
         lines.append(f"{_numbers(unread, 'has|have')} an image or a drawing and no text; {reason}")
     if unreadable:
-        lines.append(f"{_numbers(unreadable, 'has|have')} been left out, damaged; repair the file: qpdf in.pdf out.pdf")
+        lines.append(
+            f"{_numbers(unreadable, 'has|have')} been omitted because of damage; repair the file: qpdf in.pdf out.pdf"
+        )
     return tuple(lines)
 
 
 def _unmapped(unmapped: int, characters: int) -> tuple[str, ...]:
-    """What is said of a text whose fonts do not tell the letters of their characters."""
+    """Describe a text whose fonts do not map characters to letters."""
     share = unmapped / (unmapped + characters)
     if share <= FEW:
         return ()
-    return (f"{share:.0%} of its characters are of fonts that do not tell their letters; ocrmypdf --redo-ocr helps",)
+    return (f"{share:.0%} of its characters are in fonts that do not map them to letters; ocrmypdf --redo-ocr helps",)
 
 
 def _warnings(
@@ -153,13 +161,13 @@ def _warnings(
 
 
 def _numbers(pages: Sequence[int], verb: str) -> str:
-    listed = ", ".join(map(str, pages[:10])) + (", …" if len(pages) > 10 else "")
-    who = f"page {listed}" if len(pages) == 1 else f"{len(pages):,} pages ({listed})"
-    return f"{who} {agreeing(len(pages), f'[{verb}]')}"
+    numbers = ", ".join(map(str, pages[:10])) + (", …" if len(pages) > 10 else "")
+    subject = f"page {numbers}" if len(pages) == 1 else f"{len(pages):,} pages ({numbers})"
+    return f"{subject} {agreeing(len(pages), f'[{verb}]')}"
 
 
 def _lost_kinds(lost: Mapping[str, int], text: str, has_unmapped: bool) -> tuple[str, ...]:
-    """What is said of each kind of content of which enough is missing in the text."""
+    """Describe each kind of content of which enough is missing in the text."""
     words = len(text.split())
     lines = []
     for kind, count in lost.items():
@@ -171,7 +179,7 @@ def _lost_kinds(lost: Mapping[str, int], text: str, has_unmapped: bool) -> tuple
 
 
 def _second_readings(answer: Mapping[str, Any], engine: str) -> tuple[str, ...]:
-    """Which pages are in the text as the other engine read them, and why."""
+    """Name the pages that the other engine read better, with the sign of the fault."""
     pages: dict[str, list[int]] = {}
     for page, sign in answer["replaced"]:
         pages.setdefault(sign, []).append(page)
@@ -186,14 +194,14 @@ def _second_readings(answer: Mapping[str, Any], engine: str) -> tuple[str, ...]:
 
 
 def describe(info: dict[str, str]) -> dict[str, Any]:
-    """Metadata from what a PDF says about itself; a title that is a file's name or a program's filler is none."""
-    given = {key: " ".join(re.sub("[\x00-\x1f\ud800-\udfff]", " ", value).split()) for key, value in info.items()}
-    date = _DATE.match(given.get("CreationDate", ""))
+    """Convert the metadata of a PDF; a title that is a file name or a placeholder is omitted."""
+    values = {key: " ".join(re.sub("[\x00-\x1f\ud800-\udfff]", " ", value).split()) for key, value in info.items()}
+    date = _DATE.match(values.get("CreationDate", ""))
     described = {
-        "title": "" if _NO_TITLE.fullmatch(given.get("Title", "")) else given["Title"],
-        "description": given.get("Subject", ""),
-        "author": given.get("Author", ""),
+        "title": "" if _NO_TITLE.fullmatch(values.get("Title", "")) else values["Title"],
+        "description": values.get("Subject", ""),
+        "author": values.get("Author", ""),
         "date": "-".join(date.groups()) if date else "",
-        "keywords": [word.strip() for word in re.split("[,;]", given.get("Keywords", "")) if word.strip()],
+        "keywords": [word.strip() for word in re.split("[,;]", values.get("Keywords", "")) if word.strip()],
     }
     return {key: value for key, value in described.items() if value}
