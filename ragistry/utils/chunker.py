@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -76,7 +77,7 @@ def chunk_extracted(
         headings: Add ``breadcrumb`` to the metadata, which stores search with the text (`utils.breadcrumb`).
 
     Metadata: the source's own, ``source``, ``chunk_index`` (0, 1, …), ``start`` and ``end`` (``text[start:end]`` is
-    the chunk); PDF and slides: ``page`` (1, 2, …, where the chunk starts), and ``page_label`` if another number is
+    the chunk); PDF and slides: ``page`` (1, 2, …; no chunk has text of two), and ``page_label`` if another number is
     printed on it; spreadsheets: ``sheet``; attachments of mails: ``part``; Markdown: ``has_code``, and below a heading
     ``heading_context`` ("Install > Requirements") and ``section`` ("Requirements"). ``headings``: also
     ``breadcrumb``, which stores search with the text (`utils.breadcrumb`). Chunks that continue a table have its header
@@ -85,10 +86,11 @@ def chunk_extracted(
     check_sizes(max_chunk_size, overlap)
     text = extracted.text
     sketch = outline(text) if extracted.format == "markdown" else None
-    parts = section_regions(sketch, max_chunk_size) if sketch else [_whole(extracted)]
+    parts: Iterable[Region] = section_regions(sketch, max_chunk_size) if sketch else [_whole(extracted)]
     known = {key: value for key, value in extracted.metadata.items() if value is not None}
     known["source"] = extracted.source
     place_starts = [offset for offset, _ in extracted.places]
+    parts = _within_places(parts, _place_changes(extracted))
     tables = _tables(extracted, sketch, max_chunk_size // HEADER_SHARE)
     cuts = [(region, span) for region in parts for span in cut_region(text, region, max_chunk_size, overlap)]
 
@@ -111,6 +113,33 @@ def chunk_extracted(
     for index, chunk in enumerate(chunks):
         chunk.metadata["chunk_index"] = index
     return chunks
+
+
+def _place_changes(extracted: Extracted) -> list[int]:
+    """Return the offsets at which another page, slide, sheet, chapter or part of the document begins."""
+    changes, last = list(extracted.page_starts) if not extracted.places else [], None
+    for offset, place in extracted.places:
+        current = (place.page, place.sheet, place.chapter, place.part)
+        if current != last:
+            changes.append(offset)
+        last = current
+    return changes
+
+
+def _within_places(regions: Iterable[Region], changes: Sequence[int]) -> Iterator[Region]:
+    """Divide regions such that none contains more than one page, slide, sheet, chapter or part.
+
+    A result then names one place, and every line of it is there.
+    """
+    for region in regions:
+        first, last = bisect_right(changes, region.start), bisect_left(changes, region.stop)
+        ends = [region.start, *changes[first:last], region.stop]
+        if len(ends) == 2:
+            yield region
+            continue
+        for start, stop in pairwise(ends):
+            blocks = [block for block in region.blocks if start <= block[0] and block[1] <= stop]
+            yield region._replace(start=start, stop=stop, body=min(max(region.body, start), stop), blocks=blocks)
 
 
 def _fitted(

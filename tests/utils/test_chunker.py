@@ -6,6 +6,7 @@ import gzip
 import json
 import logging
 import re
+from bisect import bisect_right
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from hypothesis import strategies as st
 from ragistry.errors import ConfigError, SourceNotFoundError, UnsupportedFormatError
 from ragistry.types import Chunk
 from ragistry.utils.chunker import Room, chunk_document, chunk_extracted
+from ragistry.utils.documents.blocks import Place
 from ragistry.utils.documents.extract import extract
 from ragistry.utils.documents.extracted import Extracted
 from ragistry.utils.documents.markdown import outline
@@ -330,3 +332,27 @@ def test_most_chunks_of_real_english_end_at_a_sentence_or_paragraph(data: Path, 
     ]
     assert len(ends_well) > 1000
     assert sum(ends_well) / len(ends_well) >= 0.98
+
+
+@given(st.lists(st.text("ab .\n", max_size=60), min_size=1, max_size=8), st.integers(1, 40), st.integers(0, 10))
+def test_no_chunk_has_text_of_two_pages(pages: list[str], size: int, overlap: int) -> None:
+    starts, text = [], ""
+    for page in pages:
+        starts.append(len(text))
+        text += page + "\n\n"
+    extracted = Extracted(text, "a.pdf", "pdf", page_starts=tuple(starts))
+    for chunk in chunk_extracted(extracted, size, min(overlap, size - 1)):
+        start, end, page = (chunk.metadata[key] for key in ("start", "end", "page"))
+        assert text[start:end] == chunk.text
+        assert bisect_right(starts, start) == bisect_right(starts, end - 1) == page
+
+
+def test_chunks_of_slides_sheets_and_attachments_stay_apart() -> None:
+    texts = ("# Welcome", "Slide two.", "Cells.", "Offer.")
+    places = (Place(page=1), Place(page=2), Place(sheet="Costs"), Place(part="offer.pdf", page=3))
+    starts = [len("".join(texts[:number])) + 2 * number for number in range(4)]
+    extracted = Extracted("\n\n".join(texts), "a.pptx", "markdown", places=tuple(zip(starts, places, strict=True)))
+    chunks = chunk_extracted(extracted, 500)
+    found = [(chunk.text, chunk.metadata.get("page"), chunk.metadata.get("sheet")) for chunk in chunks]
+    assert found == [("# Welcome", 1, None), ("Slide two.", 2, None), ("Cells.", None, "Costs"), ("Offer.", 3, None)]
+    assert chunks[3].metadata["part"] == "offer.pdf"
