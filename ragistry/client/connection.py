@@ -159,7 +159,12 @@ def _raised(kind: str, message: str, response: httpx.Response) -> errors.Ragistr
 
 
 def error_of(kind: str, message: str) -> errors.RagistryError:
-    """Make the error of `ragistry.errors` with this name; `ServerError` if the name is unknown."""
+    """Create the error of `ragistry.errors` with this name.
+
+    Args:
+        kind: Name of the class; an unknown name creates a `ServerError`.
+        message: Message of the error.
+    """
     cls = getattr(errors, kind, None)
     known = isinstance(cls, type) and issubclass(cls, errors.RagistryError)
     error: errors.RagistryError = cls(message) if known and cls is not None else errors.ServerError(message)

@@ -1,4 +1,4 @@
-"""A workspace on a server: `connect` in place of `open_workspace`, with the same methods, types and errors."""
+"""A workspace on a server, with the methods, types and errors of a local workspace."""
 
 from __future__ import annotations
 
@@ -35,24 +35,32 @@ if TYPE_CHECKING:
 
 FILES_AT_ONCE = 200
 BYTES_AT_ONCE = 50_000_000
-"""Of one upload; a larger file is sent alone."""
+"""Limits of one upload; a larger file is sent alone."""
 FIRST_LOOK, LAST_LOOK = 0.02, 1.0
-"""Seconds between two looks at a job: at first, and at last."""
+"""Seconds between two requests for the state of a job: at first, and at most."""
 
 
 def connect(url: str, token: str | None = None, *, timeout: float = 60.0) -> RemoteWorkspace:
-    """The workspace that `ragistry serve` serves at ``url``. Nothing is asked yet.
+    """Return the workspace that `ragistry serve` serves at an address.
 
-    ``timeout``: seconds for an answer; an ingest may take longer. Raises `ConfigError` for what is not an address.
+    The first request is sent when a method is called.
+
+    Args:
+        url: Address of the server.
+        token: Token of the server.
+        timeout: Maximum seconds for a request; an ingest may take longer.
+
+    Raises:
+        ConfigError: The address or the token is invalid.
     """
     return RemoteWorkspace(Connection(url, token, timeout=timeout))
 
 
 class RemoteWorkspace(WorkspaceMethods):
-    """A workspace on a server, made by `connect`. Close it, or use it in a ``with`` block. Threads may share it.
+    """A workspace on a server, created by `connect`.
 
-    Beside what a `Workspace` raises, every method raises `ServerError`: `ServerConnectionError`, `ServerBusyError`,
-    `AccessDeniedError`.
+    Threads may share it. Close it, or use it in a ``with`` block. Every method raises the errors of `Workspace` and the
+    subclasses of `ServerError`: `ServerConnectionError`, `ServerBusyError` and `AccessDeniedError`.
     """
 
     def __init__(self, connection: Connection) -> None:
@@ -63,7 +71,13 @@ class RemoteWorkspace(WorkspaceMethods):
         return self.library.run_search(request)
 
     def route(self, query: str, technique: str | None = None, where: Where | None = None) -> Route:
-        """Where a query would be searched, and why, by a technique that routes (default: the first that does)."""
+        """Explain which targets a router would search for a query, without a search.
+
+        Args:
+            query: The query.
+            technique: Name of a routing technique; None for the first one.
+            where: Condition on metadata.
+        """
         from ragistry.techniques.routing.route import Route
 
         body = {"query": check_query(query), "technique": technique, "where": _condition(where)}
@@ -83,12 +97,14 @@ class RemoteWorkspace(WorkspaceMethods):
 
 
 class RemoteLibrary(IngestMethods, SearchMethods):
-    """The methods of a `DocumentService`, each as there. Files are read here and sent; the server never sees a path.
+    """The methods of `DocumentService`, over HTTP.
 
-    A source that was sent has no path on the server: the same name in the same collection is the same source. With
-    ``prune``, those go that an ingest of this folder on this machine sent last, and whose files are here no longer.
-    ``engine`` raises `UnsupportedError`. What is taken in is acknowledged when the server has it on its disk, and each
-    method waits until the job has ended; Ctrl-C cancels it.
+    Files are read on this machine and uploaded; the server receives no paths. A source is identified by its name and
+    collection. The option ``prune`` deletes the sources that an earlier ingest of the same folder sent from this
+    machine, and whose files are gone. The option ``engine`` raises `UnsupportedError`.
+
+    The server acknowledges an upload after it has saved the files. Each ingest method then waits until the job has
+    ended; Ctrl-C cancels the job.
     """
 
     def __init__(self, connection: Connection) -> None:
@@ -113,10 +129,14 @@ class RemoteLibrary(IngestMethods, SearchMethods):
     def carry_out(
         self, plan: IngestPlan, *, observer: IngestObserver | None = None, engine: Engine | None = None
     ) -> IngestReport:
-        """As `IngestMethods.carry_out`; sources are sent, and each upload is a job that this method waits for."""
+        """See `IngestMethods.carry_out`.
+
+        Each upload is a job on the server; this method waits for all of them.
+        """
         if engine is not None:
             raise UnsupportedError(
-                f"engine={engine!r}: a server reads and embeds by itself; leave it out, or ingest with `open_workspace`"
+                f"engine={engine!r}: a server reads and embeds without an engine; leave it out, or ingest "
+                "with `open_workspace`"
             )
         observer, report, taken = observer or IngestObserver(), plan.report, dict[str, IngestSource]()
         texts = [one for one in plan.sources if isinstance(one, SourceText)]
@@ -157,7 +177,11 @@ class RemoteLibrary(IngestMethods, SearchMethods):
         total: int,
         folder: str | None = None,
     ) -> int:
-        """Upload files, several at once, and wait for their jobs; returns the number of sources that are done."""
+        """Upload files in batches, and wait for their jobs.
+
+        Returns:
+            Number of sources that are done.
+        """
         wanted = list(_each_name_once(sources, plan.collection, taken, plan.report))
         for batch in _batches(wanted):
             with ExitStack() as stack:
@@ -178,7 +202,11 @@ class RemoteLibrary(IngestMethods, SearchMethods):
     def _finished(
         self, job: Mapping[str, Any], observer: IngestObserver, before: int = 0, total: int = 1
     ) -> IngestReport:
-        """The report of a job when it has ended. Raises what ended it early."""
+        """Wait until a job has ended, and return its report.
+
+        Raises:
+            RagistryError: The job failed or was cancelled.
+        """
         address, pause = f"/v1/jobs/{job['id']}", FIRST_LOOK
         try:
             while job["state"] in ("waiting", "running"):
@@ -188,7 +216,7 @@ class RemoteLibrary(IngestMethods, SearchMethods):
                 observer.check()
                 if job["current"]:
                     observer.progress(job["current"], before + job["done"], total)
-        except BaseException:  # Ctrl-C too
+        except BaseException:  # including Ctrl-C
             with suppress(RagistryError):
                 self._connection.call("DELETE", address, again=True)
             raise
@@ -249,20 +277,24 @@ class RemoteLibrary(IngestMethods, SearchMethods):
         return sum(int(row["chunk_count"]) for row in self.list_collections())
 
     def _collection(self, name: str) -> dict[str, Any]:
-        """A collection. Raises `CollectionNotFoundError`."""
+        """Read a collection.
+
+        Raises:
+            CollectionNotFoundError: The collection does not exist.
+        """
         found: dict[str, Any] = self._connection.get(_address(name))
         return found
 
 
 def _address(collection: str) -> str:
-    """Where a collection is served. A name that cannot be a part of an address is none of a collection."""
+    """Return the path of a collection; a name that cannot be in a path is unknown."""
     if not collection or collection in (".", "..") or "/" in collection or not collection.isprintable():
-        raise CollectionNotFoundError(f"no collection {collection!r}; `list_collections` names those that there are")
+        raise CollectionNotFoundError(f"no collection {collection!r}; list the collections with `list_collections`")
     return f"/v1/collections/{quote(collection, safe='')}"
 
 
 def _body(request: SearchRequest) -> dict[str, Any]:
-    """The request as the body of a search, checked."""
+    """Check the request, and convert it to the body of a search."""
     check_query(request.query)
     if request.top_k is not None:
         check_top_k(request.top_k)
@@ -286,7 +318,7 @@ def _source_info(row: Mapping[str, Any]) -> SourceInfo:
 
 
 def _folder_id(root: Path) -> str:
-    """By which the server knows the sources of a folder of this machine; the path itself stays here."""
+    """Return an id for a local folder, because the server receives no paths."""
     return sha256(f"{gethostname()}/{os.path.realpath(root)}".encode()).hexdigest()[:16]
 
 
@@ -296,7 +328,10 @@ def _each_name_once(
     taken: dict[str, IngestSource],
     report: IngestReport,
 ) -> Iterator[IngestSource]:
-    """The files that can be sent; of two that have one name the first, and what is wrong with the others."""
+    """Yield the files to send, and report unreadable files and duplicate names.
+
+    Of several files with the same name, the first one is sent.
+    """
     from ragistry.library.ingest.folder_sync import is_same_file
     from ragistry.library.ingest.folder_sync import taken as taken_by
 

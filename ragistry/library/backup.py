@@ -1,8 +1,8 @@
-"""Write a backup: one zip file with a workspace, for `library.restore`.
+"""Write a backup of a workspace to one zip file, which `library.restore` reads.
 
 It contains the files below ``config``, the Python files next to that folder, the library, and the documentation
-repositories. A snapshot of a local store is copied while others write. From any other store, the library is copied
-source by source to a local one. Indexes are left out: they are rebuilt when needed.
+repositories. A local store is copied as a snapshot, while other processes may write to it. From any other store, the
+library is copied source by source to a local one. Indexes are left out, because they can be rebuilt.
 
 The last entry, ``manifest.json``, has the size and the SHA-256 of every other entry.
 """
@@ -50,7 +50,7 @@ UPDATE_SECONDS = 60.0
 
 
 class FileRecord(BaseModel):
-    """The manifest's entry of a file: size in bytes and SHA-256."""
+    """The size in bytes and the SHA-256 of a file, as the manifest records them."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -59,7 +59,7 @@ class FileRecord(BaseModel):
 
 
 class Manifest(BaseModel):
-    """The content of a backup, the program that made it, and the time (ISO 8601)."""
+    """The files of a backup, the program that wrote it, and the time in ISO 8601."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -71,7 +71,14 @@ class Manifest(BaseModel):
 
 @dataclass(slots=True)
 class BackupReport:
-    """A summary of a backup; ``size``: of the file, in bytes."""
+    """The result of a backup.
+
+    Attributes:
+        size: Size of the file in bytes.
+        sources: Number of sources.
+        chunks: Number of chunks of the library.
+        repositories: Names of the documentation repositories.
+    """
 
     size: int = 0
     sources: int = 0
@@ -88,18 +95,29 @@ def write_backup(
     force: bool = False,
     progress: Progress | None = None,
 ) -> BackupReport:
-    """Write a backup of the workspace in ``root`` to the file ``path``, completely or not at all.
+    """Write a backup of a workspace to a file, completely or not at all.
 
-    ``store``: the library. ``repositories``: the folder of the documentation repositories. ``force``: replace an
-    existing file. The folder of ``path`` also needs room for a copy of the largest store. Raises `ConfigError` if the
-    file exists or the folder does not, `StoreLockedError` while a repository is updated, `StoreError`.
+    The folder of ``path`` also needs space for a copy of the largest store.
+
+    Args:
+        path: The file to write.
+        root: Folder of the workspace.
+        store: Store of the library.
+        repositories: Folder of the documentation repositories.
+        force: Replace an existing file.
+        progress: Called before each source, if the library is copied source by source.
+
+    Raises:
+        ConfigError: The file exists, or its folder does not.
+        StoreLockedError: A documentation repository is being updated.
+        StoreError: A store cannot be read, or the file cannot be written.
     """
     if path.exists() and not force:
         raise ConfigError(f"the file {str(path)!r} already exists; give another name, or add --force to replace it")
     if not path.parent.is_dir():
-        raise ConfigError(f"there is no folder {str(path.parent)!r} for the backup; make it, or name another")
+        raise ConfigError(f"the folder {str(path.parent)!r} for the backup does not exist; create it, or give another")
     try:
-        # ignored: a thread of tantivy may still write a lock file into a closed index
+        # Errors are ignored, because a thread of tantivy may still write a lock file into a closed index.
         with TemporaryDirectory(prefix=f".{path.name}.", dir=path.parent, ignore_cleanup_errors=True) as folder:
             new = Path(folder, "backup")
             with new.open("xb") as stream:
@@ -111,7 +129,7 @@ def write_backup(
                     backup.add_manifest()
                 stream.flush()
                 os.fsync(stream.fileno())
-            new.chmod(0o600)  # it has the text of every document
+            new.chmod(0o600)  # it contains the text of every document
             backup.report.size = new.stat().st_size
             new.replace(path)
     except RagistryError:  # some are also OSError
@@ -119,19 +137,19 @@ def write_backup(
     except OSError as error:
         raise StoreError(
             f"the backup {str(path)!r} cannot be written: {error.strerror or error}{_other_place(error, path)}; "
-            f"{remedy(error)}, or name another place"
+            f"{remedy(error)}, or give another path"
         ) from error
     return backup.report
 
 
 def _other_place(error: OSError, path: Path) -> str:
-    """The file of the error, if it is neither the backup nor its temporary file."""
+    """Return the file of the error, unless it is the backup or its temporary file."""
     name = str(error.filename or path)
     return "" if name.startswith((str(path), str(path.with_name(f".{path.name}.")))) else f" ({name!r})"
 
 
 class _Backup:
-    """A backup being written. ``work``: a folder for copies of stores, each removed after it is added."""
+    """A backup that is being written; ``work`` is a folder for temporary copies."""
 
     def __init__(self, zipped: ZipFile, work: Path) -> None:
         self.zipped = zipped
@@ -189,7 +207,10 @@ class _Backup:
 
 
 def _configuration(root: Path) -> Iterator[Path]:
-    """Files of the configuration and the user's Python files, without hidden ones, which may hold passwords."""
+    """List the configuration files and the user's Python files.
+
+    Hidden files are left out, because they may contain passwords.
+    """
     for path in (*sorted((root / CONFIG_FOLDER).rglob("*")), *sorted(root.glob("*.py"))):
         if path.is_file() and not any(part.startswith(".") for part in path.relative_to(root).parts):
             yield path
@@ -201,6 +222,4 @@ def _copy_until_equal(store: LibraryStore, folder: Path, progress: Progress | No
             report = copy_library(store, copy, prune=True, progress=progress)
             if not report.differences:
                 return
-    raise StoreError(
-        f"the library is written so often that no copy is equal to it ({report.differences[0]}); try again"
-    )
+    raise StoreError(f"the library changes too often to be copied ({report.differences[0]}); try again")

@@ -1,7 +1,7 @@
-"""Copy a library from one store to another, with its vectors: nothing is embedded again.
+"""Copy a library with its vectors from one store to another.
 
-Sources are read, written, read back and compared one by one. A source that is equal on both sides is only compared, so
-that an interrupted copy continues, and a second copy transfers what changed since the first.
+Sources are read, written, read back and compared one by one. A source that is equal in both stores is only compared. So
+an interrupted copy can continue, and a second copy transfers the changes since the first.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ragistry.utils.fingerprints import check_same_embedder
 from ragistry.utils.ids import chunk_id
 
 VECTOR_TOLERANCE = 1e-6
-"""Stores normalise vectors again, which may change the last bit of a number."""
+"""Stores normalise vectors, which may change the last bit of a number."""
 FLOAT_TOLERANCE = 1e-14
 """A Chroma server reads floats from JSON with an error in the last digit."""
 PAGE = 1_000
@@ -31,10 +31,14 @@ Stored = dict[str, EmbeddedChunk]
 
 @dataclass(slots=True)
 class CopyReport:
-    """The result of a copy, in numbers of sources and chunks.
+    """The result of a copy.
 
-    ``skipped``: sources that were already equal. ``removed``: sources that only the target had. ``differences``:
-    remaining differences of the two stores, one line each; empty if they are equal.
+    Attributes:
+        copied: Number of sources copied.
+        skipped: Number of sources that were already equal.
+        removed: Number of sources removed from the target.
+        chunks: Number of chunks of all sources.
+        differences: Remaining differences of the two stores, one line each; empty if they are equal.
     """
 
     copied: int = 0
@@ -49,9 +53,18 @@ def copy_library(
 ) -> CopyReport:
     """Copy ``source`` to ``target``, and compare the two.
 
-    ``source`` may be written meanwhile: the report lists such changes as differences, and the next copy transfers them.
-    ``prune``: remove sources from ``target`` that ``source`` does not have; otherwise they are differences.
-    Raises `EmbeddingMismatchError` if ``target`` has vectors of another embedder, `StoreError`.
+    Other processes may write to ``source`` during the copy. Such changes are reported as differences, and the next copy
+    transfers them.
+
+    Args:
+        source: Store to read.
+        target: Store to write.
+        prune: Remove sources from ``target`` that ``source`` does not have. Otherwise they are reported as differences.
+        progress: Called before each source.
+
+    Raises:
+        EmbeddingMismatchError: ``target`` has vectors of another embedder.
+        StoreError: A store cannot be read or written.
     """
     report = CopyReport()
     with target.writing():
@@ -113,7 +126,11 @@ def _copy_loose(source: LibraryStore, target: LibraryStore, names: set[tuple[str
 
 
 def _chunks_of(store: LibraryStore, info: SourceInfo) -> Stored:
-    """The chunks of one version of a source, in order, or `StoreError`."""
+    """Read the chunks of one version of a source, in order.
+
+    Raises:
+        StoreError: The store cannot be read.
+    """
     documents = _documents(store, info)
     while True:
         try:
@@ -143,7 +160,7 @@ def _with_vectors(store: LibraryStore, documents: Sequence[Document]) -> Stored:
 
 
 def _differences(ours: Stored, theirs: Stored) -> list[str]:
-    """The differences of the target's chunks, one phrase each."""
+    """Describe the differences of the target's chunks, one phrase each."""
     found = []
     if ours.keys() != theirs.keys():
         missing, extra = len(ours.keys() - theirs.keys()), len(theirs.keys() - ours.keys())
@@ -159,7 +176,7 @@ def _differences(ours: Stored, theirs: Stored) -> list[str]:
 
 
 def _same(one: Any, other: Any) -> bool:
-    """Equal and of the same type, so that 1, 1.0 and true differ; floats may differ in the last digits."""
+    """Compare value and type: 1, 1.0 and true differ, rounding errors do not."""
     if type(one) is not type(other):
         return False
     if isinstance(one, dict):
@@ -179,7 +196,7 @@ def _same_direction(one: EmbeddedChunk, other: EmbeddedChunk) -> bool:
 
 
 def _of_lists(source: LibraryStore, target: LibraryStore) -> list[str]:
-    """The differences of the lists of sources, the numbers of chunks and the embedders."""
+    """Compare the lists of sources, the numbers of chunks and the embedders."""
     ours, theirs = ({_name(info): info for info in store.sources()} for store in (source, target))
     found = []
     for name in sorted(ours.keys() | theirs.keys()):

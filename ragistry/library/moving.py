@@ -18,14 +18,22 @@ from ragistry.utils.wording import agreeing, listed
 
 
 def rename(collections: CollectionsFile, store: LibraryStore, name: str, new_name: str) -> int:
-    """Rename a collection, or finish an interrupted rename, and return the number of moved chunks."""
+    """Rename a collection, or finish an interrupted rename.
+
+    Returns:
+        Number of chunks moved.
+
+    Raises:
+        CollectionAlreadyExistsError: The store has chunks under the new name.
+        StoreError: The store cannot be written.
+    """
     begun = _is_begun(collections, name, new_name)
     moved = complete_renames(collections, store)
     if begun:
         return moved
     if store.count({"collection": new_name}) and new_name not in [entry.name for entry in collections.entries()]:
         raise CollectionAlreadyExistsError(
-            f"the store holds chunks of a collection {new_name!r} that is not in {collections.path}; choose another "
+            f"the store has chunks of a collection {new_name!r} that is not in {collections.path}; choose another "
             f"name, or remove them with `ragistry collections delete {new_name}`"
         )
     with ExitStack() as held:
@@ -35,7 +43,7 @@ def rename(collections: CollectionsFile, store: LibraryStore, name: str, new_nam
             moved = _give_all(store, name, new_name)
         except StoreError as error:
             raise type(error)(
-                f"renamed {name!r} to {new_name!r} in {collections.path}, but some chunks still carry the old name "
+                f"renamed {name!r} to {new_name!r} in {collections.path}, but some chunks still have the old name "
                 f"({error}); searches find all of them, and the same rename, or the next write, finishes it"
             ) from error
     _end(collections, new_name)
@@ -48,7 +56,11 @@ def _is_begun(collections: CollectionsFile, name: str, new_name: str) -> bool:
 
 
 def complete_renames(collections: CollectionsFile, store: LibraryStore) -> int:
-    """Finish every interrupted rename, and return the number of moved chunks."""
+    """Finish all interrupted renames.
+
+    Returns:
+        Number of chunks moved.
+    """
     moved = 0
     for entry in being_renamed(collections):
         former = str(entry.formerly)
@@ -59,7 +71,7 @@ def complete_renames(collections: CollectionsFile, store: LibraryStore) -> int:
 
 
 def _end(collections: CollectionsFile, name: str) -> None:
-    with suppress(CollectionNotFoundError):  # another process finished it too
+    with suppress(CollectionNotFoundError):  # another process has finished it
         collections.end_rename(name)
 
 
@@ -70,7 +82,7 @@ def _give_all(store: LibraryStore, former: str, name: str) -> int:
     if others:
         raise StoreError(
             f"collections {former!r} and {name!r} both have {agreeing(len(others), '[a source|sources]')} called "
-            f"{listed(others, 5)}; take `formerly: {former}` out of the entry of {name!r}, take {former!r} back with "
+            f"{listed(others, 5)}; remove `formerly: {former}` from the entry of {name!r}, add {former!r} again with "
             f"`ragistry collections add {former}`, and move or delete one of each; nothing was changed"
         )
     for info, twin in twins:
@@ -80,9 +92,10 @@ def _give_all(store: LibraryStore, former: str, name: str) -> int:
 
 
 def _halves_of_one(info: SourceInfo, twin: SourceInfo) -> bool:
-    """Whether both are the same source, and one of them is incomplete or older, so that nothing is lost.
+    """Return whether both are the same source, and one is incomplete or older.
 
-    This is the case after an interrupted move, but not after ``formerly`` was added to an entry by hand.
+    Then one of them can be deleted without a loss. This is the case after an interrupted move, but not after
+    ``formerly`` was added to an entry by hand.
     """
     if info.source_hash and twin.source_hash:
         return info.source_hash == twin.source_hash or info.source_path == twin.source_path != ""
@@ -91,20 +104,22 @@ def _halves_of_one(info: SourceInfo, twin: SourceInfo) -> bool:
 
 
 def move(store: LibraryStore, info: SourceInfo, to_collection: str, *, overwrite: bool) -> int:
-    """Move a source to another collection, and return its number of chunks.
+    """Move a source to another collection.
 
-    Raises `SourceError` if it is already there, or if a source of this name is and must not be overwritten.
+    Returns:
+        Number of chunks moved.
+
+    Raises:
+        SourceError: Both collections are the same, or the target has a source of this name and ``overwrite`` is false.
     """
     if info.collection == to_collection:
-        raise SourceError(
-            f"{info.source_file!r} is in collection {to_collection!r} already; name another to move it to"
-        )
+        raise SourceError(f"{info.source_file!r} is already in collection {to_collection!r}; give another collection")
     if all(other.source_file != info.source_file for other in store.sources(to_collection)):
         return store.move_source(info.source_file, info.collection, to_collection)
     if not overwrite:
         raise SourceError(
-            f"collection {to_collection!r} has a source {info.source_file!r}; overwrite it (`--overwrite`), or delete "
-            f"it there with `ragistry sources delete`; nothing was moved"
+            f"collection {to_collection!r} already has a source {info.source_file!r}; overwrite it "
+            f"(`--overwrite`), or delete it with `ragistry sources delete`; nothing was moved"
         )
     return _overwrite(store, info, to_collection)
 

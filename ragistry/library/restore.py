@@ -1,4 +1,4 @@
-"""Restore a backup to a new folder after checking every file."""
+"""Restore a backup to a new folder, and check every file."""
 
 from __future__ import annotations
 
@@ -21,23 +21,30 @@ from ragistry.utils.disk import remedy
 from ragistry.utils.wording import shown
 
 LARGEST_MANIFEST = 50_000_000
-"""Maximum size of the manifest in bytes; a documentation repository takes about 300."""
-AGAIN = "copy the file again from where it was made, or take another backup"
+"""Maximum size of the manifest in bytes; a documentation repository needs about 300."""
+AGAIN = "copy the file again, or use another backup"
 _UNREADABLE = (BadZipFile, zlib.error, EOFError, RuntimeError)
 """Exceptions of `zipfile` for damage, and for features that our backups never use, such as passwords."""
 
 
 def restore_backup(path: Path, folder: Path) -> Manifest:
-    """Restore the backup ``path`` as a workspace in ``folder``, a new or empty one, completely or not at all.
+    """Restore a backup as a workspace, completely or not at all.
 
-    Raises `SourceNotFoundError` without the file, `ConfigError` if the folder is not empty, `StoreCorruptError` if the
-    file is not a complete backup, `StoreError`.
+    Args:
+        path: The backup.
+        folder: Folder of the workspace. It must be empty or missing.
+
+    Raises:
+        SourceNotFoundError: The file does not exist.
+        ConfigError: The folder is not empty.
+        StoreCorruptError: The file is not a complete backup.
+        StoreError: The file cannot be read, or the folder cannot be written.
     """
     if not path.is_file():
-        raise SourceNotFoundError(f"there is no file {str(path)!r}; name the file that `ragistry backup` wrote")
+        raise SourceNotFoundError(f"the file {str(path)!r} does not exist; give a file that `ragistry backup` wrote")
     new = not folder.exists()
     if not new and (not folder.is_dir() or any(folder.iterdir())):
-        raise ConfigError(f"{str(folder)!r} is not an empty folder; name an empty folder, or one that is not there yet")
+        raise ConfigError(f"{str(folder)!r} is not an empty folder; give an empty or a new folder")
     with _readable(path), ZipFile(path) as archive:
         manifest = _manifest(archive, path, folder)
         with _staging(folder, new) as staging:
@@ -59,33 +66,33 @@ def _readable(path: Path) -> Iterator[None]:
                 f"{remedy(error)}"
             ) from error
         raise StoreCorruptError(
-            f"{str(path)!r} is not a whole backup of Ragistry ({shown(str(error))}); {AGAIN}"
+            f"{str(path)!r} is not a complete backup of Ragistry ({shown(str(error))}); {AGAIN}"
         ) from error
 
 
 def _manifest(archive: ZipFile, path: Path, folder: Path) -> Manifest:
-    """The manifest of the backup, checked against its entries."""
+    """Read the manifest, and check that it matches the entries of the backup."""
     entries = {info.filename: info for info in archive.infolist()}
     if MANIFEST not in entries or entries[MANIFEST].file_size > LARGEST_MANIFEST:
-        raise StoreCorruptError(f"{str(path)!r} is not a backup of Ragistry; name a file that `ragistry backup` wrote")
+        raise StoreCorruptError(f"{str(path)!r} is not a backup of Ragistry; give a file that `ragistry backup` wrote")
     try:
         manifest = Manifest.model_validate_json(archive.read(MANIFEST))
     except ValidationError as error:
-        raise BadZipFile(f"{MANIFEST} is not in the form of a backup") from error
+        raise BadZipFile(f"{MANIFEST} is not a manifest") from error
     if manifest.format != FORMAT:
         raise StoreError(
             f"{str(path)!r} was made by {shown(manifest.program)} (format {manifest.format}, this one has {FORMAT}); "
             "restore it with that version"
         )
     if len(archive.infolist()) != len(entries) or entries.keys() - {MANIFEST} != manifest.files.keys():
-        raise BadZipFile(f"its entries are not those of its {MANIFEST}")
+        raise BadZipFile(f"its entries differ from its {MANIFEST}")
     for info in archive.infolist():
         _check_safe(info, folder)
     return manifest
 
 
 def _check_safe(info: ZipInfo, folder: Path) -> None:
-    """Refuse an entry that leads out of the folder or is not a plain file: a backup may be malicious."""
+    """Refuse an entry outside the folder, or a link: a backup may be malicious."""
     name, kind = PurePosixPath(info.filename), stat.S_IFMT(info.external_attr >> 16)
     inside = folder.resolve() in (folder / name).resolve().parents and ".." not in name.parts
     if not inside or str(name) != info.filename or kind not in (0, stat.S_IFREG):
@@ -94,7 +101,10 @@ def _check_safe(info: ZipInfo, folder: Path) -> None:
 
 @contextmanager
 def _staging(folder: Path, new: bool) -> Iterator[Path]:
-    """A temporary folder inside ``folder`` whose content moves up after the block; removed after an error."""
+    """Yield a temporary folder whose content replaces ``folder`` after the block.
+
+    After an error, the content is removed.
+    """
     staging = folder / ".restoring"
     made = [staging]
     try:
@@ -115,7 +125,7 @@ def _staging(folder: Path, new: bool) -> Iterator[Path]:
 
 @contextmanager
 def _named(path: Path) -> Iterator[None]:
-    """Give an error of writing the file's name, which the system leaves out."""
+    """Add the file name to a write error, because the system leaves it out."""
     try:
         yield
     except OSError as error:
@@ -136,4 +146,4 @@ def _extract(archive: ZipFile, name: str, record: FileRecord, target: Path, path
             stream.flush()
             os.fsync(stream.fileno())
     if (size, digest.hexdigest()) != (record.size, record.sha256):
-        raise StoreCorruptError(f"{shown(name)} in {str(path)!r} is not what was written there; {AGAIN}")
+        raise StoreCorruptError(f"{shown(name)} in {str(path)!r} is damaged; {AGAIN}")

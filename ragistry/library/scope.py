@@ -1,4 +1,4 @@
-"""The chunks of a store that belong to the collections of documents.yaml, and those that belong to none."""
+"""Conditions for the chunks of defined collections, and the sources of undefined ones."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ class _Orphans(NamedTuple):
 
 
 class Scope:
-    """The collections of documents.yaml in a store.
+    """Maps the collections of documents.yaml to chunks in a store.
 
-    During a rename, a collection has chunks under two names, the new one and ``formerly``.
+    During a rename, a collection has chunks under two names: the new one and ``formerly``.
     """
 
     def __init__(self, collections: CollectionsFile, store: LibraryStore) -> None:
@@ -32,13 +32,17 @@ class Scope:
         self._orphans: _Orphans | None = None
 
     def names(self) -> dict[str, str]:
-        """Every name of chunks of a defined collection → the name of the collection."""
+        """Map every stored name of a defined collection to its current name."""
         entries = self.collections.entries()
         former = {entry.formerly: entry.name for entry in entries if entry.formerly is not None}
         return former | {entry.name: entry.name for entry in entries}
 
     def stored(self, *names: str) -> list[str]:
-        """Return the names of the chunks of these collections. Raises `CollectionNotFoundError`."""
+        """List the names under which the chunks of these collections are stored.
+
+        Raises:
+            CollectionNotFoundError: One of the collections does not exist.
+        """
         known = self.names()
         for name in names:
             if name not in known.values():
@@ -46,7 +50,7 @@ class Scope:
         return [under for under, own in known.items() if own in names]
 
     def named(self, documents: list[Document]) -> list[Document]:
-        """The documents with the current names of their collections; ids are those of the store."""
+        """Replace former collection names in the metadata of documents by current ones."""
         if not being_renamed(self.collections):
             return documents
         names = self.names()
@@ -59,22 +63,29 @@ class Scope:
         return [named(document) for document in documents]
 
     def meant(self, where: Where) -> dict[str, Any]:
-        """The condition in its normal form, with collection names replaced by all names of their chunks."""
+        """Normalise a condition, and add the former names of collections to it."""
         condition = normalise(where)
         if not being_renamed(self.collections):
             return condition
         return _with_former(condition, {own: under for under, own in self.names().items() if under != own})
 
     def of(self, *names: str) -> Where:
-        """The condition for the chunks of these collections. Raises `CollectionNotFoundError`."""
+        """Return the condition for the chunks of these collections.
+
+        Raises:
+            CollectionNotFoundError: One of the collections does not exist.
+        """
         stored = self.stored(*names)
         return {"collection": stored[0]} if len(stored) == 1 else {"collection": {"$in": stored}}
 
     def of_all(self) -> Where | None:
-        """The condition that excludes chunks without a defined collection; None if there are none.
+        """Return the condition that excludes chunks of undefined collections.
 
-        The store is read again only after a change of documents.yaml, so that a search only checks the file's date, and
-        a search without a condition stays fast.
+        The store is read again only after documents.yaml changed. Usually a search only checks the date of that file,
+        and runs without a condition, which is faster.
+
+        Returns:
+            The condition, or None if all chunks belong to defined collections.
         """
         version = self.collections.version()
         if self._orphans is None or self._orphans.version != version:
@@ -82,7 +93,11 @@ class Scope:
         return {"collection": {"$nin": list(self._orphans.names)}} if self._orphans.names else None
 
     def sources(self, name: str | None = None) -> list[SourceInfo]:
-        """The sources of one or all defined collections, under the collection's current name, in order."""
+        """List the sources of one or all defined collections, under current names.
+
+        Raises:
+            CollectionNotFoundError: The collection does not exist.
+        """
         names = self.names()
         if name is not None and name not in names.values():
             self.collections.entry(name)  # which raises
@@ -96,17 +111,17 @@ class Scope:
         return found if len(names) == len(set(names.values())) else sorted(found, key=_place)
 
     def orphans(self) -> list[SourceInfo]:
-        """The sources whose collection is not defined, which are stored but not searched."""
+        """List the sources of undefined collections, which are stored but not searched."""
         names = self.names()
         return [info for info in self.store.sources() if info.collection not in names]
 
     def forget(self) -> None:
-        """Read the store again, because it changed without a change of documents.yaml."""
+        """Discard the cached state after the store changed."""
         self._orphans = None
 
     def _orphaned_names(self) -> list[str]:
         names = sorted(self.names())
-        # counting is fast, also in a store that has to read every chunk to list its sources
+        # Counting is fast, also in a store that has to read every chunk to list its sources.
         if not self.store.count({"collection": {"$nin": names}} if names else None):
             return []
         return sorted({info.collection for info in self.orphans()})
@@ -131,5 +146,5 @@ def _place(info: SourceInfo) -> tuple[str, str]:
 
 
 def being_renamed(collections: CollectionsFile) -> list[CollectionEntry]:
-    """The collections whose chunks may still have an old name."""
+    """List the collections whose chunks may still have a former name."""
     return [entry for entry in collections.entries() if entry.formerly is not None]

@@ -1,4 +1,4 @@
-"""The search methods of a library, here and over HTTP: each makes a `SearchRequest` and carries it out."""
+"""The search methods of local and remote libraries, which create and run a `SearchRequest`."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ if TYPE_CHECKING:
 
 
 class SearchMethods:
-    """Methods that search. Subclasses carry requests out."""
+    """Search methods of a library; subclasses implement `run_search`, `run_answer`."""
 
     def run_search(self, request: SearchRequest) -> RetrievalResult:
-        """Carry out a search."""
+        """Run a search."""
         raise NotImplementedError
 
     def run_answer(self, request: SearchRequest, on_piece: Callable[[str], object] | None = None) -> Answer:
-        """Search, and answer from the results."""
+        """Run a search, and answer from its results."""
         raise NotImplementedError
 
     def search(
@@ -34,16 +34,16 @@ class SearchMethods:
         """Search one collection, or all of them.
 
         Args:
-            query: What to look for.
-            collection: Name of a collection; None for all.
+            query: The query.
+            collection: Name of a collection; None to search all.
             n: Number of results; None for the technique's setting, or else ``n_results``.
             technique: Name of a technique of techniques.yaml; None for its ``default``.
             where: Condition on metadata.
 
         Raises:
             QueryError: The query, ``n`` or the condition is invalid.
-            UnknownTechniqueError: No technique has that name.
-            CollectionNotFoundError: No collection has that name.
+            UnknownTechniqueError: The technique does not exist.
+            CollectionNotFoundError: The collection does not exist.
             ModelError: A model cannot be reached, or refuses the query.
             StoreError: The store cannot be read.
         """
@@ -59,7 +59,9 @@ class SearchMethods:
         where: Where | None = None,
         on_piece: Callable[[str], object] | None = None,
     ) -> Answer:
-        """Search, and let the generator answer from the results; the citations of each sentence are checked.
+        """Search, and let the generator answer from the results.
+
+        The citations of each sentence are checked.
 
         Args:
             query: The question.
@@ -67,7 +69,7 @@ class SearchMethods:
             n: See `search`.
             technique: See `search`.
             where: See `search`.
-            on_piece: Called with the text of the answer as it arrives; once, if a server answers.
+            on_piece: Called with each part of the answer as it arrives; a remote library calls it once.
 
         Raises:
             ConfigError: No generator is configured.
@@ -76,10 +78,10 @@ class SearchMethods:
 
 
 class WorkspaceMethods:
-    """The search method of a workspace. Subclasses carry requests out."""
+    """Search method of a workspace; subclasses implement `run_search`."""
 
     def run_search(self, request: SearchRequest) -> RetrievalResult:
-        """Carry out a search."""
+        """Run a search."""
         raise NotImplementedError
 
     def search(
@@ -90,5 +92,5 @@ class WorkspaceMethods:
         top_k: int | None = None,
         where: Where | None = None,
     ) -> RetrievalResult:
-        """Search one collection, or all, by a technique; see `SearchMethods.search`."""
+        """Search one collection, or all of them; see `SearchMethods.search`."""
         return self.run_search(SearchRequest(query, technique, collection, top_k, where))

@@ -1,4 +1,4 @@
-"""The document library: named collections of sources, ingested from files and searched by a technique."""
+"""The document library: named collections of sources that are ingested from files and searched."""
 
 from __future__ import annotations
 
@@ -42,9 +42,17 @@ if TYPE_CHECKING:
 
 
 class DocumentService(IngestMethods, SearchMethods):
-    """The collections of documents.yaml, over one store.
+    """The collections of documents.yaml, stored in one store.
 
-    ``after_write`` is called after chunks were added or deleted. ``generator``: gives what writes answers, or None.
+    Args:
+        collections: The file documents.yaml.
+        store: Store of all collections.
+        embedder: Embeds the chunks.
+        registry: Techniques for searches.
+        reading: Settings for reading and chunking sources.
+        n_results: Default number of results.
+        after_write: Called after chunks were added or deleted.
+        generator: Returns the generator for answers, or None if none is configured.
     """
 
     def __init__(
@@ -72,9 +80,9 @@ class DocumentService(IngestMethods, SearchMethods):
     def carry_out(
         self, plan: IngestPlan, *, observer: IngestObserver | None = None, engine: Engine | None = None
     ) -> IngestReport:
-        """As `IngestMethods.carry_out`."""
+        """See `IngestMethods.carry_out`."""
         from ragistry.library.ingest.report import say_written, without_missing
-        from ragistry.library.ingest.run import Ingest  # not at the top: a search needs none of it
+        from ragistry.library.ingest.run import Ingest  # not at the top, because searches do not need it
 
         observer, collection, report = observer or ProgressObserver(None), plan.collection, plan.report
         self.collections.entry(collection)
@@ -97,7 +105,7 @@ class DocumentService(IngestMethods, SearchMethods):
             for name in plan.gone if plan.prune else ():
                 self.store.replace_source(collection, name, [])
                 report.deleted.append(name)
-        except BaseException as error:  # what was written before is kept in step all the same
+        except BaseException as error:  # the sources written before must be searchable too
             with suppress(RagistryError):
                 self.after_write()
             if isinstance(error, StoreError | ModelError | EngineError) and not isinstance(
@@ -111,7 +119,7 @@ class DocumentService(IngestMethods, SearchMethods):
     def _check_collection(self, name: str) -> None:
         self.collections.entry(name)
 
-    def _stored_below(self, folder: Path, collection: str) -> Sequence[SourceInfo]:  # noqa: ARG002, places tell
+    def _stored_below(self, folder: Path, collection: str) -> Sequence[SourceInfo]:  # noqa: ARG002, the sources have places
         return self.store.sources(collection)
 
     def _limits(self) -> ExtractLimits:
@@ -136,8 +144,7 @@ class DocumentService(IngestMethods, SearchMethods):
         generator = self.generator()
         if generator is None:
             raise ConfigError(
-                "no generator is configured that could write an answer; add one to config/models.yaml, and call it "
-                "`default` where there are several"
+                "no generator is configured; add one to config/models.yaml, and name it `default` if there are several"
             )
         from ragistry.pipelines.answer import Answerer
 
@@ -156,76 +163,118 @@ class DocumentService(IngestMethods, SearchMethods):
         return meant if scope is None else normalise(scope if meant is None else {"$and": [scope, meant]})
 
     def list_sources(self, collection: str | None = None) -> list[str]:
-        """The names of the sources without duplicates, in order."""
+        """List the names of the sources, sorted and without duplicates."""
         return sorted({info.source_file for info in self.sources(collection)})
 
     def list_sources_detail(self, collection: str | None = None) -> list[dict[str, Any]]:
-        """The `sources` as mappings, for display.
+        """List the sources as mappings, for display.
 
-        ``source_file``, ``collection``, ``chunk_count``, ``ingested_at`` (seconds since 1970, 0 where not known),
-        ``source``, ``source_path``, ``source_hash``.
+        Returns:
+            For each source ``source_file``, ``collection``, ``chunk_count``, ``ingested_at`` (seconds since 1970, or 0
+            if unknown), ``source``, ``source_path``, ``source_hash``, ``lost``.
         """
         return [source_row(info) for info in self.sources(collection)]
 
     def sources(self, collection: str | None = None) -> list[SourceInfo]:
-        """The sources of one collection, or of all, with their number of chunks, ordered by collection and name."""
+        """List the sources of one collection, or of all collections.
+
+        Returns:
+            The sources with their number of chunks, ordered by collection and name.
+        """
         return self.scope.sources(collection)
 
     def source(self, source: str, collection: str) -> SourceInfo:
-        """A source by its name. Raises `SourceNotFoundError`, `CollectionNotFoundError`."""
+        """Find a source by its name.
+
+        Raises:
+            SourceNotFoundError: The collection has no such source.
+            CollectionNotFoundError: The collection does not exist.
+        """
         known = {info.source_file: info for info in self.sources(collection)}
         if source not in known:
             raise SourceNotFoundError(
                 f"no source {source!r} in collection {collection!r}{did_you_mean(source, list(known))}; "
-                "`ragistry sources list` shows what is there"
+                "list the sources with `ragistry sources list`"
             )
         return known[source]
 
     def list_collections(self) -> list[dict[str, Any]]:
-        """Every collection of documents.yaml with the number of its sources and chunks."""
+        """List the collections with their number of sources and chunks."""
         return collection_rows(self.collections.entries(), self.sources())
 
     def orphans(self) -> list[SourceInfo]:
-        """The sources whose collection was removed from documents.yaml by hand: stored, but not searched."""
+        """List the sources whose collection was removed from documents.yaml by hand.
+
+        They are stored, but not searched.
+        """
         return self.scope.orphans()
 
     def create_collection(self, name: str, description: str = "", display_name: str | None = None) -> None:
-        """Add a collection to documents.yaml; it includes sources that the store still has under its name.
+        """Add a collection to documents.yaml.
 
-        Raises `CollectionAlreadyExistsError`, `InvalidCollectionNameError`.
+        If the store still has sources under this name, the collection includes them.
+
+        Args:
+            name: Name of the collection.
+            description: Description for people and models that choose a collection.
+            display_name: Name for display; None to display ``name``.
+
+        Raises:
+            CollectionAlreadyExistsError: The name is already used.
+            InvalidCollectionNameError: The name is invalid.
         """
         self._complete_renames()
         self.collections.add(name, description, display_name)
 
     def rename_collection(self, name: str, new_name: str) -> int:
-        """Rename a collection and return the number of moved chunks. No model is called.
+        """Rename a collection without embedding it again.
 
-        Searches find all chunks at any time; the next write finishes an interrupted rename. If another process holds
-        the write lock, nothing is started. Raises
-        `CollectionNotFoundError`, `CollectionAlreadyExistsError`, `InvalidCollectionNameError`, `StoreError`.
+        Searches find all chunks during the rename. The next write finishes an interrupted rename.
+
+        Returns:
+            Number of chunks moved.
+
+        Raises:
+            CollectionNotFoundError: The collection does not exist.
+            CollectionAlreadyExistsError: The new name is already used.
+            InvalidCollectionNameError: The new name is invalid.
+            StoreError: The store cannot be written. If another process holds its write lock, nothing was changed.
         """
         return moving.rename(self.collections, self.store, name, new_name)
 
     def update_description(self, name: str, description: str | None = None, *, display_name: str | None = None) -> None:
-        """Change the description, by which people and models choose, the display name, or both.
+        """Change the description of a collection, its display name, or both.
 
-        Raises `CollectionNotFoundError`, and `ConfigError` without either.
+        Args:
+            name: Name of the collection.
+            description: New description; None to keep the old one.
+            display_name: New name for display; None to keep the old one.
+
+        Raises:
+            CollectionNotFoundError: The collection does not exist.
+            ConfigError: Neither a description nor a display name was passed.
         """
         if description is None and display_name is None:
             raise ConfigError(f"nothing to change in collection {name!r}; give a description, a display_name, or both")
         self.collections.update(name, description=description, display_name=display_name)
 
     def delete_collection(self, name: str) -> int:
-        """Remove a collection's chunks, then the collection, and return its number of chunks.
+        """Delete a collection and its chunks.
 
-        Also for one that is no longer in documents.yaml. Raises `CollectionNotFoundError`.
+        A collection that is missing from documents.yaml can be deleted too, if the store has chunks of it.
+
+        Returns:
+            Number of chunks deleted.
+
+        Raises:
+            CollectionNotFoundError: The collection does not exist.
         """
         self._complete_renames()
         removed = 0
 
         def remove_chunks() -> None:
             nonlocal removed
-            if self.store.count({"collection": name}):  # an empty one can be removed while another process writes
+            if self.store.count({"collection": name}):  # an empty one can be deleted while another process writes
                 removed += self.store.delete(where={"collection": name})
 
         with self.collections.unedited():
@@ -238,7 +287,14 @@ class DocumentService(IngestMethods, SearchMethods):
         return removed
 
     def delete_source(self, source: str, collection: str) -> int:
-        """Remove a source and return its number of chunks. Raises `SourceNotFoundError`."""
+        """Delete a source.
+
+        Returns:
+            Number of chunks deleted.
+
+        Raises:
+            SourceNotFoundError: The collection has no such source.
+        """
         self._complete_renames()
         chunks = self.source(source, collection).chunks
         self.store.replace_source(collection, source, [])
@@ -246,9 +302,13 @@ class DocumentService(IngestMethods, SearchMethods):
         return chunks
 
     def delete_sources(self, sources: Sequence[str], collection: str) -> int:
-        """Remove several sources and return their number of chunks.
+        """Delete several sources.
 
-        Raises `SourceNotFoundError`, and then removes none.
+        Returns:
+            Number of chunks deleted.
+
+        Raises:
+            SourceNotFoundError: The collection lacks one of the sources; nothing was deleted.
         """
         self._complete_renames()
         known = {info.source_file: info.chunks for info in self.sources(collection)}
@@ -261,10 +321,22 @@ class DocumentService(IngestMethods, SearchMethods):
         return sum(known[source] for source in sources)
 
     def move_source(self, source: str, from_col: str, to_col: str, *, overwrite: bool = False) -> int:
-        """Move a source to another collection, and return its number of chunks. No model is called.
+        """Move a source to another collection without embedding it again.
 
-        Raises `SourceNotFoundError`, `CollectionNotFoundError`, and `SourceError` if that collection has a source
-        of this name, unless ``overwrite`` is set, and if both collections are the same.
+        Args:
+            source: Name of the source, as `list_sources` returns it.
+            from_col: Collection that contains the source.
+            to_col: Target collection. It must exist.
+            overwrite: Replace a source of the same name in the target collection.
+
+        Returns:
+            Number of chunks moved.
+
+        Raises:
+            SourceNotFoundError: ``from_col`` has no such source.
+            CollectionNotFoundError: One of the collections does not exist.
+            SourceError: Both collections are the same, or the target has a source of this name and ``overwrite`` is
+                false.
         """
         self._complete_renames()
         with self.collections.kept(to_col):
@@ -273,7 +345,7 @@ class DocumentService(IngestMethods, SearchMethods):
         return chunks
 
     def count(self, collection: str | None = None) -> int:
-        """Number of chunks in one collection or in all."""
+        """Count the chunks of one collection, or of all collections."""
         return self.store.count(self._condition(collection, None))
 
     def _complete_renames(self) -> None:
@@ -281,11 +353,11 @@ class DocumentService(IngestMethods, SearchMethods):
 
 
 def collection_rows(entries: Sequence[CollectionEntry], sources: Iterable[SourceInfo]) -> list[dict[str, Any]]:
-    """Each collection with the number of its sources and chunks."""
+    """Convert collections to mappings with their number of sources and chunks."""
     counts = {entry.name: [0, 0] for entry in entries}
     for info in sources:
         count = counts.get(info.collection)
-        if count is not None:  # else its collection was created while the sources were read
+        if count is not None:  # otherwise its collection was created after the entries were read
             count[0] += 1
             count[1] += info.chunks
     return [
@@ -301,6 +373,6 @@ def collection_rows(entries: Sequence[CollectionEntry], sources: Iterable[Source
 
 
 def source_row(info: SourceInfo) -> dict[str, Any]:
-    """A source with the number of its chunks as ``chunk_count``."""
+    """Convert a source to a mapping with its number of chunks as ``chunk_count``."""
     fields = asdict(info)
     return {"source_file": fields.pop("source_file"), "chunk_count": fields.pop("chunks")} | fields

@@ -1,4 +1,4 @@
-"""The targets of routing in a workspace: its collections, its repositories, and those a program adds."""
+"""Targets of routing: the collections and repositories of a workspace, and targets that a program adds."""
 
 from __future__ import annotations
 
@@ -21,9 +21,15 @@ from ragistry.types import Document, Where
 
 @dataclass(slots=True)
 class WorkspaceTargets:
-    """Called at every query. ``build``: builds the technique that searches a repository's store.
+    """Lists the targets of a workspace; routers call it for every query.
 
-    A damaged repository is a target too, so that only callers who may search it see the error.
+    A damaged repository is also a target, so that only callers who may search it see the error.
+
+    Attributes:
+        library: The document library.
+        repositories: The documentation repositories.
+        build: Builds the technique that searches a repository's store.
+        added: Targets that a program added.
     """
 
     library: DocumentService
@@ -47,7 +53,7 @@ class WorkspaceTargets:
             technique.collection.close()
 
     def _of_collections(self) -> list[Target]:
-        """During a rename, a collection has chunks under two names and is searched separately."""
+        """List the collections; a search uses both names during a rename."""
         scope, targets = self.library.scope, library_targets(self.library)
         renamed = {entry.name for entry in being_renamed(self.library.collections)}
         return [
@@ -58,7 +64,10 @@ class WorkspaceTargets:
         ]
 
     def _of_repositories(self) -> list[Target]:
-        """Each repository with its open store, kept between queries, because routers cache by it."""
+        """List the repositories with their open stores.
+
+        The stores stay open between queries, because routers use them as cache keys.
+        """
         records = _records(self.repositories)
         self._kept = {
             name: self._kept.get(name) or RepositoryTechnique(self.repositories.collection(name), self.build)
@@ -79,7 +88,7 @@ class WorkspaceTargets:
         return Target(name, _about(record), "repository", technique=technique, store=store)
 
     def _as_broken(self, name: str, error: StoreError) -> Broken:
-        """The same object while the error is the same, because routers cache by it."""
+        """Return the same object for the same error, because routers cache by it."""
         known = self._broken.get(name)
         if known is None or str(known.error) != str(error):
             known = self._broken[name] = Broken(error)
@@ -87,7 +96,7 @@ class WorkspaceTargets:
 
 
 class Broken:
-    """A repository or store that cannot be read; its use raises the error."""
+    """A repository that cannot be read; every use raises the error."""
 
     def __init__(self, error: StoreError) -> None:
         self.error = error
@@ -103,7 +112,7 @@ class Broken:
 
 
 def _records(repositories: Repositories) -> dict[str, Entry | StoreCorruptError]:
-    """The recorded entry of each repository, or why it cannot be read."""
+    """Read the entry of each repository, or the error that makes it unreadable."""
     found: dict[str, Entry | StoreCorruptError] = {}
     for name in names(repositories.root):
         try:
@@ -126,18 +135,21 @@ KINDS: tuple[Kind, ...] = ("collection", "repository", "archive")
 
 @dataclass(frozen=True, slots=True)
 class TargetNames:
-    """What is called how in a workspace; asked anew each time."""
+    """The names of all targets of a workspace, read again for every check."""
 
     collections: CollectionsFile
     repositories: Path
     archives: Sequence[RagArchiveConfig]
 
     def check_free(self, kind: Kind) -> Callable[[str], None]:
-        """What raises `CollectionAlreadyExistsError` for a name that something of another kind has."""
+        """Return a function that checks that no target of another kind has a name.
+
+        The function raises `CollectionAlreadyExistsError`.
+        """
         return partial(self._check_free, kind)
 
     def clashes(self) -> dict[str, list[Kind]]:
-        """The names that are given twice, and to what."""
+        """Return the names that several kinds of targets use, with these kinds."""
         taken = {kind: self._names(kind) for kind in KINDS}
         kinds = {name: [kind for kind in taken if name in taken[kind]] for found in taken.values() for name in found}
         return {name: having for name, having in sorted(kinds.items()) if len(having) > 1}
@@ -146,7 +158,7 @@ class TargetNames:
         for other in KINDS:
             if other != kind and name in self._names(other):
                 raise CollectionAlreadyExistsError(
-                    f"there is {a(other)} {name!r}, and queries are routed by name; give the {kind} another name"
+                    f"{name!r} is already the name of {a(other)}; give the {kind} another name"
                     f"{' (`--name`)' if kind == 'repository' else ''}"
                 )
 
@@ -157,5 +169,5 @@ class TargetNames:
 
 
 def a(kind: Kind) -> str:
-    """The kind with its article."""
+    """Return the kind with its indefinite article."""
     return f"an {kind}" if kind == "archive" else f"a {kind}"

@@ -1,4 +1,4 @@
-"""Synchronise the token vectors with the store: compute those of added chunks, erase those of deleted ones."""
+"""Keep the file of token vectors in step with the chunks of the store."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ CHUNKS_AT_ONCE = 256
 
 
 class TokenVectorKeeper:
-    """Called by a library after a write: compares the sources of the store with the versions in the file.
+    """Adds vectors of new chunks to the file, and removes those of deleted ones.
 
-    A moved or renamed source keeps its vectors. After a crash, the next call completes the work.
+    The versions of the sources in the store are compared with those in the file. A moved or renamed source keeps its
+    vectors. After a crash, the next call completes the work.
     """
 
     def __init__(self, file: TokenFile) -> None:
@@ -22,7 +23,14 @@ class TokenVectorKeeper:
         self._embedder = MiniLMEmbedder()
 
     def follow(self, store: LibraryStore) -> None:
-        """Raises `StoreError`, `ModelError`; every source is in the file completely or not at all."""
+        """Update the file after a write to the store.
+
+        The file has each source completely or not at all.
+
+        Raises:
+            StoreError: The store or the file cannot be read or written.
+            ModelError: The token vectors cannot be computed.
+        """
         stored = {_version(info): info for info in store.sources() if info.source_hash}
         there = self.file.versions()
         self.file.remove(there - stored.keys())
@@ -30,7 +38,7 @@ class TokenVectorKeeper:
             self._add(store, version, stored[version])
 
     def discard(self) -> None:
-        """Delete the kept vectors, because they would not follow deletions."""
+        """Delete the file, because its vectors would no longer be updated."""
         self.file.delete()
 
     def _add(self, store: LibraryStore, version: str, info: SourceInfo) -> None:
@@ -42,7 +50,7 @@ class TokenVectorKeeper:
             some = texts[start : start + CHUNKS_AT_ONCE]
             for text, rows in zip(some, self._embedder.token_vectors(some), strict=True):
                 vectors[text_key(text)] = in_8_bits(rows)
-        if len(chunks) == info.chunks:  # else it is being written, and its writer will synchronise
+        if len(chunks) == info.chunks:  # otherwise another process is writing it, and will update the file
             self.file.add(version, vectors)
 
 

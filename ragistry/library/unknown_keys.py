@@ -12,19 +12,23 @@ from ragistry.utils.where import JOINS, normalise
 from ragistry.utils.wording import did_you_mean, shown
 
 SAMPLE = 2_000
-"""Number of chunks whose keys are listed."""
+"""Maximum number of chunks from which the known keys are collected."""
 _NEGATIONS = frozenset({"$ne", "$nin", "$not_contains"})
 
 
 def unknown_keys(store: LibraryStore, where: Where, scope: Where | None, *, found: bool) -> str:
-    """Describe the keys of a condition that no chunk has; empty if there are none.
+    """Describe the keys of a condition that no chunk has.
 
     Args:
-        store: Where the chunks are.
+        store: Store of the chunks.
         where: The caller's condition.
         scope: Condition of the chunks that are searched; None for all. Conditions on ``collection`` are added, because
             they also limit what a caller may see.
-        found: Whether the search found something. Then only keys are looked for whose absence meets the condition.
+        found: Whether the search has results. Then only negated keys are checked, because chunks without such a key
+            meet the condition.
+
+    Returns:
+        One line, or an empty text if all keys exist.
     """
     where = normalise(where)
     keys = {key for key, operators in _keys(where) if not found or operators & _NEGATIONS}
@@ -52,13 +56,13 @@ def _keys(where: Mapping[str, Any]) -> Iterator[tuple[str, frozenset[str]]]:
 
 
 def _collections(where: Mapping[str, Any]) -> list[Where]:
-    """The parts of a condition that every result meets and that limit its collection."""
+    """Return the parts of a condition that limit the collection of every result."""
     if "$and" in where:
         return [limit for part in where["$and"] for limit in _collections(part)]
     return [where] if "collection" in where else []
 
 
 def _exists(key: str, scope: Where | None) -> Where:
-    """A condition that every chunk with this key meets, unless its value is a list."""
+    """Return a condition that matches chunks with this key, except list values."""
     of_any_type = {"$or": [{key: {"$gte": ""}}, {key: {"$gte": -1e308}}, {key: {"$in": [True, False]}}]}
     return of_any_type if scope is None else {"$and": [scope, of_any_type]}

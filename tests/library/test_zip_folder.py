@@ -67,7 +67,7 @@ def test_a_member_of_a_zip_file_that_is_there_is_not_gone(workspace: Workspace, 
     workspace.library.ingest_paths([folder, hidden], "notes")
     assert workspace.library.ingest_folder(folder, "notes", prune=True).vanished == []
     place = workspace.library.source(".notes.zip/tea.md", "notes").source_path
-    assert (absence(place), absence(f"{hidden}/no.md")) == ("", "is not there now")
+    assert (absence(place), absence(f"{hidden}/no.md")) == ("", "does not exist now")
     other = packed(tmp_path / ".notes.zip", {"tea.md": "Black tea."})
     check_message(workspace.library.ingest_paths([other], "notes").failed[0].error, other, hidden)
 

@@ -2,8 +2,8 @@
 
 Each collection is a `LocalStore`, not a ChromaDB collection in a shared directory. ChromaDB's files do not survive
 every kill of their writer, and two processes on one directory silently lose each other's vectors. Here all data is in
-SQLite, and a new version is built next to the searched one and replaces it in one step. A search with a condition
-compares every matching vector, faster than ChromaDB does. The contract's promises about ChromaDB (cosine space,
+SQLite. A new version is built next to the searched one and replaces it in one step. A search with a condition compares
+every matching vector, and is faster than in ChromaDB. The contract's promises about ChromaDB (cosine space,
 conditions, named errors) hold.
 
 Every function takes ``path``, the folder of the collections (default ``./chroma_data``). ``embedder`` defaults to
@@ -85,7 +85,7 @@ __all__ = [
 
 DEFAULT_PATH = "./chroma_data"
 LIMIT = 100
-"""The largest ``limit`` of `search_chunks`."""
+"""Maximum ``limit`` of `search_chunks`."""
 LARGEST_BATCH = 1_000
 
 FolderPath = str | os.PathLike[str]
@@ -99,20 +99,33 @@ def create_collection(
     embedder: Embedder | None = None,
     recreate: bool = True,
 ) -> Collection:
-    """Create a collection, or begin to recreate one; the returned collection is empty.
+    """Create an empty collection, or start to recreate an existing one.
 
-    ``repository_name``: lower-case letters, digits and '-', at most 63. ``metadata``: ``repository_url``,
-    ``commit_hash``, ``last_updated``, ``total_documents``, ``total_chunks``, or any other JSON values. Existing chunks
-    are searched until the first `add_chunks` to the new version, or a ``with`` block around several, is complete; if it
-    fails, or another process writes to the old version, the old chunks stay. Raises `InvalidCollectionNameError`,
-    `ConfigError` for metadata, and `CollectionAlreadyExistsError` if the collection exists and ``recreate`` is False.
+    Searches find the existing chunks until the first `add_chunks` is complete, or a ``with`` block around several
+    calls. If it fails, or another process writes to the old version, the old chunks remain.
+
+    Args:
+        repository_name: 1 to 63 lower-case letters, digits and '-'.
+        metadata: ``repository_url``, ``commit_hash``, ``last_updated``, ``total_documents``, ``total_chunks``, or any
+            other JSON values.
+        path: Folder of the collections.
+        embedder: Embedder of the collection.
+        recreate: Recreate an existing collection.
+
+    Returns:
+        The collection, which has no chunks yet.
+
+    Raises:
+        InvalidCollectionNameError: The name is invalid.
+        ConfigError: The metadata cannot be written as JSON.
+        CollectionAlreadyExistsError: The collection exists, and ``recreate`` is false.
     """
     root, given = folder_of(path), check_metadata(metadata)
     with locked(root, check_name(repository_name)):
         entry = read_entry(root, repository_name)
         if entry is not None and not recreate:
             raise CollectionAlreadyExistsError(
-                f"collection {repository_name!r} exists in {str(root)!r}; choose another name, or let recreate be True"
+                f"collection {repository_name!r} exists in {str(root)!r}; choose another name, or set recreate=True"
             )
         rebuild = None
         if entry is not None and _count(root, entry) > 0:
@@ -131,14 +144,28 @@ def add_chunks(
     on_empty: OnEmpty = "raise",
     on_error: OnError = "raise",
 ) -> int:
-    """Embed chunks in batches of ``batch_size`` (1 to 1,000), write all or none, and return the number written.
+    """Embed chunks in batches, and write all of them or none.
 
-    Four batches are embedded in parallel. Asynchronous callers await ``asyncio.to_thread(add_chunks, …)``. Raises
-    `DuplicateChunkIDError` (``on_duplicate``: skip duplicates, or replace the stored chunks),
-    `InvalidChunkError`, a `ValueError`, for a chunk without text (``on_empty``) or with metadata that cannot be
-    stored, `EmbeddingGenerationError` for one that cannot be embedded after retries of temporary errors (``on_error``),
-    `StoreLockedError`, `ConfigError` for an invalid batch size. Skipped chunks are logged. If no chunk could be
-    embedded, a collection that is being recreated does not change.
+    Four batches are embedded in parallel. Asynchronous callers await ``asyncio.to_thread(add_chunks, …)``. Skipped
+    chunks are logged. If no chunk can be embedded, a collection that is being recreated does not change.
+
+    Args:
+        collection: Target collection.
+        chunks: The chunks.
+        batch_size: Number of chunks in a batch, 1 to 1,000.
+        on_duplicate: Raise an error for duplicate ids, skip them, or replace the stored chunks.
+        on_empty: Raise an error for chunks without text, or skip them.
+        on_error: Raise an error for chunks that cannot be embedded, or skip them.
+
+    Returns:
+        Number of chunks written.
+
+    Raises:
+        DuplicateChunkIDError: An id is already stored, or occurs twice.
+        InvalidChunkError: A chunk has no text, or metadata that cannot be stored. It is also a `ValueError`.
+        EmbeddingGenerationError: A chunk cannot be embedded, also after retries of temporary errors.
+        StoreLockedError: Another process writes to the collection.
+        ConfigError: The batch size is invalid.
     """
     check_collection(collection)
     if isinstance(batch_size, bool) or not isinstance(batch_size, int) or not 1 <= batch_size <= LARGEST_BATCH:
@@ -164,7 +191,7 @@ def _write(
     given: Mapping[str, DocumentChunk],
     on_duplicate: OnDuplicate,
 ) -> int:
-    """Write the chunks that are not yet stored: another writer may have been faster during embedding."""
+    """Write the chunks that another writer has not stored in the meantime."""
     with collection.writing() as store:
         left = [chunk.chunk_id for chunk in not_stored(store, [given[id] for id in chunks], on_duplicate)]
         if not left:
@@ -181,11 +208,27 @@ def search_chunks(
     *,
     min_score: float = 0.0,
 ) -> RetrievalResult:
-    """The chunks most similar to ``query``, best first, by cosine similarity clipped to [0, 1].
+    """Find the chunks that are most similar to a query.
 
-    ``limit``: 1 to 100. ``where``: a condition on metadata (`utils.where`). A collection with chunks always has a
-    most similar one; ``min_score``, 0 to 1, drops lower scores. Raises `EmptyQueryError`, `InvalidLimitError`,
-    `InvalidFilterError`, another `QueryError` for another ``min_score``, `EmbeddingMismatchError`, `ModelError`.
+    A collection with chunks always has a most similar one. ``min_score`` removes results that are not similar enough.
+
+    Args:
+        collection: The collection.
+        query: The query.
+        limit: Maximum number of results, 1 to 100.
+        where: Condition on metadata; see `utils.where`.
+        min_score: Minimum score of results, 0 to 1.
+
+    Returns:
+        The results, best first. Scores are cosine similarities, clipped to [0, 1].
+
+    Raises:
+        EmptyQueryError: The query is empty.
+        InvalidLimitError: ``limit`` is out of range.
+        InvalidFilterError: The condition is invalid.
+        QueryError: ``min_score`` is out of range.
+        EmbeddingMismatchError: Another embedder filled the collection.
+        ModelError: The query cannot be embedded.
     """
     check_collection(collection)
     check_query(query)
@@ -214,7 +257,12 @@ def search_chunks(
 def get_collection(
     repository_name: str, *, path: FolderPath = DEFAULT_PATH, embedder: Embedder | None = None
 ) -> Collection:
-    """A collection by its name. Raises `CollectionNotFoundError`, `InvalidCollectionNameError`."""
+    """Open a collection by its name.
+
+    Raises:
+        CollectionNotFoundError: The collection does not exist.
+        InvalidCollectionNameError: The name is invalid.
+    """
     root = folder_of(path)
     if read_entry(root, repository_name) is None:
         raise not_found(root, repository_name)
@@ -222,19 +270,29 @@ def get_collection(
 
 
 def list_collections(*, path: FolderPath = DEFAULT_PATH) -> list[CollectionInfo]:
-    """Every collection with its metadata and number of chunks, by name; empty without the folder."""
+    """List the collections with their metadata and number of chunks, by name.
+
+    A missing folder has no collections.
+    """
     root = folder_of(path)
     return [CollectionInfo(entry.name, _count(root, entry), entry.metadata) for entry in entries(root)]
 
 
 def delete_collection(repository_name: str, *, path: FolderPath = DEFAULT_PATH) -> int:
-    """Remove a collection with all its data, and return its number of chunks. Raises `CollectionNotFoundError`."""
+    """Delete a collection with all its data.
+
+    Returns:
+        Number of chunks deleted.
+
+    Raises:
+        CollectionNotFoundError: The collection does not exist.
+    """
     root = folder_of(path)
-    if read_entry(root, repository_name) is None:  # asked first, so that no folder is made for nothing
+    if read_entry(root, repository_name) is None:  # checked first, so that no folder is created
         raise not_found(root, repository_name)
     with locked(root, repository_name):
         entry = read_entry(root, repository_name)
-        if entry is None:  # deleted meanwhile
+        if entry is None:  # deleted in the meantime
             raise not_found(root, repository_name)
         chunks = _count(root, entry)
         drop_entry(root, repository_name)
@@ -242,22 +300,23 @@ def delete_collection(repository_name: str, *, path: FolderPath = DEFAULT_PATH) 
 
 
 def update_collection_metadata(collection: Collection, metadata: Mapping[str, Any]) -> None:
-    """Update the recorded values; ``last_updated`` is set to the current time unless given.
+    """Update some values of a collection's metadata.
 
-    Those of a collection that is made again are on record with its chunks: its old ones keep what was said of them.
+    Without a value for ``last_updated``, it is set to the current time. If the collection is being recreated, the
+    values become visible together with its new chunks.
     """
     check_collection(collection)
     collection.update_metadata({"last_updated": now(), **check_metadata(metadata)})
 
 
 def _count(root: Path, entry: Entry) -> int:
-    """Number of chunks; 0 for a damaged store, so that it can still be deleted."""
+    """Count the chunks; a damaged store has none, so that it can still be deleted."""
     if not entry.folder:
         return 0
     try:
         with closing(open_local(check_there(root / entry.folder))) as store:
             return store.count()
-    except StoreError as error:  # its files may be on their way out
+    except StoreError as error:  # another process may be deleting its files
         present = read_entry(root, entry.name)
         if present is None:
             return 0

@@ -1,7 +1,8 @@
-"""Convert chunks of the contract for a store, and back.
+"""Conversion of the contract's chunks to chunks of a store, and back.
 
-Metadata are returned exactly as given. Values that a store supports keep their key, so that conditions find them; the
-rest (nested values, empty lists, null, integers above 64 bits, reserved keys) is one JSON text under `IN_JSON`.
+Metadata are returned unchanged. Values that a store supports keep their key, so that conditions find them. All other
+values (nested values, empty lists, null, integers above 64 bits, reserved keys) are stored in one JSON text under
+`IN_JSON`.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ FIELDS = {
 
 
 def now() -> str:
-    """The time as ISO 8601 in UTC, to the second: ``2025-09-30T14:32:01Z``."""
+    """Return the current time as ISO 8601 in UTC: ``2025-09-30T14:32:01Z``."""
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
@@ -51,11 +52,13 @@ def check_choice(name: str, value: str, choices: Sequence[str]) -> None:
 
 
 def check_metadata(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """Metadata of a collection; raises `ConfigError` unless keys are text and values are JSON."""
+    """Check the metadata of a collection: keys are text, and values are JSON.
+
+    Raises:
+        ConfigError: The metadata are invalid.
+    """
     if not isinstance(metadata, Mapping):
-        raise ConfigError(
-            f"the metadata of a collection are {shown(metadata)}; give a mapping, {{}} where there are none"
-        )
+        raise ConfigError(f"the metadata of a collection must be a mapping, got {shown(metadata)}")
     wrong = [key for key in metadata if not isinstance(key, str)]
     if wrong:
         raise ConfigError(f"a key of a collection's metadata must be text, got {wrong[0]!r}")
@@ -70,17 +73,20 @@ def check_metadata(metadata: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def check_chunk(chunk: Any, position: int) -> None:
-    """Raise `InvalidChunkError` for wrong types; values are checked later, all together."""
+    """Raise `InvalidChunkError` if a chunk has fields of wrong types.
+
+    Values are checked later, for all chunks at once.
+    """
     if not isinstance(chunk, DocumentChunk):
         raise InvalidChunkError(f"nothing was written: chunks[{position}] is {shown(chunk)}; give a DocumentChunk")
     if not isinstance(chunk.chunk_id, str):
         raise InvalidChunkError(
-            f"nothing was written: chunks[{position}] has the chunk_id {shown(chunk.chunk_id)}; an id is text"
+            f"nothing was written: chunks[{position}] has the chunk_id {shown(chunk.chunk_id)}; an id must be text"
         )
     if not isinstance(chunk.metadata, Mapping):
         raise InvalidChunkError(
-            f"nothing was written: the metadata of chunk {chunk.chunk_id!r} are {shown(chunk.metadata)}; "
-            "give a mapping, {} where there are none"
+            f"nothing was written: the metadata of chunk {chunk.chunk_id!r} must be a mapping, "
+            f"got {shown(chunk.metadata)}"
         )
     for name, remedy in _field_faults(chunk):
         raise InvalidChunkError(
@@ -89,16 +95,16 @@ def check_chunk(chunk: Any, position: int) -> None:
 
 
 def _field_faults(chunk: DocumentChunk) -> Iterator[tuple[str, str]]:
-    """The fields with wrong types or values, and what to give instead."""
+    """Yield invalid fields, and how to correct them."""
     for name in ("chunk_index", "token_count"):
         number = getattr(chunk, name)
         if isinstance(number, bool) or not isinstance(number, int) or number < 0:
             yield name, "give a whole number, 0 or more"
     for name in ("file_path", "repository_name", "heading_context"):
         if not isinstance(getattr(chunk, name), str):
-            yield name, "give text, '' where there is none"
+            yield name, "give text, or '' if there is none"
         elif "\0" in getattr(chunk, name):
-            yield name, "take out the NUL"
+            yield name, "remove the NUL character"
         elif name == "file_path" and _is_absolute(chunk.file_path):
             yield name, "give the path relative to the repository's root"
 
@@ -108,7 +114,11 @@ def _is_absolute(path: str) -> bool:
 
 
 def with_content(chunks: Iterable[DocumentChunk], on_empty: OnEmpty) -> list[DocumentChunk]:
-    """The chunks with text. Raises `InvalidChunkError` for one without text, unless it is to be skipped."""
+    """Return the chunks that have text.
+
+    Raises:
+        InvalidChunkError: A chunk has no text, and ``on_empty`` is not ``skip``.
+    """
     kept = []
     for position, chunk in enumerate(listed("chunks", chunks)):
         check_chunk(chunk, position)
@@ -117,7 +127,7 @@ def with_content(chunks: Iterable[DocumentChunk], on_empty: OnEmpty) -> list[Doc
         elif on_empty == "raise":
             raise InvalidChunkError(
                 f"nothing was written: chunk {chunk.chunk_id!r} of {chunk.file_path!r} has no text: "
-                f"{chunk.content!r:.80}; leave it out, or give on_empty='skip'"
+                f"{chunk.content!r:.80}; leave it out, or set on_empty='skip'"
             )
         else:
             log.error("chunk %r of %r has no text and was left out", chunk.chunk_id, chunk.file_path)
@@ -125,47 +135,50 @@ def with_content(chunks: Iterable[DocumentChunk], on_empty: OnEmpty) -> list[Doc
 
 
 def once(chunks: Iterable[DocumentChunk], on_duplicate: OnDuplicate) -> list[DocumentChunk]:
-    """Each id once: the first of duplicates, or the last if later ones replace earlier ones."""
+    """Remove duplicate ids: keep the first chunk, or the last one with ``upsert``."""
     kept: dict[str, DocumentChunk] = {}
     for chunk in chunks:
         if chunk.chunk_id not in kept or on_duplicate == "upsert":
             kept[chunk.chunk_id] = chunk
         else:
-            _duplicate(chunk.chunk_id, "comes twice", on_duplicate)
+            _duplicate(chunk.chunk_id, "occurs twice", on_duplicate)
     return list(kept.values())
 
 
 def not_stored(store: DocumentStore, chunks: Sequence[DocumentChunk], on_duplicate: OnDuplicate) -> list[DocumentChunk]:
-    """The chunks to write, depending on the stored ones."""
+    """Return the chunks to write: all with ``upsert``, else those not stored yet."""
     if on_duplicate == "upsert":
         return list(chunks)
     stored = {document.id for document in store.get([chunk.chunk_id for chunk in chunks])}
     for identity in stored:
-        _duplicate(identity, "is stored already", on_duplicate)
+        _duplicate(identity, "is already stored", on_duplicate)
     return [chunk for chunk in chunks if chunk.chunk_id not in stored]
 
 
 def _duplicate(identity: str, what: str, on_duplicate: OnDuplicate) -> None:
     if on_duplicate == "raise":
         raise DuplicateChunkIDError(
-            f"nothing was written: chunk id {identity!r} {what}; give each chunk its own, or on_duplicate='skip' "
-            "or 'upsert'"
+            f"nothing was written: chunk id {identity!r} {what}; give each chunk its own id, or set "
+            "on_duplicate='skip' or 'upsert'"
         )
     log.warning("chunk id %r %s; the chunk was left out", identity, what)
 
 
 def as_stored(chunk: DocumentChunk, collection: str, processed_at: str) -> Chunk:
-    """The text and its metadata: the contract's `FIELDS`, and those of the caller.
+    """Convert a chunk to a text with metadata.
 
-    ``collection``, ``source_file``, ``type`` and ``processed_at`` are added if missing. Raises `InvalidChunkError` if
-    ``metadata`` contradict a field of the chunk.
+    The metadata consist of the contract's `FIELDS` and the caller's values. ``collection``, ``source_file``, ``type``
+    and ``processed_at`` are added if missing.
+
+    Raises:
+        InvalidChunkError: ``metadata`` contradict a field of the chunk.
     """
     own = {key: getattr(chunk, field) for key, field in FIELDS.items()}
     for key in FIELDS:
         if key in chunk.metadata and not _same(chunk.metadata[key], own[key]):
             raise InvalidChunkError(
                 f"nothing was written: chunk {chunk.chunk_id!r} has metadata {key!r} of {shown(chunk.metadata[key])}, "
-                f"but its {FIELDS[key]} is {shown(own[key])}; leave it out, or give it another key"
+                f"but its {FIELDS[key]} is {shown(own[key])}; leave it out, or use another key"
             )
     known = {"collection": collection, "source_file": chunk.file_path, "type": "document", "processed_at": processed_at}
     in_json = {key: value for key, value in chunk.metadata.items() if key not in FIELDS and _needs_json(key, value)}
@@ -178,7 +191,7 @@ def _same(one: Any, other: Any) -> bool:
 
 
 def check_storable(chunks: Sequence[Chunk], ids: Sequence[str]) -> None:
-    """Raise `InvalidChunkError` with all errors of all chunks, by id, before anything is embedded."""
+    """Raise `InvalidChunkError` with all errors of all chunks, by id."""
     problems: list[str] = []
     for chunk, identity in zip(chunks, ids, strict=True):
         _, faults = stored_metadata(chunk.metadata)
@@ -190,7 +203,7 @@ def check_storable(chunks: Sequence[Chunk], ids: Sequence[str]) -> None:
 
 
 def _needs_json(key: Any, value: Any) -> bool:
-    """Whether JSON supports this value and a store does not, or would drop it."""
+    """Return whether JSON supports this value, and a store does not or drops it."""
     if not isinstance(key, str):
         return False
     if isinstance(value, dict | list | tuple) or value is None:
@@ -204,7 +217,11 @@ def _reserved(key: str) -> bool:
 
 
 def _json(values: Mapping[str, Any]) -> str:
-    """One JSON text; raises `InvalidChunkError` with the key of a value that would not be restored exactly."""
+    """Write values as one JSON text.
+
+    Raises:
+        InvalidChunkError: A value would not be restored unchanged.
+    """
     for key, value in values.items():
         if problem := _json_problem({key: value}):
             raise InvalidChunkError(
@@ -229,7 +246,7 @@ def _json_problem(value: Any) -> str:
 
 
 def _key_problem(value: Any) -> str:
-    """What is wrong with the keys of a nested value, which JSON would silently convert to text."""
+    """Describe an invalid key of a nested value, which JSON would convert to text."""
     if isinstance(value, dict):
         wrong = [key for key in value if not isinstance(key, str)]
         return f"has the key {shown(wrong[0])}, which is not text" if wrong else _key_problem([*value.values()])
@@ -237,7 +254,7 @@ def _key_problem(value: Any) -> str:
 
 
 def as_given(document: Document) -> Document:
-    """A document with its original metadata."""
+    """Return a document with the metadata that the caller stored."""
     if IN_JSON not in document.metadata:
         return document
     plain = without_json(document)
@@ -245,7 +262,7 @@ def as_given(document: Document) -> Document:
 
 
 def without_json(document: Document) -> Document:
-    """A document with only the metadata that stores support, as in a search."""
+    """Return a document without the metadata that stores do not support."""
     if IN_JSON not in document.metadata:
         return document
     return replace(document, metadata={key: value for key, value in document.metadata.items() if key != IN_JSON})

@@ -26,9 +26,13 @@ Answer = TypeVar("Answer")
 
 @dataclass(slots=True)
 class Rebuild:
-    """The replacement of a version: its metadata, the old version's folder and state, and its own folder.
+    """The replacement of a version that is being built.
 
-    ``folder`` is "" until it is created.
+    Attributes:
+        metadata: Metadata of the new version.
+        replaced: Folder of the old version.
+        state: `version_of` the old version when the rebuild began.
+        folder: Folder of the new version; empty until it is created.
     """
 
     metadata: dict[str, Any]
@@ -38,14 +42,18 @@ class Rebuild:
 
 
 def check_there(folder: Path) -> Path:
-    """The folder; raises `StoreCorruptError` if it has no store, because opening it would create one."""
+    """Return the folder if it has a store, because opening it would create one.
+
+    Raises:
+        StoreCorruptError: The folder has no store.
+    """
     if not local_exists(folder):
-        raise StoreCorruptError(f"the store {str(folder)!r} is gone; index again, or put it back from a backup")
+        raise StoreCorruptError(f"the store {str(folder)!r} is missing; index again, or restore it from a backup")
     return folder
 
 
 def version_of(folder: Path) -> int:
-    """A number that grows with every write to the store in a folder."""
+    """Return a number that grows with every write to the store in a folder."""
     with closing(open_local(check_there(folder))) as store:
         return store.version()
 
@@ -68,12 +76,12 @@ class Opened:
             return self._store
 
     def present(self, folder: str) -> LibraryStore | None:
-        """The store, if it is the one in this folder."""
+        """Return the store if it is open and in this folder."""
         with self._guard:
             return self._store if self.folder == folder else None
 
     def make(self, folder: Path) -> LibraryStore:
-        """A new store. While it is open, other processes do not remove it as a leftover."""
+        """Create a store, and protect it from cleanup by other processes."""
         with self._guard:
             self._close()
             folder.mkdir()
@@ -91,19 +99,23 @@ class Opened:
         self._store, self._making, self.folder = None, None, ""
         if store is not None:
             store.close()
-            if name and not local_exists(self.root / name):  # deleted meanwhile: remove what closing wrote
+            if name and not local_exists(
+                self.root / name
+            ):  # deleted in the meantime: remove the files that closing wrote
                 shutil.rmtree(self.root / name, ignore_errors=True)
         if making is not None:
             making.release()
 
 
 class Collection:
-    """The result of `create_collection` and `get_collection`. Thread-safe; closes its files when garbage-collected.
+    """A collection, as `create_collection` and `get_collection` return it.
 
-    It follows the recorded version: after another process replaces the version, the next call sees the new one. A
-    collection that is being recreated has a version that others do not see until its first `add_chunks` is complete,
-    or until its ``with`` block ends without an error. If the old chunks have changed since it began, it raises
-    `StoreError` and they stay.
+    Threads may share it. It closes its files when it is garbage-collected.
+
+    It follows the recorded version: after another process replaced the version, the next call reads the new one. A
+    collection that is being recreated has a new version, which becomes visible when its first `add_chunks` is complete,
+    or when its ``with`` block ends without an error. If the old chunks have changed in the meantime, it raises
+    `StoreError`, and the old chunks remain.
     """
 
     def __init__(
@@ -122,7 +134,7 @@ class Collection:
 
     @property
     def embedder(self) -> Embedder:
-        """The embedder of its texts and queries."""
+        """The embedder of texts and queries."""
         return self._embedder or default_embedder()
 
     @property
@@ -132,17 +144,25 @@ class Collection:
 
     @property
     def is_rebuilt(self) -> bool:
-        """Whether it is being recreated while the old version is still searched."""
+        """Whether the collection is being recreated; the old version is still searched."""
         return self._rebuild is not None
 
     def count(self) -> int:
-        """How many chunks there are."""
+        """Count the chunks."""
         return self.read(lambda store: store.count(), 0)
 
     def read(self, use: Callable[[LibraryStore], Answer], empty: Answer) -> Answer:
-        """Call ``use`` with the store; ``empty`` if there have been no chunks. Raises `CollectionNotFoundError`.
+        """Call a function with the store of the current version.
 
-        If the version is replaced during the read, the new one is read.
+        If the version is replaced during the call, the function is called again with the new one.
+
+        Args:
+            use: The function.
+            empty: Result for a collection that has never had chunks.
+
+        Raises:
+            CollectionNotFoundError: The collection was deleted.
+            StoreError: The store cannot be read.
         """
         while True:
             folder, store = self._folder(), None
@@ -151,24 +171,38 @@ class Collection:
             try:
                 store = self._opened.store(folder)
                 answer = use(store)
-            except (StoreError, OSError):  # its files may be on their way out, or a thread that knew the former version
-                if folder == self._folder() and self._opened.present(folder) is store:  # opened that in its place
+            except (StoreError, OSError):
+                # another process may be deleting the files, or a thread has opened the former version instead
+                if folder == self._folder() and self._opened.present(folder) is store:
                     raise
             else:
                 if folder == self._folder():
                     return answer
 
     def at(self, folder: str) -> LibraryStore | None:
-        """The store of a version that was just read from the record, which is not read again where it is open.
+        """Return the store of the version in this folder, without reading the record.
 
-        None if there have been no chunks; the replacement of a version that is no longer open. Raises as `read` does.
+        If that version is not open, the record is read, and the store of the current version is returned.
+
+        Args:
+            folder: Folder of the version that was just read from the record.
+
+        Returns:
+            The store, or None if the collection has never had chunks.
+
+        Raises:
+            CollectionNotFoundError: The collection was deleted.
+            StoreError: The store cannot be read.
         """
         present: LibraryStore | None = None
         return self._opened.present(folder) or self.read(lambda store: store, present)
 
     @contextmanager
     def writing(self) -> Iterator[LibraryStore]:
-        """The store with its write lock; others see a first version when the block ends."""
+        """Yield the store with its write lock.
+
+        The first version of a collection becomes visible after the block.
+        """
         with locked(self.root, self.name):
             if self._rebuild is not None:
                 with self._rebuilding(self._rebuild) as store:
@@ -181,7 +215,7 @@ class Collection:
 
     @contextmanager
     def _first(self) -> Iterator[LibraryStore]:
-        """The first version; on record as soon as it has been written to, so that others add to it and not beside."""
+        """Yield the store of the first version, and record it after the block."""
         folder = new_folder(self.root, self.name)
         with closing(open_local(folder)) as store:
             yield store
@@ -189,7 +223,10 @@ class Collection:
 
     @contextmanager
     def _rebuilding(self, rebuild: Rebuild) -> Iterator[LibraryStore]:
-        """The new version; in a block, it is kept after a failed write, else the next write starts again."""
+        """Yield the store of the new version.
+
+        After a failed write, a ``with`` block keeps the new version; without a block, the next write starts again.
+        """
         try:
             if rebuild.folder:
                 store = self._opened.store(rebuild.folder)
@@ -205,7 +242,7 @@ class Collection:
             raise
 
     def update_metadata(self, metadata: Mapping[str, Any]) -> None:
-        """Update the recorded values."""
+        """Update some values of the metadata."""
         with locked(self.root, self.name):
             if self._rebuild is not None:
                 self._rebuild.metadata.update(metadata)
@@ -214,7 +251,7 @@ class Collection:
                 put_entry(self.root, Entry(self.name, entry.folder, {**entry.metadata, **metadata}))
 
     def close(self) -> None:
-        """Close the files; an unfinished rebuild is discarded. Closing twice is harmless."""
+        """Close the files, and discard an unfinished rebuild. Closing twice is harmless."""
         rebuild = self._rebuild
         if rebuild is not None:
             rebuild.folder = ""
@@ -235,16 +272,16 @@ class Collection:
             self.close()
 
     def _publish(self, rebuild: Rebuild, folder: str) -> None:
-        """Replace the recorded version by the new one. Call it `locked`."""
+        """Replace the recorded version by the new one. The caller holds the lock."""
         present = self._entry().folder
         if present != rebuild.replaced or version_of(self.root / present) != rebuild.state:
             raise StoreError(
-                f"collection {self.name!r} was written by another while it was made again; what is there stays, and "
-                "what was to take its place is gone; begin again with create_collection"
+                f"collection {self.name!r} was changed by another writer during the rebuild; the rebuild was "
+                "discarded; call create_collection again"
             )
         self._opened.close()
         put_entry(self.root, Entry(self.name, folder, rebuild.metadata))
-        self._rebuild = None  # last, so that who reads meanwhile has the new version, by one name or the other
+        self._rebuild = None  # last, so that concurrent readers find the new version in any case
 
     def _folder(self) -> str:
         rebuild = self._rebuild
@@ -258,15 +295,15 @@ class Collection:
 
 
 def check_collection(collection: object) -> None:
-    """Raise `ConfigError` for values that are not collections."""
+    """Raise `ConfigError` if the value is not a collection."""
     if not isinstance(collection, Collection):
         raise ConfigError(
-            f"the collection is {shown(collection)}; give what create_collection or get_collection returned"
+            f"{shown(collection)} is not a collection; give a result of create_collection or get_collection"
         )
 
 
 def not_found(root: Path, name: str) -> CollectionNotFoundError:
-    """The error for an unknown collection."""
+    """Return the error for an unknown collection."""
     known = [entry.name for entry in entries(root)]
     return CollectionNotFoundError(
         f"no collection {name!r} in {str(root)!r}{did_you_mean(name, known)}; there are {', '.join(known) or 'none'}"

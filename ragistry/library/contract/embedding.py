@@ -1,4 +1,4 @@
-"""Embed texts in parallel batches, with retries of temporary errors."""
+"""Embedding of texts in parallel batches, with retries of temporary errors."""
 
 from __future__ import annotations
 
@@ -47,12 +47,15 @@ Embedded = list[tuple[str, EmbeddedChunk]]
 
 @lru_cache(maxsize=1)
 def default_embedder() -> Embedder:
-    """all-MiniLM-L6-v2, the contract's model (384 dimensions), loaded on first use and kept by the process."""
+    """Return all-MiniLM-L6-v2, the contract's model with 384 dimensions.
+
+    The model is loaded on first use and shared by the process.
+    """
     return choose_embedder("minilm")
 
 
 def retried(call: Callable[[], Answer], on: tuple[type[Exception], ...] = TRANSIENT) -> Answer:
-    """The result of ``call``, tried `ATTEMPTS` times if it raises one of these errors."""
+    """Call a function up to `ATTEMPTS` times while it raises one of these errors."""
     for attempt in stamina.retry_context(
         on=on, attempts=ATTEMPTS, timeout=None, wait_initial=FIRST_WAIT, wait_max=LONGEST_WAIT, wait_jitter=0.05
     ):
@@ -62,7 +65,11 @@ def retried(call: Callable[[], Answer], on: tuple[type[Exception], ...] = TRANSI
 
 
 def query_vector(query: str, embedder: Embedder) -> Sequence[float]:
-    """The vector of a query. Raises `ModelError`."""
+    """Embed a query.
+
+    Raises:
+        ModelError: The query cannot be embedded.
+    """
     vector: Sequence[float] = _vectors([query], "query", embedder)[0]
     return vector
 
@@ -76,11 +83,21 @@ def _vectors(texts: Sequence[str], role: Role, embedder: Embedder) -> Vectors:
 def embedded(
     chunks: Sequence[Chunk], ids: Sequence[str], embedder: Embedder, batch_size: int, on_error: OnError
 ) -> tuple[list[EmbeddedChunk], list[str]]:
-    """The chunks with their vectors, and their ids, in order; `AT_ONCE` batches of ``batch_size`` run in parallel.
+    """Embed chunks in parallel batches.
 
-    A chunk that cannot be embedded raises `EmbeddingGenerationError` before anything is written. With
-    ``on_error="skip"``, a chunk that fails alone too is logged and left out. An unreachable server, or `LATE_IN_A_ROW`
-    consecutive time-outs, are always errors.
+    Args:
+        chunks: The chunks.
+        ids: Their ids.
+        embedder: The embedder.
+        batch_size: Number of chunks in a batch; `AT_ONCE` batches run in parallel.
+        on_error: ``skip`` leaves out chunks that cannot be embedded alone, and logs them.
+
+    Returns:
+        The embedded chunks and their ids, in order.
+
+    Raises:
+        EmbeddingGenerationError: A chunk cannot be embedded. Also with ``skip``, if the server is unreachable, or after
+            `LATE_IN_A_ROW` consecutive time-outs.
     """
     named = list(zip(ids, chunks, strict=True))
     batches = [named[start : start + batch_size] for start in range(0, len(named), batch_size)]
@@ -138,14 +155,17 @@ def _left_out(name: str, error: Exception) -> Embedded:
 
 
 def _refuse(error: Exception) -> NoReturn:
-    """Raise the error under the contract's name."""
+    """Raise the error as the contract's `EmbeddingGenerationError`."""
     if isinstance(error, EmbeddingGenerationError):
         raise error
     raise EmbeddingGenerationError(str(error)) from error
 
 
 def _is_down(error: Exception) -> bool:
-    """Whether the server is unreachable or lacks the model; time-outs do not count, because a text may cause them."""
+    """Return whether the server is unreachable, or lacks the model.
+
+    Time-outs do not count, because a text may cause them.
+    """
     from ragistry.models.http import worth_retrying  # loads httpx, which a model in this process does not need
 
     if not isinstance(error, ModelConnectionError):

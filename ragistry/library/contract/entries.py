@@ -1,8 +1,8 @@
-"""The collections of a folder: for each, a small file with the folder of its store and its metadata.
+"""Records of the collections in a folder: one small file for each, with its store's folder and its metadata.
 
-``NAME.json`` is authoritative. The stores are in folders ``NAME@…`` next to it. A store is filled before the file names
-it, and the file is replaced atomically. So readers see the old version or the new one; leftovers of a killed process
-are never read, and removed at the next write of the collection.
+``NAME.json`` is authoritative. The stores are in folders ``NAME@…`` next to it. A store is filled before the file
+refers to it, and the file is replaced atomically. So readers see the old version or the new one. Leftovers of a killed
+process are never read; the next write of the collection removes them.
 """
 
 from __future__ import annotations
@@ -36,7 +36,13 @@ MAKING = "making.lock"
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A collection: its name, the folder of its store ("" while it has had no chunks), and its metadata."""
+    """The record of a collection.
+
+    Attributes:
+        name: Name of the collection.
+        folder: Folder of its store; empty if it has never had chunks.
+        metadata: Metadata of the collection.
+    """
 
     name: str
     folder: str = ""
@@ -44,31 +50,45 @@ class Entry:
 
 
 def folder_of(path: Any) -> Path:
-    """The folder of the collections; raises `ChromaDBConnectionError` for an invalid path."""
+    """Return the absolute path of the folder of the collections.
+
+    Raises:
+        ChromaDBConnectionError: The path is invalid.
+    """
     try:
         folder = Path(path).absolute()
         possible = b"\0" not in os.fsencode(folder)
-    except (TypeError, ValueError):  # no path, or half a character
+    except (TypeError, ValueError):  # not a path, or not valid Unicode
         possible = False
     if not possible:
-        raise ChromaDBConnectionError(f"{shown(path)} cannot name the folder of the collections; give another path")
+        raise ChromaDBConnectionError(
+            f"{shown(path)} is not a path for the folder of the collections; give another path"
+        )
     return folder
 
 
 def check_name(name: object) -> str:
-    """The name; raises `InvalidCollectionNameError` unless it follows `NAME_RULE`."""
+    """Return the name if it follows `NAME_RULE`.
+
+    Raises:
+        InvalidCollectionNameError: The name is invalid.
+    """
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise InvalidCollectionNameError(f"{name!r:.100} cannot be the name of a collection; use {NAME_RULE}")
     return name
 
 
 def read_entry(root: Path, name: str) -> Entry | None:
-    """The recorded entry of a collection; None without one. Raises `StoreCorruptError`."""
+    """Read the record of a collection; None if it does not exist.
+
+    Raises:
+        StoreCorruptError: The record is damaged.
+    """
     path = root / f"{check_name(name)}.json"
     try:
         with reached(root):
             text = path.read_text(encoding="utf-8")
-        if not text:  # a name without chunks, half written at a power cut
+        if not text:  # a collection without chunks, whose file was not written completely before a power failure
             return None
         found = json.loads(text)
         return Entry(name, _inside(found["folder"], name), dict(found["metadata"]))
@@ -76,19 +96,19 @@ def read_entry(root: Path, name: str) -> Entry | None:
         return None
     except (ValueError, LookupError, TypeError) as error:
         raise StoreCorruptError(
-            f"{str(path)!r} is damaged ({error}); put it back from a backup, or remove it and index again"
+            f"{str(path)!r} is damaged ({error}); restore it from a backup, or delete it and index again"
         ) from error
 
 
 def _inside(folder: object, name: str) -> str:
-    """Validate the file, which may come from anywhere; it must not lead out of its folder."""
+    """Check that the folder of a record is inside the folder of the collections."""
     if folder == "" or (isinstance(folder, str) and re.fullmatch(rf"{re.escape(name)}@[0-9a-f]+", folder)):
         return str(folder)
     raise ValueError(f"it names the folder {folder!r}")
 
 
 def names(root: Path) -> list[str]:
-    """The collections of the folder, in order; empty without the folder."""
+    """List the names of the collections, in order; a missing folder has none."""
     try:
         with reached(root):
             stems = [path.stem for path in root.iterdir() if path.suffix == ".json"]
@@ -98,14 +118,19 @@ def names(root: Path) -> list[str]:
 
 
 def entries(root: Path) -> list[Entry]:
-    """The recorded entries of all collections, by name. Raises `StoreCorruptError`."""
+    """Read the records of all collections, by name.
+
+    Raises:
+        StoreCorruptError: A record is damaged.
+    """
     return [entry for name in names(root) if (entry := read_entry(root, name)) is not None]
 
 
 def put_entry(root: Path, entry: Entry) -> None:
-    """Replace the recorded entry; then remove unneeded versions. Call it `locked`.
+    """Replace the record of a collection, then remove unused versions.
 
-    After a power cut, the old or the new entry is there; a new name without chunks may be missing.
+    The caller holds the lock. After a power failure, the file has the old record or the new one; the record of a new
+    collection without chunks may be missing.
     """
     text = json.dumps(asdict(entry), ensure_ascii=False, allow_nan=False, indent=1)
     new, path = root / f".{entry.name}.{uuid4().hex}", root / f"{entry.name}.json"
@@ -123,7 +148,7 @@ def put_entry(root: Path, entry: Entry) -> None:
 
 
 def drop_entry(root: Path, name: str) -> None:
-    """Forget a collection and remove its versions. Call it `locked`."""
+    """Delete the record of a collection and its versions. The caller holds the lock."""
     with reached(root):
         (root / f"{name}.json").unlink(missing_ok=True)
         _settle(root)
@@ -132,7 +157,16 @@ def drop_entry(root: Path, name: str) -> None:
 
 @contextmanager
 def locked(root: Path, name: str, wait: float = LOCK_SECONDS) -> Iterator[None]:
-    """Hold the write lock of a collection; after ``wait`` seconds raise `StoreLockedError` with the holder."""
+    """Hold the write lock of a collection.
+
+    Args:
+        root: Folder of the collections.
+        name: Name of the collection.
+        wait: Maximum seconds to wait for another writer.
+
+    Raises:
+        StoreLockedError: Another process holds the lock; the message names it.
+    """
     _make(root)
     with reached(root):
         path = root.resolve() / f"{check_name(name)}.lock"
@@ -144,18 +178,18 @@ def _make(root: Path) -> None:
     try:
         with reached(root):
             root.mkdir(parents=True, exist_ok=True)
-    except FileNotFoundError as error:  # where no folder can be made, as below /proc
+    except FileNotFoundError as error:  # no folder can be created there, such as below /proc
         raise _unreachable(root, error) from error
 
 
 def new_folder(root: Path, name: str) -> Path:
-    """An unused folder for the next version of a collection's store."""
+    """Return an unused folder for the next version of a collection's store."""
     return root / f"{name}@{uuid4().hex}"
 
 
 @contextmanager
 def reached(root: Path) -> Iterator[None]:
-    """Translate errors of the file system to the contract's error, except missing files."""
+    """Translate errors of the file system, except missing files."""
     try:
         yield
     except FileNotFoundError:
@@ -181,7 +215,7 @@ def _settle(root: Path) -> None:
 
 
 def _sweep(root: Path, entry: Entry) -> None:
-    """Remove all versions except the recorded one and those being built, and unfinished entries."""
+    """Remove unfinished records, and versions that are not recorded or being built."""
     for path in root.glob(f".{entry.name}.*"):
         if re.fullmatch(r"\.[0-9a-f]{32}", path.suffix):
             path.unlink(missing_ok=True)

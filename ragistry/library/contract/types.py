@@ -1,4 +1,4 @@
-"""The types of the storage contract, with the contract's names and fields."""
+"""The types of the storage contract."""
 
 from __future__ import annotations
 
@@ -13,10 +13,17 @@ from ragistry import types
 class DocumentChunk:
     """A piece of a file of a documentation repository, before it is stored.
 
-    ``chunk_id``: unique in its collection. ``file_path``: relative to the repository's root, with ``/``.
-    ``heading_context``: "Installation > Prerequisites". ``metadata``: further values (``title``, ``section``, ``tags``,
-    ``has_code``, ``processed_at`` …), JSON values that are returned unchanged. ``repository``, ``file_path``,
-    ``heading_context``, ``chunk_index`` and ``token_count`` must not differ from the chunk's fields.
+    Attributes:
+        chunk_id: Id that is unique in its collection.
+        content: The text.
+        file_path: Path relative to the repository's root, with ``/``.
+        repository_name: Name of the repository.
+        heading_context: Headings above the text, such as "Installation > Prerequisites".
+        chunk_index: Position in the file, from 0.
+        token_count: Number of tokens.
+        metadata: Further JSON values (``title``, ``section``, ``tags``, ``has_code``, ``processed_at`` …), which are
+            returned unchanged. ``repository``, ``file_path``, ``heading_context``, ``chunk_index`` and ``token_count``
+            must not differ from the chunk's fields.
     """
 
     chunk_id: str
@@ -31,7 +38,7 @@ class DocumentChunk:
 
 @dataclass(frozen=True, slots=True)
 class RetrievalMatch:
-    """A found chunk; ``score``: cosine similarity, 0 to 1; ``metadata``: all its stored metadata."""
+    """A chunk that was found; its score is the cosine similarity, 0 to 1."""
 
     chunk_id: str
     content: str
@@ -44,7 +51,7 @@ class RetrievalMatch:
 
 @dataclass(frozen=True, slots=True)
 class RetrievalResult(types.RetrievalResult):
-    """The result of `search_chunks`: ``documents`` as in every search, and the same as ``matches``."""
+    """The result of `search_chunks`; ``matches`` has the documents in another form."""
 
     @property
     def matches(self) -> list[RetrievalMatch]:

@@ -1,7 +1,7 @@
-"""Which files of a folder are taken in; what Ragistry keeps there for itself is not.
+"""List the files of a folder that an ingest reads.
 
-A link may lead anywhere, to what the folder's owner never meant to show: one that leads out of the folder is left out
-and named, unless links are to be followed.
+The files that this program writes are left out. A link may lead to files that the folder's owner never meant to share.
+So links that lead out of the folder are left out and reported, unless the caller follows links.
 """
 
 from __future__ import annotations
@@ -25,17 +25,25 @@ from ragistry.utils.documents.old_formats import HOW, is_readable
 from ragistry.utils.wording import agreeing, numbered
 
 SHOWN = 3
-"""Links and sources that a message names."""
+"""Maximum number of links and sources in a message."""
 
 
 def check_not_empty(path: str | os.PathLike[str]) -> None:
-    """Raise `SourceError` for an empty path, which leads to the current folder: a variable that was not set."""
+    """Raise `SourceError` for an empty path.
+
+    It would mean the current folder, and usually comes from an unset variable.
+    """
     if not str(path).strip():
         raise SourceError(f"the path {str(path)!r} is empty; name a file or folder, '.' for the current folder")
 
 
 def check_path(path: str | Path, kind: str = "file or folder") -> None:
-    """Raise `SourceNotFoundError` for a path that leads nowhere, `SourceError` for an empty one or one out of reach."""
+    """Check that a path exists and is reachable.
+
+    Raises:
+        SourceNotFoundError: The path does not exist.
+        SourceError: The path is empty or unreachable.
+    """
     check_not_empty(path)
     try:
         Path(path).stat()
@@ -46,22 +54,32 @@ def check_path(path: str | Path, kind: str = "file or folder") -> None:
 
 
 def is_folder(path: str | Path) -> bool:
-    """Whether a path leads to a folder, or to a zip file, which is read as one."""
+    """Return whether a path is a folder, or a zip file, which is read as a folder."""
     return Path(path).is_dir() or is_zip(path)
 
 
 def one_file(path: str | Path) -> SourceFile:
-    """A file by itself; its name in the collection is its bare name. Raises `SourceError` for an empty path."""
+    """Return a source for a single file, named after the file.
+
+    Raises:
+        SourceError: The path is empty.
+    """
     check_not_empty(path)
     return source_file(os.fspath(path), Path(path).name)
 
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """The readable files of a folder; the folders below it that could not be listed; the links that lead out of it.
+    """The files of a folder, and what was left out.
 
-    ``unread``: how many files there are of each suffix of `UNREAD_FORMATS`. ``special``: devices, pipes and sockets,
-    which are never opened. ``own``: files of this program, which are left out.
+    Attributes:
+        root: The folder.
+        files: Readable files.
+        failed: Subfolders and zip files that could not be listed.
+        links: Links that lead out of the folder.
+        unread: Number of files for each suffix of `UNREAD_FORMATS`.
+        special: Devices, pipes and sockets, which are never opened.
+        own: Files of this program.
     """
 
     root: Path
@@ -73,7 +91,7 @@ class Listing:
     own: list[Path] = field(default_factory=list)
 
     def add(self, path: Path, name: str) -> None:
-        """Add a file, or what is in a zip file."""
+        """Add a file, or the members of a zip file."""
         file = source_file(str(path), name)
         if path.suffix.lower() != ZIP or isinstance(file, MisnamedFile):
             self.files.append(file)
@@ -88,11 +106,11 @@ class Listing:
 
     @property
     def complete(self) -> bool:
-        """Whether a file that is not listed is not there."""
+        """Whether the whole folder was listed, so that unlisted files do not exist."""
         return not self.failed
 
     def warnings(self) -> list[str]:
-        """What the folder's owner should know of links, and of files that are not read: a line each."""
+        """Return warnings about links and unsupported formats, one line each."""
         return [
             *([self._links_warning()] if self.links else []),
             *([unread_warning(self.root, self.unread)] if self.unread else []),
@@ -110,11 +128,18 @@ class Listing:
 
 
 def list_folder(folder: str | Path, *, follow_links: bool = False) -> Listing:
-    """Every file of a supported format below a folder, hidden ones left out, in the order of their names.
+    """List the files of supported formats below a folder, ordered by name.
 
-    Files of this program are left out, see `is_own_file`. A zip file is a folder. A link to a folder that is listed
-    anyway adds nothing, so that a loop of links ends. Raises `SourceNotFoundError` where there is no such folder, and
-    `SourceError` where it cannot be reached.
+    Hidden files and files of this program are left out (`is_own_file`). A zip file counts as a folder. A link to a
+    folder that is listed anyway adds nothing, so loops of links end.
+
+    Args:
+        folder: Path of the folder.
+        follow_links: Enter links that lead out of the folder.
+
+    Raises:
+        SourceNotFoundError: The folder does not exist.
+        SourceError: The folder is unreachable.
     """
     check_path(folder, "folder")
     root = Path(folder)
@@ -132,7 +157,11 @@ def list_folder(folder: str | Path, *, follow_links: bool = False) -> Listing:
 
 
 def files_of(folder: str | Path) -> list[SourceFile]:
-    """The files of `list_folder`; raises `SourceError` too where there is none."""
+    """List the files of a folder; see `list_folder`.
+
+    Raises:
+        SourceError: The folder has no readable file.
+    """
     listing = list_folder(folder)
     if not listing.files:
         raise nothing_readable(listing)
@@ -140,10 +169,13 @@ def files_of(folder: str | Path) -> list[SourceFile]:
 
 
 def without_covered(paths: Sequence[str | Path], *, follow_links: bool = False) -> list[str | Path]:
-    """These paths, each once, but for what lies in a folder among them that has it too: there its name is the longer.
+    """Remove duplicates, and files that one of the given folders contains.
 
-    A hidden file, say, is no part of its folder, and stays. A folder with nothing but Ragistry's own files, as a shell
-    names it for ``*``, is left out where there is another path. Raises `SourceError`.
+    A path remains if the listing of the folder does not include it, such as a hidden file. A folder that contains only
+    files of this program is removed too, unless it is the only path: a shell expands ``*`` to it.
+
+    Raises:
+        SourceError: A folder is unreachable.
     """
     paths = list({Path(path).absolute(): path for path in paths}.values())
     paths = [path for path in paths if not _is_own(path)] or paths
@@ -165,7 +197,7 @@ def _files(path: str | Path, *, follow_links: bool) -> set[str]:
 
 
 def _is_own(path: str | Path) -> bool:
-    """Whether a folder has files of this program and nothing else."""
+    """Return whether a folder contains only files of this program."""
     if not Path(path).is_dir() or not (Path(path).name == CONFIG_FOLDER or is_data_folder(path)):
         return False
     listing = list_folder(path)
@@ -173,7 +205,7 @@ def _is_own(path: str | Path) -> bool:
 
 
 def nothing_readable(listing: Listing) -> SourceError:
-    """The error for a folder that has nothing to ingest."""
+    """Return the error for a folder without a readable file."""
     if listing.own:
         return SourceError(
             f"{os.fspath(listing.root)!r} contains only configuration files of a workspace, which are not ingested; "
@@ -183,7 +215,10 @@ def nothing_readable(listing: Listing) -> SourceError:
 
 
 class _Walk:
-    """A walk that enters each folder once, by its own name where that lies below ``root``."""
+    """Walks a folder, and enters each subfolder once.
+
+    If a subfolder is also the target of a link, it is entered under its own name.
+    """
 
     def __init__(self, root: Path, follow_links: bool, listing: Listing) -> None:
         self.root = root
@@ -198,7 +233,7 @@ class _Walk:
             entered = sorted(without_data(folders, names))
             folders[:] = [name for name in entered if not name.startswith(".") and self._enters(here / name)]
             for name in names:
-                # Offices call a lock of theirs ~$NAME.
+                # Office programs name their lock files ~$NAME.
                 suffix = "" if name.startswith((".", "~$")) else Path(name).suffix.lower()
                 if suffix in UNREAD_FORMATS and not is_readable(suffix):
                     self.listing.unread[suffix] += 1
@@ -214,7 +249,7 @@ class _Walk:
 
     def _enters(self, folder: Path) -> bool:
         if not self.follow_links:
-            return self._takes(folder)  # a link that stays inside is not entered, what it leads to is listed anyway
+            return self._takes(folder)  # os.walk does not enter links, and the target is listed anyway
         real = os.path.realpath(folder)
         if real in self._entered or (self._is_inside(real) and real != self._own(folder)):
             return False
@@ -231,7 +266,7 @@ class _Walk:
         return Path(real).is_relative_to(self.real_root)
 
     def _own(self, folder: Path) -> str:
-        """Where the folder is if no link led to it."""
+        """Return the path that the folder has if no link led to it."""
         return str(Path(self.real_root) / folder.relative_to(self.root))
 
     def _unlisted(self, error: OSError) -> None:
@@ -240,10 +275,10 @@ class _Walk:
 
 
 def _is_special(path: Path) -> bool:
-    """Whether a path leads to a device, pipe or socket; to open one may wait for ever."""
+    """Return whether a path is a device, pipe or socket, which may block readers."""
     try:
         mode = path.stat().st_mode
-    except (OSError, ValueError):  # whoever reads it reports it
+    except (OSError, ValueError):  # the reader reports it
         return False
     return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
 
@@ -251,12 +286,12 @@ def _is_special(path: Path) -> bool:
 def _is_link(path: Path) -> bool:
     try:
         return path.is_symlink()
-    except OSError:  # of a folder whose files may be named but not reached; whoever reads it says so
+    except OSError:  # the folder allows listing, but no access to its files; the reader reports it
         return False
 
 
 def unread_warning(folder: Path, unread: Counter[str]) -> str:
-    """How many files of a folder were left out, by their suffix, the most frequent first."""
+    """Describe the files that were left out, by suffix, the most frequent first."""
     number = unread.total()
     left_out = numbered(number, "of its files [has|have] a format that is not read and [was|were] left out")
     counts = sorted(unread.items(), key=lambda item: (-item[1], item[0]))

@@ -1,4 +1,4 @@
-"""Whether what is to be taken in under a name is the source that has that name already, or one of another name."""
+"""Detect whether an incoming source is already stored under the same or another name, and which files are gone."""
 
 from __future__ import annotations
 
@@ -17,14 +17,23 @@ from ragistry.utils.wording import numbered
 
 
 def check_same_source(source: IngestSource, info: SourceInfo, is_same: bool) -> None:
-    """A name that another source has is not given to this one, unless that is gone and this one says the same.
+    """Check that a source does not replace another source of the same name.
 
-    A file that is not reachable just now must not be lost to whatever has its name. Raises `SourceError`.
+    A source may replace another one if the other's file is gone and both have the same content. An unreachable file
+    must not lose its name to another file.
+
+    Args:
+        source: The incoming source.
+        info: The stored source of this name.
+        is_same: Whether both have the same content.
+
+    Raises:
+        SourceError: The name belongs to another source.
     """
     if source.place == info.source_path:
         return
     if source.path and absence(source.path):
-        return  # whoever extracts its text says so
+        return  # the reader reports it
     if info.source_path and (why := absence(info.source_path)):
         if not is_same:
             raise _gone(source, info, why)
@@ -33,25 +42,35 @@ def check_same_source(source: IngestSource, info: SourceInfo, is_same: bool) -> 
 
 
 def has_place_of(source: IngestSource, info: SourceInfo) -> bool:
-    """Whether what is stored says where the source is; a file that was moved is written again, not embedded again."""
+    """Return whether the stored place is current.
+
+    If a file was moved, it is written again, but not embedded again.
+    """
     return info.source_path == source.place
 
 
 def absence(path: str) -> str:
-    """Why a path leads to nothing just now; empty where it leads to a file, folder or member, and for a URL."""
+    """Explain why a path cannot be reached now.
+
+    Returns:
+        The reason; empty for URLs, and for an existing file, folder or member of a zip file.
+    """
     if is_url(path):
         return ""
     try:
         Path(path).stat()
     except (FileNotFoundError, NotADirectoryError):
-        return "" if is_member(path) else "is not there now"
+        return "" if is_member(path) else "does not exist now"
     except (OSError, ValueError) as error:
         return f"cannot be reached now ({getattr(error, 'strerror', None) or error})"
     return ""
 
 
 def is_same_file(one: str, other: str) -> bool:
-    """Whether two places, neither empty, are one, or paths of one file that is there."""
+    """Return whether two places are equal, or paths of one existing file.
+
+    An empty place is never the same as another.
+    """
     try:
         return bool(one and other) and (one == other or Path(one).samefile(other))
     except (OSError, ValueError):
@@ -59,10 +78,13 @@ def is_same_file(one: str, other: str) -> bool:
 
 
 def earlier_names(sources: Sequence[IngestSource], stored: Iterable[SourceInfo]) -> dict[str, SourceInfo]:
-    """For the places of files that are stored under another name, what is stored of them under that.
+    """Find files that are stored under another name.
 
-    ``x/a.md`` of a folder was ``a.md`` where it was taken in by itself. Each name is the end of the file's path: that
-    of a link is not, and a file may well be taken in under its own name and that of a link.
+    For example, ``x/a.md`` of a folder was ``a.md`` when it was ingested as a single file. Only names that are the end
+    of the file's path count, because a file may be stored under its own name and under the name of a link.
+
+    Returns:
+        The stored source, by the place of the file.
     """
     names = {source.source_file for source in sources}
     others = {
@@ -70,7 +92,7 @@ def earlier_names(sources: Sequence[IngestSource], stored: Iterable[SourceInfo])
         for info in stored
         if info.source_file not in names and _ends_path(info.source_file, info.source_path)
     }
-    bare = {_bare(info.source_file) for info in others.values()}  # most files need not be looked for
+    bare = {_bare(info.source_file) for info in others.values()}  # to skip most files quickly
     found = {}
     for source in sources:
         if source.path and _bare(source.source_file) in bare:
@@ -89,11 +111,17 @@ def _bare(name: str) -> str:
 
 
 def taken(source: IngestSource, collection: str, by: str) -> SourceError:
-    """What is wrong with a source whose name in the collection belongs to the file ``by``, or to a text."""
+    """Return the error for a source whose name is already used.
+
+    Args:
+        source: The source.
+        collection: Name of the collection.
+        by: Path of the file with this name; empty for a text.
+    """
     is_now, wanted = (repr(path) if path else "a text" for path in (by, source.shown if source.place else ""))
     return SourceError(
         f"{source.source_file!r} in collection {collection!r} is {is_now}, not {wanted}; rename one of the two, ingest "
-        "the folder that holds both, use another collection, replace what is there (`--replace`), or delete it with "
+        "the folder that contains both, use another collection, replace the source (`--replace`), or delete it with "
         "`ragistry sources delete`"
     )
 
@@ -102,17 +130,24 @@ def _gone(source: IngestSource, info: SourceInfo, why: str) -> SourceError:
     wanted = repr(source.shown) if source.place else "the text"
     return SourceError(
         f"{source.source_file!r} in collection {info.collection!r} is {info.source_path!r}, which {why}, "
-        f"and {wanted} says something else; put that file back, or replace it (`--replace`), or "
-        "delete what is there with `ragistry sources delete`"
+        f"and {wanted} has other content; put that file back, replace it (`--replace`), or delete the source with "
+        "`ragistry sources delete`"
     )
 
 
 def vanished(listing: Listing, stored: Iterable[SourceInfo], *, follow_links: bool = False) -> list[str]:
-    """The names of the sources whose files were below a folder and are missing.
+    """List the sources whose files were below a folder and are gone.
 
-    An existing file stays a source, even if the folder would not include it, such as a hidden one. Files from a hidden
-    subfolder, or from one that is now empty (its disk may not be mounted), stay too. With ``follow_links`` the same
-    applies to files reached by a link.
+    An existing file remains a source, even if the listing does not include it, such as a hidden file. Files of a hidden
+    subfolder remain too, and files of a subfolder that is now empty, because its disk may not be mounted.
+
+    Args:
+        listing: Listing of the folder.
+        stored: Sources of the collection.
+        follow_links: Apply the same rules to files that were reached by a link.
+
+    Returns:
+        Names of the sources.
     """
     present, start = {file.source_file for file in listing.files}, start_of(listing.root)
 
@@ -131,7 +166,7 @@ def vanished(listing: Listing, stored: Iterable[SourceInfo], *, follow_links: bo
 
 
 def _may_come_back(path: str, root: Path) -> bool:
-    """Whether a file was in a subfolder that is now empty or unreadable."""
+    """Return whether a file was in a subfolder that is now empty or unreadable."""
     try:
         folder = next((parent for parent in Path(path).parents if parent.is_dir()), root)
         return folder != root and next(folder.iterdir(), None) is None
@@ -140,7 +175,10 @@ def _may_come_back(path: str, root: Path) -> bool:
 
 
 def _is_gone(path: str) -> bool:
-    """Whether the path does not exist, not even as a link; False if it cannot be read."""
+    """Return whether the path does not exist, not even as a broken link.
+
+    A path that cannot be read is not gone.
+    """
     try:
         os.lstat(path)
     except (FileNotFoundError, NotADirectoryError):
@@ -151,7 +189,7 @@ def _is_gone(path: str) -> bool:
 
 
 def emptied(folder: str | Path, collection: str, gone: Sequence[str]) -> SourceError:
-    """The error for a folder without any files, for which nothing is removed."""
+    """Return the error for an empty folder, whose sources are not deleted."""
     return SourceError(
         f"{os.fspath(folder)!r} has no file to ingest, and collection {collection!r} has {_named(gone)} "
         "from it; nothing was deleted: put the files back (is its disk mounted?), or delete what came from it with "
@@ -160,18 +198,21 @@ def emptied(folder: str | Path, collection: str, gone: Sequence[str]) -> SourceE
 
 
 def gone_from(path: str | Path, stored: Iterable[SourceInfo], error: SourceNotFoundError) -> SourceNotFoundError:
-    """The error for a missing path, with the remedy for the sources of a removed folder."""
+    """Return the error for a missing path.
+
+    If the path was a folder with sources, the message explains how to delete them.
+    """
     start = start_of(path)
     gone = [info.source_file for info in stored if info.source_path.startswith(start)]
     if not gone:
         return error
     return SourceNotFoundError(
-        f"{error}; {_named(gone)} came from it: to delete them, make the folder again, empty, and ingest it with "
-        "`--prune`"
+        f"{error}; {_named(gone)} came from it; to delete them, create the folder again, without files, and "
+        "ingest it with `--prune`"
     )
 
 
 def _named(names: Sequence[str]) -> str:
-    """The number of sources, and some names."""
+    """Return the number of sources and some of their names."""
     listed = ", ".join(map(repr, names[:SHOWN])) + (", …" if len(names) > SHOWN else "")
     return f"{numbered(len(names), 'source[|s]')} ({listed})"

@@ -1,4 +1,4 @@
-"""The ingest methods of a library, here and over HTTP: each makes a plan and carries it out."""
+"""The ingest methods of local and remote libraries, which create and carry out a plan."""
 
 from __future__ import annotations
 
@@ -12,16 +12,17 @@ from ragistry.protocols import Embedder
 from ragistry.types import EmbedderFingerprint, Progress, Role, SourceInfo
 from ragistry.utils.documents.extracted import ExtractLimits
 
-if TYPE_CHECKING:  # what only an ingest needs is imported by it
+if TYPE_CHECKING:  # ingest methods import these modules when they are called
     from ragistry.library.ingest.plan import IngestPlan
     from ragistry.library.ingest.report import IngestReport
     from ragistry.protocols import Engine, Vectors
 
 
 class IngestObserver:
-    """Follows an ingest. Subclasses override what they need; an error that a method raises ends the ingest.
+    """Follows an ingest. Subclasses override the methods that they need.
 
-    ``detailed``: whether it overrides more than `progress`, so that texts are embedded in smaller batches.
+    An error that a method raises ends the ingest. ``detailed`` is true if other methods than `progress` are overridden;
+    then texts are embedded in smaller batches.
     """
 
     detailed: ClassVar[bool] = True
@@ -30,17 +31,17 @@ class IngestObserver:
         """Called before each source is read, and at the end with an empty name."""
 
     def counted(self, texts: int) -> None:
-        """Called with the number of chunks of a source; again if it is split into smaller ones."""
+        """Called with the number of chunks of a source, again after it is split further."""
 
     def embedded(self, texts: int) -> None:
-        """Called with the number of chunks that were embedded now."""
+        """Called with the number of chunks in a finished batch."""
 
     def check(self) -> None:
-        """Called between two steps of a second or so; raises to cancel."""
+        """Called about once a second; raises an error to cancel."""
 
 
 class ProgressObserver(IngestObserver):
-    """Calls a function of progress."""
+    """Passes the progress to a function."""
 
     detailed = False
 
@@ -53,23 +54,26 @@ class ProgressObserver(IngestObserver):
 
 
 class IngestMethods:
-    """Plans ingests. Subclasses carry them out and know what is stored."""
+    """Ingest methods of a library. Subclasses carry out plans and list sources."""
 
     def carry_out(
         self, plan: IngestPlan, *, observer: IngestObserver | None = None, engine: Engine | None = None
     ) -> IngestReport:
-        """Carry out a plan and return its report.
+        """Carry out a plan.
 
         Args:
-            plan: The plan; its report is completed.
-            observer: Follows and may cancel.
-            engine: Where files are read and texts embedded; None for this process.
+            plan: The plan. Its report is completed.
+            observer: Follows the ingest, and may cancel it.
+            engine: Engine that reads files and embeds texts; None for this process.
+
+        Returns:
+            The report of the plan.
 
         Raises:
             CollectionNotFoundError: The collection does not exist.
             ModelError: No text can be embedded.
             StoreError: The store cannot be written.
-            EngineError: The engine cannot work.
+            EngineError: The engine does not work.
         """
         raise NotImplementedError
 
@@ -78,21 +82,29 @@ class IngestMethods:
         raise NotImplementedError
 
     def _stored_below(self, folder: Path, collection: str) -> Sequence[SourceInfo]:
-        """The sources that may have come from a folder of this machine, with their places."""
+        """Return the sources that may come from a folder of this machine."""
         raise NotImplementedError
 
     def _limits(self) -> ExtractLimits:
-        """The limits of web pages."""
+        """Return the limits of web pages."""
         raise NotImplementedError
 
     def ingest_file(self, path: str | Path, collection: str, *, replace: bool = False) -> int:
-        """Ingest one file and return the number of chunks written: 0 if it has not changed.
+        """Ingest one file, named after the file.
 
-        Its name in the collection is the bare file name. If another file or a text has that name, it is replaced only
-        with ``replace``, or if it is the same file, moved.
+        If another file or a text has this name, it is replaced only with ``replace``. A file that was moved is not
+        another file.
+
+        Args:
+            path: Path of the file.
+            collection: Name of the collection.
+            replace: Replace another source of the same name.
+
+        Returns:
+            Number of chunks written; 0 if the file has not changed.
 
         Raises:
-            SourceError: The file cannot be read, or its name is taken.
+            SourceError: The file cannot be read, or its name is already used.
             EmbeddingGenerationError: The model refuses a chunk.
             CollectionNotFoundError: The collection does not exist.
         """
@@ -105,11 +117,25 @@ class IngestMethods:
         return self._chunks_or_raise(IngestPlan(collection, [one_file(path)], replace=replace))
 
     def ingest_text(self, text: str, source: str, collection: str) -> int:
-        """Ingest a text under a name and return the number of chunks written: 0 if it has not changed."""
+        """Ingest a text under a name.
+
+        Args:
+            text: The text.
+            source: Name of the source, such as ``notes.md``.
+            collection: Name of the collection.
+
+        Returns:
+            Number of chunks written; 0 if the text has not changed.
+
+        Raises:
+            SourceError: The name is empty, or belongs to another source.
+            EmbeddingGenerationError: The model refuses a chunk.
+            CollectionNotFoundError: The collection does not exist.
+        """
         from ragistry.library.ingest.plan import IngestPlan
 
         if not source:
-            raise SourceError("the name of the source is empty; give it one, such as 'notes.md'")
+            raise SourceError("the name of the source is empty; give a name such as 'notes.md'")
         return self._chunks_or_raise(IngestPlan(collection, [SourceText(text, source)]))
 
     def ingest_folder(
@@ -123,23 +149,25 @@ class IngestMethods:
         progress: Progress | None = None,
         engine: Engine | None = None,
     ) -> IngestReport:
-        """Ingest every readable file below a folder. A file that cannot be read is reported, and the rest goes in.
+        """Ingest every readable file below a folder.
+
+        A file that cannot be read is reported, and the other files are ingested.
 
         Args:
             path: The folder, or a zip file.
             collection: Name of the collection.
             prune: Delete sources whose files were below this folder and are gone. Otherwise they are only reported, in
-                ``vanished``. Nothing is deleted if a part of the folder cannot be listed, or if the folder has no file:
-                an unmounted disk looks the same.
-            follow_links: Enter links that lead out of the folder; otherwise they are left out with a warning.
+                ``vanished``. Nothing is deleted if a part of the folder cannot be listed, or if the folder has no file,
+                because an unmounted disk looks the same.
+            follow_links: Enter links that lead out of the folder. Otherwise they are left out with a warning.
             replace: See `ingest_file`.
             progress: Called before each source.
-            engine: Where files are read and texts embedded; None for this process.
+            engine: Engine that reads files and embeds texts; None for this process.
 
         Raises:
-            SourceError: The folder cannot be read, or nothing in it.
+            SourceError: The folder cannot be read, or has no readable file.
             ModelError: No text can be embedded.
-            EngineError: The engine cannot work.
+            EngineError: The engine does not work.
         """
         from ragistry.library.ingest.folder import check_path
 
@@ -171,8 +199,8 @@ class IngestMethods:
         """Ingest files, folders and web pages; see `ingest_folder`.
 
         Args:
-            paths: Paths of files, folders and zip files, URLs, and bytes that are on no disk. A page is fetched as its
-                robots.txt allows. A folder with nothing readable is reported as failed, if it is not the only path.
+            paths: Paths of files, folders and zip files, URLs, and `SourceBytes`. Pages are fetched as far as
+                robots.txt allows. A folder without readable files is reported as failed, unless it is the only path.
             collection: Name of the collection.
             prune: See `ingest_folder`.
             follow_links: See `ingest_folder`.
@@ -180,11 +208,11 @@ class IngestMethods:
             allow_private: Fetch pages from private addresses too.
             changed: Read only the files of folders at and below these paths; None to read all.
             progress: Called before each source.
-            observer: Follows the ingest in detail and may cancel it; instead of ``progress``.
+            observer: Follows the ingest in detail, and may cancel it. It replaces ``progress``.
             engine: See `ingest_folder`.
 
         Raises:
-            SourceNotFoundError: A path does not exist. Nothing is ingested then.
+            SourceNotFoundError: A path does not exist. Nothing is ingested.
         """
         from ragistry.library.ingest.plan import plan_ingest
 
@@ -214,11 +242,14 @@ class IngestMethods:
 
 
 TEXTS_AT_ONCE = 32
-"""A second or two of work for a model on a small machine, and several batches for each of its cores."""
+"""About a second of work for a model on a small machine, and several batches for each core."""
 
 
 class ObservedEmbedder:
-    """Tells an observer about every few texts; what its ``check`` raises ends the call."""
+    """Embeds texts in small batches, and reports each batch to an observer.
+
+    The observer's ``check`` may raise an error to end the call.
+    """
 
     def __init__(self, embedder: Embedder, observer: IngestObserver) -> None:
         self.embedder = embedder
@@ -229,7 +260,7 @@ class ObservedEmbedder:
         return self.embedder.fingerprint
 
     def embed(self, texts: Sequence[str], *, role: Role = "document") -> Vectors:
-        """As `Embedder.embed`."""
+        """See `Embedder.embed`."""
         import numpy as np
 
         rows = []
@@ -240,6 +271,6 @@ class ObservedEmbedder:
         return np.concatenate(rows)
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
-        """As `Embedder.count_tokens`."""
+        """See `Embedder.count_tokens`."""
         self._observer.counted(len(texts))
         return self.embedder.count_tokens(texts)

@@ -1,6 +1,6 @@
-"""Recognise the files that this program writes. They are never ingested or sent, by any door.
+"""Recognise the files that this program writes, which are never ingested or uploaded.
 
-The configuration may hold keys and tokens, and a search would find the descriptions of collections.
+The configuration may contain keys and tokens, and a search would find the descriptions of collections.
 """
 
 from __future__ import annotations
@@ -39,18 +39,18 @@ _SCHEMA = ".schema.json"
 
 
 def is_own_file(path: Path) -> bool:
-    """Whether a file is part of the configuration of a workspace, by its name, its folder and its keys.
+    """Return whether a file is part of the configuration of a workspace.
 
-    A file ``config/models.yaml`` of another program has other keys.
+    Its name, its folder and its keys decide: a file ``config/models.yaml`` of another program has other keys.
     """
     if path.name.endswith(_SCHEMA):
         is_schema = f"{path.name.removesuffix(_SCHEMA)}.yaml" in CONFIGURATION
         return is_schema and _real(path).parts[-3:-1] == (CONFIG_FOLDER, "schemas")
     try:
         if path.name not in CONFIGURATION and not path.is_symlink():
-            return False  # as nearly all: to ask where a path leads takes longer than to list it
+            return False  # most files, because resolving a path takes longer than listing it
         real = _real(path)
-    except (OSError, ValueError):  # out of reach: the reader reports it
+    except (OSError, ValueError):  # the reader reports it
         return False
     if real.name not in CONFIGURATION or real.parent.name != CONFIG_FOLDER:
         return False
@@ -63,23 +63,28 @@ def is_own_file(path: Path) -> bool:
 
 
 def refuse_own_file(path: str | Path) -> None:
-    """Raise `SourceError` for a file that `is_own_file`."""
+    """Raise `SourceError` for a configuration file of a workspace."""
     if is_own_file(Path(path)):
         raise SourceError(
-            f"{os.fspath(path)!r} is configuration of a workspace, which is not ingested; copy what is a document into "
-            "another file"
+            f"{os.fspath(path)!r} is a configuration file of a workspace, which is not ingested; copy its text "
+            "into another file"
         )
 
 
 def without_data(folders: list[str], files: list[str]) -> list[str]:
-    """The folders in a folder with these ``files``, except those of a store in it."""
+    """Remove the folders that belong to a store.
+
+    Args:
+        folders: Names of the subfolders of a folder.
+        files: Names of the files of the same folder, which show whether it has a store.
+    """
     if not _STORE.issubset(files):
         return folders
     return [name for name in folders if name.partition(".")[0] not in _BESIDE_A_STORE]  # "words.new" too
 
 
 def is_data_folder(folder: str | Path) -> bool:
-    """Whether a folder has a store."""
+    """Return whether a folder has a store."""
     return all((Path(folder) / name).exists() for name in _STORE)
 
 

@@ -1,4 +1,4 @@
-"""Plan an ingest: the sources to read, those that are gone, and what is refused before anything is read."""
+"""Plan an ingest: list the sources to read and the missing ones, and refuse invalid paths before any file is read."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from ragistry.utils.documents.extracted import ExtractLimits
 from ragistry.utils.urls import is_url
 
 Stored = Callable[[Path], Sequence[SourceInfo]]
-"""Returns what the collection holds, with the places of sources that came from a folder."""
+"""Returns the sources of the collection that may come from a folder, with their places."""
 
 
 @dataclass(slots=True)
 class PlannedFolder:
-    """A folder of a plan: its files, and the names of the sources whose files are gone."""
+    """A folder of a plan, with its files and the names of vanished sources."""
 
     root: Path
     files: list[IngestSource] = field(default_factory=list)
@@ -39,16 +39,16 @@ class PlannedFolder:
 
 @dataclass(slots=True)
 class IngestPlan:
-    """What an ingest has to do, made by `plan_ingest`, and what it has done so far.
+    """The work of an ingest, and its progress.
 
     Attributes:
-        collection: Where the sources go.
-        sources: Files, texts and pages that were named one by one.
+        collection: Name of the collection.
+        sources: Files, texts and pages that were passed one by one.
         folders: Folders and zip files.
-        replace: Whether a source may take a name that another one has.
-        prune: Whether sources are deleted whose files are gone.
-        report: What is known already: refusals, warnings, formats that are not read. It is completed while the plan is
-            carried out, and says what was done if that ends early.
+        replace: Whether a source may replace another one of the same name.
+        prune: Whether to delete sources whose files are gone.
+        report: Refusals, warnings and unsupported formats that are already known. It is completed while the plan is
+            carried out, and describes the finished part if an error ends the ingest.
     """
 
     collection: str
@@ -60,12 +60,12 @@ class IngestPlan:
 
     @property
     def all_sources(self) -> list[IngestSource]:
-        """Every source to read, in order."""
+        """All sources to read, in order."""
         return [*self.sources, *(file for folder in self.folders for file in folder.files)]
 
     @property
     def gone(self) -> list[str]:
-        """The sources whose files are gone, each once."""
+        """The names of the sources whose files are gone, without duplicates."""
         return list(dict.fromkeys(name for folder in self.folders for name in folder.gone))
 
 
@@ -81,10 +81,10 @@ def plan_ingest(
     allow_private: bool = False,
     changed: Collection[str] | None = None,
 ) -> IngestPlan:
-    """List what paths, URLs and bytes bring into a collection; URLs are fetched.
+    """Create a plan from paths, URLs and bytes; URLs are fetched.
 
     Args:
-        paths: Files, folders, zip files, URLs, and bytes that are on no disk.
+        paths: Files, folders, zip files, URLs, and `SourceBytes`.
         collection: Name of the collection.
         stored: See `Stored`.
         limits: Limits of web pages.

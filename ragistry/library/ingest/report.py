@@ -1,4 +1,4 @@
-"""What an ingest did with every source."""
+"""The report of an ingest, and its JSON form."""
 
 from __future__ import annotations
 
@@ -15,25 +15,34 @@ from ragistry.utils.wording import agreeing, numbered
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A source that was not taken in, and why."""
+    """A source that was not ingested, and the reason."""
 
     source: str
     cause: RagistryError
 
     @property
     def error(self) -> str:
-        """The reason in one line."""
+        """The reason, in one line."""
         return str(self.cause)
 
 
 @dataclass(slots=True)
 class IngestReport:
-    """Every source stands in one of the five lists, by its name in the collection.
+    """The outcome of every source.
 
-    ``vanished``: in the collection, but no longer in the folder. ``warnings``: what its owner should know of sources
-    that were taken in, and of links and files of other formats that were not. ``unread``: how many files there were of
-    each format that is not read, by suffix. ``chunks``: how many were written;
-    ``embedded``: how many of them the model saw.
+    Each source is in one of the first five lists, by its name in the collection.
+
+    Attributes:
+        added: New sources.
+        updated: Changed sources.
+        skipped: Unchanged sources.
+        deleted: Deleted sources.
+        failed: Sources that were not ingested.
+        vanished: Sources of the collection whose files are no longer in the folder.
+        warnings: Warnings about ingested sources, and about links and unsupported formats.
+        unread: Number of files of each unsupported format, by suffix.
+        chunks: Number of chunks written.
+        embedded: Number of chunks embedded.
     """
 
     added: list[str] = field(default_factory=list)
@@ -48,25 +57,25 @@ class IngestReport:
     embedded: int = 0
 
     def merge(self, other: IngestReport) -> None:
-        """Add what another ingest did."""
+        """Add the outcomes of another ingest."""
         for name in ("added", "updated", "skipped", "deleted", "failed", "vanished", "warnings"):
             getattr(self, name).extend(getattr(other, name))
-        self.vanished = list(dict.fromkeys(self.vanished))  # from one folder that lies in another, hidden, for both
+        self.vanished = list(dict.fromkeys(self.vanished))  # nested folders may both report a source
         self.unread = dict(Counter(self.unread) + Counter(other.unread))
         self.chunks += other.chunks
         self.embedded += other.embedded
 
 
 def say_written(error: RagistryError, report: IngestReport) -> None:
-    """Add to the message of an error that ended an ingest how many sources were written before."""
+    """Add the number of written sources to the message of an error."""
     written = len(report.added) + len(report.updated)
     if written:
         done = numbered(written, "[source was|sources were] written before and")
-        error.args = (f"{error}; {done} {agreeing(written, '[stays|stay]')}; ingest again to go on",)
+        error.args = (f"{error}; {done} {agreeing(written, '[stays|stay]')}; ingest again to continue",)
 
 
 def without_missing(failed: Sequence[Failure], folder: str | Path) -> list[Failure]:
-    """Replace the failures of files below a folder that has vanished meanwhile by one."""
+    """Replace the failures of all files below a vanished folder by one failure."""
     root = Path(folder).absolute()
     missing = [
         one
@@ -77,7 +86,7 @@ def without_missing(failed: Sequence[Failure], folder: str | Path) -> list[Failu
         return list(failed)
     error = SourceNotFoundError(
         f"{os.fspath(folder)!r} vanished while it was read, and {len(missing):,} of its files were not ingested; "
-        "ingest it again when it is there"
+        "ingest it again when it exists"
     )
     return [*(one for one in failed if one not in missing), Failure(os.fspath(folder), error)]
 
@@ -87,7 +96,10 @@ REPORTED = ("added", "updated", "skipped", "deleted", "vanished", "warnings", "u
 
 
 def report_as_mapping(report: IngestReport, collection: str) -> dict[str, Any]:
-    """What an ingest did; the form of `ragistry ingest --json`, of a job's report, and of the client."""
+    """Convert a report to JSON values.
+
+    This form is used by `ragistry ingest --json`, by jobs, and by the client.
+    """
     return {
         "collection": collection,
         **{name: getattr(report, name) for name in REPORTED},
@@ -98,6 +110,11 @@ def report_as_mapping(report: IngestReport, collection: str) -> dict[str, Any]:
 
 
 def report_from_mapping(values: Mapping[str, Any], error_of: Callable[[str, str], RagistryError]) -> IngestReport:
-    """The report of `report_as_mapping`; ``error_of`` makes an error of its type and message."""
+    """Convert the values of `report_as_mapping` to a report.
+
+    Args:
+        values: The values.
+        error_of: Creates an error from the name of its class and its message.
+    """
     failed = [Failure(one["source"], error_of(one["type"], one["error"])) for one in values["failed"]]
     return IngestReport(failed=failed, **{name: values[name] for name in REPORTED})

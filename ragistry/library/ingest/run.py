@@ -1,7 +1,8 @@
-"""Ingest that loses nothing: whatever can fail happens before the first write, and a source is written as one.
+"""Ingest sources into a collection, each one completely or not at all.
 
-An engine reads sources and embeds texts, in this process or on workers. Everything else is done here, in the order of
-the sources: what a collection has already, names, warnings, writing.
+Reading and embedding may fail, so they are finished before a source is written. An engine reads sources and embeds
+texts, in this process or on workers. All other steps run here, in the order of the sources: comparison with the stored
+sources, names, warnings, and writing.
 """
 
 from __future__ import annotations
@@ -42,16 +43,23 @@ from ragistry.utils.urls import is_url
 from ragistry.utils.wording import agreeing, numbered
 
 SAMPLES_OF_A_SOURCE = 4
-"""Chunks by which a source counts where the language of an ingest is detected."""
+"""Number of chunks of each source for detecting the language of an ingest."""
 CHUNKS_AT_ONCE = 256
-"""Chunks of small sources are embedded together, so that the model's batches are full, and no more than these."""
+"""Maximum number of chunks embedded together; chunks of small sources share batches."""
 
 Done = TypeVar("Done")
 
 
 @dataclass(slots=True)
 class Prepared:
-    """A source that was read: its chunks, and the vectors that are known of some of them, by `searched_text`."""
+    """A source that was read.
+
+    Attributes:
+        source: The source.
+        chunks: Its chunks.
+        is_new: Whether the collection has no source of this name.
+        known: Vectors that are already known, by `searched_text`.
+    """
 
     source: IngestSource
     chunks: list[Chunk]
@@ -59,13 +67,19 @@ class Prepared:
     known: dict[str, Any] = field(default_factory=dict)
 
     def unknown(self) -> list[str]:
-        """The texts that the model has to see."""
+        """Return the texts to embed."""
         return [text for chunk in self.chunks if (text := searched_text(*chunk)) not in self.known]
 
 
 @dataclass(slots=True)
 class Group:
-    """Sources that are embedded together: their unknown texts in batches; of each batch the vectors, or an error."""
+    """Sources that are embedded together.
+
+    Attributes:
+        prepared: The sources.
+        batches: Their unknown texts, in batches.
+        outcomes: The vectors of each batch, or its error.
+    """
 
     prepared: list[Prepared]
     batches: list[list[str]]
@@ -73,11 +87,17 @@ class Group:
 
 
 class Ingest:
-    """Takes sources into one collection of a store.
+    """Ingests sources into one collection of a store.
 
-    ``kept`` is a block around each write, which raises where the collection is there no more. ``replace``: a source
-    gets its name even where something else has it that is not to be taken in too. ``engine``: where sources are read
-    and texts are embedded. ``report``: completed by `run`.
+    Args:
+        store: The store.
+        embedder: Embeds the chunks.
+        reading: Settings for reading and chunking sources.
+        collection: Name of the collection.
+        kept: Returns a context manager for each write, which raises an error if the collection was deleted.
+        replace: Overwrite a stored source of the same name.
+        engine: Engine that reads sources and embeds texts; None for this process.
+        report: Report that `run` completes; None for a new one.
     """
 
     def __init__(
@@ -108,10 +128,15 @@ class Ingest:
 
     @span("ragistry.ingest")
     def run(self, sources: Sequence[IngestSource], progress: Progress | None = None) -> IngestReport:
-        """Take in every source that is new or changed; one that cannot be read or that the model refuses is reported.
+        """Ingest all sources that are new or have changed.
 
-        Raises `ModelError`, `StoreError` and `EngineError` where nothing more could succeed; sources written so far
-        are whole.
+        A source that cannot be read, or that the model refuses, is reported. If an error ends the ingest, the sources
+        that were already written are complete.
+
+        Raises:
+            ModelError: No text can be embedded.
+            StoreError: The store cannot be written.
+            EngineError: The engine does not work.
         """
         self.store.use_embedder(self.embedder.fingerprint)
         stored = {info.source_file: info for info in self.store.sources(self.collection)}
@@ -144,7 +169,7 @@ class Ingest:
             try:
                 if earlier is not None:
                     raise taken(source, self.collection, earlier.shown if earlier.place else "")
-                if outcome is None:  # a worker does not see the file that was listed here
+                if outcome is None:  # the worker sees another file, or none
                     outcome = read_source(_to_read(source, info), self.reading, self.embedder)
                 prepared = self._prepare(source, info, outcome)
             except (SourceError, EmbeddingGenerationError) as error:
@@ -199,7 +224,7 @@ class Ingest:
         return Prepared(source, chunks, info is None, dict(known))
 
     def _embedded(self, groups: Iterable[list[Prepared]]) -> Iterator[Group]:
-        """Each group, in order, as soon as all its batches are through."""
+        """Yield each group, in order, as soon as all its batches are embedded."""
         begun: deque[Group] = deque()
 
         def all_batches() -> Iterator[list[str]]:
@@ -218,9 +243,9 @@ class Ingest:
     def _write(self, group: Group) -> None:
         error = next((outcome for outcome in group.outcomes if isinstance(outcome, RagistryError)), None)
         if isinstance(error, ModelConnectionError | ModelNotFoundError):
-            raise error  # the next source would fare no better
+            raise error  # the next source would fail too
         if isinstance(error, ModelError | WorkerLostError):
-            if len(group.prepared) > 1:  # find out which source it was; the others go on
+            if len(group.prepared) > 1:  # to find the refused source and write the others
                 for alone in self._embedded([one] for one in group.prepared):
                     self._write(alone)
                 return
@@ -242,7 +267,7 @@ class Ingest:
             _patiently(self._write_kept, prepared)
 
     def _embed(self, texts: Sequence[str]) -> Any:
-        """The vectors of a few texts, made where the engine makes them. Raises `ModelError`."""
+        """Embed a few texts with the engine. Raises `ModelError`."""
         [outcome] = self.engine.map(partial(_vectors, self.embedder), [list(texts)])
         if isinstance(outcome, ModelError | WorkerLostError):
             raise _of_model(outcome)
@@ -251,7 +276,10 @@ class Ingest:
         return outcome
 
     def _write_kept(self, prepared: Prepared) -> None:
-        """Write if the collection exists before and after; otherwise leave nothing new, which no search would find."""
+        """Write a source, if its collection exists before and after the write.
+
+        If the collection is deleted during the write, a new source is removed again, because no search would find it.
+        """
         is_written = False
         try:
             with self.kept():
@@ -263,9 +291,9 @@ class Ingest:
             raise
 
     def _drop_earlier_names(self) -> None:
-        """What is stored of a file under another name goes as soon as it stands there whole under its name now.
+        """Delete the stored versions of files that now have another name.
 
-        That a name is there is not enough: of several files of one name, one gets it, and the others are not lost.
+        Only sources written in this run count; of several files with one name, only one is written.
         """
         done = {*self.report.added, *self.report.updated, *self.report.skipped}
         for name, source in self._taken.items():
@@ -276,7 +304,7 @@ class Ingest:
                 self.report.warnings.append(f"{name}: was {info.source_file!r}; one file has one name in a collection")
 
     def _language_of(self, read: Read) -> str:
-        """The analysis that suits the words of a source; of one that is too short, that of its collection."""
+        """Return the language of a source, or of its collection if the text is too short."""
         if read.language:
             self._languages[read.language] += 1
             return read.language
@@ -286,7 +314,7 @@ class Ingest:
         return self._languages.most_common(1)[0][0]
 
     def _check_language(self) -> None:
-        """Warn if the texts do not suit the embedding model, or the analysis of words."""
+        """Warn if the texts do not suit the embedding model, or the language setting."""
         model = self.embedder.fingerprint.model
         self.report.warnings += language_warnings(
             detect_language(self._samples),
@@ -301,7 +329,7 @@ class Ingest:
         if longer:
             self.report.warnings.append(
                 f"{name}: {longer:,} of {numbered(len(chunks), 'chunk[|s]')} {agreeing(longer, '[is|are]')} longer "
-                f"than the {limit} tokens that the model takes in, and found by the beginning only; "
+                f"than the model's limit of {limit} tokens, and only found by the beginning; "
                 "set a smaller chunk_size"
             )
 
@@ -319,8 +347,8 @@ class Ingest:
 
 
 def _patiently(call: Callable[..., Done], *arguments: Any) -> Done:
-    """Call a method of a store again, up to five times, while the store cannot be reached or refuses for now."""
-    import stamina  # not at the top: it takes longer to load than a search
+    """Call a method of a store up to five times while the store is unavailable."""
+    import stamina  # not at the top, because loading it takes longer than a search
 
     retry = stamina.RetryingCaller(attempts=5, timeout=60.0, wait_initial=0.5, wait_max=8.0)
     return retry(_is_away, call, *arguments)
@@ -357,7 +385,7 @@ def _grouped(prepared: Iterable[Prepared]) -> Iterator[list[Prepared]]:
 
 
 PLAIN = "word"
-"""A text that no model has a reason to refuse."""
+"""A text that every model accepts."""
 EXCERPT = 60
 
 Embed = Callable[[Sequence[str]], object]
@@ -367,22 +395,38 @@ Embed = Callable[[Sequence[str]], object]
 def explained(
     error: ModelError, name: str, chunks: Sequence[str], unknown: Sequence[str], embed: Embed
 ) -> EmbeddingGenerationError:
-    """What is wrong with a source: the first of its ``unknown`` texts that is refused, its place among the chunks, why.
+    """Find the first chunk that the model rejects.
 
-    Raises ``error`` itself where a plain word is refused like it, `ModelConnectionError`, `ModelNotFoundError`.
+    Args:
+        error: The error of the model.
+        name: Name of the source.
+        chunks: All texts of the source.
+        unknown: The texts that had to be embedded.
+        embed: Embeds texts.
+
+    Returns:
+        An error with the position of the chunk and the reason.
+
+    Raises:
+        ModelError: ``error``, if the model rejects a plain word too.
+        ModelConnectionError: The model cannot be reached.
+        ModelNotFoundError: The server lacks the model.
     """
     if not isinstance(error, EmbeddingGenerationError) and _refusal([PLAIN], embed) is not None:
         raise error
     text = unknown[_first_refused(unknown, embed)]
     reason = _refusal([text], embed)
-    if reason is None:  # each by itself is taken in
+    if reason is None:  # the model accepts each text alone
         return EmbeddingGenerationError(f"{name!r} cannot be embedded: {error}")
     place, start = f"chunk {chunks.index(text) + 1} of {len(chunks)}", " ".join(text.split())[:EXCERPT]
     return EmbeddingGenerationError(f"{name!r} cannot be embedded: {place} ({start!r}) was refused: {reason}")
 
 
 def _first_refused(texts: Sequence[str], embed: Embed) -> int:
-    """Halved until it stands alone, which takes few calls where each may be tried several times."""
+    """Return the index of the first text that is refused, by bisection.
+
+    Bisection needs few calls, each of which may include several attempts.
+    """
     first, end = 0, len(texts)
     while end - first > 1:
         middle = (first + end) // 2

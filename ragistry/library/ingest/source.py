@@ -1,4 +1,4 @@
-"""From a file or a text to chunks that are ready to be embedded: all that can fail on the source itself."""
+"""Sources of an ingest (files, texts, bytes), and the steps that read and chunk them."""
 
 from __future__ import annotations
 
@@ -22,18 +22,24 @@ from ragistry.utils.text.languages import AUTO, analysis_language
 from ragistry.utils.urls import url_name
 
 SMALLEST = 50
-"""Characters below which a chunk is not made to fit a model: what is still too long is reported instead."""
+"""Minimum size in characters to which chunks are split for a model; longer ones are reported."""
 UNCHUNKED = 0.01
-"""Share of the characters of a text that may be in no chunk; above it is said."""
+"""Fraction of a text that may be in no chunk without a warning."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """How sources are read and cut: characters of a chunk and of its overlap, the PDF engine, the limits.
+    """Settings for reading and chunking sources.
 
-    ``fit``: nobody chose the size, so the chunks that are too long for the model are cut again. ``headings``: a chunk
-    is searched by its title and headings as well (`utils.breadcrumb`). ``language``: of the words; ``auto``: each
-    source by its own, which is detected. ``ocr``: the language in which OCR reads pages of PDFs; empty: it does not.
+    Attributes:
+        chunk_size: Maximum number of characters of a chunk.
+        chunk_overlap: Number of characters that consecutive chunks share.
+        fit: Whether to split chunks that are too long for the model. It is false if the user set the size.
+        pdf_engine: Library that reads PDFs.
+        limits: Limits of files.
+        headings: Whether searches of a chunk include its title and headings (`utils.breadcrumb`).
+        language: Language of the texts; ``auto`` detects it for each source.
+        ocr: Language for OCR of PDF pages; empty to disable OCR.
     """
 
     chunk_size: int
@@ -46,13 +52,13 @@ class Reading:
     ocr: str = ""
 
     def extract(self, path: str) -> Extracted:
-        """The text of a file. Raises `SourceError`."""
+        """Extract the text of a file. Raises `SourceError`."""
         from ragistry.utils.documents.extract import extract  # imports every reader
 
         return extract(path, pdf_engine=self.pdf_engine, limits=self.limits, ocr=self.ocr)
 
     def signature(self, name: str = "") -> bytes:
-        """What changes the chunks of an unchanged file of this name."""
+        """Return the settings that affect the chunks of a file with this name."""
         parts: list[object] = [
             self.chunk_size,
             self.chunk_overlap,
@@ -68,27 +74,27 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class SourceFile:
-    """A file to take in, and its name in the collection."""
+    """A file to ingest, and its name in the collection."""
 
     path: str
     source_file: str
 
     @property
     def place(self) -> str:
-        """Where the source is, by which it is told from another of its name."""
+        """Path that distinguishes the source from others of the same name."""
         return os.path.realpath(self.path) if self.path else ""
 
     @property
     def shown(self) -> str:
-        """The source as its owner named it."""
+        """The source as the user named it."""
         return self.path or self.source_file
 
     def open(self) -> BinaryIO:
-        """Its bytes. Raises `SourceError`, `OSError`."""
+        """Open the file. Raises `SourceError` or `OSError`."""
         return Path(self.path).open("rb")
 
     def content_hash(self, reading: Reading) -> str:
-        """Return a hash of the bytes and of how they are read; empty if the file cannot be read."""
+        """Return a hash of the bytes and the settings; empty if the file is unreadable."""
         path = Path(self.path)
         try:
             if not path.is_file() or path.stat().st_size > reading.limits.bytes:
@@ -99,7 +105,11 @@ class SourceFile:
             return ""  # The reader reports what is wrong with the file.
 
     def read(self, reading: Reading, content: str) -> tuple[Extracted, str]:  # noqa: ARG002, the file may have changed
-        """Return the text, and the `content_hash` of the bytes that it was made of. Raises `SourceError`."""
+        """Return the text, and the `content_hash` of the bytes that were read.
+
+        Raises:
+            SourceError: The file cannot be read.
+        """
         extracted = reading.extract(self.path)
         return extracted, _hash_of(extracted.digest, reading, self.path)
 
@@ -110,7 +120,7 @@ def _hash_of(digest: str, reading: Reading, name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class SourceText:
-    """A text that somebody has in hand, and its name in the collection."""
+    """A text to ingest, and its name in the collection."""
 
     text: str
     source_file: str
@@ -124,15 +134,15 @@ class SourceText:
     def content_hash(self, reading: Reading) -> str:
         return sha256(reading.signature() + self.text.encode(errors="surrogatepass")).hexdigest()
 
-    def read(self, reading: Reading, content: str) -> tuple[Extracted, str]:  # noqa: ARG002, it is read already
+    def read(self, reading: Reading, content: str) -> tuple[Extracted, str]:  # noqa: ARG002, the text is already known
         return Extracted(text=self.text, source=self.source_file, format="text"), content
 
 
 @dataclass(frozen=True, slots=True)
 class SourceBytes:
-    """A file that is on no disk, such as a web page, and its name in the collection, whose suffix is its format.
+    """Bytes to ingest, such as a web page, and their name in the collection.
 
-    ``place``: its URL; empty where it has none, as on standard input.
+    The suffix of the name is the format. ``place`` is the URL; empty for bytes without URL, such as standard input.
     """
 
     data: bytes = field(repr=False)
@@ -155,7 +165,17 @@ IngestSource = SourceFile | SourceText | SourceBytes
 
 
 def extract_bytes(data: bytes, name: str, shown: str, reading: Reading) -> Extracted:
-    """The text of bytes that are the file ``name``, called ``shown`` in errors. Raises `SourceError`."""
+    """Extract the text of the bytes of a file.
+
+    Args:
+        data: The bytes.
+        name: Name of the file; its suffix is the format.
+        shown: Name in errors.
+        reading: Settings for reading.
+
+    Raises:
+        SourceError: The bytes cannot be read.
+    """
     with TemporaryDirectory(prefix="ragistry-") as folder:
         path = Path(folder) / f"source{PurePath(name).suffix}"
         path.write_bytes(data)
@@ -167,9 +187,12 @@ def extract_bytes(data: bytes, name: str, shown: str, reading: Reading) -> Extra
 
 @dataclass(frozen=True, slots=True)
 class ToRead:
-    """A source to read, wherever that is done.
+    """A source to read, in this process or on a worker.
 
-    ``unchanged``: the `content_hash` with which it need not be read. ``seen``: `look_at` its path, where it was listed.
+    Attributes:
+        source: The source.
+        unchanged: `content_hash` of the stored version; the source is not read if it is equal.
+        seen: Size and time of the file when it was listed.
     """
 
     source: IngestSource
@@ -179,10 +202,14 @@ class ToRead:
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """What reading a source gave: the hash of its content, and its chunks; None where it is unchanged.
+    """The result of reading a source.
 
-    ``language``: the analysis that suits its words; empty where it is not to be detected, or cannot be. ``lost``: the
-    warnings that say what is in no chunk.
+    Attributes:
+        content: Hash of the content.
+        chunks: The chunks; None if the source is unchanged.
+        warnings: Warnings about the source.
+        language: Detected language of the texts; empty if it was not detected.
+        lost: Warnings about text that is in no chunk.
     """
 
     content: str
@@ -193,14 +220,16 @@ class Read:
 
 
 def read_listed(item: ToRead, reading: Reading, embedder: Embedder) -> Read | None:
-    """`read_source`; None where the file that is found here is not the one that was listed."""
+    """Read a source, or return None if its file differs from the listed one."""
     return read_source(item, reading, embedder) if look_at(item.source.path) == item.seen else None
 
 
 def read_source(item: ToRead, reading: Reading, embedder: Embedder) -> Read:
-    """All that can be done with a source before its collection is known.
+    """Read and chunk a source, before its collection is known.
 
-    Raises `SourceError`, whatever is wrong with the file, and `ModelError` where tokens cannot be counted.
+    Raises:
+        SourceError: The source cannot be read.
+        ModelError: The tokens cannot be counted.
     """
     from ragistry.utils.text.detection import detect_language
 
@@ -217,7 +246,7 @@ def read_source(item: ToRead, reading: Reading, embedder: Embedder) -> Read:
 
 
 def _outside(text: str, chunks: Sequence[Chunk]) -> tuple[str, ...]:
-    """What is said where characters of a text are in no chunk, but for blanks."""
+    """Warn if too many characters of a text are in no chunk, except blanks."""
     gaps, end = [], 0
     for chunk in sorted(chunks, key=lambda chunk: int(chunk.metadata["start"])):
         gaps.append(text[end : chunk.metadata["start"]])
@@ -229,9 +258,12 @@ def _outside(text: str, chunks: Sequence[Chunk]) -> tuple[str, ...]:
 
 
 def look_at(path: str) -> tuple[int, int, bool] | None:
-    """Size, time of the last change, and whether it may be read; None for what is not there.
+    """Return the size, modification time and readability of a file.
 
-    A worker compares them: the same path may lead to another file on its machine, or to none.
+    A worker compares these values with its own, because a path may lead to another file on its machine.
+
+    Returns:
+        The values, or None if the file does not exist.
     """
     try:
         status = Path(path).stat() if path else None
@@ -241,7 +273,10 @@ def look_at(path: str) -> tuple[int, int, bool] | None:
 
 
 def chunks_of(extracted: Extracted, reading: Reading, embedder: Embedder) -> list[Chunk]:
-    """Cut a source into chunks. Their ``token_count`` is that of the text that the model sees, with its headings."""
+    """Split a source into chunks.
+
+    ``token_count`` is the number of tokens of a chunk with its title and headings, as the model sees it.
+    """
     from ragistry.utils.chunker import chunk_extracted
 
     counts: dict[str, int] = {}
@@ -274,7 +309,13 @@ def _room(count: Callable[[Sequence[Chunk]], list[int]], limit: int, chunks: Seq
 def fetched(
     urls: Sequence[str], limits: ExtractLimits, *, allow_private: bool = False
 ) -> tuple[list[SourceBytes], list[Failure]]:
-    """The pages at URLs, named after them, and those that cannot be had. ``allow_private``: see `Fetcher`."""
+    """Fetch the URLs; return the pages and the failures.
+
+    Args:
+        urls: The URLs. They become the names of the pages.
+        limits: Limits of web pages.
+        allow_private: See `Fetcher`.
+    """
     if not urls:
         return [], []
     from ragistry.fetch import Fetcher
@@ -292,16 +333,19 @@ def fetched(
 
 
 def source_file(path: str, name: str) -> SourceFile:
-    """A file to ingest under a name, or one with the reason why it cannot be."""
+    """Create the source for a file.
+
+    If its path is not UTF-8, reading the source raises an error.
+    """
     return (SourceFile if _is_utf8(os.path.realpath(path)) else MisnamedFile)(path, name)
 
 
 class MisnamedFile(SourceFile):
-    """A file with a path that cannot be stored. It is not read."""
+    """A file whose path cannot be stored. It is not read."""
 
     __slots__ = ()
 
-    def content_hash(self, reading: Reading) -> str:  # noqa: ARG002, there is nothing to remember it by
+    def content_hash(self, reading: Reading) -> str:  # noqa: ARG002, the file is not read
         return ""
 
     def read(self, reading: Reading, content: str) -> tuple[Extracted, str]:  # noqa: ARG002
@@ -322,6 +366,6 @@ def _escaped(name: str) -> str:
 
 
 def start_of(folder: str | Path) -> str:
-    """The common prefix of all paths below a folder."""
+    """Return the common prefix of all paths below a folder."""
     real = os.path.realpath(folder)
     return real if real.endswith(os.sep) else real + os.sep

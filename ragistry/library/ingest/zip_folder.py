@@ -1,4 +1,7 @@
-"""Zip files, read as folders of their members. Nothing is unpacked but the one member that is being read."""
+"""Zip files, read as folders of their members.
+
+Only the member that is being read is unpacked.
+"""
 
 from __future__ import annotations
 
@@ -27,31 +30,39 @@ UNREAD_FORMATS = frozenset(
         *(".adoc", ".asciidoc", ".mdx", ".qmd", ".rmd", ".textile", ".ndjson"),
     }
 )
-"""Suffixes of documents that cannot be read and are reported. Pictures, sounds, fonts and programs are not."""
+"""Document formats that are not supported and are reported."""
 ZIP = ".zip"
 MEMBERS = 10_000
+"""Maximum number of members."""
 TOTAL = 2_000_000_000
-"""Bytes of all members together."""
+"""Maximum size of all members in bytes."""
 RATIO = 200
-"""How much larger than the zip file its members may be together; text is 3 to 20 times as large."""
+"""Maximum ratio of the size of all members to the size of the zip file; text has a ratio of 3 to 20."""
 SMALL = 10_000_000
-"""Bytes of all members together up to which the ratio says nothing."""
+"""Size of all members in bytes up to which any ratio is allowed."""
 DIRECTORY = 8_000_000
-"""Bytes of the directory of a zip file. One of 100 bytes for each member has an eighth of it."""
+"""Maximum size of the directory in bytes, 800 for each of `MEMBERS`; usual are 100."""
 _STEPS = {ZIP_STORED: 1 << 20, ZIP_DEFLATED: 1 << 20}
-"""Bytes that are read at once, by method."""
+"""Number of compressed bytes that are read at once, by compression method."""
 _STEP = 4_096
-"""Of other methods, of which `ZipFile` unpacks at once all that it reads: LZMA makes at most 30 MB of this."""
+"""The number for other methods, whose output `ZipFile` does not limit; LZMA makes at most 30 MB of it."""
 
 
 def is_zip(path: str | Path) -> bool:
-    """Whether a path leads to a file that is read as a folder."""
+    """Return whether a path is an existing zip file."""
     return Path(path).suffix.lower() == ZIP and Path(path).is_file()
 
 
 @dataclass(frozen=True, slots=True)
 class ZipMember(SourceFile):
-    """A file in the zip file at ``path``; ``member``: its name there, ``name`` the same with ``/``."""
+    """A file in a zip file.
+
+    Attributes:
+        path: Path of the zip file.
+        source_file: Name in the collection.
+        member: Name in the zip file.
+        name: The same name, with ``/`` as separator.
+    """
 
     member: str
     name: str
@@ -71,9 +82,9 @@ class ZipMember(SourceFile):
         try:
             return self._hash(self._data(reading.limits), reading)
         except SourceError:
-            return ""  # whoever extracts the text says what is wrong
+            return ""  # the reader reports what is wrong
 
-    def read(self, reading: Reading, content: str) -> tuple[Extracted, str]:  # noqa: ARG002, of the bytes read now
+    def read(self, reading: Reading, content: str) -> tuple[Extracted, str]:  # noqa: ARG002, the hash is that of the bytes read now
         data = self._data(reading.limits)
         return extract_bytes(data, self.name, self.shown, reading), self._hash(data, reading)
 
@@ -81,9 +92,11 @@ class ZipMember(SourceFile):
         return sha256(reading.signature(self.name) + data).hexdigest()
 
     def _data(self, limits: ExtractLimits) -> bytes:
-        """Raises `ExtractionError`."""
+        """Unpack the member. Raises `ExtractionError`."""
         if PurePosixPath(self.name).suffix.lower() == ZIP:
-            raise ExtractionError(f"{self.shown!r} is a zip file in a zip file, which is not read; unpack it first")
+            raise ExtractionError(
+                f"{self.shown!r} is a zip file in a zip file, which is not supported; unpack it first"
+            )
         with reader_errors(self.shown):
             status = Path(self.path).stat()
             archive = _opened(self.path, (status.st_mtime_ns, status.st_size))
@@ -93,13 +106,13 @@ class ZipMember(SourceFile):
             if info.file_size > limits.bytes:
                 raise ExtractionError(
                     f"{self.shown!r} has {info.file_size:,} bytes, more than the limit of {limits.bytes:,}; "
-                    "split it or raise limits.megabytes"
+                    "split it or increase limits.megabytes"
                 )
             return _unpacked_bzip2(archive, info) if info.compress_type == ZIP_BZIP2 else _unpacked(archive, info)
 
 
 def _unpacked(archive: ZipFile, info: ZipInfo) -> bytes:
-    """The bytes of a member, no more than it says that it has."""
+    """Unpack a member, up to the size that the directory states."""
     data, step = BytesIO(), _STEPS.get(info.compress_type, _STEP)
     with archive.open(info) as stream:
         while block := stream.read(step):
@@ -108,12 +121,15 @@ def _unpacked(archive: ZipFile, info: ZipInfo) -> bytes:
 
 
 def _unpacked_bzip2(archive: ZipFile, info: ZipInfo) -> bytes:
-    """The same of bzip2, which makes a megabyte of each byte."""
+    """Unpack a member with bzip2, up to the size that the directory states.
+
+    `ZipFile` does not limit the output of bzip2, which may turn one byte into a megabyte.
+    """
     if info.compress_size > 2 * info.file_size + 10_000:
         raise BadZipFile(f"{info.file_size:,} bytes cannot take {info.compress_size:,} when packed")
     packed = copy(info)
     packed.compress_type, packed.file_size = ZIP_STORED, info.compress_size
-    del packed.CRC  # it is not that of the packed bytes
+    del packed.CRC  # which is that of the unpacked bytes
     data = BZ2Decompressor().decompress(_unpacked(archive, packed), info.file_size)
     if len(data) != info.file_size or crc32(data) != info.CRC:
         raise BadZipFile(f"bad size or CRC-32 of {info.filename!r}")
@@ -121,7 +137,7 @@ def _unpacked_bzip2(archive: ZipFile, info: ZipInfo) -> bytes:
 
 
 class _Archive(ZipFile):
-    """A zip file with a limit on its directory, which `ZipFile` reads at once, whatever its size."""
+    """A zip file with a size limit for its directory, which `ZipFile` reads at once."""
 
     _file: FileIO | None = None
 
@@ -146,17 +162,20 @@ class _BoundedFile(FileIO):
 
 @lru_cache(maxsize=1)
 def _opened(path: str, changed: tuple[int, int]) -> ZipFile:  # noqa: ARG001, part of the key
-    """One zip file stays open: reading its directory for each of its members would take long."""
+    """Open a zip file, and keep the last one open to read its directory only once."""
     return _Archive(path)
 
 
 def archive_of(path: str) -> Path | None:
-    """The zip file that a path leads into."""
+    """Return the zip file that contains a path."""
     return next((parent for parent in Path(path).parents if is_zip(parent)), None)
 
 
 def is_member(path: str) -> bool:
-    """Whether a path leads into a zip file that has this member, or that cannot be looked into now."""
+    """Return whether a path is a member of a zip file.
+
+    If the zip file cannot be read now, the path counts as a member.
+    """
     archive = archive_of(path)
     if archive is None:
         return False
@@ -173,10 +192,19 @@ def _names(path: str, changed: tuple[int, int]) -> frozenset[str]:  # noqa: ARG0
 
 
 def members_of(path: str, name: str) -> tuple[list[ZipMember], Counter[str]]:
-    """The members of a zip file that are readable, as ``name/member``, and how many are documents of other formats.
+    """List the readable members of a zip file.
 
-    A zip file in it is listed too, so that its refusal is reported. Raises `SourceError` for a zip file that is
-    damaged, over a limit, or has a member that leads out of it.
+    A zip file in it is listed too, so that its refusal is reported.
+
+    Args:
+        path: Path of the zip file.
+        name: Prefix of the members' names in the collection.
+
+    Returns:
+        The members, and the number of documents of unsupported formats, by suffix.
+
+    Raises:
+        SourceError: The zip file is damaged, exceeds a limit, or has a member outside its folder.
     """
     found: dict[str, ZipMember] = {}
     unread: Counter[str] = Counter()
@@ -190,7 +218,7 @@ def members_of(path: str, name: str) -> tuple[list[ZipMember], Counter[str]]:
 
 
 def _listed(path: str) -> Iterator[tuple[str, ZipInfo]]:
-    """The files in a zip file that are not hidden."""
+    """Yield the files in a zip file that are not hidden."""
     with reader_errors(path):
         with _Archive(path) as archive:
             infos = [info for info in archive.infolist() if info.filename and not info.is_dir()]
@@ -201,14 +229,15 @@ def _listed(path: str) -> Iterator[tuple[str, ZipInfo]]:
     if total > TOTAL or (total > SMALL and total > RATIO * size):
         raise ExtractionError(
             f"{path!r} has {total:,} bytes when unpacked, more than {TOTAL:,} or more than {RATIO} times its size; "
-            "unpack it into a folder if it is to be trusted"
+            "unpack it into a folder if you trust it"
         )
     for info in infos:
         inside = info.filename.replace("\\", "/")
         parts = inside.split("/")
         if ".." in parts or not parts[0] or ":" in parts[0]:
             raise ExtractionError(
-                f"{path!r} has a file {info.filename!r}, which leads out of it; unpack it into a folder and ingest that"
+                f"{path!r} has a file {info.filename!r}, which leads out of it; unpack it into a folder "
+                "and ingest the folder"
             )
         if not any(part.startswith((".", "~$", "__MACOSX")) for part in parts):
             yield inside, info

@@ -1,4 +1,4 @@
-"""Run calls to servers in separate threads, each with a time limit."""
+"""Parallel calls to servers, each in its own thread and with a time limit."""
 
 from __future__ import annotations
 
@@ -30,17 +30,21 @@ class Outcomes(Generic[Key, Value]):
 
 
 def concurrently(jobs: Mapping[Key, Callable[[], Value]], seconds: float) -> Outcomes[Key, Value]:
-    """Run the jobs in parallel; one that has not returned after ``seconds`` gets a `LateError`.
+    """Run jobs in parallel, with a time limit for each.
 
-    It continues in its daemon thread, which does not delay the end of the process. Errors other than `RagistryError`
-    are raised.
+    A job that has not returned in time gets a `LateError`. It continues in its daemon thread, which does not delay the
+    end of the process. Errors other than `RagistryError` are raised.
+
+    Args:
+        jobs: Functions to call, by a key.
+        seconds: The time limit.
     """
     outcomes: Outcomes[Key, Value] = Outcomes()
     futures = {key: _started(job) for key, job in jobs.items()}
     done, _ = wait(futures.values(), timeout=seconds)
     for key, future in futures.items():
         if future not in done:
-            outcomes.errors[key] = LateError(f"no answer within {seconds:g} s; try again, or allow more time")
+            outcomes.errors[key] = LateError(f"no answer within {seconds:g} s; try again, or increase the time limit")
             continue
         try:
             outcomes.values[key] = future.result()
@@ -50,7 +54,11 @@ def concurrently(jobs: Mapping[Key, Callable[[], Value]], seconds: float) -> Out
 
 
 def in_time(job: Callable[[], Value], seconds: float) -> Value:
-    """The result or error of the job; `LateError` if it has not returned after ``seconds``."""
+    """Return the result of a job.
+
+    Raises:
+        LateError: The job has not returned within ``seconds``.
+    """
     outcomes = concurrently({"": job}, seconds)
     for error in outcomes.errors.values():
         raise error
@@ -58,9 +66,10 @@ def in_time(job: Callable[[], Value], seconds: float) -> Value:
 
 
 def _started(job: Callable[[], Value]) -> Future[Value]:
-    """Start the job in its own thread, so that a hanging job does not block the next; it records to our trace.
+    """Start the job in its own thread, so that a hanging job does not block others.
 
-    Without an executor, whose threads would delay the end of the process.
+    The thread records to the caller's trace. Executors are unsuitable, because their threads delay the end of the
+    process.
     """
     future: Future[Value] = Future()
 

@@ -1,4 +1,4 @@
-"""Clients of Chroma servers, one for each database of archives: created on first use, kept, shared by threads."""
+"""Clients of Chroma servers, one for each database of archives, shared by threads."""
 
 from __future__ import annotations
 
@@ -13,7 +13,14 @@ from ragistry.utils.urls import split_login
 
 
 class Place(NamedTuple):
-    """A database on a server, whose ``url`` has no login, and the headers of each request."""
+    """A database on a server.
+
+    Attributes:
+        url: Address of the server, without login.
+        tenant: Tenant of the database.
+        database: Name of the database.
+        headers: Headers of every request.
+    """
 
     url: str
     tenant: str
@@ -22,7 +29,10 @@ class Place(NamedTuple):
 
 
 def place_of(archive: RagArchiveConfig, settings: ArchiveSettings) -> Place:
-    """The place of an archive. A login in the address becomes a header, unless the archive's headers have one."""
+    """Return the place of an archive.
+
+    A login in the address becomes a header, unless the archive's headers have one.
+    """
     url, login = split_login(archive.chromadb_url or settings.chromadb_url)
     headers = dict(archive.headers)
     if login is not None and "authorization" not in map(str.lower, headers):
@@ -39,7 +49,11 @@ class _Kept:
 
 
 class Clients:
-    """``timeout``: seconds, for connecting and for each wait for an answer."""
+    """Creates clients on first use and keeps them.
+
+    Args:
+        timeout: Maximum seconds for connecting, and for each wait for a response.
+    """
 
     def __init__(self, timeout: float) -> None:
         self._timeout = timeout
@@ -47,9 +61,11 @@ class Clients:
         self._kept: dict[Place, _Kept] = {}
 
     def connection(self, place: Place) -> Connection:
-        """The client of a place; it survives a restart of the server.
+        """Return the client of a place; it survives a restart of the server.
 
-        Raises `ChromaDBConnectionError`, `DatabaseNotFoundError`.
+        Raises:
+            ChromaDBConnectionError: The server cannot be reached.
+            DatabaseNotFoundError: The server lacks the database.
         """
         with self._lock:
             kept = self._kept.setdefault(place, _Kept())
@@ -63,7 +79,7 @@ class Clients:
             kept.lock.release()
 
     def close(self) -> None:
-        """Close every client; none of them can be used afterwards."""
+        """Close all clients. They cannot be used afterwards."""
         with self._lock:
             kept, self._kept = self._kept, {}
         for one in kept.values():

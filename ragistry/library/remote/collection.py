@@ -1,4 +1,4 @@
-"""One archive: a collection on a Chroma server, opened on first use, kept, and only read."""
+"""An archive: a collection on a Chroma server that is opened on first use, kept open, and only read."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SCORES: dict[ScoreKind, Callable[[float], float]] = {
     "l2": lambda distance: 1.0 / (1.0 + distance),  # ChromaDB's l2 is the square of the distance
     "ip": lambda distance: 1.0 - distance,
 }
-"""Converts the distance of each space of ChromaDB to a score; lower distances give higher scores."""
+"""Functions that convert the distance of each ChromaDB space to a score."""
 MOST = 300
 """Maximum number of rows requested if the nearest are duplicates; some servers refuse more."""
 UNIT = 1e-3
@@ -38,9 +38,12 @@ UNIT = 1e-3
 
 
 class Hit(NamedTuple):
-    """A passage and its distance, which is comparable within the same space and model.
+    """A passage and its distance.
 
-    ``cosine``: similarity to the query, if known, which is comparable within the same model.
+    Attributes:
+        distance: Distance, comparable within the same space and model.
+        document: The passage.
+        cosine: Cosine similarity to the query if known, comparable within the same model.
     """
 
     distance: float
@@ -49,7 +52,14 @@ class Hit(NamedTuple):
 
 
 class Stored(NamedTuple):
-    """A found row; sorted by distance, then id. ``unit``: its vector has unit length."""
+    """A row that was found, sortable by distance and id.
+
+    Attributes:
+        distance: Distance to the query.
+        id: Id of the row.
+        row: Text and metadata.
+        unit: Whether its vector has unit length.
+    """
 
     distance: float
     id: str
@@ -58,16 +68,16 @@ class Stored(NamedTuple):
 
 
 class Opened(NamedTuple):
-    """An opened collection, and its space."""
+    """An open collection and its space."""
 
     rows: Collection
     space: ScoreKind
 
 
 class Archive:
-    """The archive of ``config``, with missing values from the environment. Threads may share it.
+    """The archive of a configuration, which threads may share.
 
-    ``place``: its name in messages.
+    Missing values of the configuration come from the environment. ``place`` is its name in messages.
     """
 
     def __init__(self, config: RagArchiveConfig, settings: ArchiveSettings, clients: Clients) -> None:
@@ -83,12 +93,24 @@ class Archive:
     def nearest(
         self, vector: Any, top_k: int, where: Where | None = None, *, with_cosines: bool = False
     ) -> tuple[ScoreKind, list[Hit]]:
-        """The space, and the ``top_k`` nearest passages of the archive's layer that meet ``where``, nearest first.
+        """Find the nearest passages of the archive's layer.
 
-        Duplicate texts are returned once; rows without text are left out. ``vector``: ``(d,)`` floats of unit length.
-        ``with_cosines``: read the found vectors if the cosine cannot be computed without them. Raises
-        `CollectionNotFoundError`, `EmbeddingMismatchError` (another dimension), `ChromaDBConnectionError`,
-        `StoreError`.
+        Duplicate texts are returned once, and rows without text are left out.
+
+        Args:
+            vector: ``(d,)`` floats of unit length.
+            top_k: Maximum number of passages.
+            where: Condition on metadata.
+            with_cosines: Read the vectors of the results, if the cosine cannot be computed without them.
+
+        Returns:
+            The space, and the passages, nearest first.
+
+        Raises:
+            CollectionNotFoundError: The server lacks the collection.
+            EmbeddingMismatchError: The vectors of the collection have another dimension.
+            ChromaDBConnectionError: The server cannot be reached.
+            StoreError: The collection cannot be read.
         """
         condition = self._condition(where)
         try:
@@ -98,11 +120,11 @@ class Archive:
         return self._nearest(vector, top_k, condition, with_cosines)
 
     def count(self) -> int:
-        """Number of passages in the collection, of all layers. Raises as `nearest` does."""
+        """Count the passages of all layers. Raises as `nearest` does."""
         return self._again(lambda rows: rows.count())
 
     def sample(self, size: int) -> list[Document]:
-        """The first ``size`` passages of the archive's layer. Raises as `nearest` does."""
+        """Return the first passages of the archive's layer. Raises as `nearest` does."""
         condition = self._condition(None)
         said = True if condition is None else native(condition)[0]
         if said is False:
@@ -114,7 +136,7 @@ class Archive:
         return [Document(text, dict(metadata or {}), 0.0, identity) for identity, text, metadata in rows if text]
 
     def _again(self, use: Callable[[Collection], Answer]) -> Answer:
-        """Call ``use`` with the collection, or with its replacement of the same name."""
+        """Call ``use`` with the collection, or with a new collection of the same name."""
         for opened in (self._opened, None):
             self._opened = opened
             try:
@@ -138,10 +160,10 @@ class Archive:
         wanted, ask = top_k, partial(_query, rows, vector, condition, with_cosines and space != "cosine")
         with translated(self.place):
             found = ask(wanted)
-            while len(told := _told(found)) < top_k and len(found) == wanted < MOST:
+            while len(distinct := _distinct(found)) < top_k and len(found) == wanted < MOST:
                 wanted = min(MOST, 4 * wanted)
                 found = ask(wanted)
-        return space, [self._hit(stored, space) for stored in told[:top_k]]
+        return space, [self._hit(stored, space) for stored in distinct[:top_k]]
 
     def _hit(self, stored: Stored, space: ScoreKind) -> Hit:
         score = SCORES[space](stored.distance)
@@ -155,7 +177,7 @@ class Archive:
             client = self._clients.connection(self._database).client
             with translated(self.place):
                 rows = client.get_collection(self.config.collection_name, embedding_function=None)
-            if dimension is None:  # nothing compared: the next search still has to check
+            if dimension is None:  # not checked, so the next search has to
                 return Opened(rows, _space(rows))
             self._check_dimension(rows, dimension)
             opened = self._opened = Opened(rows, _space(rows))
@@ -166,8 +188,8 @@ class Archive:
             stored = rows.get(limit=1, include=["embeddings"])["embeddings"]
         if stored is not None and len(stored) and len(stored[0]) != dimension:
             raise EmbeddingMismatchError(
-                f"{self.place}: its vectors have {len(stored[0])} numbers, those of {self.config.embedding_model!r} "
-                f"have {dimension}; set embedding_model to the one that the archive was filled with"
+                f"{self.place}: its vectors have {len(stored[0])} dimensions, those of "
+                f"{self.config.embedding_model!r} have {dimension}; set embedding_model to the model of the archive"
             )
 
 
@@ -177,14 +199,14 @@ def _space(rows: Collection) -> ScoreKind:
 
 
 def _cosine(stored: Stored, space: ScoreKind) -> float | None:
-    """For unit vectors, the squared distance is 2 - 2 cos, and the inner product is cos."""
+    """Compute the cosine from a distance: for unit vectors, squared l2 is 2 - 2 cos."""
     if space != "cosine" and not stored.unit:
         return None
     return 1.0 - (stored.distance / 2 if space == "l2" else stored.distance)
 
 
-def _told(found: list[Stored]) -> list[Stored]:
-    """Each text once, at its nearest row; without rows that have no text."""
+def _distinct(found: list[Stored]) -> list[Stored]:
+    """Keep each text once, at its nearest row, and drop rows without text."""
     texts: dict[str, Stored] = {}
     for stored in found:
         if stored.row.text.strip():
@@ -195,7 +217,7 @@ def _told(found: list[Stored]) -> list[Stored]:
 def _query(
     rows: Collection, vector: Any, condition: dict[str, Any] | None, with_vectors: bool, top_k: int
 ) -> list[Stored]:
-    """The rows, nearest first; equal distances ordered by id."""
+    """Return the rows, nearest first; rows with equal distances are ordered by id."""
     ask = partial(_ask, rows, vector, top_k, with_vectors)
     if condition is None:
         return ask()
@@ -227,11 +249,22 @@ def _ask(rows: Collection, vector: Any, top_k: int, with_vectors: bool, **select
 def embed_query(
     text: str, embedding_model: str, tei_url: str | None = None, timeout: float | None = None
 ) -> list[float]:
-    """The vector of a query: ``(d,)`` floats of unit length, by ``POST {tei_url}/v1/embeddings``.
+    """Embed a query with ``POST {tei_url}/v1/embeddings``.
 
-    ``tei_url`` None: ``DOCPROC_TEI_EMBEDDINGS_URL``; ``timeout``, in seconds for each request, None:
-    ``RAG_EMBED_TIMEOUT_SECONDS``. Raises `ModelConnectionError`, `ModelNotFoundError` if another model is served,
-    `EmbeddingGenerationError`, `ModelError`.
+    Args:
+        text: The query.
+        embedding_model: Name of the model.
+        tei_url: Address of the server; None for ``DOCPROC_TEI_EMBEDDINGS_URL``.
+        timeout: Maximum seconds for each request; None for ``RAG_EMBED_TIMEOUT_SECONDS``.
+
+    Returns:
+        ``(d,)`` floats of unit length.
+
+    Raises:
+        ModelConnectionError: The server cannot be reached.
+        ModelNotFoundError: The server serves another model.
+        EmbeddingGenerationError: The server refuses the query.
+        ModelError: The response is invalid.
     """
     settings = archive_settings()
     seconds = settings.embed_timeout if timeout is None else timeout
@@ -240,8 +273,10 @@ def embed_query(
 
 
 def query_embedder(embedding_model: str, tei_url: str, timeout: float) -> OpenAICompatibleEmbedder:
-    """An embedder without retries, so that callers wait for ``timeout`` only once, and without prefix, because it is
-    unknown whether the documents of an archive have one. It needs no probe, because archives record no fingerprint.
+    """Create an embedder for queries of archives.
+
+    It does not retry, so that callers wait for ``timeout`` only once. It adds no prefix, because it is unknown whether
+    the documents of an archive have one. It sends no probe, because archives record no fingerprint.
     """
     return OpenAICompatibleEmbedder(
         embedding_model, url=tei_url, query_prefix="", document_prefix="", probe=False, timeout=timeout, attempts=1

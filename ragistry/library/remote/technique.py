@@ -1,4 +1,4 @@
-"""An archive as a technique, so that a router can choose it like a collection."""
+"""Archives as techniques and routing targets."""
 
 from __future__ import annotations
 
@@ -25,8 +25,12 @@ Answer = TypeVar("Answer")
 class ArchiveTechnique:
     """Dense retrieval from one archive.
 
-    ``name`` and ``description`` are for routers; ``place``: its name in messages. Calls are limited by the time-outs of
-    `ArchiveSettings`.
+    The time limits of `ArchiveSettings` apply to all calls.
+
+    Attributes:
+        name: Name for routers.
+        description: Description for routers.
+        place: Name in messages.
     """
 
     def __init__(self, archive: RagArchiveConfig, settings: ArchiveSettings) -> None:
@@ -39,9 +43,13 @@ class ArchiveTechnique:
         self._embedder = query_embedder(archive.embedding_model, self._archive.tei_url, settings.embed_timeout)
 
     def retrieve(self, query: str, *, top_k: int | None = None, where: Where | None = None) -> list[Document]:
-        """At most 20 passages, each with the ``archive`` in its metadata; see `ragistry.protocols.Technique`.
+        """Return at most 20 passages; see `ragistry.protocols.Technique`.
 
-        Raises `ModelError`, `StoreError`.
+        The metadata of each passage contain the name of the ``archive``.
+
+        Raises:
+            ModelError: The query cannot be embedded.
+            StoreError: The archive cannot be read.
         """
         check_query(query)
         limit = self._settings.top_k if top_k is None else clamped(check_top_k(top_k))
@@ -53,11 +61,11 @@ class ArchiveTechnique:
         return ranked(hit.document for hit in hits)
 
     def count(self) -> int:
-        """Number of passages in the collection, of all layers. Raises `StoreError`."""
+        """Count the passages of all layers. Raises `StoreError`."""
         return self._asked(self._archive.count)
 
     def sample(self, size: int) -> list[Document]:
-        """Up to ``size`` passages of the archive's layer as a sample for routers. Raises `StoreError`."""
+        """Return the first passages as a sample for routers. Raises `StoreError`."""
         return self._asked(partial(self._archive.sample, size))
 
     def _embedded(self, query: str) -> Vectors:
@@ -65,12 +73,12 @@ class ArchiveTechnique:
         try:
             return in_time(lambda: self._embedder.embed([query], role="query")[0], seconds)
         except LateError as error:
-            raise ModelConnectionError(f"{self.place}: its embedding service gave {error}") from error
+            raise ModelConnectionError(f"{self.place}: its embedding service sent {error}") from error
         except ModelError as error:
             raise type(error)(f"{self.place}: {error}") from error
 
     def _asked(self, ask: Callable[[], Answer]) -> Answer:
-        """The answer of the server within the time limit of a query, over all its requests."""
+        """Call a function, with the time limit of a query for all its requests."""
         try:
             return in_time(ask, self._settings.query_timeout)
         except LateError as error:
@@ -83,20 +91,26 @@ class ArchiveTechnique:
 
 
 def archive_technique(archive: RagArchiveConfig, settings: ArchiveSettings | None = None) -> ArchiveTechnique:
-    """A technique that searches ``archive``; ``settings`` None: those of the environment."""
+    """Create a technique that searches an archive.
+
+    Args:
+        archive: The archive.
+        settings: Settings; None for those of the environment.
+    """
     return ArchiveTechnique(archive, settings or archive_settings())
 
 
 def archive_target(archive: RagArchiveConfig, settings: ArchiveSettings | None = None) -> Target:
-    """The archive as a target of routing."""
+    """Create a routing target for an archive."""
     technique = archive_technique(archive, settings)
     return Target(archive.name, archive.description, kind="archive", technique=technique, store=technique)
 
 
 class ArchiveTargets:
-    """One target for each archive. A server is contacted only when its archive is searched.
+    """Routing targets for archives; a server is contacted at the first search.
 
-    Raises `InvalidConfigError` for a bad variable of the environment.
+    Raises:
+        InvalidConfigError: A variable of the environment is invalid.
     """
 
     def __init__(self, archives: Sequence[RagArchiveConfig]) -> None:
@@ -104,7 +118,7 @@ class ArchiveTargets:
         self.techniques: list[ArchiveTechnique] = [archive_technique(archive, settings) for archive in archives]
 
     def targets(self) -> list[Target]:
-        """The archives, in the order of the file."""
+        """Return the archives, in the order of the file."""
         return [Target(each.name, each.description, "archive", technique=each, store=each) for each in self.techniques]
 
     def close(self) -> None:

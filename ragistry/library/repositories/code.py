@@ -1,7 +1,8 @@
-r"""Put code of a Hugo page outside fences into fences: shortcodes, ``<pre>``, indented lines.
+"""Conversion of code in Hugo pages (shortcodes, ``<pre>``, indented lines) to fenced code.
 
-The chunker then treats it as code, and a comment in it (``# install``) not as a heading. Hugo runs shortcodes before it
-reads Markdown; indented lines are code as in CommonMark (0.31.2, sections 4.4 and 5.2), which considers lists.
+The chunker then recognises it as code, and does not read a comment in it (``# install``) as a heading. Hugo expands
+shortcodes before it parses Markdown. Indented lines are code as in CommonMark 0.31.2 (sections 4.4 and 5.2), also in
+lists.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import NamedTuple
 
 from ragistry.utils.documents.markdown import outline
 
-# bounded lengths, and a mark ends before the next, so that an unclosed mark costs little
+# Lengths are bounded, and a mark ends before the next one, so that matching an unclosed mark stays fast.
 _MARK = re.compile(
     r"\{\{[<%]\s*+(?P<closing>/)?\s*+(?P<name>highlight|code-toggle)(?=[\s/>%])"
     r"(?P<words>(?:\s++(?P<language>[\w+#.-]++)(?=[\s>%]))?[^{}]{0,2000}?)[>%]\}\}"
@@ -39,18 +40,18 @@ class Block(NamedTuple):
 
 
 def code_spans(text: str) -> list[Span]:
-    """The places of code with marks: fences, and shortcodes outside them, in order."""
+    """List the positions of fences, and of shortcodes with code outside fences."""
     blocks, fences = _blocks(text)
     return sorted([*fences, *((block.start, block.end) for block in blocks)])
 
 
 def fenced(text: str) -> str:
-    """The text with all code in fences; existing fences do not change."""
+    """Put all code into fences. Existing fences do not change."""
     return _indented_fenced(_pre_fenced(_shortcodes_fenced(text)))
 
 
 def _blocks(text: str) -> tuple[list[Block], list[Span]]:
-    """The shortcodes that hold code, and the fences; a mark in a shortcode's code opens no fence."""
+    """List the shortcodes with code, and the fences outside them."""
     pairs = list(_pairs(text))
     parts, done = [], 0
     for pair in pairs:
@@ -80,7 +81,7 @@ def _shortcodes_fenced(text: str) -> str:
 
 
 def _as_fence(text: str, block: Block) -> str:
-    """The replacement of a shortcode: a fence on separate lines, or code in backticks within a line."""
+    """Convert a shortcode to a fence, or to code in backticks within a line."""
     body = text[block.body : block.body_end]
     is_led = _LEAD.fullmatch(text, text.rfind("\n", 0, block.start) + 1, block.start) is not None
     rest = _rest_of_line(text, block.end)
@@ -100,7 +101,7 @@ def _rest_of_line(text: str, start: int) -> str:
 
 
 def _fence(body: str) -> str:
-    """Marks that do not occur in the enclosed text."""
+    """Return a fence that does not occur in the text."""
     return "`" * max([3, *(len(marks) + 1 for marks in re.findall("`+", body))])
 
 
@@ -161,7 +162,11 @@ _RULE = re.compile(r"\s*([-*_])(?:[ \t]*\1){2,}\s*")
 
 
 def indented_code(lines: Sequence[str], is_fenced: Sequence[bool]) -> Iterator[tuple[int, int]]:
-    """The lines that are code by indentation, and how many columns of it belong to the enclosing list."""
+    """Find the lines that are code because of their indentation.
+
+    Yields:
+        The index of the line, and the number of indentation columns that belong to the enclosing list.
+    """
     lists: list[int] = []  # the text columns of the list items that may contain the line
     is_free = True  # no open paragraph or HTML, which an indented line would continue
     for number, line in enumerate(lines):
@@ -183,7 +188,7 @@ def indented_code(lines: Sequence[str], is_fenced: Sequence[bool]) -> Iterator[t
 
 
 def _text_of(item: re.Match[str]) -> int:
-    """The column at which the text of a list item begins."""
+    """Return the column at which the text of a list item begins."""
     if item["note"]:
         return _columns(item["indent"]) + 4
     gap = _columns(item[0]) - _columns(item[0].rstrip())
@@ -195,6 +200,6 @@ def _columns(text: str) -> int:
 
 
 def dedented(line: str, columns: int) -> str:
-    """The line without this many columns of indentation; a tab extends to the next multiple of four."""
+    """Remove columns of indentation. A tab extends to the next multiple of four."""
     rest = line.lstrip(" \t")
     return line[: len(line) - len(rest)].expandtabs(4)[columns:] + rest

@@ -1,8 +1,8 @@
-"""Read the files of a Git clone at a commit from its objects.
+"""Access to the files of a Git clone at a commit.
 
-It uses read-only commands of the `git` program: users with a clone have it, and it supports all formats of packs and
-hashes. This costs about 4 ms per read file. No file of the working tree is opened and no file name is passed to the
-operating system, so that links, submodules and strange names are harmless, and only committed content is indexed.
+It runs read-only commands of the `git` program, because users with a clone have it, and it supports all formats of
+packs and hashes. Reading a file takes about 4 ms. No file of the working tree is opened, and no file name is passed to
+the operating system. So links, submodules and unusual names are harmless, and only committed content is indexed.
 """
 
 from __future__ import annotations
@@ -28,7 +28,13 @@ _REGULAR = (b"100644", b"100755", b"100664")
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """A commit of a clone. ``folder``: the clone, or a folder in it. ``url``: the remote's address."""
+    """A commit of a clone.
+
+    Attributes:
+        folder: The clone, or a folder in it.
+        id: Hash of the commit.
+        url: Address of the remote.
+    """
 
     folder: Path
     id: str
@@ -45,18 +51,25 @@ class Blob:
 
 
 def head(folder: str | os.PathLike[str]) -> Commit:
-    """The checked-out commit. Raises `SourceNotFoundError` without the folder, `SourceError` if it is not a clone."""
+    """Return the checked-out commit of a clone.
+
+    Raises:
+        SourceNotFoundError: The folder does not exist.
+        SourceError: The folder is not a clone.
+    """
     path = Path(folder).resolve()
     if not path.is_dir():
         raise SourceNotFoundError(f"no such folder: {os.fspath(folder)!r}; give the folder of a Git clone")
     commit = _git(path, "rev-parse", "--verify", "--quiet", "HEAD^{commit}").decode().strip()
     if not _COMMIT.fullmatch(commit):
-        raise SourceError(f"{str(path)!r}: Git names no commit, but {commit!r:.80}; check out a branch that has one")
+        raise SourceError(
+            f"{str(path)!r}: Git reports {commit!r:.80} instead of a commit; check out a branch with a commit"
+        )
     return Commit(path, commit, _url(path))
 
 
 def _url(path: Path) -> str:
-    """The address of the remote ``origin`` without password and query; without a remote, the path."""
+    """Return the address of ``origin`` without password and query, else the path."""
     try:
         url = _git(path, "config", "--get", "remote.origin.url").decode("utf-8", "backslashreplace").strip()
     except SourceError:
@@ -65,7 +78,10 @@ def _url(path: Path) -> str:
 
 
 def markdown_files(commit: Commit) -> list[Blob]:
-    """The Markdown files of a commit, ordered by path, without hidden folders, links and submodules."""
+    """List the Markdown files of a commit, ordered by path.
+
+    Hidden folders, links and submodules are left out.
+    """
     listing = _git(commit.folder, "ls-tree", "-r", "-z", "-l", "--full-name", commit.id)
     blobs = []
     for line in filter(None, listing.split(b"\0")):
@@ -78,7 +94,10 @@ def markdown_files(commit: Commit) -> list[Blob]:
 
 
 def unchanged(commit: Commit, earlier: str, blobs: Iterable[Blob]) -> set[str]:
-    """The paths of blobs that an ``earlier`` commit also has; empty if the clone no longer has that commit."""
+    """Return the paths of blobs that an earlier commit also has.
+
+    If the clone lacks that commit, no blob counts as unchanged.
+    """
     if not _COMMIT.fullmatch(earlier):
         return set()
     try:
@@ -89,7 +108,7 @@ def unchanged(commit: Commit, earlier: str, blobs: Iterable[Blob]) -> set[str]:
 
 
 def content(commit: Commit, blob: Blob) -> bytes:
-    """The bytes of a file."""
+    """Read a file."""
     return _git(commit.folder, "cat-file", "blob", blob.id)
 
 
@@ -112,18 +131,20 @@ def _git(folder: Path, *words: str) -> bytes:
     except subprocess.TimeoutExpired as error:
         raise SourceError(f"{str(folder)!r}: `git {words[0]}` took over {GIT_SECONDS:.0f} s; check the disk") from error
     except OSError as error:
-        raise SourceError(f"{str(folder)!r}: `git` cannot be run there: {error.strerror}; check its rights") from error
+        raise SourceError(
+            f"{str(folder)!r}: `git` cannot be run there: {error.strerror}; check the permissions"
+        ) from error
     if done.returncode:
         said = " ".join(done.stderr.decode("utf-8", "backslashreplace").split())[:300] or f"exit code {done.returncode}"
         remedy = "give the folder of a Git clone that has a commit"
         if words[0] in ("ls-tree", "cat-file") and _is_partial(folder):
-            remedy = "the clone was made without all of its files: get them with `git fetch --refetch --no-filter`"
+            remedy = "the clone lacks some files; fetch them with `git fetch --refetch --no-filter`"
         raise SourceError(f"{str(folder)!r}: `git {words[0]}` failed ({said}); {remedy}")
     return done.stdout
 
 
 def _is_partial(folder: Path) -> bool:
-    """Whether the clone fetches objects on demand (``git clone --filter``)."""
+    """Return whether the clone fetches objects on demand (``git clone --filter``)."""
     try:
         return bool(_git(folder, "config", "--get-regexp", r"^remote\..*\.promisor$"))
     except SourceError:
@@ -131,7 +152,10 @@ def _is_partial(folder: Path) -> bool:
 
 
 def _environment() -> dict[str, str]:
-    """An environment for git that ignores the caller's repository, asks no questions, and does not fetch."""
+    """Return an environment in which git works offline and without questions.
+
+    It also ignores settings of the caller's repository.
+    """
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     fixed = ("GIT_OPTIONAL_LOCKS", "GIT_TERMINAL_PROMPT")
     return inherited | dict.fromkeys(fixed, "0") | {"GIT_NO_LAZY_FETCH": "1", "GIT_NO_REPLACE_OBJECTS": "1"}

@@ -1,4 +1,4 @@
-"""A Markdown file at a commit as a source, read on demand and identified by its content id."""
+"""Markdown files at a commit as sources, which are read on demand and identified by their content id."""
 
 from __future__ import annotations
 
@@ -17,17 +17,20 @@ from ragistry.utils.documents.extracted import Extracted
 from ragistry.utils.documents.markdown import outline
 from ragistry.utils.text.languages import AUTO, canonical_language
 
-# bounded lengths, and a mark ends before the next, so that an unclosed mark costs little
+# Lengths are bounded, and a mark ends before the next one, so that matching an unclosed mark stays fast.
 _SHORTCODE = re.compile(r"\{\{(?:<(?!/\*)[^{}]{0,2000}?>|%(?!/\*)[^{}]{0,2000}?%)\}\}")
 _ESCAPED = re.compile(r"\{\{([<%])/\*([^{}]{0,2000}?)\*/([>%])\}\}")
 
 VERSION = 3
-"""Increased when pages are read differently, so that an update reads them all again."""
+"""Increase it when pages are read differently, so that an update reads all of them again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page(SourceText):
-    """A file of a repository; its chunks have ``repository``, ``file_path`` and the time of processing."""
+    """A file of a repository.
+
+    Its chunks have ``repository``, ``file_path`` and the time of processing.
+    """
 
     commit: Commit
     blob: Blob
@@ -35,11 +38,11 @@ class Page(SourceText):
     processed_at: str
 
     def content_hash(self, reading: Reading) -> str:
-        """Known without reading the file, so that an update finds changes quickly."""
+        """Return a hash without reading the file, so that updates find changes quickly."""
         return f"{self.blob.id}/{VERSION}/{reading.language}/{reading.signature().decode()}"
 
     def read(self, reading: Reading, content: str) -> tuple[Extracted, str]:
-        """The text without front matter and shortcodes, and the metadata of its chunks."""
+        """Return the text without front matter and shortcodes, and its metadata."""
         if self.blob.size > reading.limits.bytes:
             raise ExtractionError(
                 f"{self.blob.path!r} has {self.blob.size:,} bytes, more than the limit of {reading.limits.bytes:,}; "
@@ -53,10 +56,13 @@ class Page(SourceText):
 
 
 def read_page(data: bytes, path: str) -> Extracted:
-    """A Markdown file's text, and its front matter as metadata.
+    """Read the text of a Markdown file, and its front matter as metadata.
 
-    ``title``: from the front matter, else the first heading of level 1. It is also ``heading_context`` and ``section``
-    of text above the first heading. Raises `ExtractionError` if the file is not text.
+    ``title`` comes from the front matter, or else from the first heading of level 1. It is also ``heading_context`` and
+    ``section`` of the text above the first heading.
+
+    Raises:
+        ExtractionError: The file is not text.
     """
     try:
         decoded = decode(data)
@@ -74,9 +80,9 @@ def read_page(data: bytes, path: str) -> Extracted:
 
 
 def cleaned(text: str) -> str:
-    """Markdown without invisible parts: comments and the marks of shortcodes.
+    """Remove comments and the marks of shortcodes from Markdown.
 
-    Text between the marks stays. Code is in fences, in which escaped shortcodes are written as shown.
+    Text between the marks remains. Code is put into fences, in which escaped shortcodes are unescaped.
     """
     text = fenced(_without_comments(text))
     parts: list[str] = []
@@ -89,7 +95,7 @@ def cleaned(text: str) -> str:
 
 
 def _without_comments(text: str) -> str:
-    """The text without comments that begin outside code."""
+    """Remove comments that begin outside code."""
     parts: list[str] = []
     done = at = 0
     last = text.rfind("-->")

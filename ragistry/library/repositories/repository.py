@@ -1,9 +1,9 @@
-"""Documentation repositories: the Markdown of Git clones, each in its own store.
+"""Documentation repositories: the Markdown files of Git clones, each clone in its own store.
 
 They are collections of the storage contract (`library.contract`), whose functions can read them. The committed files at
 the checked-out commit are indexed. An update compares Git's content ids of the files, as ``git diff`` does: moved and
-changed files are read, and only new text is embedded. It works on a copy of the store and swaps at the end; an update
-that fails or is killed changes nothing.
+changed files are read, and only new text is embedded. An update works on a copy of the store, which replaces the store
+at the end. An update that fails or is killed changes nothing.
 """
 
 from __future__ import annotations
@@ -59,7 +59,13 @@ _FRONT_PAGE = re.compile(r"(?:_index|index|readme)\.(?:md|markdown)", re.IGNOREC
 
 @dataclass(slots=True)
 class RepositoryReport:
-    """The result of `add` or `update`: the collection, lists of files, and old → new names."""
+    """The result of `Repositories.add` or `Repositories.update`.
+
+    Attributes:
+        info: The collection.
+        files: The files, by outcome.
+        renamed: Old paths of renamed files, and their new paths.
+    """
 
     info: CollectionInfo
     files: IngestReport
@@ -67,9 +73,13 @@ class RepositoryReport:
 
 
 class Repositories:
-    """The documentation repositories in a folder; `embedder` and `reading` are used to index them.
+    """The documentation repositories in a folder.
 
-    ``check_free``: raises if a new name is already used elsewhere.
+    Args:
+        root: The folder.
+        embedder: Embeds the pages.
+        reading: Settings for reading and chunking pages.
+        check_free: Called with a new name; it raises an error if the name is already used elsewhere.
     """
 
     def __init__(
@@ -91,10 +101,20 @@ class Repositories:
         description: str | None = None,
         progress: Progress | None = None,
     ) -> RepositoryReport:
-        """Index the clone at ``path``, or a folder in one. ``name``: default from the folder's name.
+        """Index a clone, or a folder in one.
 
-        Raises `SourceError` if it is not a clone or has no Markdown, `CollectionAlreadyExistsError`,
-        `InvalidCollectionNameError`, `ModelError`, `StoreError`.
+        Args:
+            path: The folder.
+            name: Name of the repository; None for a name made from the folder's name.
+            description: Description; None for the description on the front page.
+            progress: Called before each page.
+
+        Raises:
+            SourceError: The folder is not a clone, or has no Markdown.
+            CollectionAlreadyExistsError: The name is already used.
+            InvalidCollectionNameError: The name is invalid.
+            ModelError: A page cannot be embedded.
+            StoreError: The store cannot be written.
         """
         check_not_empty(path)
         commit = head(path)
@@ -111,11 +131,17 @@ class Repositories:
             return self._index(Entry(chosen, "", {"description": about}), commit, blobs, progress)
 
     def update(self, name: str, progress: Progress | None = None) -> RepositoryReport:
-        """Index what changed in the clone since the recorded commit, without pulling.
+        """Index the changes of a clone since the recorded commit, without pulling.
 
-        Raises `CollectionNotFoundError`, and the errors of `add`; the old version then stays.
+        If it raises an error, the old version remains.
+
+        Raises:
+            CollectionNotFoundError: The repository does not exist.
+            SourceError: The clone is missing, or has no Markdown.
+            ModelError: A page cannot be embedded.
+            StoreError: The store cannot be written.
         """
-        self._entry(name)  # checked first, so that no folder is created needlessly
+        self._entry(name)  # checked first, so that no folder is created
         with locked(self.root, name):
             entry = self._entry(name)
             folder = str(entry.metadata.get("path", ""))
@@ -123,26 +149,34 @@ class Repositories:
                 raise SourceError(f"{name!r} was not made from a clone; remove it, and add the clone's folder")
             if not Path(folder).is_dir():
                 raise SourceNotFoundError(
-                    f"the clone of {name!r} is gone from {folder!r}; put it back there, or remove the repository and "
-                    "add the clone from where it now is"
+                    f"the clone of {name!r} is no longer in {folder!r}; put it back, or remove the repository and "
+                    "add the clone again"
                 )
             commit = head(folder)
             return self._index(entry, commit, _pages(commit), progress)
 
     def infos(self) -> list[CollectionInfo]:
-        """Every repository with its metadata and number of chunks, by name."""
+        """List the repositories with their metadata and number of chunks, by name."""
         return list_collections(path=self.root)
 
     def remove(self, name: str) -> int:
-        """Remove a repository's store and return its number of chunks; the clone is not touched.
+        """Delete a repository's store. The clone does not change.
 
-        Raises `CollectionNotFoundError`.
+        Returns:
+            Number of chunks deleted.
+
+        Raises:
+            CollectionNotFoundError: The repository does not exist.
         """
         self._entry(name)
         return delete_collection(name, path=self.root)
 
     def collection(self, name: str) -> Collection:
-        """The repository as a collection of the contract. Raises `CollectionNotFoundError`."""
+        """Open the repository as a collection of the contract.
+
+        Raises:
+            CollectionNotFoundError: The repository does not exist.
+        """
         self._entry(name)
         return get_collection(name, path=self.root, embedder=self.embedder)
 
@@ -152,18 +186,18 @@ class Repositories:
             known = names(self.root)
             raise CollectionNotFoundError(
                 f"no repository {name!r}{did_you_mean(name, known)}; there are {listed(known)}; "
-                "`ragistry repo add PATH` makes one"
+                "add one with `ragistry repo add PATH`"
             )
         return entry
 
     def _index(self, entry: Entry, commit: Commit, blobs: list[Blob], progress: Progress | None) -> RepositoryReport:
-        """Build the next version next to the recorded one, and replace it. Call it `locked`."""
+        """Build a new version, and replace the recorded one. The caller holds the lock."""
         folder = new_folder(self.root, entry.name)
         try:
             store = self._beginning(entry, folder)
             try:
                 report = self._fill(store, entry.name, commit, blobs, progress)
-                _leave_out_told(report.files, unchanged(commit, str(entry.metadata.get("commit_hash", "")), blobs))
+                _drop_known_warnings(report.files, unchanged(commit, str(entry.metadata.get("commit_hash", "")), blobs))
                 totals = {"total_documents": len(store.sources(entry.name)), "total_chunks": store.count()}
             finally:
                 store.close()
@@ -182,7 +216,7 @@ class Repositories:
         return report
 
     def _beginning(self, entry: Entry, folder: Path) -> LibraryStore:
-        """The store to work on: a copy of the current one, or an empty one if another model made its vectors."""
+        """Open a copy of the current store, or an empty one after a change of the model."""
         if entry.folder:
             with closing(open_local(check_there(self.root / entry.folder))) as present:
                 present.copy_to(folder)
@@ -207,7 +241,7 @@ class Repositories:
         report = Ingest(store, self.embedder, self.reading, name).run(pages, progress)
         if not store.count():
             reasons = "; ".join(failure.error for failure in report.failed[:3]) or "the files are empty"
-            raise SourceError(f"nothing of {str(commit.folder)!r} could be indexed: {reasons}")
+            raise SourceError(f"no file of {str(commit.folder)!r} could be indexed: {reasons}")
         present = {page.source_file: page.content_hash(self.reading) for page in pages}
         gone = [path for path in earlier if path not in present]
         for path in gone:
@@ -218,17 +252,19 @@ class Repositories:
         return RepositoryReport(CollectionInfo(name, 0, {}), report, renamed)
 
 
-def _leave_out_told(files: IngestReport, same: set[str]) -> None:
-    """Remove repeated warnings about unchanged pages; pages without text are read at each update."""
-    told = same.intersection(files.skipped)
-    files.warnings = [warning for warning in files.warnings if warning.partition(": ")[0] not in told]
+def _drop_known_warnings(files: IngestReport, same: set[str]) -> None:
+    """Remove warnings about unchanged pages, which an earlier run reported."""
+    known = same.intersection(files.skipped)
+    files.warnings = [warning for warning in files.warnings if warning.partition(": ")[0] not in known]
 
 
 def name_of(folder: Path) -> str:
-    """A repository name from a folder name: ``Istio.io`` is ``istio-io``."""
+    """Make a repository name from a folder name: ``Istio.io`` becomes ``istio-io``."""
     name = re.sub(r"[^a-z0-9]+", "-", folder.name.removesuffix(".git").lower()).strip("-")[:63].rstrip("-")
     if not name:
-        raise InvalidCollectionNameError(f"no name can be made from {folder.name!r}; give --name: {NAME_RULE}")
+        raise InvalidCollectionNameError(
+            f"the folder name {folder.name!r} has no valid characters; give --name: {NAME_RULE}"
+        )
     return name
 
 
@@ -236,14 +272,17 @@ def _pages(commit: Commit) -> list[Blob]:
     blobs = markdown_files(commit)
     if not blobs:
         raise SourceError(
-            f"there is no Markdown in {str(commit.folder)!r} at commit {commit.id[:12]}; commit some, or add another "
+            f"{str(commit.folder)!r} has no Markdown files at commit {commit.id[:12]}; commit some, or add another "
             "folder of the clone"
         )
     return blobs
 
 
 def _description(commit: Commit, blobs: list[Blob], name: str) -> str:
-    """The description on the front page: the page nearest to the root, ``_index.md`` before others."""
+    """Return the description on the front page.
+
+    The front page is the one nearest to the root; ``_index.md`` has priority.
+    """
     pages = [blob for blob in blobs if _FRONT_PAGE.fullmatch(blob.path.rpartition("/")[2]) and blob.size < 1_000_000]
     front = min(
         pages, key=lambda blob: (blob.path.count("/"), not blob.path.endswith("_index.md"), blob.path), default=None
@@ -270,7 +309,10 @@ Build = Callable[[LibraryStore], Technique]
 
 
 class RepositoryTechnique:
-    """A technique over the current version of a repository: after an update, the next search sees the new one."""
+    """A technique over the current version of a repository.
+
+    After an update, the next search uses the new version.
+    """
 
     def __init__(self, collection: Collection, build: Build) -> None:
         self.collection = collection
@@ -279,7 +321,13 @@ class RepositoryTechnique:
         self._lock = Lock()
 
     def retrieve(self, query: str, *, top_k: int | None = None, where: Where | None = None) -> list[Document]:
-        """As every technique; empty without chunks. Also raises `CollectionNotFoundError`."""
+        """Search the repository; see `ragistry.protocols.Technique`.
+
+        A repository without chunks has no results.
+
+        Raises:
+            CollectionNotFoundError: The repository was removed.
+        """
         nothing: list[Document] = []
         found = self.collection.read(
             lambda store: self._technique(store).retrieve(query, top_k=top_k, where=where), nothing
@@ -294,7 +342,11 @@ class RepositoryTechnique:
 
 
 def search_repository(technique: Technique, query: str, top_k: int) -> RetrievalResult:
-    """The results of a technique with its trace. Raises `QueryError` and the technique's errors."""
+    """Run a technique, and return its results with their trace.
+
+    Raises:
+        QueryError: The query or ``top_k`` is invalid.
+    """
     start = perf_counter()
     with collect() as trace:
         documents = technique.retrieve(query, top_k=top_k)
