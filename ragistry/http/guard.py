@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hmac
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection
 from time import monotonic
 from urllib.parse import urlsplit
@@ -37,7 +38,7 @@ async def refuse(scope: Scope, receive: Receive, send: Send, response: Response,
         await response(scope, receive, send)
 
 
-class _Guard:
+class _Guard(ABC):
     """Middleware that refuses a request for which `problem` returns a status and a message."""
 
     def __init__(self, app: ASGIApp, *, respond: Respond = respond_as_text) -> None:
@@ -52,9 +53,9 @@ class _Guard:
                 return
         await self.app(scope, receive, send)
 
+    @abstractmethod
     def problem(self, scope: Scope, headers: Headers) -> tuple[int, str] | None:
         """Return status and message if the request must be refused."""
-        raise NotImplementedError
 
 
 class HostGuard(_Guard):

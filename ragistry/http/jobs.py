@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from queue import SimpleQueue
@@ -40,7 +41,7 @@ class Job:
 AnyJob = TypeVar("AnyJob", bound=Job)
 
 
-class JobRunner(Generic[AnyJob]):
+class JobRunner(ABC, Generic[AnyJob]):
     """Run jobs in memory. A subclass implements `work`, and may override `end`, `interrupted` and `forgotten`.
 
     Args:
@@ -56,9 +57,9 @@ class JobRunner(Generic[AnyJob]):
         self._queues: dict[str, SimpleQueue[AnyJob | None]] = {}
         self._threads: list[Thread] = []
 
+    @abstractmethod
     def work(self, job: AnyJob, check: Callable[[], None]) -> None:
         """Do a job. Call ``check`` often: it raises `StoppedError` when the job must end."""
-        raise NotImplementedError
 
     def end(self, job: AnyJob, state: State, error: Exception | None) -> None:  # noqa: ARG002, for subclasses
         """Record the end of a job. ``error`` is the reason if it failed."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -11,16 +12,16 @@ if TYPE_CHECKING:
     from ragistry.pipelines.answer import Answer
 
 
-class SearchMethods:
+class SearchMethods(ABC):
     """Search methods of a library; subclasses implement `run_search`, `run_answer`."""
 
+    @abstractmethod
     def run_search(self, request: SearchRequest) -> RetrievalResult:
         """Run a search."""
-        raise NotImplementedError
 
+    @abstractmethod
     def run_answer(self, request: SearchRequest, on_piece: Callable[[str], object] | None = None) -> Answer:
         """Run a search, and answer from its results."""
-        raise NotImplementedError
 
     def search(
         self,
@@ -77,12 +78,12 @@ class SearchMethods:
         return self.run_answer(SearchRequest(query, technique, collection, n, where), on_piece)
 
 
-class WorkspaceMethods:
+class WorkspaceMethods(ABC):
     """Search method of a workspace; subclasses implement `run_search`."""
 
+    @abstractmethod
     def run_search(self, request: SearchRequest) -> RetrievalResult:
         """Run a search."""
-        raise NotImplementedError
 
     def search(
         self,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
@@ -53,9 +54,10 @@ class ProgressObserver(IngestObserver):
             self._progress(source_file, done, total)
 
 
-class IngestMethods:
+class IngestMethods(ABC):
     """Ingest methods of a library. Subclasses carry out plans and list sources."""
 
+    @abstractmethod
     def carry_out(
         self, plan: IngestPlan, *, observer: IngestObserver | None = None, engine: Engine | None = None
     ) -> IngestReport:
@@ -75,19 +77,18 @@ class IngestMethods:
             StoreError: The store cannot be written.
             EngineError: The engine does not work.
         """
-        raise NotImplementedError
 
+    @abstractmethod
     def _check_collection(self, name: str) -> None:
         """Raise `CollectionNotFoundError` if the collection does not exist."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _stored_below(self, folder: Path, collection: str) -> Sequence[SourceInfo]:
         """Return the sources that may come from a folder of this machine."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _limits(self) -> ExtractLimits:
         """Return the limits of web pages."""
-        raise NotImplementedError
 
     def ingest_file(self, path: str | Path, collection: str, *, replace: bool = False) -> int:
         """Ingest one file, named after the file.
