@@ -28,7 +28,7 @@ from ragistry.evaluation.data.dataset import Dataset
 from ragistry.evaluation.data.files import read_chunking_set
 from ragistry.evaluation.statistics import holm, paired_test
 from ragistry.evaluation.systems.kept import KeptVectors, kept
-from ragistry.library.ingest.source import Reading, chunks_of
+from ragistry.library.ingest.source import ReadOptions, chunks_of
 from ragistry.models.minilm import MiniLMEmbedder, load_tokenizer
 from ragistry.models.registry import chunking_of
 from ragistry.utils.documents.extracted import Extracted
@@ -111,7 +111,7 @@ def answer(asked: Dataset, query: str) -> list[Piece]:
     return [Piece(text, *span) for text, spans in asked.spans[query].items() for span in spans]
 
 
-def pieces_of(texts: dict[str, str], reading: Reading, embedder: KeptVectors) -> list[Piece]:
+def pieces_of(texts: dict[str, str], reading: ReadOptions, embedder: KeptVectors) -> list[Piece]:
     """The chunks that a library would make of the texts, as Markdown."""
     return [
         Piece(name, chunk.metadata["start"], chunk.metadata["end"])
@@ -143,12 +143,12 @@ def scored(
     ]
 
 
-def reading(setting: str) -> Reading:
+def reading(setting: str) -> ReadOptions:
     if setting == "auto":
-        return Reading(*chunking_of("minilm"), fit=True)
+        return ReadOptions(*chunking_of("minilm"), fit=True)
     sizes, _, fit = setting.partition("+")
     size, _, overlap = sizes.partition("/")
-    return Reading(int(size), int(overlap or 0), fit=bool(fit))
+    return ReadOptions(int(size), int(overlap or 0), fit=bool(fit))
 
 
 def offsets(asked: Dataset) -> Offsets:

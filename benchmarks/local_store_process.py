@@ -17,7 +17,7 @@ from benchmarks.local_store_words import ReadyEmbedder
 from ragistry.config.resolve import resolve
 from ragistry.library.ingest.folder import files_of
 from ragistry.library.ingest.run import Ingest
-from ragistry.library.ingest.source import Reading
+from ragistry.library.ingest.source import ReadOptions
 from ragistry.models.minilm import MiniLMEmbedder
 from ragistry.stores.local import LocalStore
 
@@ -35,7 +35,7 @@ def reingest_row(temporary: Path) -> Row:
         path = folder / source.source_file
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("\n\n".join(chunk.text for chunk in source.chunks), encoding="utf-8")
-    reading, files = Reading(chunk_size=CHARACTERS + 10, chunk_overlap=0), files_of(folder)
+    reading, files = ReadOptions(chunk_size=CHARACTERS + 10, chunk_overlap=0), files_of(folder)
     embedder, costs, chunks = ReadyEmbedder(), [], 0
     for _ in range(2):
         with closing(LocalStore(temporary / "twice")) as store:

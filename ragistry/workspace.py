@@ -17,7 +17,7 @@ from ragistry.config.problems import Problems
 from ragistry.config.resolve import Resolved, resolve, store_entry
 from ragistry.config.settings import CONFIG_FOLDER, DEFAULTS, is_there, text_of
 from ragistry.errors import ConfigError, InvalidConfigError, SourceNotFoundError, StoreError
-from ragistry.library.ingest.source import Reading
+from ragistry.library.ingest.source import ReadOptions
 from ragistry.library.search_methods import WorkspaceMethods
 from ragistry.library.service import DocumentService
 from ragistry.models.registry import Models, choose_embedder, chunking_of, uses_ollama
@@ -150,7 +150,7 @@ class Workspace(WorkspaceMethods):
         return self._part("library", self._make_library)
 
     @property
-    def reading(self) -> Reading:
+    def reading(self) -> ReadOptions:
         """How sources are read and cut."""
         return self._part("reading", self._make_reading)
 
@@ -298,7 +298,7 @@ class Workspace(WorkspaceMethods):
         generators = self.models.generators
         return None if generators.default is None else generators[generators.default]
 
-    def _make_reading(self) -> Reading:
+    def _make_reading(self) -> ReadOptions:
         settings = self.settings
         size, overlap = chunking_of(settings.embed_model)
         if settings.chunk_size != "auto":
@@ -312,7 +312,7 @@ class Workspace(WorkspaceMethods):
                 f"({self.origins['chunk_size']}); make it smaller"
             )
         limits = settings.limits
-        return Reading(
+        return ReadOptions(
             size,
             overlap,
             settings.chunk_size == "auto",

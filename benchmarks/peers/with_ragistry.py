@@ -9,7 +9,7 @@ from typing import Any
 
 from benchmarks.peers.side import FETCH, TOP_K, Chunk, Corpus, Ready, serve
 from ragistry.library.ingest.run import Ingest
-from ragistry.library.ingest.source import Reading, SourceText
+from ragistry.library.ingest.source import ReadOptions, SourceText
 from ragistry.stores.local import LocalStore
 from ragistry.techniques.bm25 import BM25Technique
 from ragistry.techniques.hybrid import HybridTechnique
@@ -39,7 +39,7 @@ class Ragistry:
         self.ready = Ready(corpus)
         self.embedder = ReadyEmbedder(self.ready)
         # No two of the paragraphs, which are the chunks, fit into one.
-        self.reading = Reading(max(len(chunk.text) for chunk in corpus.chunks), 0)
+        self.reading = ReadOptions(max(len(chunk.text) for chunk in corpus.chunks), 0)
         self.sources: dict[str, list[SourceText]] = {}
         for name, chunks in corpus.by_source.items():
             source = SourceText("\n\n".join(chunk.text for chunk in chunks), name)

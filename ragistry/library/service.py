@@ -23,7 +23,7 @@ from ragistry.errors import (
 )
 from ragistry.library import moving
 from ragistry.library.ingest.methods import IngestMethods, IngestObserver, ObservedEmbedder, ProgressObserver
-from ragistry.library.ingest.source import Reading
+from ragistry.library.ingest.source import ReadOptions
 from ragistry.library.scope import Scope
 from ragistry.library.search_methods import SearchMethods
 from ragistry.library.unknown_keys import unknown_keys
@@ -61,7 +61,7 @@ class DocumentService(IngestMethods, SearchMethods):
         store: LibraryStore,
         embedder: Embedder,
         registry: TechniqueRegistry,
-        reading: Reading,
+        reading: ReadOptions,
         n_results: int = 5,
         *,
         after_write: Callable[[], object] = lambda: None,

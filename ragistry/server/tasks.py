@@ -13,7 +13,7 @@ from ragistry.errors import DatasetError, RagistryError, SourceError
 from ragistry.library.ingest.methods import IngestObserver
 from ragistry.library.ingest.plan import IngestPlan
 from ragistry.library.ingest.report import report_as_mapping
-from ragistry.library.ingest.source import IngestSource, Reading, SourceFile, SourceText
+from ragistry.library.ingest.source import IngestSource, ReadOptions, SourceFile, SourceText
 from ragistry.server.jobs import FILES, RunningJob
 from ragistry.utils.documents.extracted import Extracted
 from ragistry.workspace import Workspace
@@ -40,10 +40,10 @@ class UploadedFile(SourceFile):
     kept: str = ""
     folder: str = ""
 
-    def content_hash(self, reading: Reading) -> str:
+    def content_hash(self, reading: ReadOptions) -> str:
         return self._of_folder(SourceFile(self.kept, self.source_file).content_hash(reading))
 
-    def read(self, reading: Reading, content: str) -> tuple[Extracted, str]:
+    def read(self, reading: ReadOptions, content: str) -> tuple[Extracted, str]:
         try:
             extracted, content = SourceFile(self.kept, self.source_file).read(reading, content)
         except SourceError as error:

@@ -11,7 +11,7 @@ from ragistry.errors import SourceError
 from ragistry.http.jobs import Job, JobRunner, State, error_text
 from ragistry.library.ingest.methods import IngestObserver
 from ragistry.library.ingest.report import Failure, IngestReport
-from ragistry.library.ingest.source import Reading
+from ragistry.library.ingest.source import ReadOptions
 from ragistry.library.service import DocumentService
 from ragistry.utils.chunker import chunk_extracted
 from ragistry.utils.documents.extract import extract
@@ -199,7 +199,7 @@ def _is_blank_replacement(path: Path, collection: str, library: DocumentService)
     return is_replacement and _is_blank(path, library.reading)
 
 
-def _is_blank(path: Path, reading: Reading) -> bool:
+def _is_blank(path: Path, reading: ReadOptions) -> bool:
     if path.suffix.lower() == ".pdf":
         return False  # a PDF without text fails later, and is slow to read twice
     try:

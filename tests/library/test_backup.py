@@ -18,7 +18,7 @@ import pytest
 from ragistry.errors import ConfigError, SourceNotFoundError, StoreCorruptError, StoreError
 from ragistry.library.backup import BackupReport, write_backup
 from ragistry.library.contract import search_chunks
-from ragistry.library.ingest.source import Reading
+from ragistry.library.ingest.source import ReadOptions
 from ragistry.library.repositories.repository import Repositories
 from ragistry.library.restore import restore_backup
 from ragistry.stores.local import LocalStore
@@ -168,11 +168,11 @@ def test_repositories_are_restored(root: Path, tmp_path: Path) -> None:
     clone.mkdir()
     commit(clone, {"tea.md": "# Tea\n\nSteep green tea at eighty degrees.", "rain.md": "# Rain\n\nRain in the night."})
     place = Path(".ragistry", "repositories")
-    before = Repositories(root / place, HashingEmbedder(), Reading(1000, 150, True)).add(clone, "guides").info
+    before = Repositories(root / place, HashingEmbedder(), ReadOptions(1000, 150, True)).add(clone, "guides").info
     assert backed_up(root, tmp_path / "all.zip").repositories == ["guides"]
     shutil.rmtree(root)
     restore_backup(tmp_path / "all.zip", tmp_path / "new")
-    repositories = Repositories(tmp_path / "new" / place, HashingEmbedder(), Reading(1000, 150, True))
+    repositories = Repositories(tmp_path / "new" / place, HashingEmbedder(), ReadOptions(1000, 150, True))
     assert repositories.infos() == [before]
     found = search_chunks(repositories.collection("guides"), "steep green tea", limit=1).matches
     assert [match.file_path for match in found] == ["tea.md"]

@@ -21,7 +21,7 @@ def lost(workspace: Workspace) -> dict[str, str]:
 
 
 def test_pages_without_text_are_told_and_kept_until_the_file_is_whole(workspace: Workspace, tmp_path: Path) -> None:
-    workspace.library.reading = source.Reading(1000, 150)
+    workspace.library.reading = source.ReadOptions(1000, 150)
     for name, is_whole in (("whole.pdf", True), ("otters.pdf", False)):
         pdf = FPDF()
         pdf.set_font("Helvetica")

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from ragistry import Workspace, open_workspace
-from ragistry.library.ingest.source import Reading, chunks_of
+from ragistry.library.ingest.source import ReadOptions, chunks_of
 from ragistry.models.minilm import MiniLMEmbedder
 from ragistry.testing.hashed import HashingEmbedder
 from ragistry.utils.breadcrumb import LIMIT, breadcrumb, searched_text
@@ -113,6 +113,6 @@ def test_breadcrumb(metadata: dict[str, object], line: str) -> None:
 def test_chunks_leave_room_for_their_breadcrumb() -> None:
     embedder, text = MiniLMEmbedder(), "Plain words stand in this line. " * 400
     extracted = Extracted(text, "a.md", "markdown", metadata={"title": "Quite a long title of this page " * 4})
-    chunks = chunks_of(extracted, Reading(5_000, 0, fit=True), embedder)
+    chunks = chunks_of(extracted, ReadOptions(5_000, 0, fit=True), embedder)
     longest = max(embedder.count_tokens([searched_text(*chunk) for chunk in chunks]))
     assert 200 < longest <= embedder.fingerprint.max_tokens

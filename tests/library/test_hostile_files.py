@@ -10,7 +10,7 @@ import pytest
 from ragistry import Workspace
 from ragistry.errors import ExtractionError
 from ragistry.library.ingest import zip_folder
-from ragistry.library.ingest.source import Reading
+from ragistry.library.ingest.source import ReadOptions
 from ragistry.library.ingest.zip_folder import members_of
 from tests.conftest import Corpus
 from tests.utils.hostile_files import CASES, Scale, packed, zip_of
@@ -51,5 +51,5 @@ def test_member_of_each_method_is_read_whole(method: int, tmp_path: Path) -> Non
     path = tmp_path / "notes.zip"
     path.write_bytes(zip_of({"a.txt": packed(data, method), "b.txt": packed(b"", method)}))
     whole, empty = members_of(str(path), "notes.zip")[0]
-    assert whole.read(Reading(1_000, 0), "")[0].text.encode() == data
-    assert empty.read(Reading(1_000, 0), "")[0].text == ""
+    assert whole.read(ReadOptions(1_000, 0), "")[0].text.encode() == data
+    assert empty.read(ReadOptions(1_000, 0), "")[0].text == ""

@@ -22,7 +22,7 @@ from ragistry.errors import (
     StoreLockedError,
 )
 from ragistry.library.contract import get_collection, list_collections, search_chunks
-from ragistry.library.ingest.source import Reading
+from ragistry.library.ingest.source import ReadOptions
 from ragistry.library.repositories import git as repository_git
 from ragistry.library.repositories import page as repository_page
 from ragistry.library.repositories.git import content, head, markdown_files
@@ -36,7 +36,7 @@ from tests.library.git_trees import commit, git, write
 from tests.messages import check_message, refused
 from tests.stores.scripts import start
 
-READING = Reading(1000, 150, True)
+READING = ReadOptions(1000, 150, True)
 PAGES = {
     "_index.md": "---\ntitle: Widget\ndescription: How to run Widget.\n---\nWidget turns wheels.\n",
     "install/linux.md": (
@@ -66,7 +66,7 @@ def repositories(tmp_path: Path) -> Repositories:
     return over(tmp_path / "repositories")
 
 
-def over(root: Path, reading: Reading = READING, **options: Any) -> Repositories:
+def over(root: Path, reading: ReadOptions = READING, **options: Any) -> Repositories:
     return Repositories(root, HashingEmbedder(**options), reading)
 
 
@@ -239,11 +239,11 @@ KILLED = """
 import os, signal, sys
 from ragistry.library.ingest import run as ingest
 from ragistry.library.repositories.repository import Repositories
-from ragistry.library.ingest.source import Reading
+from ragistry.library.ingest.source import ReadOptions
 from ragistry.testing.hashed import HashingEmbedder
 ingest.CHUNKS_AT_ONCE = 2
 embedder = HashingEmbedder(check=lambda texts: embedder.calls == 2 and os.kill(os.getpid(), signal.SIGKILL))
-Repositories(sys.argv[1], embedder, Reading(1000, 150, True)).update("clone")
+Repositories(sys.argv[1], embedder, ReadOptions(1000, 150, True)).update("clone")
 """
 
 
@@ -288,7 +288,7 @@ def test_unreadable_file_is_reported_and_tried_again(tmp_path: Path) -> None:
     clone = cloned(tmp_path / "clone", {"large.md": "x" * 2_000, "small.md": "A page."})
     (clone / "broken.md").write_bytes(b"\x00\x01\x02" * 50)
     commit(clone)
-    repositories = over(tmp_path / "repositories", Reading(1000, 150, True, limits=ExtractLimits(bytes=1_000)))
+    repositories = over(tmp_path / "repositories", ReadOptions(1000, 150, True, limits=ExtractLimits(bytes=1_000)))
     for report in (repositories.add(clone), repositories.update("clone")):
         assert [failure.source for failure in report.files.failed] == ["broken.md", "large.md"]
         for failure in report.files.failed:

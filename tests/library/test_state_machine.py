@@ -19,7 +19,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from ragistry.config.collections import CollectionsFile
 from ragistry.errors import ModelError, RagistryError
-from ragistry.library.ingest.source import Reading
+from ragistry.library.ingest.source import ReadOptions
 from ragistry.library.service import DocumentService
 from ragistry.protocols import LibraryStore
 from ragistry.stores.local import LocalStore
@@ -82,7 +82,7 @@ class LibraryMachine(RuleBasedStateMachine):
         store, embedder = self.open_store(self.root, self.name), HashingEmbedder(16, check=refuse_poison)
         registry = TechniqueRegistry.load(self.root / "techniques.yaml", {"store": store, "embedder": embedder})
         self.opened.append(store)
-        self.library = DocumentService(CollectionsFile(self.root), store, embedder, registry, Reading(40, 0))
+        self.library = DocumentService(CollectionsFile(self.root), store, embedder, registry, ReadOptions(40, 0))
         for part, names in (
             (store, ("replace_source", "move_source", "move_collection", "delete")),
             (self.library.collections, ("begin_rename", "end_rename", "remove")),

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ragistry.errors import RagistryError
-from ragistry.library.ingest.source import Reading
+from ragistry.library.ingest.source import ReadOptions
 from ragistry.library.ingest.zip_folder import members_of
 from ragistry.utils.chunker import chunk_extracted
 from ragistry.utils.documents import reader_process
@@ -38,7 +38,7 @@ def read(request: dict[str, Any]) -> list[Extracted]:
     limits = ExtractLimits(**request["limits"])
     if not request["path"].endswith(".zip"):
         return [extract(request["path"], pdf_engine=request["engine"], limits=limits)]
-    reading = Reading(1_000, 0, limits=limits)
+    reading = ReadOptions(1_000, 0, limits=limits)
     members, _ = members_of(request["path"], "a.zip")
     return [member.read(reading, "")[0] for member in members]
 

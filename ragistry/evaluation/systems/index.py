@@ -26,7 +26,7 @@ from ragistry.evaluation.systems.kept import KeptVectors, fingerprint_of
 from ragistry.evaluation.systems.masking import MaskedStore
 from ragistry.evaluation.systems.variants import Chunking
 from ragistry.library.ingest.run import Ingest
-from ragistry.library.ingest.source import Reading, SourceText
+from ragistry.library.ingest.source import ReadOptions, SourceText
 from ragistry.protocols import Embedder, LibraryStore
 from ragistry.stores.registry import open_local
 from ragistry.techniques.routing.target import library_targets
@@ -153,11 +153,11 @@ class Corpus:
         digest = sha256("\n".join(map(json.dumps, [about, *self.dataset.corpus])).encode()).hexdigest()
         return f"{_prefix(self.dataset)}{digest[:16]}"
 
-    def reading(self) -> Reading:
+    def reading(self) -> ReadOptions:
         """Return the sizes for an ingest of the corpus."""
         longest = max(1, *(len(document.whole) for document in self.dataset.corpus))
         size = self.chunking.size or longest
-        return Reading(size, self.chunking.overlap, self.chunking.fit, headings=False, language=self.language)
+        return ReadOptions(size, self.chunking.overlap, self.chunking.fit, headings=False, language=self.language)
 
     def sources(self) -> list[CorpusText]:
         """Return the documents as sources of an ingest."""
@@ -170,7 +170,7 @@ class CorpusText(SourceText):
 
     title: str = ""
 
-    def read(self, reading: Reading, content: str) -> tuple[Extracted, str]:  # noqa: ARG002
+    def read(self, reading: ReadOptions, content: str) -> tuple[Extracted, str]:  # noqa: ARG002
         metadata = {"title": self.title} if self.title else {}
         return Extracted(self.text, self.source_file, metadata=metadata), content
 

@@ -31,7 +31,15 @@ from ragistry.errors import (
 )
 from ragistry.library.ingest.folder_sync import check_same_source, earlier_names, has_place_of, is_same_file, taken
 from ragistry.library.ingest.report import Failure, IngestReport
-from ragistry.library.ingest.source import IngestSource, Read, Reading, ToRead, look_at, read_listed, read_source
+from ragistry.library.ingest.source import (
+    IngestSource,
+    ReadOptions,
+    ReadResult,
+    ToRead,
+    look_at,
+    read_listed,
+    read_source,
+)
 from ragistry.models.known import is_english
 from ragistry.protocols import Embedder, Engine, LibraryStore
 from ragistry.trace import span
@@ -104,7 +112,7 @@ class Ingest:
         self,
         store: LibraryStore,
         embedder: Embedder,
-        reading: Reading,
+        reading: ReadOptions,
         collection: str,
         kept: Callable[[], AbstractContextManager[object]] = nullcontext,
         *,
@@ -179,9 +187,11 @@ class Ingest:
             if prepared is not None:
                 yield prepared
 
-    def _prepare(self, source: IngestSource, info: SourceInfo | None, read: Read | RagistryError) -> Prepared | None:
+    def _prepare(
+        self, source: IngestSource, info: SourceInfo | None, read: ReadResult | RagistryError
+    ) -> Prepared | None:
         if info is not None and (not self.replace or (info.source_file, info.source_path) in self._given):
-            is_same = isinstance(read, Read) and bool(read.content) and read.content == info.source_hash
+            is_same = isinstance(read, ReadResult) and bool(read.content) and read.content == info.source_hash
             check_same_source(source, info, is_same)
         if isinstance(read, WorkerLostError):
             raise ExtractionError(f"{source.shown!r} cannot be read: {read}; check the file and the memory of workers")
@@ -303,7 +313,7 @@ class Ingest:
                 self.report.deleted.append(info.source_file)
                 self.report.warnings.append(f"{name}: was {info.source_file!r}; one file has one name in a collection")
 
-    def _language_of(self, read: Read) -> str:
+    def _language_of(self, read: ReadResult) -> str:
         """Return the language of a source, or of its collection if the text is too short."""
         if read.language:
             self._languages[read.language] += 1

@@ -28,7 +28,7 @@ UNCHUNKED = 0.01
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class ReadOptions:
     """Settings for reading and chunking sources.
 
     Attributes:
@@ -93,7 +93,7 @@ class SourceFile:
         """Open the file. Raises `SourceError` or `OSError`."""
         return Path(self.path).open("rb")
 
-    def content_hash(self, reading: Reading) -> str:
+    def content_hash(self, reading: ReadOptions) -> str:
         """Return a hash of the bytes and the settings; empty if the file is unreadable."""
         path = Path(self.path)
         try:
@@ -104,7 +104,7 @@ class SourceFile:
         except (OSError, ValueError):
             return ""  # The reader reports what is wrong with the file.
 
-    def read(self, reading: Reading, content: str) -> tuple[Extracted, str]:  # noqa: ARG002, the file may have changed
+    def read(self, reading: ReadOptions, content: str) -> tuple[Extracted, str]:  # noqa: ARG002, the file may have changed
         """Return the text, and the `content_hash` of the bytes that were read.
 
         Raises:
@@ -114,7 +114,7 @@ class SourceFile:
         return extracted, _hash_of(extracted.digest, reading, self.path)
 
 
-def _hash_of(digest: str, reading: Reading, name: str) -> str:
+def _hash_of(digest: str, reading: ReadOptions, name: str) -> str:
     return sha256(reading.signature(name) + digest.encode()).hexdigest()
 
 
@@ -131,10 +131,10 @@ class SourceText:
     def shown(self) -> str:
         return self.source_file
 
-    def content_hash(self, reading: Reading) -> str:
+    def content_hash(self, reading: ReadOptions) -> str:
         return sha256(reading.signature() + self.text.encode(errors="surrogatepass")).hexdigest()
 
-    def read(self, reading: Reading, content: str) -> tuple[Extracted, str]:  # noqa: ARG002, the text is already known
+    def read(self, reading: ReadOptions, content: str) -> tuple[Extracted, str]:  # noqa: ARG002, the text is already known
         return Extracted(text=self.text, source=self.source_file, format="text"), content
 
 
@@ -154,17 +154,17 @@ class SourceBytes:
     def shown(self) -> str:
         return self.place or self.source_file
 
-    def content_hash(self, reading: Reading) -> str:
+    def content_hash(self, reading: ReadOptions) -> str:
         return sha256(reading.signature(self.source_file) + self.data).hexdigest()
 
-    def read(self, reading: Reading, content: str) -> tuple[Extracted, str]:
+    def read(self, reading: ReadOptions, content: str) -> tuple[Extracted, str]:
         return extract_bytes(self.data, self.source_file, self.shown, reading), content
 
 
 IngestSource = SourceFile | SourceText | SourceBytes
 
 
-def extract_bytes(data: bytes, name: str, shown: str, reading: Reading) -> Extracted:
+def extract_bytes(data: bytes, name: str, shown: str, reading: ReadOptions) -> Extracted:
     """Extract the text of the bytes of a file.
 
     Args:
@@ -201,7 +201,7 @@ class ToRead:
 
 
 @dataclass(frozen=True, slots=True)
-class Read:
+class ReadResult:
     """The result of reading a source.
 
     Attributes:
@@ -219,12 +219,12 @@ class Read:
     lost: tuple[str, ...] = ()
 
 
-def read_listed(item: ToRead, reading: Reading, embedder: Embedder) -> Read | None:
+def read_listed(item: ToRead, reading: ReadOptions, embedder: Embedder) -> ReadResult | None:
     """Read a source, or return None if its file differs from the listed one."""
     return read_source(item, reading, embedder) if look_at(item.source.path) == item.seen else None
 
 
-def read_source(item: ToRead, reading: Reading, embedder: Embedder) -> Read:
+def read_source(item: ToRead, reading: ReadOptions, embedder: Embedder) -> ReadResult:
     """Read and chunk a source, before its collection is known.
 
     Raises:
@@ -236,13 +236,13 @@ def read_source(item: ToRead, reading: Reading, embedder: Embedder) -> Read:
     with reader_errors(item.source.shown):
         content = item.source.content_hash(reading)
         if content and content == item.unchanged:
-            return Read(content)
+            return ReadResult(content)
         extracted, content = item.source.read(reading, content)
         chunks = chunks_of(extracted, reading, embedder)
         detected = detect_language([chunk.text for chunk in chunks]) if reading.language == AUTO else None
         language = "" if detected is None else analysis_language(detected.language)
         outside = _outside(extracted.text, chunks)
-        return Read(content, chunks, extracted.warnings + outside, language, extracted.lost + outside)
+        return ReadResult(content, chunks, extracted.warnings + outside, language, extracted.lost + outside)
 
 
 def _outside(text: str, chunks: Sequence[Chunk]) -> tuple[str, ...]:
@@ -272,7 +272,7 @@ def look_at(path: str) -> tuple[int, int, bool] | None:
     return None if status is None else (status.st_size, status.st_mtime_ns, os.access(path, os.R_OK))
 
 
-def chunks_of(extracted: Extracted, reading: Reading, embedder: Embedder) -> list[Chunk]:
+def chunks_of(extracted: Extracted, reading: ReadOptions, embedder: Embedder) -> list[Chunk]:
     """Split a source into chunks.
 
     ``token_count`` is the number of tokens of a chunk with its title and headings, as the model sees it.
@@ -345,10 +345,10 @@ class MisnamedFile(SourceFile):
 
     __slots__ = ()
 
-    def content_hash(self, reading: Reading) -> str:  # noqa: ARG002, the file is not read
+    def content_hash(self, reading: ReadOptions) -> str:  # noqa: ARG002, the file is not read
         return ""
 
-    def read(self, reading: Reading, content: str) -> tuple[Extracted, str]:  # noqa: ARG002
+    def read(self, reading: ReadOptions, content: str) -> tuple[Extracted, str]:  # noqa: ARG002
         wrong = next(part for part in Path(os.path.realpath(self.path)).parts if not _is_utf8(part))
         raise SourceError(f"'{_escaped(self.path)}': the name '{_escaped(wrong)}' is not UTF-8; rename it")
 

@@ -20,7 +20,7 @@ from zipfile import ZIP_BZIP2, ZIP_DEFLATED, ZIP_STORED, BadZipFile, ZipFile, Zi
 from zlib import crc32
 
 from ragistry.errors import ExtractionError, SourceError
-from ragistry.library.ingest.source import Reading, SourceFile, extract_bytes
+from ragistry.library.ingest.source import ReadOptions, SourceFile, extract_bytes
 from ragistry.utils.documents.extracted import Extracted, ExtractLimits, reader_errors
 from ragistry.utils.documents.old_formats import is_readable
 
@@ -78,17 +78,17 @@ class ZipMember(SourceFile):
     def open(self) -> BinaryIO:
         return BytesIO(self._data(ExtractLimits()))
 
-    def content_hash(self, reading: Reading) -> str:
+    def content_hash(self, reading: ReadOptions) -> str:
         try:
             return self._hash(self._data(reading.limits), reading)
         except SourceError:
             return ""  # the reader reports what is wrong
 
-    def read(self, reading: Reading, content: str) -> tuple[Extracted, str]:  # noqa: ARG002, the hash is that of the bytes read now
+    def read(self, reading: ReadOptions, content: str) -> tuple[Extracted, str]:  # noqa: ARG002, the hash is that of the bytes read now
         data = self._data(reading.limits)
         return extract_bytes(data, self.name, self.shown, reading), self._hash(data, reading)
 
-    def _hash(self, data: bytes, reading: Reading) -> str:
+    def _hash(self, data: bytes, reading: ReadOptions) -> str:
         return sha256(reading.signature(self.name) + data).hexdigest()
 
     def _data(self, limits: ExtractLimits) -> bytes:

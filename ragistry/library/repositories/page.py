@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ragistry.errors import ExtractionError
-from ragistry.library.ingest.source import Reading, SourceText
+from ragistry.library.ingest.source import ReadOptions, SourceText
 from ragistry.library.repositories.code import code_spans, fenced
 from ragistry.library.repositories.git import Blob, Commit
 from ragistry.library.repositories.git import content as bytes_of
@@ -37,11 +37,11 @@ class Page(SourceText):
     repository: str
     processed_at: str
 
-    def content_hash(self, reading: Reading) -> str:
+    def content_hash(self, reading: ReadOptions) -> str:
         """Return a hash without reading the file, so that updates find changes quickly."""
         return f"{self.blob.id}/{VERSION}/{reading.language}/{reading.signature().decode()}"
 
-    def read(self, reading: Reading, content: str) -> tuple[Extracted, str]:
+    def read(self, reading: ReadOptions, content: str) -> tuple[Extracted, str]:
         """Return the text without front matter and shortcodes, and its metadata."""
         if self.blob.size > reading.limits.bytes:
             raise ExtractionError(

@@ -44,7 +44,7 @@ from ragistry.library.contract.entries import (
 from ragistry.library.ingest.folder import check_not_empty
 from ragistry.library.ingest.report import IngestReport
 from ragistry.library.ingest.run import Ingest
-from ragistry.library.ingest.source import Reading
+from ragistry.library.ingest.source import ReadOptions
 from ragistry.library.repositories.git import Blob, Commit, content, head, markdown_files, unchanged
 from ragistry.library.repositories.page import Page, read_page
 from ragistry.protocols import Embedder, LibraryStore, Technique
@@ -86,7 +86,7 @@ class Repositories:
         self,
         root: str | os.PathLike[str],
         embedder: Embedder,
-        reading: Reading,
+        reading: ReadOptions,
         check_free: Callable[[str], object] = lambda _: None,
     ) -> None:
         self.root = Path(root).absolute()
