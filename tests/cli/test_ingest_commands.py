@@ -130,13 +130,13 @@ def test_replace_lets_a_file_take_the_place_of_one_that_is_gone(ragistry: Run, c
 
 
 def test_exit_code_says_whether_everything_was_ingested(ragistry: Run, corpus: Corpus) -> None:
-    folder = corpus(dict.fromkeys(("tea.txt", "a.doc", "b.doc", "c.ppt", "d.png"), TEA))
+    folder = corpus(dict.fromkeys(("tea.txt", "a.pages", "b.pages", "c.numbers", "d.png"), TEA))
     done = ragistry("ingest", folder, "--collection", "notes")
     assert done.code == 3
-    check_message(done.err, "3 of its files", "(2 .doc, 1 .ppt)")
+    check_message(done.err, "3 of its files", "(2 .pages, 1 .numbers)")
     report = ragistry("ingest", folder, "--json").json
     [warning] = report["warnings"]
-    assert ("(2 .doc, 1 .ppt)" in warning, report["unread"]) == (True, {".doc": 2, ".ppt": 1})
+    assert ("(2 .pages, 1 .numbers)" in warning, report["unread"]) == (True, {".pages": 2, ".numbers": 1})
     (folder / "bad.pdf").write_bytes(b"no PDF")
     assert ragistry("ingest", folder).code == 1
 

@@ -61,7 +61,7 @@ def test_standard_input_is_a_source_with_the_given_name(ragistry: Run, monkeypat
 def test_archive_with_a_file_that_is_not_read_has_exit_code_3(ragistry: Run, tmp_path: Path) -> None:
     with ZipFile(tmp_path / "old.zip", "w") as archive:
         archive.writestr("tea.md", "Green tea.")
-        archive.writestr("old.doc", "junk")
+        archive.writestr("old.pages", "junk")
     assert ragistry("ingest", "old.zip", "--collection", "notes").code == 3
 
 
