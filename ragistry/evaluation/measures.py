@@ -75,7 +75,7 @@ def parse_measures(names: Iterable[str]) -> list[Measure]:
     """Parse names such as ``nDCG@10``, ``AP`` and ``R(rel=2)@100``; duplicates are dropped.
 
     Raises:
-        EvaluationError: A name is not a measure; the error lists all of these. Or there is no name.
+        EvaluationError: The list is empty, or names are not measures; the error lists all of these.
     """
     given = [str(name).strip() for name in names]
     problems = [f"{name!r} is not a measure{reason}" for name in given if (reason := _problem(name)) is not None]

@@ -150,7 +150,7 @@ class TechniqueRegistry:
             ``"generator"``, ``"reranker"``, or ``""`` if no model is missing.
 
         Raises:
-            UnknownTechniqueError: There is no such technique.
+            UnknownTechniqueError: No technique has this name.
         """
         entry, cls = self.entry(name), self.technique_class(name)
         wanted = wanted_resources(cls)
@@ -169,7 +169,7 @@ class TechniqueRegistry:
         """Return a technique; it is built on first use.
 
         Raises:
-            UnknownTechniqueError: There is no such technique.
+            UnknownTechniqueError: No technique has this name.
             ConfigError: Something that it needs is missing.
         """
         self._known(name)
