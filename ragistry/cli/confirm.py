@@ -1,4 +1,4 @@
-"""Ask for confirmation before deleting."""
+"""Ask questions on a terminal."""
 
 from __future__ import annotations
 
@@ -22,7 +22,15 @@ def confirm(what: str, yes: bool) -> None:
         return
     if not sys.stdin.isatty():
         raise ConfigError(f"nothing was deleted; to delete {what} without being asked, add --yes")
-    typer.echo(f"Delete {what}? [y/N] ", err=True, nl=False)  # the output of a program stays separate
-    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+    if not agreed(f"Delete {what}?", default=False):
         error_line("nothing was deleted", label="note")
         raise typer.Exit(1)
+
+
+def agreed(question: str, *, default: bool) -> bool:
+    """Ask a question. Enter alone answers ``default``; the end of the input means no."""
+    choice = "[Y/n]" if default else "[y/N]"
+    typer.echo(f"{question} {choice} ", err=True, nl=False)  # standard output has only the result
+    typed = sys.stdin.readline()
+    word = typed.strip().lower()
+    return default if typed and not word else word in ("y", "yes")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import signal
 import sys
 from collections.abc import Iterator
@@ -14,7 +15,7 @@ import typer
 
 from ragistry.cli.collections import print_collections
 from ragistry.cli.completion import collection_names
-from ragistry.cli.confirm import YesOption, confirm
+from ragistry.cli.confirm import YesOption, agreed, confirm
 from ragistry.cli.engine import EngineOption, RayAddressOption, opened_engine
 from ragistry.cli.flags import FlagsError, refuse_together, refuse_without
 from ragistry.cli.options import DebugOption, JsonOption, WorkspaceOption, collection_name, display_name_of
@@ -25,7 +26,7 @@ from ragistry.cli.watch import changes_in, follow
 from ragistry.errors import CollectionNotFoundError
 from ragistry.library.ingest.report import report_as_mapping
 from ragistry.utils.urls import is_url
-from ragistry.utils.wording import agreeing, numbered
+from ragistry.utils.wording import agreeing, closest, did_you_mean, listed, numbered
 
 if TYPE_CHECKING:
     from ragistry.library.ingest.report import IngestReport
@@ -102,6 +103,9 @@ def ingest(
     debug: DebugOption = False,  # noqa: ARG001, read from the command line by `run`
 ) -> None:
     """Add files, folders and web pages to a collection. Unchanged files are skipped.
+
+    In a terminal, the command asks before it makes a collection; --create makes it without asking. The first one of a
+    workspace is made without a question.
 
     A file that cannot be read does not stop the others. Exit code 1 if a source failed or --prune was refused, 3 if
     files of unsupported formats were skipped.
@@ -232,21 +236,56 @@ def _tell(report: IngestReport, collection: str, as_json: bool, *, prune: bool) 
 
 
 def _collection(opened: Workspace, paths: list[Any], name: str | None, create: str | None) -> tuple[str, bool]:
-    """Return the collection, and whether it was created: with --create, or as the first of the workspace."""
+    """Return the collection, and whether it was created.
+
+    It is created with --create, as the first of the workspace, or if the person at the terminal agrees.
+    """
     known = [entry.name for entry in opened.library.collections.entries()]
     if name is None:
         if len(known) != 1:
             raise CollectionNotFoundError(f"choose a collection with --collection NAME{_known(opened)}")
         return known[0], False
-    if name not in known and (create is not None or not known):
+    if name not in known:
         _check_paths(paths)
+        if create is None and known:
+            name = _asked(name, known, paths)
+            if name in known:
+                return name, False
         opened.library.create_collection(name, create or "", display_name_of(name))
         return name, True
-    if name in known and create and not opened.library.collections.entry(name).description:
+    if create and not opened.library.collections.entry(name).description:
         opened.library.update_description(name, create)
-    elif name in known and create is not None:
+    elif create is not None:
         error_line(f"collection {name!r} exists; its description stays", label="note")
     return name, False
+
+
+def _asked(name: str, known: list[str], paths: list[Any]) -> str:
+    """Ask whether to create a collection, or whether an existing one was meant, and return its name.
+
+    Raises `CollectionNotFoundError` without a terminal to ask on.
+    """
+    is_source = not all(isinstance(path, Path | str) for path in paths)  # standard input is read, not asked
+    if is_source or not sys.stdin.isatty():
+        raise CollectionNotFoundError(
+            f"no collection {name!r}{did_you_mean(name, known)}; there are {listed(known)}; to make it, run: "
+            f"{_command('--create', '')}"
+        )
+    close = closest(name, known)
+    # Enter alone never adds documents to a collection that was not typed.
+    if close is not None and agreed(f"There is no collection {name!r}. Did you mean {close!r}?", default=False):
+        return close
+    if agreed(f"Make collection {name!r}?", default=True):
+        return name
+    error_line("nothing was ingested", label="note")
+    raise typer.Exit(1)
+
+
+def _command(*more: str) -> str:
+    """Return the command that runs, with more options."""
+    words = sys.argv[1:]
+    end = words.index("--") if "--" in words else len(words)
+    return shlex.join(["ragistry", *words[:end], *more, *words[end:]])
 
 
 def _known(opened: Workspace) -> str:

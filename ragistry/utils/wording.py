@@ -41,9 +41,15 @@ def did_you_mean(name: object, known: Iterable[str]) -> str:
 
     Case is ignored: ``Naive`` matches ``naive``.
     """
+    close = closest(name, known)
+    return "" if close is None else f"; did you mean {close!r}?"
+
+
+def closest(name: object, known: Iterable[str]) -> str | None:
+    """Return the known name that is most like ``name``, ignoring case; None if none is close."""
     spelled = {candidate.casefold(): candidate for candidate in known}
     close = get_close_matches(str(name).casefold(), spelled, n=1)
-    return f"; did you mean {spelled[close[0]]!r}?" if close else ""
+    return spelled[close[0]] if close else None
 
 
 def listed(names: Iterable[str], limit: int = 20) -> str:

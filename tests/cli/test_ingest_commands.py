@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import os
+import shlex
 import signal
 import socket
 import subprocess
@@ -81,6 +83,52 @@ def test_only_collection_is_the_default_and_several_must_be_named(ragistry: Run,
     assert ragistry("ingest", tea, "--json").json["collection"] == "notes"
     deleted = ragistry("ingest", "--delete", "tea.txt", "--collection", "notes", "--yes", "--json").json
     assert deleted == {"source": "tea.txt", "collection": "notes", "chunks": 1}
+
+
+def test_unknown_collection_is_made_after_a_question(ragistry: Run, tea: Path, answer: Callable[[str], None]) -> None:
+    ingested(ragistry, tea)
+    for typed, name, code, made in (
+        ("n\n", "papers", 1, []),
+        ("", "papers", 1, []),  # the end of the input
+        ("\n", "papers", 0, ["papers"]),
+        ("Y\n", "Über Tee", 0, ["uber-tee"]),
+        ("y\n", "Notse", 0, []),  # 'notes' was meant
+        ("\nn\n", "nots", 1, []),
+        ("\n\n", "notes2", 0, ["notes2"]),
+        ("n\ny\n", "paper", 0, ["paper"]),
+    ):
+        before = names(ragistry)
+        answer(typed)
+        done = ragistry("ingest", tea, "-c", name)
+        assert (done.code, names(ragistry)[len(before) :]) == (code, made), done
+        if code == 0:
+            assert done.out.startswith(f"{(made or ['notes'])[0]}: ")
+    answer("y\n")
+    done = ragistry("ingest", tea, "-c", "nots")
+    check_message(done.err, "Did you mean 'notes'? [y/N]")
+    ragistry("ingest", "missing.pdf", "-c", "nots").refused(1, "'missing.pdf'")  # nothing is asked
+
+
+@pytest.mark.parametrize(
+    ("name", "words", "command"),
+    [
+        ("b", [], "ragistry ingest tea.txt -c b --create ''"),
+        ("nots", [], "ragistry ingest tea.txt -c nots --create ''"),
+        ("My Papers", ["--replace"], "ragistry ingest tea.txt -c 'My Papers' --replace --create ''"),
+        ("b", ["--", "./tea.txt"], "ragistry ingest tea.txt -c b --create '' -- ./tea.txt"),
+        ("b", ["-", "--name", "more.md"], "ragistry ingest tea.txt -c b - --name more.md --create ''"),
+    ],
+)
+def test_refusal_in_a_pipe_has_the_command_that_works(
+    ragistry: Run, tea: Path, monkeypatch: pytest.MonkeyPatch, name: str, words: list[str], command: str
+) -> None:
+    ingested(ragistry, tea)
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"More text.")))
+    done = ragistry("ingest", tea.name, "-c", name, *words)
+    done.refused(1, f"run: {command}")
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"More text.")))
+    assert ragistry(*shlex.split(command)[1:]).code == 0
+    assert len(names(ragistry)) == 2
 
 
 def test_prune_asks_and_deletes_vanished_files(ragistry: Run, corpus: Corpus, answer: Callable[[str], None]) -> None:
