@@ -27,22 +27,31 @@ def verify(
 ) -> None:
     """Read every file of the store and report problems. Exit code 1 if there are any.
 
-    Sources with text that could not be extracted are listed too.
+    Sources with text that could not be extracted are listed too. PDFs are read with both engines, for at most a minute,
+    and those that lack words are listed.
     """
+    from ragistry.library.ingest.second_look import SECONDS, SecondLook, compare_pdfs
     from ragistry.workspace import open_workspace
 
     with open_workspace(workspace, existing=True) as opened:
         problems = opened.store.verify()
-        incomplete = [] if problems else [info for info in opened.store.sources() if info.lost]
+        if not as_json:
+            _print(problems or ["no problems found"])
+        sources = [] if problems else opened.store.sources()
+        looked = compare_pdfs(sources, opened.reading) if sources else SecondLook([], 0, 0)
+    incomplete = [(info, info.lost) for info in sources if info.lost] + looked.incomplete
     if as_json:
         rows = [
-            {"collection": info.collection, "source_file": info.source_file, "lost": info.lost} for info in incomplete
+            {"collection": info.collection, "source_file": info.source_file, "lost": lost} for info, lost in incomplete
         ]
-        print_json({"problems": problems, "incomplete": rows})
+        pdfs = {"compared": looked.compared, "not_compared": looked.left}
+        print_json({"problems": problems, "incomplete": rows, "pdfs": pdfs})
     else:
-        _print(problems or ["no problems found"])
-        for info in incomplete:
-            error_line(f"{info.source_file!r} of collection {info.collection!r}: {info.lost}", label="incomplete")
+        for info, lost in incomplete:
+            error_line(f"{info.source_file!r} of collection {info.collection!r}: {lost}", label="incomplete")
+        if looked.left:
+            what = numbered(looked.left, "[older PDF was|older PDFs were]")
+            error_line(f"{what} not compared with the second engine within {SECONDS:g} s", label="note")
     if problems:
         error_line("`ragistry repair` rebuilds indexes and saves what can be read", label="note")
         raise typer.Exit(1)

@@ -23,7 +23,8 @@ folder, source = pathlib.Path(words[words.index("--outdir") + 1]), pathlib.Path(
 folder.mkdir()
 (folder / source.with_suffix(".docx").name).write_bytes(source.read_bytes())
 """
-FAILS = "import sys; sys.exit('Error: source file could not be loaded')"
+FAILS = "import sys; sys.exit({!r}.replace('FOLDER', sys.argv[sys.argv.index('--outdir') + 1]))"
+LOAD = "Error: source file could not be loaded"
 Install = Callable[[str], None]
 
 
@@ -60,11 +61,28 @@ def test_without_libreoffice_the_remedy_is_named(tmp_path: Path, install: Instal
         extract(path)
 
 
-def test_failed_conversion_is_refused(tmp_path: Path, install: Install) -> None:
-    install(FAILS)
+@pytest.mark.parametrize(
+    ("output", "reason"),
+    [
+        (LOAD, "source file could not be loaded"),
+        (
+            f"Warning: failed to launch javaldx - java may not function correctly\n{LOAD}",
+            "source file could not be loaded",
+        ),
+        (
+            "Error: no filter for FOLDER/source.xlsx found\nError: no filter\n",
+            "no filter for source.xlsx found no filter",
+        ),
+        ("warn:vcl: no display\n", "it gave no reason"),
+    ],
+)
+def test_failed_conversion_is_refused_with_its_reason(
+    tmp_path: Path, install: Install, output: str, reason: str
+) -> None:
+    install(FAILS.format(output))
     path = tmp_path / "budget.xls"
     path.write_bytes(b"old")
-    with refused(ExtractionError, path):
+    with refused(ExtractionError, path, f"({reason})"):
         extract(path)
 
 

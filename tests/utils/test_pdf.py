@@ -10,6 +10,8 @@ import pytest
 
 from ragistry.errors import ExtractionError
 from ragistry.utils.documents.extract import extract
+from ragistry.utils.documents.extracted import ExtractLimits
+from ragistry.utils.documents.pdf import compare_engines
 from tests import skips
 
 ENGINES = ["pypdfium2", "pypdf"]
@@ -55,6 +57,11 @@ def pdfs(data: Path) -> Path:
 
 def test_every_file_is_expected_to_be_read_or_refused(pdfs: Path) -> None:
     assert {path.name for path in pdfs.glob("*.pdf")} == {*READABLE, *ONLY_PYPDFIUM2, *REFUSED}
+
+
+@pytest.mark.parametrize("name", READABLE)
+def test_no_real_pdf_is_said_to_lack_words(pdfs: Path, name: str) -> None:
+    assert compare_engines(str(pdfs / name), "pypdfium2", ExtractLimits())[1] == ""
 
 
 @pytest.mark.parametrize(("engine", "name"), READABLE_BY)

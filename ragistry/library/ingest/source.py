@@ -100,7 +100,7 @@ class SourceFile:
             if not path.is_file() or path.stat().st_size > reading.limits.bytes:
                 return ""
             with path.open("rb") as stream:
-                return _hash_of(file_digest(stream, "sha256").hexdigest(), reading, self.path)
+                return hash_of(file_digest(stream, "sha256").hexdigest(), reading, self.path)
         except (OSError, ValueError):
             return ""  # The reader reports what is wrong with the file.
 
@@ -111,10 +111,11 @@ class SourceFile:
             SourceError: The file cannot be read.
         """
         extracted = reading.extract(self.path)
-        return extracted, _hash_of(extracted.digest, reading, self.path)
+        return extracted, hash_of(extracted.digest, reading, self.path)
 
 
-def _hash_of(digest: str, reading: ReadOptions, name: str) -> str:
+def hash_of(digest: str, reading: ReadOptions, name: str) -> str:
+    """Return the `content_hash` of a file with this SHA-256."""
     return sha256(reading.signature(name) + digest.encode()).hexdigest()
 
 

@@ -220,8 +220,11 @@ def members_of(path: str, name: str) -> tuple[list[ZipMember], Counter[str]]:
 def _listed(path: str) -> Iterator[tuple[str, ZipInfo]]:
     """Yield the files in a zip file that are not hidden."""
     with reader_errors(path):
-        with _Archive(path) as archive:
-            infos = [info for info in archive.infolist() if info.filename and not info.is_dir()]
+        try:
+            with _Archive(path) as archive:
+                infos = [info for info in archive.infolist() if info.filename and not info.is_dir()]
+        except BadZipFile as error:
+            raise ExtractionError(f"{path!r} is damaged or not a zip file; get the file again") from error
         size = Path(path).stat().st_size
     total = sum(info.file_size for info in infos)
     if len(infos) > MEMBERS:

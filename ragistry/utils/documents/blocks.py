@@ -15,6 +15,8 @@ Kind = Literal["", "note", "comment", "header", "footer", "form", "annotation", 
 
 SEPARATOR = "\n\n"
 """The text between two blocks."""
+REPAIR = "open it in the program that made it and save it again"
+"""The remedy for a document that cannot be read."""
 _WORD = re.compile(r"[^\W_]+")
 
 

@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 
 from lxml import etree
 
-from ragistry.utils.documents.blocks import Block, Kind, Place, ReadDocument, UnreadableFileError, words_of
+from ragistry.utils.documents.blocks import REPAIR, Block, Kind, Place, ReadDocument, UnreadableFileError, words_of
 from ragistry.utils.documents.drawing import chart_markdown, chart_parts, diagram_markdown, paragraph_text
 from ragistry.utils.documents.formulas import M, office_formula
-from ragistry.utils.documents.office_package import REPAIR, Package, Relation
+from ragistry.utils.documents.office_package import Package, Relation
 from ragistry.utils.documents.word_processing import (
     FORMULA_EDGE,
     ListLines,

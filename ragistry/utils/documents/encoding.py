@@ -35,10 +35,14 @@ class Decoded(NamedTuple):
     warning: str = ""
 
 
+class UndecodableError(ValueError):
+    """The bytes are not text. The message says why and what to do."""
+
+
 def decode(data: bytes) -> Decoded:
     """Decode ``data`` by its byte order mark, else as UTF-8, else in the most probable encoding.
 
-    Raises `ValueError` if the bytes are not text: NUL characters, or no encoding fits.
+    Raises `UndecodableError` if the bytes are not text: NUL characters, or no encoding fits.
     """
     marked = next((encoding for mark, encoding in _BOMS if data.startswith(mark)), "")
     decoded = _lenient(data, marked or "utf-8")
@@ -48,14 +52,14 @@ def decode(data: bytes) -> Decoded:
     elif not marked and decoded.warning and not _is_mostly_whole(decoded.text):
         guessed = _guessed(data, _CANDIDATES)
         if guessed is None:
-            raise ValueError("its encoding is unknown: it is a binary file, or damaged text; save it as UTF-8")
+            raise UndecodableError("its encoding is unknown: it is a binary file, or damaged text; save it as UTF-8")
         decoded = guessed
     elif not marked and b"\x1b" in data and b"\x1b$" in data:  # also ASCII; escape sequences may be terminal colours
         return _guessed(data, _ESCAPED) or decoded
     elif not marked:
         return decoded
     if "\0" in decoded.text:
-        raise ValueError("it has NUL characters: it is a binary file, or UTF-16 without a mark; save it as UTF-8")
+        raise UndecodableError("it has NUL characters: it is a binary file, or UTF-16 without a mark; save it as UTF-8")
     return decoded
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from ragistry.errors import ExtractionError, SourceError, SourceNotFoundError, UnsupportedFormatError
 from ragistry.utils.documents import front_matter
-from ragistry.utils.documents.encoding import decode
+from ragistry.utils.documents.encoding import UndecodableError, decode
 from ragistry.utils.documents.extracted import Extracted, ExtractLimits, read_at_most
 from ragistry.utils.documents.formats import (
     CONVERTED,
@@ -166,7 +166,7 @@ def _text(source: str, data: bytes) -> tuple[str, str]:
     """The text of a file that is no PDF, newlines ``\\n``, and what was uncertain about its encoding."""
     try:
         decoded = decode(data)
-    except ValueError as error:
+    except UndecodableError as error:
         raise ExtractionError(f"{source!r} is not a text file: {error}") from error
     return decoded.text.replace("\r\n", "\n").replace("\r", "\n"), decoded.warning
 

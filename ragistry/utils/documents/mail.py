@@ -15,7 +15,7 @@ from io import BytesIO
 from itertools import islice
 from typing import Any
 
-from ragistry.utils.documents.blocks import Block, Place, ReadDocument, UnreadableFileError
+from ragistry.utils.documents.blocks import REPAIR, Block, Place, ReadDocument, UnreadableFileError
 from ragistry.utils.documents.encoding import decode
 from ragistry.utils.documents.html_page import to_markdown
 from ragistry.utils.quoting import one_line
@@ -26,7 +26,6 @@ MOST_PARTS, MOST_BYTES, MOST_DEPTH = 100, 50_000_000, 4
 """Attachments and inner mails of one mail that are read, their bytes in all, and mails inside each other."""
 LISTED, LONGEST_NAME = 20, 100
 """Names of attachments that the text of a mail lists, and characters of a name."""
-REPAIR = "open it in the program that made it and save it again"
 ReadPart = Callable[[bytes, str], ReadDocument]
 """Reads the bytes of an attachment by its name. Raises `UnreadableFileError`, or `KeyError` without a reader for it."""
 

@@ -7,12 +7,11 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from ragistry.utils.documents.blocks import Block, ReadDocument, UnreadableFileError
+from ragistry.utils.documents.blocks import REPAIR, Block, ReadDocument, UnreadableFileError
 from ragistry.utils.documents.encoding import decode
 from ragistry.utils.documents.html_page import to_markdown
 
 _TERMINAL = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")  # colours of tracebacks
-REPAIR = "open it in the program that made it and save it again"
 
 
 def read(data: bytes, suffix: str) -> ReadDocument:  # noqa: ARG001, one reader for one suffix

@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 
 from lxml import etree
 
-from ragistry.utils.documents.blocks import Block, Kind, Place, ReadDocument, UnreadableFileError
+from ragistry.utils.documents.blocks import REPAIR, Block, Kind, Place, ReadDocument, UnreadableFileError
 from ragistry.utils.documents.formulas import mathml_formula
-from ragistry.utils.documents.office_package import REPAIR, Package, properties
+from ragistry.utils.documents.office_package import Package, properties
 from ragistry.utils.documents.word_processing import (
     FORMULA_EDGE,
     ListLines,

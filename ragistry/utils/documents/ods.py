@@ -8,9 +8,8 @@ from html import unescape
 
 from lxml import etree
 
-from ragistry.utils.documents.blocks import Block, Place, ReadDocument, UnreadableFileError, missing_words
+from ragistry.utils.documents.blocks import REPAIR, Block, Place, ReadDocument, UnreadableFileError, missing_words
 from ragistry.utils.documents.office_package import (
-    REPAIR,
     Package,
     attribute,
     clean,

@@ -6,13 +6,12 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from ragistry.utils.documents.blocks import Place, words_of
+from ragistry.utils.documents.blocks import REPAIR, Place, words_of
 from ragistry.utils.documents.extracted import Extracted, ExtractLimits
 from ragistry.utils.documents.pdf import describe
 from ragistry.utils.documents.reader_process import read_in_worker
 from ragistry.utils.wording import numbered
 
-REPAIR = "open it in the program that made it and save it again"
 FEW_WORDS, FEW_SHARE = 10, 0.02
 """Words of a kind of content, and share of all words, that may be missing without a report."""
 

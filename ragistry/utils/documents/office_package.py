@@ -14,10 +14,10 @@ from urllib.parse import unquote
 
 from lxml import etree
 
-from ragistry.utils.documents.blocks import UnreadableFileError
+from ragistry.utils.documents.blocks import REPAIR, UnreadableFileError
 
 OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
-REPAIR = "open it in the program that made it and save it again"
+NO_PACKAGE = f"is damaged, or has another format than its suffix says; {REPAIR}"
 MOST_BYTES = 400_000_000
 """Size of the unpacked parts of a file; a part that would exceed it is refused."""
 
@@ -64,7 +64,7 @@ class Package:
         try:
             self._zip = zipfile.ZipFile(BytesIO(data))
         except (zipfile.BadZipFile, ValueError, OSError, NotImplementedError) as error:
-            raise UnreadableFileError(f"cannot be read ({error}); {REPAIR}") from error
+            raise UnreadableFileError(NO_PACKAGE) from error
         infos = self._zip.infolist()
         self._infos = {info.filename.replace("\\", "/").lstrip("/").casefold(): info for info in infos}
         self._read: set[str] = set()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 from dataclasses import replace
@@ -63,10 +64,17 @@ def read_old(path: str, limits: ExtractLimits) -> Extracted:
             ) from error
         converted = folder / "converted" / f"source{target}"
         if not converted.is_file():
-            said = " ".join((done.stderr or done.stdout).decode(errors="replace").split())[:200]
-            raise ExtractionError(f"{path!r} cannot be converted by LibreOffice ({said}); save it as {target}")
+            reason = _reason(done.stderr or done.stdout, str(converted.parent))
+            raise ExtractionError(f"{path!r} cannot be converted by LibreOffice ({reason}); save it as {target}")
         try:
             found = read_office(str(converted), limits)
         except ExtractionError as error:
             raise ExtractionError(str(error).replace(str(converted), path)) from error
     return replace(found, source=path, digest=sha256(data).hexdigest())
+
+
+def _reason(output: bytes, folder: str) -> str:
+    """Return the errors of LibreOffice in one line, without its warnings, which are about its own installation."""
+    lines = output.decode(errors="replace").replace(folder + os.sep, "").splitlines()
+    errors = [line for line in map(str.strip, lines) if line and not line.lower().startswith("warn")]
+    return " ".join(dict.fromkeys(line.removeprefix("Error: ") for line in errors))[:200] or "it gave no reason"

@@ -18,6 +18,9 @@ XFA = "is an XFA form, which only Adobe Reader can show; open it there and print
 NOTHING_READ = "OCR found no text either; get a better scan"
 PLACEHOLDER = 2_000
 """Maximum length of the text "Please wait…" in a form for Adobe Reader."""
+REPAIR = "repair it (qpdf in.pdf out.pdf)"
+EXAMPLES = 5
+"""Missing words that a report quotes."""
 FEWEST_LOST, FEWEST_LOST_SHARE = 10, 0.02
 """Words of a kind of content, and share of all words, from which missing ones are reported."""
 _LOST_NOUNS = {"annotations": "annotation[|s]", "form fields": "form field[|s]", "glyphs": "word[|s]"}
@@ -48,7 +51,7 @@ def read_pdf(path: str, engine: str, limits: ExtractLimits, ocr: str = "") -> Ex
     """
     if engine not in PDF_ENGINES:
         raise ConfigError(f"unknown pdf_engine {engine!r}; use {' or '.join(PDF_ENGINES)}")
-    answer = read_in_worker(path, engine, limits, "repair it (qpdf in.pdf out.pdf)")
+    answer = read_in_worker(path, engine, limits, REPAIR)
     pages, unreadable, pictured = answer["pages"], answer["unreadable"], answer["pictured"]
     if answer["xfa"] and _is_placeholder(" ".join(pages)):
         raise ExtractionError(f"{path!r} {XFA}")
@@ -74,6 +77,34 @@ def read_pdf(path: str, engine: str, limits: ExtractLimits, ocr: str = "") -> Ex
         answer["digest"],
         page_labels=tuple(answer["labels"]),
     )
+
+
+def compare_engines(path: str, engine: str, limits: ExtractLimits) -> tuple[str, str]:
+    """Compare the text of a PDF with the text that the other engine reads.
+
+    Returns:
+        The SHA-256 of the file's bytes, and a line about words that this engine does not read; empty if there are few.
+
+    Raises:
+        ExtractionError: An engine cannot read the file, or it is over a limit.
+    """
+    answer = read_in_worker(path, "compare", limits, REPAIR, first=engine)
+    missing, second = answer["missing"], answer["second"]
+    words = [word for _, found in missing for word in found]
+    if not _are_many(len(words), answer["words"]):
+        return answer["digest"], ""
+    pages = _numbers([page for page, _ in missing], "has|have")
+    examples = ", ".join(list(dict.fromkeys(words))[:EXAMPLES])
+    line = f"{pages} {numbered(len(words), 'word[|s]')} that {second} reads and {engine} does not ({examples}); "
+    remedy = (
+        "read the file again with" if answer["other"] < len(words) else "compare the file with what is found, or try"
+    )
+    return answer["digest"], f"{line}{remedy} `pdf_engine: {second}`"
+
+
+def _are_many(missing: int, words: int) -> bool:
+    """Return whether the missing words are enough to be reported."""
+    return missing >= FEWEST_LOST or missing > FEWEST_LOST_SHARE * (words + missing)
 
 
 def _with_notes(pages: Sequence[str], notes: Sequence[tuple[int, str]]) -> list[str]:
@@ -171,9 +202,7 @@ def _lost_kinds(lost: Mapping[str, int], text: str, has_unmapped: bool) -> tuple
     words = len(text.split())
     lines = []
     for kind, count in lost.items():
-        if (count >= FEWEST_LOST or count > FEWEST_LOST_SHARE * (words + count)) and not (
-            kind == "glyphs" and has_unmapped
-        ):
+        if _are_many(count, words) and not (kind == "glyphs" and has_unmapped):
             lines.append(_LOST_KINDS[kind].format(numbered(count, _LOST_NOUNS[kind])))
     return tuple(lines)
 

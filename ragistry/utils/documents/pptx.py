@@ -10,7 +10,7 @@ from html import unescape
 
 from lxml import etree
 
-from ragistry.utils.documents.blocks import Block, Kind, Place, ReadDocument, UnreadableFileError, words_of
+from ragistry.utils.documents.blocks import REPAIR, Block, Kind, Place, ReadDocument, UnreadableFileError, words_of
 from ragistry.utils.documents.drawing import (
     body_text,
     chart_markdown,
@@ -20,7 +20,6 @@ from ragistry.utils.documents.drawing import (
     paragraph_text,
 )
 from ragistry.utils.documents.office_package import (
-    REPAIR,
     Package,
     Relation,
     attribute,

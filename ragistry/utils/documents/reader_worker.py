@@ -3,9 +3,9 @@
 ``python -m ragistry.utils.documents.reader_worker`` answers each line of JSON on its standard input with one line on
 its standard output. A request is ``{"path", "engine", "pages", "characters", "memory", "bytes", "seconds"}``. For a PDF
 the answer is the result of `pdf_reader.read`, for the engine ``office`` that of `blocks.answer_of`, and for ``tex``
-``{"text", "metadata", "warning"}``, each with the ``digest`` of the bytes that were read. ``draw`` writes the
-``image`` of a ``page``. Any answer may be ``{"error": reason}``; with ``"spoiled"``, this process should not be used
-again.
+``{"text", "metadata", "warning"}``, each with the ``digest`` of the bytes that were read. ``compare`` gives
+the result of `pdf_reader.compare` for the engine ``first``; ``draw`` writes the ``image`` of a ``page``. Any answer may
+be ``{"error": reason}``; with ``"spoiled"``, this process should not be used again.
 
 The process ends when its standard input ends, even in the middle of a file, and at the latest `GRACE` after the time
 limit, because a library may not let other threads run.
@@ -25,12 +25,12 @@ from typing import Any
 
 from ragistry.utils.documents import pdf_reader
 from ragistry.utils.documents.blocks import ReadDocument, UnreadableFileError, answer_of
-from ragistry.utils.documents.encoding import decode
+from ragistry.utils.documents.encoding import UndecodableError, decode
 from ragistry.utils.documents.extracted import read_at_most
 from ragistry.utils.documents.pdf_engines import ENGINES, draw
 from ragistry.utils.documents.tex import read_tex
 
-OFFICE, TEX, DRAW = "office", "tex", "draw"
+OFFICE, TEX, DRAW, COMPARE = "office", "tex", "draw", "compare"
 GRACE, LONGEST = 3.0, 1_000_000.0
 """Seconds after the time limit in which the parent usually ends this process, and most seconds of all."""
 _OUT_OF_MEMORY = "out of memory"  # of libraries in Rust, in an error of another kind
@@ -73,6 +73,8 @@ def answer(request: dict[str, Any]) -> dict[str, Any]:
         return _found(data, request) | {"digest": sha256(data).hexdigest()}
     except UnreadableFileError as refusal:
         return {"error": str(refusal)}
+    except UndecodableError as error:
+        return {"error": f"is not a text file: {error}"}
     except MemoryError:
         return _needs_memory(request)
     except Exception as error:  # noqa: BLE001 - on a damaged file, pypdf raises anything; this is where it is reported
@@ -88,6 +90,8 @@ def _found(data: bytes, request: dict[str, Any]) -> dict[str, Any]:
         return _within_limits(_read_office(data, request), request)
     if request["engine"] == TEX:
         return _within_limits(_read_tex(data), request)
+    if request["engine"] == COMPARE:
+        return pdf_reader.compare(data, request["first"], request["seconds"] / 2)
     return pdf_reader.read(data, request["engine"], request)
 
 

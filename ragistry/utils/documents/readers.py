@@ -6,14 +6,16 @@ import re
 from collections.abc import Callable
 from functools import partial
 from importlib import import_module
+from io import BytesIO
 from pathlib import PurePath
+from zipfile import is_zipfile
 
 from kreuzberg import ExtractionConfig, KreuzbergError, extract_bytes_sync
 
 from ragistry.utils.documents import mail
-from ragistry.utils.documents.blocks import Block, Place, ReadDocument, UnreadableFileError
-from ragistry.utils.documents.encoding import decode
-from ragistry.utils.documents.office import REPAIR
+from ragistry.utils.documents.blocks import REPAIR, Block, Place, ReadDocument, UnreadableFileError
+from ragistry.utils.documents.encoding import UndecodableError, decode
+from ragistry.utils.documents.office_package import NO_PACKAGE
 
 READERS = {
     **dict.fromkeys((".docx", ".docm"), "docx"),
@@ -66,8 +68,8 @@ def _attachment(data: bytes, name: str, read_pdf: ReadPdf) -> ReadDocument:
     if suffix in TEXTS:
         try:
             text = decode(data).text
-        except ValueError as error:
-            raise UnreadableFileError(f"is not a text file ({error})") from error
+        except UndecodableError as error:
+            raise UnreadableFileError(f"is not a text file: {error}") from error
         return ReadDocument([Block(text.replace("\r\n", "\n"))])
     return read_document(data, name, read_pdf)
 
@@ -80,7 +82,9 @@ def pages_as_document(pages: list[str], info: dict[str, str]) -> ReadDocument:
 def _general(data: bytes, suffix: str) -> ReadDocument:
     """Read a document with kreuzberg. Its cache stays off, since it would keep texts on disk that are deleted later."""
     if suffix == ".rtf" and not data.lstrip().startswith(b"{\\rtf"):
-        raise UnreadableFileError(f"is not RTF; {REPAIR}")
+        raise UnreadableFileError(NO_PACKAGE)
+    if suffix == ".epub" and not is_zipfile(BytesIO(data)):
+        raise UnreadableFileError(NO_PACKAGE)
     if suffix == ".org":
         data = decode(data).text.encode(errors="replace")
     try:

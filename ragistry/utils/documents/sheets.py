@@ -12,11 +12,10 @@ from typing import NamedTuple
 
 from lxml import etree
 
-from ragistry.utils.documents.blocks import Block, Kind, Place, ReadDocument, UnreadableFileError, words_of
+from ragistry.utils.documents.blocks import REPAIR, Block, Kind, Place, ReadDocument, UnreadableFileError, words_of
 from ragistry.utils.documents.drawing import body_text, chart_lines, chart_parts, diagram_markdown
 from ragistry.utils.documents.number_formats import BUILT_IN, GENERAL, format_number, format_text
 from ragistry.utils.documents.office_package import (
-    REPAIR,
     Package,
     attribute,
     clean,
