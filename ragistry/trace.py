@@ -7,7 +7,7 @@ these record nothing and cost almost nothing.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -50,6 +50,8 @@ class Trace:
 
 _trace: ContextVar[Trace | None] = ContextVar("ragistry_trace", default=None)
 _stage: ContextVar[OpenStage | None] = ContextVar("ragistry_stage", default=None)
+_calls: ContextVar[list[int] | None] = ContextVar("ragistry_calls", default=None)
+"""The tokens of each model call recorded in the innermost `at_least_one_call`."""
 
 
 @contextmanager
@@ -104,10 +106,31 @@ def span(name: str, **attributes: str | int) -> Iterator[None]:
 
 def model_call(tokens: int = 0) -> None:
     """Record a model call in the current stage, with tokens in and out (0: unknown)."""
-    current = _stage.get()
+    current, calls = _stage.get(), _calls.get()
     if current is not None:
         current.model_calls += 1
         current.tokens += tokens
+    if calls is not None:
+        calls.append(tokens)
+
+
+@contextmanager
+def at_least_one_call(tokens: Callable[[], int]) -> Iterator[None]:
+    """Record a model call after the block, unless code in the block recorded one. Thread-safe.
+
+    ``tokens`` estimates the tokens; it is called only if it is needed, after the block.
+    """
+    calls: list[int] = []
+    outer = _calls.get()
+    token = _calls.set(calls)
+    try:
+        yield
+    finally:
+        _calls.reset(token)
+    if not calls:
+        model_call(tokens() if _stage.get() is not None else 0)
+    elif outer is not None:
+        outer += calls
 
 
 def degraded(reason: str) -> None:

@@ -180,6 +180,16 @@ class RetrievalResult:
         return tuple(stage.degraded for stage in self.trace if stage.degraded)
 
 
+OUTSIDE = "outside"
+"""Metadata key, with the value True, of a document that is not from a store of the library, such as a page of the web.
+It belongs to no collection, so conditions on metadata do not apply to it."""
+
+
+def is_outside(document: Document) -> bool:
+    """Return whether a document is marked as one from outside the library."""
+    return document.metadata.get(OUTSIDE) is True and "collection" not in document.metadata
+
+
 def ranked(documents: Iterable[Document]) -> list[Document]:
     """Sort documents best first; equal scores by id, so that a ranking is deterministic."""
     return sorted(documents, key=lambda document: (-document.score, document.id))

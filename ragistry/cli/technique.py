@@ -168,7 +168,7 @@ def workspace(tmp_path_factory):
     root = tmp_path_factory.mktemp("workspace")
     shutil.copytree(Path(__file__).parents[1] / "config", root / "config")
     with open_workspace(root) as opened:
-        for collection in ("handbook", "garden"):
+        for collection in ("wiki", "garden"):
             opened.library.create_collection(collection)
             for number in range(3):
                 text = f"How to restore a backup: note {number} of the {collection}."
@@ -177,7 +177,7 @@ def workspace(tmp_path_factory):
 
 
 class TestConformance(TechniqueConformance):
-    query, where = "how do I restore a backup?", {"collection": "handbook"}
+    query = "how do I restore a backup?"
 
     @pytest.fixture
     def technique(self, workspace):

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, NamedTuple
 from pocketflow import Node
 
 from ragistry.errors import PipelineError
+from ragistry.models.adapt import as_embedder, as_generator
 from ragistry.protocols import Embedder, Generator
 from ragistry.techniques.prompting import filled, numbered
 from ragistry.trace import stage
@@ -145,8 +146,8 @@ class Answerer:
     def __init__(
         self, generator: Generator, embedder: Embedder, *, language: str = "english", prompt: str = PROMPT
     ) -> None:
-        self.generator = generator
-        self.embedder = embedder
+        self.generator = as_generator(generator)
+        self.embedder = as_embedder(embedder)
         self.language = "english" if language == AUTO else language
         self.prompt = prompt
 

@@ -7,7 +7,7 @@ from pathlib import PurePath
 from typing import Any, NamedTuple
 
 from ragistry.presentation.blocks import HEADER_ROW, Block, blocks_of
-from ragistry.types import Document
+from ragistry.types import Document, is_outside
 from ragistry.utils.breadcrumb import TABLE_HEADER
 from ragistry.utils.quoting import one_line
 
@@ -86,7 +86,9 @@ def body_of(document: Document) -> list[Block]:
 
 
 def collection_of(document: Document) -> str:
-    """Return the collection or repository; empty if unknown."""
+    """Return the collection or repository, or that the document is from neither; empty if unknown."""
+    if is_outside(document):
+        return "outside the library"
     get = document.metadata.get
     return one_line(get("collection") or get("repository") or "", 63)
 

@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from ragistry.config.settings import CONFIG_FOLDER
 from ragistry.errors import ConfigError
+from ragistry.models.adapt import ADAPTERS
 from ragistry.utils import plugins
 from ragistry.utils.plugins import BrokenPluginError, Offer, modules_of
 from ragistry.utils.wording import listed
@@ -141,7 +142,7 @@ def resources_for(
             raise ConfigError(
                 f"{user} needs a {name}, and none is configured; {remedy}, or pass resources={{{name!r}: …}}"
             )
-    return given
+    return {name: ADAPTERS[name](value) if name in ADAPTERS else value for name, value in given.items()}
 
 
 def complaints(cls: type[Any]) -> list[str]:

@@ -10,6 +10,7 @@ from pydantic import BaseModel, Field
 
 from ragistry.config.numbers import Whole
 from ragistry.config.parse import parse_config
+from ragistry.models.adapt import as_embedder
 from ragistry.protocols import DocumentStore, Embedder, Generator, LibraryStore
 from ragistry.techniques.prompting import PromptedConfig, PromptedTechnique, Prompter, filled, flat, placeholders
 from ragistry.trace import stage
@@ -53,7 +54,7 @@ class HyDETechnique(PromptedTechnique):
     ) -> None:
         self.config = parse_config(self.Config, config, type(self).__name__)
         self.store = store
-        self.embedder = embedder
+        self.embedder = as_embedder(embedder)
         self._recorded = store if isinstance(store, LibraryStore) else None
         self.prompter = Prompter(generator, store=store, strict=self.config.strict)
 

@@ -12,6 +12,7 @@ from pydantic import Field
 from ragistry.config.numbers import Number, Whole
 from ragistry.config.parse import parse_config
 from ragistry.errors import StoreError
+from ragistry.models.adapt import as_embedder
 from ragistry.protocols import Embedder, LibraryStore, Technique
 from ragistry.techniques.built_in import TechniqueConfig, rescored
 from ragistry.trace import stage
@@ -46,7 +47,7 @@ class MMRTechnique:
         self.config = parse_config(self.Config, config, type(self).__name__)
         self.base = base
         self.store = store
-        self.embedder = embedder
+        self.embedder = as_embedder(embedder)
 
     def retrieve(self, query: str, *, top_k: int | None = None, where: Where | None = None) -> list[Document]:
         wanted = self.config.top_k if top_k is None else top_k

@@ -10,6 +10,7 @@ from pydantic import Field
 from ragistry.config.numbers import Number, WholeOrNone
 from ragistry.config.parse import parse_config
 from ragistry.errors import EmbeddingMismatchError
+from ragistry.models.adapt import as_embedder
 from ragistry.protocols import DocumentStore, Embedder, LibraryStore
 from ragistry.techniques.built_in import TechniqueConfig
 from ragistry.techniques.checks import model_name
@@ -32,7 +33,7 @@ class NaiveRAGTechnique:
     def __init__(self, config: Mapping[str, Any], *, store: DocumentStore, embedder: Embedder) -> None:
         self.config = parse_config(self.Config, config, type(self).__name__)
         self.store = store
-        self.embedder = embedder
+        self.embedder = as_embedder(embedder)
         self._recorded = store if isinstance(store, LibraryStore) else None
 
     def retrieve(self, query: str, *, top_k: int | None = None, where: Where | None = None) -> list[Document]:

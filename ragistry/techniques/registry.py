@@ -7,7 +7,7 @@ import sysconfig
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from math import isfinite
+from math import inf, isfinite
 from pathlib import Path
 from threading import RLock
 from traceback import walk_tb
@@ -46,7 +46,7 @@ from ragistry.techniques.classes import (
     wanted_resources,
 )
 from ragistry.trace import stage
-from ragistry.types import Document, Where
+from ragistry.types import OUTSIDE, Document, StageScore, Where, is_outside
 from ragistry.utils.limits import check_query, check_top_k
 from ragistry.utils.where import matches, normalise
 from ragistry.utils.wording import did_you_mean
@@ -294,8 +294,10 @@ def _own_line(error: Exception) -> str:
 class RegisteredTechnique:
     """A named technique that records a stage, and checks its input and its results.
 
-    ``where`` also limits access, so a document that does not meet it is an error, never a result. At most ``top_k``
-    documents are returned, because the caller may have no room for more.
+    ``where`` also limits access, so a document that does not meet it is an error, never a result, unless it is marked
+    as one from outside the library. Documents that are not ordered by their scores are an error. At most ``top_k``
+    documents are returned, because the caller may have no room for more. A score that ``scores`` of a document lacks
+    is added there under the name of the technique.
 
     A base of another technique is checked less, because the outermost technique checks what a caller gives and gets.
     The results of a base whose code is not part of this package are checked all the same: the technique above may
@@ -331,11 +333,19 @@ class RegisteredTechnique:
             documents = self.technique.retrieve(query, top_k=top_k, where=where)
             if self._checks_results:
                 self._check(documents, where)
+                documents = [self._explained(document) for document in documents[:top_k]]
             documents = documents[:top_k]
             this.documents_out = len(documents)
         return documents
 
+    def _explained(self, document: Document) -> Document:
+        """Add a score that the code of a technique did not record in ``scores``."""
+        if document.scores and document.scores[-1].value == document.score:
+            return document
+        return replace(document, scores=(*document.scores, StageScore(self.name, "other", document.score)))
+
     def _check(self, documents: Any, where: Where | None) -> None:
+        above = inf
         for document in documents if isinstance(documents, list) else [None]:
             if not isinstance(document, Document):
                 raise TechniqueError(
@@ -351,8 +361,15 @@ class RegisteredTechnique:
                     f"technique {self.name!r} gave document {document.id!r} the score {document.score!r}; "
                     "a score must be a finite number"
                 )
-            if where is not None and not matches(where, document.metadata):
+            if document.score > above:
                 raise TechniqueError(
-                    f"technique {self.name!r} ignored where={where!r}: it returned {document.id!r}; "
-                    "pass `where` on to the store or base"
+                    f"technique {self.name!r} returned {document.id!r} with the score {document.score:.4g} after one "
+                    f"with {above:.4g}; order documents by score with ranked() of ragistry.types, and give each the "
+                    "score that decides its place"
+                )
+            above = document.score
+            if where is not None and not is_outside(document) and not matches(where, document.metadata):
+                raise TechniqueError(
+                    f"technique {self.name!r} ignored where={where!r}: it returned {document.id!r}; pass `where` on "
+                    f"to the store or base, and mark a document from elsewhere by the metadata {{{OUTSIDE!r}: True}}"
                 )

@@ -13,6 +13,7 @@ from pydantic import Field
 from ragistry.config.numbers import Number, Whole
 from ragistry.config.parse import parse_config
 from ragistry.errors import ModelError
+from ragistry.models.adapt import as_reranker, name_of
 from ragistry.protocols import Reranker, Technique
 from ragistry.techniques.built_in import TechniqueConfig
 from ragistry.trace import degraded, stage
@@ -54,7 +55,7 @@ class RerankTechnique:
     def __init__(self, config: Mapping[str, Any], *, base: Technique, reranker: Reranker) -> None:
         self.config = parse_config(self.Config, config, type(self).__name__)
         self.base = base
-        self.reranker = reranker
+        self.reranker = as_reranker(reranker)
 
     def retrieve(self, query: str, *, top_k: int | None = None, where: Where | None = None) -> list[Document]:
         wanted = self.config.top_k if top_k is None else top_k
@@ -82,7 +83,7 @@ class RerankTechnique:
         scores = self.reranker.rerank(query, texts)
         if len(scores) != len(texts) or not all(map(isfinite, scores)):
             raise ModelError(
-                f"the reranker {type(self.reranker).__name__} must return {len(texts)} finite scores, got "
+                f"the reranker {name_of(self.reranker)} must return {len(texts)} finite scores, got "
                 f"{scores!r:.200}; correct its rerank(query, texts)"
             )
         return [float(score) for score in scores]

@@ -116,7 +116,7 @@ class Asking(Rewrite):
         self.generator, self.store, self.name, self.suffix = generator, store, name, suffix
 
     def exec(self, query):
-        return self.generator(query) + self.suffix
+        return self.generator.generate(query) + self.suffix
 
 
 def texts(documents):

@@ -189,10 +189,10 @@ GENERATORS = {"upper": str.upper, "title": str.title}
 def test_node_gets_resources_by_parameter_name(tmp_path):
     registry = load(tmp_path, ASKING, generators=GENERATORS, generator=str.title, store="s")
     node = registry.get("asking").technique.pipeline.flow.steps["rewrite"].node
-    assert (node.generator("oak"), node.suffix, node.store, node.name) == ("OAK", "!", "s", "rewrite")
+    assert (node.generator.generate("oak"), node.suffix, node.store, node.name) == ("OAK", "!", "s", "rewrite")
     default = load(tmp_path, ASKING.replace("generator: upper, ", ""), generator=str.title)
     node = default.get("asking").technique.pipeline.flow.steps["rewrite"].node
-    assert (node.generator("oak"), node.store) == ("Oak", None)
+    assert (node.generator.generate("oak"), node.store) == ("Oak", None)
 
 
 def test_resources_of_nodes_are_checked_when_the_file_is_loaded(tmp_path):

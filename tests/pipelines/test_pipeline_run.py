@@ -2,6 +2,7 @@
 
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import pocketflow
 import pytest
@@ -14,12 +15,17 @@ from ragistry.errors import (
     PipelineError,
 )
 from ragistry.pipelines import END, PipelineBuilder
+from ragistry.presentation.hits import collection_of
 from ragistry.protocols import Technique
+from ragistry.techniques.registry import RegisteredTechnique
 from ragistry.trace import stage
+from ragistry.types import Document, is_outside
 from tests.messages import refused
+from tests.pipelines import parts
 from tests.pipelines.parts import SHELF, Blind, Failing, Rewrite, Set, Visits, Words, texts
 
 ROCKS = {"collection": "rocks"}
+PARTS = parts.__file__
 
 
 def one(technique, **settings):
@@ -114,6 +120,41 @@ def test_document_that_the_caller_may_not_see_never_gets_out():
     pipeline = PipelineBuilder("leaky").step("blind", Blind()).build()
     assert len(pipeline.retrieve("granite")) == 2
     with refused(PipelineError):
+        pipeline.retrieve("granite", where=ROCKS)
+
+
+WEB = Document("granite of the web", {"url": "https://rocks.example.org"}, 0.1, "web-1")
+
+
+@pytest.mark.parametrize("where", [None, ROCKS, {"page": {"$gte": 1}}, {"$or": [ROCKS, {"collection": "trees"}]}])
+def test_document_that_a_node_made_itself_is_marked_and_let_through(where):
+    class Web(Set):
+        def post(self, shared, *_):
+            shared["documents"] = [*shared["documents"], WEB]
+
+    pipeline = PipelineBuilder().step("search", Words(), on="web").step("web", Web()).build()
+    *own, outside = RegisteredTechnique("p", pipeline).retrieve("granite", where=where)
+    assert [document.metadata for document in own] == [
+        document.metadata for document in Words().retrieve("granite", where=where)
+    ]
+    assert is_outside(outside)
+    assert (outside.id, outside.metadata["url"]) == (WEB.id, WEB.metadata["url"])
+    assert collection_of(outside) == "outside the library"
+    assert not is_outside(WEB), "the node's own document is left as it was"
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        Words().retrieve("oak")[0],
+        replace(Words().retrieve("oak")[0], metadata={"collection": "trees", "outside": True}),
+        Document("leaked", {"source_file": "secret.txt", "chunk_index": 0}, 1.0, "leaked"),
+        Document("stripped", {}, 1.0, id="0"),  # a technique of this run returned this id
+    ],
+)
+def test_document_of_a_store_is_never_one_from_outside(document):
+    pipeline = PipelineBuilder("leaky").step("search", Words(), on="set").step("set", Set(documents=[document])).build()
+    with refused(PipelineError, document.id, f"{PARTS}:"):
         pipeline.retrieve("granite", where=ROCKS)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import BaseModel, ConfigDict
 
-from ragistry.types import Document
+from ragistry.types import Document, ranked
 
 
 class Fixed:
@@ -74,7 +74,7 @@ class Joined:
         self.bases = bases
 
     def retrieve(self, query, **options):
-        return [document for base in self.bases for document in base.retrieve(query, **options)]
+        return ranked(document for base in self.bases for document in base.retrieve(query, **options))
 
 
 class Everything:
@@ -104,7 +104,7 @@ class NeedsGenerator:
         self.generator = generator
 
     def retrieve(self, query, **options):
-        return [Document(self.generator(query), {}, 1.0)]
+        return [Document(self.generator.generate(query), {}, 1.0)]
 
 
 class NeedsTheMoon:

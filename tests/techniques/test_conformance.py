@@ -73,6 +73,10 @@ class TestEveryEntry(TechniqueConformance):
     def technique(self, workspace: Workspace, name: str) -> RegisteredTechnique:
         return workspace.technique(name)
 
+    def test_says_which_stage_gave_which_score(self, technique):
+        for document in technique.technique.retrieve(self.query, top_k=3):
+            assert document.scores[-1].value == document.score
+
     def test_returns_as_many_as_configured(self, technique, workspace):
         found = technique.retrieve(self.query, top_k=1000)
         configured = workspace.registry.entry(technique.name).config.get("top_k", 5)

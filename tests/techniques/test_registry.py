@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +19,10 @@ from ragistry.errors import (
     UnknownTechniqueError,
 )
 from ragistry.techniques.classes import find_class, wanted_resources
-from ragistry.techniques.registry import TechniqueRegistry
-from ragistry.types import EmbeddedChunk
+from ragistry.techniques.registry import RegisteredTechnique, TechniqueRegistry
+from ragistry.types import Document, EmbeddedChunk, StageScore, ranked
 from tests.messages import refused
-from tests.techniques.doubles import Ready, ids, traced
+from tests.techniques.doubles import Ready, ids, scored, traced
 
 HERE = "tests.techniques.plugins"
 
@@ -295,11 +296,33 @@ def test_result_that_is_not_a_list_of_documents_with_finite_scores_is_an_error(t
         technique.retrieve("q")
 
 
+@pytest.mark.parametrize("scores", [(0.1, 0.9), (3, 1, 2), (-2, -1), (0.5, 0.5, 0.6)])
+def test_results_that_are_not_in_the_order_of_their_scores_are_an_error(scores):
+    documents = [Document("text", {}, score, f"d{number}") for number, score in enumerate(scores)]
+    technique = RegisteredTechnique("mine", Ready(documents))
+    with refused(TechniqueError, "'mine'", documents[-1].id, "ranked()"):
+        technique.retrieve("q")
+    assert RegisteredTechnique("mine", Ready(ranked(documents))).retrieve("q")
+
+
+def test_score_of_own_code_is_added_to_the_scores():
+    base, ties = scored("bm25", a=3.0), scored("bm25", a=3.0, b=3.0)
+    [found] = RegisteredTechnique("mine", Ready([replace(base[0], score=0.5)])).retrieve("q")
+    assert found.scores == (*base[0].scores, StageScore("mine", "other", 0.5))
+    assert RegisteredTechnique("mine", Ready(ties)).retrieve("q") == ties
+
+
+def test_document_marked_as_outside_passes_every_condition():
+    page = Document("page", {"outside": True, "url": "https://example.org"}, 1.0, "p")
+    technique = RegisteredTechnique("web", Ready([page]))
+    assert [one.id for one in technique.retrieve("q", where={"collection": "a"})] == ["p"]
+
+
 def test_results_are_cut_to_top_k_and_each_technique_is_a_stage(tmp_path):
     text = 'techniques:\n  e: {use: "HERE:Fixed", texts: [a, b, c]}\n  j: {use: "HERE:Joined", bases: [e, e]}\n'
     technique = load(tmp_path, text).get("j")
     documents, stages = traced(technique, "q", top_k=2)
-    assert ids(documents) == ["a", "b"]
+    assert ids(documents) == ["a", "a"]
     seen = [(stage.name, stage.depth, stage.documents_out) for stage in stages]
     assert seen == [("j", 0, 2), ("e", 1, 2), ("e", 1, 2)]
     assert len(technique.retrieve("q")) == 6
@@ -307,12 +330,12 @@ def test_results_are_cut_to_top_k_and_each_technique_is_a_stage(tmp_path):
 
 def test_error_inside_a_technique_names_it_and_the_line_of_the_users_file(tmp_path):
     text = 'techniques:\n  raw: {use: "HERE:NeedsGenerator"}\n  over: {use: "HERE:Shout", base: raw}\n'
-    registry = load(tmp_path, text, generator=int)
-    with pytest.raises(ValueError, match="invalid literal") as caught:
+    registry = load(tmp_path, text, generator=bytes.fromhex)
+    with pytest.raises(ValueError, match="hexadecimal") as caught:
         registry.get("over").retrieve("no number")
     path = Path(__file__).parent / "plugins.py"
     lines = path.read_text(encoding="utf-8").splitlines()
-    line = next(number for number, line in enumerate(lines, 1) if "self.generator(query)" in line)
+    line = next(number for number, line in enumerate(lines, 1) if "self.generator.generate(query)" in line)
     assert caught.value.__notes__ == [f"technique {name!r} failed at {path}:{line}" for name in ("raw", "over")]
 
 

@@ -25,6 +25,7 @@ import numpy as np
 
 from ragistry import trace
 from ragistry.errors import EvaluationError, MissingRecordError
+from ragistry.models.adapt import Counted
 from ragistry.protocols import Embedder, Generator, Reranker
 from ragistry.types import EmbedderFingerprint, Role, Stage
 
@@ -330,6 +331,8 @@ def model_of(part: Any) -> Any:
         return part.model
     if isinstance(part, Embedder):
         return fingerprint_of(part)
+    while isinstance(part, Counted):
+        part = part.own
     found: dict[str, Any] = {"use": f"{type(part).__module__}:{type(part).__qualname__}"}
     for name, value in getattr(part, "__dict__", {}).items():
         for address in ("base_url", "host"):

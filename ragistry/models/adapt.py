@@ -1,0 +1,222 @@
+"""Adapt a model of a program: functions become generators and rerankers, and every call is counted in the trace."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Iterator, Sequence
+from contextvars import copy_context
+from typing import TYPE_CHECKING, Any, cast
+
+from ragistry.errors import ConfigError, ModelError
+from ragistry.protocols import Embedder, Generator, Reranker
+from ragistry.trace import at_least_one_call
+from ragistry.types import EmbedderFingerprint, Role
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+    from ragistry.protocols import Vectors
+
+PACKAGE = __name__.partition(".")[0]
+JSON_ANSWER = "\n\nAnswer only with JSON that fits this schema:\n"
+"""Added to the prompt for a function that takes no schema."""
+FINGERPRINT = "set it to EmbedderFingerprint(provider, model, digest, dimension), by which a store knows its vectors"
+
+
+def as_generator(model: Any) -> Generator:
+    """Return a generator whose calls are counted; models of this package count their own and are returned unchanged.
+
+    Args:
+        model: An object with ``generate(prompt, *, schema=None)``, or a function of a prompt.
+
+    Raises:
+        ConfigError: It is neither, or the function has other parameters.
+    """
+    if _counts(model):
+        return cast("Generator", model)
+    if callable(getattr(model, "generate", None)):
+        return CountedGenerator(model)
+    return CountedGenerator(GeneratorFunction(_function(model, "generator", "prompt")))
+
+
+def as_reranker(model: Any) -> Reranker:
+    """Return a reranker whose calls are counted; models of this package are returned unchanged.
+
+    Args:
+        model: An object with ``rerank(query, texts)``, or a function of a query and a list of texts.
+
+    Raises:
+        ConfigError: It is neither, or the function has other parameters.
+    """
+    if _counts(model):
+        return cast("Reranker", model)
+    if callable(getattr(model, "rerank", None)):
+        return CountedReranker(model)
+    return CountedReranker(RerankerFunction(_function(model, "reranker", "query", "texts")))
+
+
+def as_embedder(model: Any) -> Embedder:
+    """Return an embedder whose calls are counted; models of this package are returned unchanged.
+
+    Args:
+        model: An object with ``fingerprint`` and ``embed(texts, *, role)``. ``count_tokens`` is estimated without it.
+
+    Raises:
+        ConfigError: It has no ``embed`` or no ``fingerprint``.
+    """
+    return cast("Embedder", model) if _counts(model) else CountedEmbedder(model)
+
+
+ADAPTERS = {"embedder": as_embedder, "generator": as_generator, "reranker": as_reranker}
+
+
+def name_of(model: Any) -> str:
+    """Return the name of a model's class, or of its function, for messages."""
+    while isinstance(model, Counted):
+        model = model.own
+    function = getattr(model, "function", None)
+    return str(getattr(function, "__qualname__", type(model).__qualname__))
+
+
+def _counts(model: Any) -> bool:
+    return type(model).__module__.partition(".")[0] == PACKAGE
+
+
+def _function(model: Any, kind: str, *parameters: str) -> Any:
+    wanted = f"a function of {' and '.join(parameters)}"
+    if not callable(model) or isinstance(model, type):
+        raise ConfigError(f"{model!r:.80} is not a {kind}; pass an object with the methods of a {kind}, or {wanted}")
+    try:
+        inspect.signature(model).bind(*parameters, **({"schema": None} if _takes_schema(model) else {}))
+    except TypeError as error:
+        name = getattr(model, "__qualname__", repr(model))
+        raise ConfigError(f"{name}{inspect.signature(model)} is not a {kind}: {error}; write {wanted}") from error
+    except ValueError:  # a function in C without a signature
+        pass
+    return model
+
+
+def _takes_schema(function: Any) -> bool:
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except ValueError:
+        return False
+    return any(p.name == "schema" or p.kind is p.VAR_KEYWORD for p in parameters)
+
+
+class GeneratorFunction:
+    """A function of a prompt as a `Generator`. One that takes no ``schema`` gets the schema in the prompt."""
+
+    def __init__(self, function: Any) -> None:
+        self.function = function
+        self._takes_schema = _takes_schema(function)
+
+    def generate(self, prompt: str, *, schema: type[BaseModel] | None = None) -> str:
+        if self._takes_schema:
+            return str(self.function(prompt, schema=schema))
+        asked = "" if schema is None else JSON_ANSWER + json.dumps(schema.model_json_schema())
+        return str(self.function(prompt + asked))
+
+
+class RerankerFunction:
+    """A function of a query and texts as a `Reranker`."""
+
+    def __init__(self, function: Any) -> None:
+        self.function = function
+
+    def rerank(self, query: str, texts: Sequence[str]) -> list[float]:
+        return list(self.function(query, texts))
+
+
+class Counted:
+    """Passes everything else on to the model, such as ``close`` and the attributes that describe it."""
+
+    def __init__(self, own: Any) -> None:
+        self.own = own
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") or name == "own":  # also asked while an object is copied or unpickled
+            raise AttributeError(name)
+        return getattr(self.own, name)
+
+
+class CountedGenerator(Counted):
+    """A `Generator` whose calls are in the trace, with estimated tokens if it does not report its own."""
+
+    def generate(self, prompt: str, *, schema: type[BaseModel] | None = None) -> str:
+        answer: str = ""
+        with at_least_one_call(lambda: _estimate(prompt, answer)):
+            answer = self.own.generate(prompt, schema=schema)
+        return answer
+
+    @property
+    def stream(self) -> Any:
+        """The model's own method ``stream``, counted; missing if the model has none."""
+        stream = self.own.stream
+
+        def counted(prompt: str) -> Iterator[str]:
+            said: list[str] = []
+            pieces, context, end = iter(stream(prompt)), copy_context(), object()
+            call = at_least_one_call(lambda: _estimate(prompt, *said))
+            context.run(call.__enter__)  # in a context of its own: the caller's code runs between two pieces
+            while (piece := context.run(next, pieces, end)) is not end:
+                said.append(str(piece))
+                yield said[-1]
+            context.run(call.__exit__, None, None, None)
+
+        return counted
+
+
+class CountedReranker(Counted):
+    """A `Reranker` whose calls are in the trace."""
+
+    def rerank(self, query: str, texts: Sequence[str]) -> list[float]:
+        with at_least_one_call(lambda: _estimate(query) * len(texts) + _estimate(*texts)):
+            scores: list[float] = self.own.rerank(query, texts)
+        return scores
+
+
+class CountedEmbedder(Counted):
+    """An `Embedder` whose calls are in the trace. Its fingerprint may not change while it is in use."""
+
+    def __init__(self, own: Any) -> None:
+        super().__init__(own)
+        self._first: EmbedderFingerprint | None = None
+        if not callable(getattr(own, "embed", None)):
+            raise ConfigError(f"{own!r:.80} is not an embedder; it needs embed(texts, *, role='document')")
+        if inspect.getattr_static(own, "fingerprint", None) is None:  # its value may need a server
+            raise ConfigError(f"{type(own).__qualname__} has no fingerprint; {FINGERPRINT}")
+
+    @property
+    def fingerprint(self) -> EmbedderFingerprint:
+        """The fingerprint of the model. Raises `ModelError` if it is of another type, or has changed."""
+        now: Any = self.own.fingerprint
+        name = f"{type(self.own).__qualname__}.fingerprint"
+        if not isinstance(now, EmbedderFingerprint):
+            raise ModelError(f"{name} is {now!r:.80}; {FINGERPRINT}")
+        if self._first is None:
+            self._first = now
+        if now != self._first:
+            raise ModelError(
+                f"{name} has changed from {self._first!r} to {now!r}; it must stay the same, because vectors of "
+                "different models cannot be compared"
+            )
+        return now
+
+    def embed(self, texts: Sequence[str], *, role: Role = "document") -> Vectors:
+        with at_least_one_call(lambda: sum(self.count_tokens(texts))):
+            vectors: Vectors = self.own.embed(texts, role=role)
+        return vectors
+
+    def count_tokens(self, texts: Sequence[str]) -> list[int]:
+        count = getattr(self.own, "count_tokens", None)
+        if callable(count):
+            return list(count(texts))
+        from ragistry.models.texts import estimate_tokens
+
+        return estimate_tokens(texts)
+
+
+def _estimate(*texts: str) -> int:
+    return sum(-(-len(text.encode(errors="replace")) // 4) for text in texts)
