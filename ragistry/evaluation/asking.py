@@ -26,7 +26,7 @@ from ragistry.evaluation.result import Failure
 from ragistry.evaluation.systems.kept import CACHED, CHARGED, CHARGED_CPU, KeptVectors, charged
 from ragistry.evaluation.systems.systems import System
 from ragistry.trace import collect
-from ragistry.types import TOP_K_LIMIT, Document, Progress, Stage, StageScore
+from ragistry.types import TOP_K_LIMIT, Document, Progress, Stage, StageScore, is_outside
 from ragistry.utils.wording import agreeing, listed, numbered
 
 BATCH = 20
@@ -359,8 +359,10 @@ def document_of(chunk: Document, known: Container[str], system: System) -> str:
 
     It is the first of these that is in ``known``: ``collection`` and ``source_file`` (``notes/tea.md``),
     ``source_file`` alone, the id of the result. Over the index of a test set ``source_file`` comes first, because an
-    id may begin with the name of a collection and a slash, too.
+    id may begin with the name of a collection and a slash, too. A document from outside the library is none of these.
     """
+    if is_outside(chunk):
+        return f"outside: {chunk.id}"
     source = str(chunk.metadata.get("source_file", chunk.id))
     names = [f"{chunk.metadata.get('collection', '')}/{source}", source, chunk.id]
     if system.index is not None:

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 from time import monotonic
 from typing import Any
 
-from pocketflow import BaseNode, Flow
+from pocketflow import BaseNode, Flow, Node
 
 from ragistry.errors import PipelineError
 from ragistry.pipelines.graph import END
+from ragistry.pipelines.node import TechniqueNode
 from ragistry.trace import stage
-from ragistry.types import Document, Where
-from ragistry.utils.where import Condition, matches, normalise
+from ragistry.types import OUTSIDE, Document, is_outside
+from ragistry.utils.ids import PLACE
+from ragistry.utils.where import Condition, both, keys_of, matches, normalise
 from ragistry.utils.wording import did_you_mean, listed
 
 
@@ -58,7 +60,7 @@ class PipelineFlow(Flow):  # type: ignore[misc] # untyped base
             path.append(name)
             step = self.steps[name]
             action = self._visit(step, shared, params or self.params, path)
-            access.uphold(f"step {name!r} of pipeline {self.name!r}", shared)
+            access.uphold(self._title(step), shared, is_technique=isinstance(step.node, TechniqueNode))
             name = self._next(step, action)
         return action
 
@@ -101,18 +103,28 @@ class PipelineFlow(Flow):  # type: ignore[misc] # untyped base
             if not strange:
                 return len(documents)
             kind = f"list with a {strange[0]}"
-        raise PipelineError(
-            f"step {step.name!r} of pipeline {self.name!r} left a {kind!r} as shared 'documents'; "
-            "leave a list of Document"
-        )
+        raise PipelineError(f"{self._title(step)} left a {kind!r} as shared 'documents'; leave a list of Document")
 
     def _next(self, step: Step, action: Any) -> str:
         if isinstance(action, str) and action in step.on:
             return step.on[action]
         raise PipelineError(
-            f"step {step.name!r} of pipeline {self.name!r} returned {action!r}, but its node "
-            f"{type(step.node).__name__} declares the actions {listed(step.on)}{did_you_mean(action, step.on)}"
+            f"{self._title(step)} returned {action!r}, but its node {type(step.node).__name__} declares the actions "
+            f"{listed(step.on)}{did_you_mean(action, step.on)}"
         )
+
+    def _title(self, step: Step) -> str:
+        """Name a step in errors, with the place of the code of its node."""
+        return f"step {step.name!r} of pipeline {self.name!r}{_place(step.node)}"
+
+
+def _place(node: BaseNode) -> str:
+    """Return file and line of the last method of a custom node that PocketFlow calls."""
+    for name in ("post", "exec", "prep"):
+        code = getattr(getattr(type(node), name, None), "__code__", None)
+        if code is not None and code is not getattr(Node, name).__code__ and not isinstance(node, TechniqueNode):
+            return f" ({code.co_filename}:{code.co_firstlineno})"
+    return ""
 
 
 def _arrows(path: Sequence[str], shown: int = 12) -> str:
@@ -121,40 +133,53 @@ def _arrows(path: Sequence[str], shown: int = 12) -> str:
 
 
 class Access:
-    """The caller's condition on metadata during a run. It limits access, so no step may remove it."""
+    """The caller's condition on metadata during a run. It limits access, so no step may remove it.
+
+    A document that a node made itself, such as a page of the web, is marked as one from outside; the condition does not
+    apply to it. Such a document has no place in a store and nothing that the condition is about, and no technique of
+    the run has returned it.
+    """
 
     def __init__(self, shared: dict[str, Any]) -> None:
         where = shared.get("where")
         self.required = None if where is None else normalise(where)
         self.current = shared["where"] = self._copy(self.required)
+        self._inside = set(PLACE) | (set() if self.required is None else keys_of(self.required))
+        self._found: set[str] = set()
+        """Ids of the documents that techniques returned."""
 
-    def uphold(self, step: str, shared: dict[str, Any]) -> None:
+    def uphold(self, step: str, shared: dict[str, Any], *, is_technique: bool) -> None:
         """Add the condition to a ``where`` that a step changed, and check the step's documents.
 
         Args:
             step: Name of the step in the error.
             shared: The shared mapping of the run.
+            is_technique: The step is a technique, whose documents are from a store unless it marks them.
 
         Raises:
             PipelineError: A document does not meet the condition.
         """
+        if is_technique:
+            self._found.update(document.id for document in shared["documents"])
+        else:
+            shared["documents"] = list(map(self._marked, shared["documents"]))
         if self.required is None:
             return
         if shared.get("where") is not self.current:
             self.current = shared["where"] = self._copy(normalise(both(self.required, shared.get("where"))))
         for document in shared["documents"]:
-            if not matches(self.required, document.metadata):
+            if not is_outside(document) and not matches(self.required, document.metadata):
                 raise PipelineError(
                     f"{step} returned document {document.id!r}, which does not meet where {self.required!r}; "
                     "techniques and nodes must follow the shared 'where'"
                 )
 
+    def _marked(self, document: Document) -> Document:
+        if document.id in self._found or not self._inside.isdisjoint(document.metadata):
+            return document
+        return replace(document, metadata={**document.metadata, OUTSIDE: True})
+
     @staticmethod
     def _copy(condition: Condition | None) -> dict[str, Any] | None:
         """Copy the condition for the steps, which may change their copy."""
         return None if condition is None else copy.deepcopy(dict(condition))
-
-
-def both(first: Where, second: Where | None) -> Where:
-    """Join two conditions by ``$and``; without a second one, return the first."""
-    return first if second is None else {"$and": [first, second]}

@@ -7,11 +7,10 @@ from typing import Any, ClassVar
 from pocketflow import Node
 
 from ragistry.errors import PipelineError
-from ragistry.pipelines.flow import both
 from ragistry.protocols import Technique
 from ragistry.types import Document, Where
 from ragistry.utils.limits import check_top_k
-from ragistry.utils.where import normalise
+from ragistry.utils.where import both, normalise
 
 Request = tuple[str, int | None, Where | None]
 

@@ -6,6 +6,9 @@ from collections.abc import Mapping
 from hashlib import sha256
 from typing import Any
 
+PLACE = ("collection", "source_file", "chunk_index")
+"""The metadata that together determine the id of a chunk."""
+
 
 def chunk_id(collection: str, source_file: str, chunk_index: int) -> str:
     """Compute the id of a chunk of a source: 64 hexadecimal characters."""
@@ -19,6 +22,6 @@ def content_id(text: str) -> str:
 
 def id_of(text: str, metadata: Mapping[str, Any]) -> str:
     """Compute the id of a chunk from its source and position, or from its content if these are unknown."""
-    if all(key in metadata for key in ("collection", "source_file", "chunk_index")):
+    if all(key in metadata for key in PLACE):
         return chunk_id(metadata["collection"], metadata["source_file"], metadata["chunk_index"])
     return content_id(text)

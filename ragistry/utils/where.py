@@ -114,6 +114,17 @@ def _scalar(key: str, op: str, value: Any) -> Any:
     return value
 
 
+def both(first: Where, second: Where | None) -> Where:
+    """Join two conditions by ``$and``; without a second one, return the first."""
+    return first if second is None else {"$and": [first, second]}
+
+
+def keys_of(where: Where) -> set[str]:
+    """Return the metadata keys that a condition in its normal form is about."""
+    [(key, value)] = where.items()
+    return set[str]().union(*map(keys_of, value)) if key in JOINS else {key}
+
+
 def matches(where: Where, metadata: Mapping[str, Any]) -> bool:
     """Return whether metadata meet a condition in its normal form."""
     [(key, value)] = where.items()

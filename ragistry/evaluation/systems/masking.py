@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from ragistry.errors import StoreError, UnsupportedError
 from ragistry.protocols import LibraryStore
 from ragistry.types import Document, EmbedderFingerprint, SourceInfo, Where
-from ragistry.utils.ids import chunk_id
+from ragistry.utils.ids import PLACE, chunk_id
 from ragistry.utils.where import JOINS, normalise
 
 if TYPE_CHECKING:
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
 HIDDEN = ("source_file", "source", "source_path", "file_path")
 """Metadata with the name of a source, replaced by the opaque name."""
-
-PLACE = ("collection", "source_file", "chunk_index")
 
 
 @cache
