@@ -7,6 +7,7 @@
     ├── SourceError
     │   ├── SourceNotFoundError (FileNotFoundError)
     │   ├── UnsupportedFormatError (ValueError)
+    │   ├── InvalidMetadataError (ValueError)
     │   └── ExtractionError
     ├── ModelError
     │   ├── ModelConnectionError (ConnectionError)
@@ -76,6 +77,10 @@ class SourceNotFoundError(SourceError, FileNotFoundError):
 
 class UnsupportedFormatError(SourceError, ValueError):
     """This format cannot be read; the message lists the supported ones."""
+
+
+class InvalidMetadataError(SourceError, ValueError):
+    """Metadata of a source have a reserved key, or a key or value that cannot be stored."""
 
 
 class ExtractionError(SourceError):

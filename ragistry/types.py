@@ -98,6 +98,8 @@ class SourceInfo:
         ingested_at: Time of the ingest, in seconds since 1970.
         source_path: Its full path, which distinguishes files of the same name; empty for a text.
         lost: Parts of the file that could not be extracted.
+        metadata: Its own metadata, which all chunks share; see `utils.custom_metadata`.
+        set_keys: Keys of these that an argument or `set_metadata` has set, also removed ones.
     """
 
     collection: str
@@ -108,6 +110,8 @@ class SourceInfo:
     ingested_at: float = 0.0
     source_path: str = ""
     lost: str = ""
+    metadata: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    set_keys: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

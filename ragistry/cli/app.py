@@ -28,7 +28,7 @@ COMMANDS = {
         "Add files, folders and web pages to a collection. Unchanged files are skipped.",
     ),
     "collections": ("collections:app", "List, add, rename, describe and delete collections."),
-    "sources": ("sources:app", "List, move and delete sources."),
+    "sources": ("sources:app", "List, change, move and delete sources."),
     "repo": ("repo:app", "Documentation repositories: Git clones of Markdown trees."),
     "search": (
         "search:search",

@@ -25,6 +25,7 @@ from ragistry.cli.sources import delete_source, print_sources
 from ragistry.cli.watch import changes_in, follow
 from ragistry.errors import CollectionNotFoundError
 from ragistry.library.ingest.report import report_as_mapping
+from ragistry.utils.custom_metadata import parse_assignments
 from ragistry.utils.urls import is_url
 from ragistry.utils.wording import agreeing, closest, did_you_mean, listed, numbered
 
@@ -87,6 +88,15 @@ def ingest(
             show_default=False,
         ),
     ] = None,
+    meta: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--meta",
+            metavar="KEY=VALUE",
+            help="Metadata to set on every source: a number, true, false, a date or text; KEY:=JSON.",
+            show_default=False,
+        ),
+    ] = None,
     allow_private: Annotated[bool, typer.Option("--allow-private", help="Fetch pages from private addresses.")] = False,
     watch: Annotated[bool, typer.Option("--watch", help="Ingest changes in the folders until Ctrl-C.")] = False,
     listing: Annotated[
@@ -117,7 +127,7 @@ def ingest(
     for action in ("listing", "delete"):
         refuse_together(
             context, action, "create", "prune", "follow_links", "replace", "engine", "ray_address", "name",
-            "allow_private", "watch",
+            "allow_private", "watch", "meta",
         )  # fmt: skip
     refuse_together(context, "watch", "as_json")
     if not prune:
@@ -131,6 +141,7 @@ def ingest(
             changes = changes_in(paths) if watch else iter([set[str]()])
             next(changes)  # changes are recorded from here on, also while the first files are read
             options: dict[str, Any] = {"follow_links": follow_links, "replace": replace, "allow_private": allow_private}
+            options["metadata"] = parse_assignments(meta or ())
             with _ended_in_order():
                 with opened_engine(engine, ray_address) as workers:
                     into, report = _ingest(opened, given, collection, create, as_json, workers, **options)

@@ -13,6 +13,7 @@ from ragistry.cli.flags import refuse_without
 from ragistry.cli.options import DebugOption, JsonOption, WorkspaceOption, collection_name
 from ragistry.cli.output import console, print_json
 from ragistry.cli.tables import print_table
+from ragistry.utils.custom_metadata import parse_assignments, shown_metadata
 from ragistry.utils.wording import local_time, numbered
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ Source = Annotated[str, typer.Argument(help="Name of the source in its collectio
 
 @app.callback()
 def sources(context: typer.Context) -> None:
-    """List, move and delete sources."""
+    """List, change, move and delete sources."""
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
         raise typer.Exit(2)
@@ -105,6 +106,43 @@ def move(
         console().print(f"moved {source} from {from_col} to {to_col} ({numbered(chunks, 'chunk[|s]')})")
 
 
+@app.command("set")
+def set_(
+    source: Source,
+    assignments: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="KEY=VALUE",
+            help="Metadata to set: a number, true, false, a date or text; KEY:=JSON; KEY:=null removes a key.",
+        ),
+    ],
+    collection: Annotated[
+        str,
+        typer.Option(
+            "--collection",
+            "-c",
+            autocompletion=collection_names,
+            parser=collection_name,
+            metavar="NAME",
+            help="Collection of the source.",
+        ),
+    ],
+    workspace: WorkspaceOption = Path(),
+    as_json: JsonOption = False,
+    debug: DebugOption = False,  # noqa: ARG001, read from the command line by `run`
+) -> None:
+    """Change metadata of a source, without its file. Nothing is embedded again."""
+    from ragistry.workspace import open_workspace
+
+    metadata = parse_assignments(assignments)
+    with open_workspace(workspace, existing=True) as opened:
+        info = opened.library.set_metadata(source, collection, metadata)
+    if as_json:
+        print_json({"source": source, "collection": collection, "metadata": dict(info.metadata)})
+    else:
+        console().print(f"{source} in {collection}: {shown_metadata(info.metadata) or 'no metadata'}")
+
+
 @app.command()
 def delete(
     source: Source,
@@ -148,9 +186,15 @@ def print_sources(opened: Workspace, collection: str | None, as_json: bool) -> N
         print_json({"collection": collection, "sources": opened.library.list_sources_detail(collection)})
         return
     print_table(
-        {"collection": "name", "source": "name", "chunks": "number", "ingested": "text"},
+        {"collection": "name", "source": "name", "chunks": "number", "ingested": "text", "metadata": "text"},
         [
-            (info.collection, info.source_file, f"{info.chunks:,}", local_time(info.ingested_at))
+            (
+                info.collection,
+                info.source_file,
+                f"{info.chunks:,}",
+                local_time(info.ingested_at),
+                shown_metadata(info.metadata),
+            )
             for info in opened.library.sources(collection)
         ],
     )

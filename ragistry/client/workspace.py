@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -24,6 +25,7 @@ from ragistry.library.ingest.report import Failure, IngestReport, report_from_ma
 from ragistry.library.ingest.source import IngestSource, SourceBytes, SourceFile, SourceText, start_of
 from ragistry.library.search_methods import SearchMethods, WorkspaceMethods
 from ragistry.types import Document, RetrievalResult, SearchRequest, SourceInfo, Stage, StageScore, Where
+from ragistry.utils.custom_metadata import checked_metadata
 from ragistry.utils.documents.extracted import ExtractLimits
 from ragistry.utils.limits import check_query, check_top_k
 from ragistry.utils.where import normalise
@@ -141,7 +143,9 @@ class RemoteLibrary(IngestMethods, SearchMethods):
         observer, report, taken = observer or IngestObserver(), plan.report, dict[str, IngestSource]()
         texts = [one for one in plan.sources if isinstance(one, SourceText)]
         if texts:
-            sources = [{"source": one.source_file, "text": one.text} for one in texts]
+            sources = [
+                {"source": one.source_file, "text": one.text, "metadata": dict(one.metadata.argument)} for one in texts
+            ]
             body = {"collection": plan.collection, "sources": sources}
             report.merge(self._finished(self._connection.call("POST", "/v1/ingest/texts", body), observer))
         total = len(plan.all_sources)
@@ -192,6 +196,7 @@ class RemoteLibrary(IngestMethods, SearchMethods):
                     "collection": plan.collection,
                     "replace": str(plan.replace).lower(),
                     "names": [one.source_file for one in batch],
+                    "metadata": json.dumps([dict(one.metadata.argument) for one in batch]),
                 }
                 form |= {} if folder is None else {"folder": folder}
                 job = self._connection.call("POST", "/v1/ingest/files", form=form, files=files)
@@ -271,6 +276,10 @@ class RemoteLibrary(IngestMethods, SearchMethods):
         body = {"source": source, "to": to_col, "overwrite": overwrite}
         return int(self._connection.call("POST", f"{_address(from_col)}/sources/move", body)["chunks"])
 
+    def set_metadata(self, source: str, collection: str, metadata: Mapping[str, Any]) -> SourceInfo:
+        address, body = f"{_address(collection)}/source", {"metadata": checked_metadata(metadata)}
+        return _source_info(self._connection.call("PATCH", address, body, params={"name": source}))
+
     def count(self, collection: str | None = None) -> int:
         if collection is not None:
             return int(self._collection(collection)["chunk_count"])
@@ -313,7 +322,7 @@ def _document(values: Mapping[str, Any]) -> Document:
 def _source_info(row: Mapping[str, Any]) -> SourceInfo:
     return SourceInfo(
         row["collection"], row["source_file"], row["chunk_count"], row["source"], row["source_hash"],
-        row["ingested_at"], row["source_path"], row["lost"],
+        row["ingested_at"], row["source_path"], row["lost"], row["metadata"], tuple(row["set_keys"]),
     )  # fmt: skip
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from functools import partial
@@ -24,6 +24,7 @@ from ragistry.errors import (
 from ragistry.library import moving
 from ragistry.library.ingest.methods import IngestMethods, IngestObserver, ObservedEmbedder, ProgressObserver
 from ragistry.library.ingest.source import ReadOptions
+from ragistry.library.ingest.source_metadata import set_metadata
 from ragistry.library.scope import Scope
 from ragistry.library.search_methods import SearchMethods
 from ragistry.library.unknown_keys import unknown_keys
@@ -171,7 +172,7 @@ class DocumentService(IngestMethods, SearchMethods):
 
         Returns:
             For each source ``source_file``, ``collection``, ``chunk_count``, ``ingested_at`` (seconds since 1970, or 0
-            if unknown), ``source``, ``source_path``, ``source_hash``, ``lost``.
+            if unknown), ``source``, ``source_path``, ``source_hash``, ``lost``, ``metadata``, ``set_keys``.
         """
         return [source_row(info) for info in self.sources(collection)]
 
@@ -343,6 +344,28 @@ class DocumentService(IngestMethods, SearchMethods):
             chunks = moving.move(self.store, self.source(source, from_col), to_col, overwrite=overwrite)
         self.after_write()
         return chunks
+
+    def set_metadata(self, source: str, collection: str, metadata: Mapping[str, Any]) -> SourceInfo:
+        """Change metadata of a source without its file. Nothing is embedded again.
+
+        Args:
+            source: Name of the source, as `list_sources` returns it.
+            collection: Name of the collection.
+            metadata: Keys to set; None removes a key. See `ingest_text`.
+
+        Returns:
+            The source with its new metadata.
+
+        Raises:
+            InvalidMetadataError: A key is reserved, or a key or value is not allowed.
+            SourceNotFoundError: The collection has no such source.
+            CollectionNotFoundError: The collection does not exist.
+        """
+        self._complete_renames()
+        with self.collections.kept(collection):
+            set_metadata(self.store, self.source(source, collection), metadata)
+        self.after_write()
+        return self.source(source, collection)
 
     def count(self, collection: str | None = None) -> int:
         """Count the chunks of one collection, or of all collections."""

@@ -24,6 +24,7 @@ from ragistry.server.schemas import (
     TextBatch,
 )
 from ragistry.server.tasks import FOLDER_ID, QUERIES, REPORTS
+from ragistry.utils.custom_metadata import checked_metadata, parse_json
 
 router = new_router()
 NAME_LENGTH = 1_000
@@ -63,6 +64,9 @@ def ingest_files(
             description="Id of the client's folder that contains the files, to list its sources later.",
         ),
     ] = None,
+    metadata: Annotated[
+        str | None, Form(description="JSON list with the metadata of each file to set, objects; null removes a key.")
+    ] = None,
 ) -> Any:
     """Ingest files in a background job. The response is sent when the server has saved them."""
     served, caller = served_by(request), caller_of(request)
@@ -71,13 +75,15 @@ def ingest_files(
     if len(sent) != len(files):
         raise RequestError(f"{len(sent):,} names for {len(files):,} files; send one name for each file, or none")
     named = [source_name(name) for name in sent]
+    given = _metadata(metadata, len(files))
     with served.jobs.new_folder() as place:
         sources = []
         for number, (name, file) in enumerate(zip(named, files, strict=True)):
             kept = f"{number}{_suffix(name)}"
             with (place / FILES / kept).open("wb") as stream:
                 shutil.copyfileobj(file.file, stream)
-            sources.append({"name": name, "file": kept, "text": False, "folder": folder or ""})
+            source = {"name": name, "file": kept, "text": False, "folder": folder or "", "metadata": given[number]}
+            sources.append(source)
         return _added(request, place, collection, sources, replace=replace)
 
 
@@ -90,8 +96,19 @@ def ingest_texts(request: Request, body: TextBatch) -> Any:
         sources = []
         for number, one in enumerate(body.sources):
             (folder / FILES / str(number)).write_text(one.text, encoding="utf-8", newline="")
-            sources.append({"name": one.source, "file": str(number), "text": True})
+            metadata = checked_metadata(one.metadata)
+            sources.append({"name": one.source, "file": str(number), "text": True, "metadata": metadata})
         return _added(request, folder, body.collection, sources, replace=False)
+
+
+def _metadata(text: str | None, files: int) -> list[dict[str, Any]]:
+    """Parse and check the metadata of each file."""
+    if text is None:
+        return [{} for _ in range(files)]
+    found = parse_json(text, "metadata")
+    if not isinstance(found, list) or len(found) != files:
+        raise RequestError(f"metadata must be a JSON list of {files:,} objects, one for each file")
+    return [checked_metadata(one) for one in found]
 
 
 def _added(

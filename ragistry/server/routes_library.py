@@ -17,8 +17,10 @@ from ragistry.server.schemas import (
     CollectionChange,
     CollectionList,
     CollectionModel,
+    MetadataChange,
     NewCollection,
     SourceList,
+    SourceModel,
     SourceMove,
     SourceNames,
     SourceWithText,
@@ -130,6 +132,14 @@ def get_source(request: Request, collection: str, name: Name) -> Any:
         "text": joined_text(found) if found else "",
         "chunks": [document_as_mapping(one) for one in found],
     }
+
+
+@router.patch("/collections/{collection}/source", response_model=SourceModel, openapi_extra=needs("write"))
+def change_source(request: Request, collection: str, name: Name, body: MetadataChange) -> Any:
+    """Change metadata of a source. Nothing is embedded again."""
+    library = served_by(request).workspace.library
+    caller_of(request).check_collection(library, collection)
+    return source_row(library.set_metadata(name, collection, body.metadata))
 
 
 @router.delete("/collections/{collection}/source", response_model=ChunkCount, openapi_extra=needs("write"))

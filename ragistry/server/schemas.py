@@ -76,6 +76,15 @@ class TextSource(RequestModel):
 
     source: SourceName
     text: str
+    metadata: JsonObject = Field(
+        default={}, description="Metadata to set; null removes a key.", examples=[{"year": 2026}]
+    )
+
+
+class MetadataChange(RequestModel):
+    """Metadata of a source to change."""
+
+    metadata: JsonObject = Field(description="Keys to set; null removes a key.", examples=[{"year": 2026}])
 
 
 class TextBatch(RequestModel):
@@ -214,7 +223,11 @@ class CollectionList(BaseModel):
 
 
 class SourceModel(BaseModel):
-    """A source. ``ingested_at``: seconds since 1970. ``lost``: parts whose text could not be extracted."""
+    """A source.
+
+    ``ingested_at``: seconds since 1970. ``lost``: parts whose text could not be extracted. ``set_keys``: keys of its
+    ``metadata`` that an ingest or a change has set.
+    """
 
     collection: str
     source_file: str
@@ -224,6 +237,8 @@ class SourceModel(BaseModel):
     source_path: str
     source_hash: str
     lost: str
+    metadata: JsonObject
+    set_keys: list[str]
 
 
 class SourceList(BaseModel):

@@ -14,6 +14,7 @@ from ragistry.library.ingest.methods import IngestObserver
 from ragistry.library.ingest.plan import IngestPlan
 from ragistry.library.ingest.report import report_as_mapping
 from ragistry.library.ingest.source import IngestSource, ReadOptions, SourceFile, SourceText
+from ragistry.library.ingest.source_metadata import SourceMetadata
 from ragistry.server.jobs import FILES, RunningJob
 from ragistry.utils.documents.extracted import Extracted
 from ragistry.workspace import Workspace
@@ -60,8 +61,8 @@ class UploadedFile(SourceFile):
 def ingest(workspace: Workspace, running: RunningJob) -> dict[str, Any]:
     """Ingest the files of a job into its collection.
 
-    The request of the job is ``{"replace": …, "sources": [{"name", "file", "text", "folder"}]}``. ``text`` is true for
-    a text, which has no ``folder``.
+    The request of the job is ``{"replace": …, "sources": [{"name", "file", "text", "folder", "metadata"}]}``. ``text``
+    is true for a text, which has no ``folder``.
     """
     job = running.job
     sources: list[IngestSource] = [_source(one, running.folder / FILES) for one in job.request["sources"]]
@@ -88,10 +89,10 @@ class _JobObserver(IngestObserver):
 
 
 def _source(sent: Mapping[str, Any], folder: Path) -> SourceFile | SourceText:
-    path = folder / sent["file"]
+    path, metadata = folder / sent["file"], SourceMetadata(sent["metadata"])
     if sent["text"]:
-        return SourceText(path.read_bytes().decode("utf-8"), sent["name"])
-    return UploadedFile("", sent["name"], str(path), sent["folder"])
+        return SourceText(path.read_bytes().decode("utf-8"), sent["name"], metadata=metadata)
+    return UploadedFile("", sent["name"], str(path), sent["folder"], metadata=metadata)
 
 
 def compare(workspace: Workspace, running: RunningJob) -> dict[str, Any]:

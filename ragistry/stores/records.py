@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from ragistry.errors import DuplicateChunkIDError, InvalidChunkError, InvalidFilterError, StoreError
 from ragistry.types import Document, ScoreKind, SourceInfo, StageScore, Where, ranked
+from ragistry.utils.custom_metadata import SET_KEYS, custom_metadata
 from ragistry.utils.ids import chunk_id
 from ragistry.utils.limits import check_ids
 from ragistry.utils.where import Condition, normalise
@@ -87,6 +88,8 @@ def source_info(name: Name, chunks: int, metadata: Mapping[str, Any], *, is_whol
         ingested_at=metadata.get("ingested_at", 0.0),
         source_path=metadata.get("source_path", ""),
         lost=metadata.get("lost", ""),
+        metadata=custom_metadata(metadata),
+        set_keys=tuple(keys) if isinstance(keys := metadata.get(SET_KEYS), list) else (),
     )
 
 

@@ -165,3 +165,24 @@ def test_commands_while_another_process_writes_change_nothing(filled: Run, tmp_p
         assert filled("collections", "delete", "econ", "--yes").code == 0, "it is empty"
         writer.communicate("")
     assert filled("collections", "rename", "notes", "pouring").code == 0
+
+
+def test_metadata_are_set_listed_and_searched(filled: Run, tmp_path: Path) -> None:
+    assert filled("sources", "set", "tea.txt", "-c", "notes", "year=2026", 'tags:=["a"]', "draft=true").code == 0
+    answer = filled("sources", "set", "tea.txt", "-c", "notes", "draft:=null", "--json").json
+    assert answer["metadata"].items() >= {"year": 2026, "tags": ["a"]}.items()
+    [row] = filled("sources", "list", "--json").json["sources"]
+    assert (row["metadata"], row["set_keys"]) == (answer["metadata"], ["draft", "tags", "year"])
+    assert "year: 2026" in filled("sources", "list").out
+    (tmp_path / "more.txt").write_text("More tea.", encoding="utf-8")
+    added = filled("ingest", tmp_path / "more.txt", "-c", "notes", "--meta", "client=acme", "--meta", "year=2027")
+    assert added.code == 0
+    found = filled("search", "tea", "--where", '{"$and": [{"client": "acme"}, {"year": {"$gt": 2026}}]}', "--json")
+    assert [one["metadata"]["source_file"] for one in found.json["documents"]] == ["more.txt"]
+    for words in (
+        ["sources", "set", "tea.txt", "-c", "notes", "page=3"],
+        ["ingest", ".", "-c", "notes", "--meta", "x"],
+    ):
+        refused = filled(*words)
+        assert refused.code == 1
+        check_message(refused.err, words[-1].partition("=")[0])

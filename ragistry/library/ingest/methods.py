@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from ragistry.errors import ConfigError, SourceError
 from ragistry.library.ingest.source import SourceBytes, SourceText
+from ragistry.library.ingest.source_metadata import MetadataArgument
 from ragistry.protocols import Embedder
 from ragistry.types import EmbedderFingerprint, Progress, Role, SourceInfo
 from ragistry.utils.documents.extracted import ExtractLimits
@@ -90,7 +91,14 @@ class IngestMethods(ABC):
     def _limits(self) -> ExtractLimits:
         """Return the limits of web pages."""
 
-    def ingest_file(self, path: str | Path, collection: str, *, replace: bool = False) -> int:
+    def ingest_file(
+        self,
+        path: str | Path,
+        collection: str,
+        *,
+        replace: bool = False,
+        metadata: Mapping[str, Any] | None = None,
+    ) -> int:
         """Ingest one file, named after the file.
 
         If another file or a text has this name, it is replaced only with ``replace``. A file that was moved is not
@@ -100,12 +108,14 @@ class IngestMethods(ABC):
             path: Path of the file.
             collection: Name of the collection.
             replace: Replace another source of the same name.
+            metadata: See `ingest_text`.
 
         Returns:
             Number of chunks written; 0 if the file has not changed.
 
         Raises:
             SourceError: The file cannot be read, or its name is already used.
+            InvalidMetadataError: See `ingest_text`.
             EmbeddingGenerationError: The model refuses a chunk.
             CollectionNotFoundError: The collection does not exist.
         """
@@ -115,21 +125,26 @@ class IngestMethods(ABC):
 
         check_path(path, "file")
         refuse_own_file(path)
-        return self._chunks_or_raise(IngestPlan(collection, [one_file(path)], replace=replace))
+        plan = IngestPlan(collection, [one_file(path)], replace=replace)
+        plan.set_metadata(metadata)
+        return self._chunks_or_raise(plan)
 
-    def ingest_text(self, text: str, source: str, collection: str) -> int:
+    def ingest_text(self, text: str, source: str, collection: str, *, metadata: Mapping[str, Any] | None = None) -> int:
         """Ingest a text under a name.
 
         Args:
             text: The text.
             source: Name of the source, such as ``notes.md``.
             collection: Name of the collection.
+            metadata: Metadata to set, for conditions and display: text, numbers, true or false, dates, and lists of
+                one of these; None removes a key. Keys that were set before stay. See `utils.custom_metadata`.
 
         Returns:
             Number of chunks written; 0 if the text has not changed.
 
         Raises:
             SourceError: The name is empty, or belongs to another source.
+            InvalidMetadataError: A key is reserved, or a key or value is not allowed.
             EmbeddingGenerationError: The model refuses a chunk.
             CollectionNotFoundError: The collection does not exist.
         """
@@ -137,7 +152,9 @@ class IngestMethods(ABC):
 
         if not source:
             raise SourceError("the name of the source is empty; give a name such as 'notes.md'")
-        return self._chunks_or_raise(IngestPlan(collection, [SourceText(text, source)]))
+        plan = IngestPlan(collection, [SourceText(text, source)])
+        plan.set_metadata(metadata)
+        return self._chunks_or_raise(plan)
 
     def ingest_folder(
         self,
@@ -147,6 +164,7 @@ class IngestMethods(ABC):
         prune: bool = False,
         follow_links: bool = False,
         replace: bool = False,
+        metadata: MetadataArgument = None,
         progress: Progress | None = None,
         engine: Engine | None = None,
     ) -> IngestReport:
@@ -162,10 +180,13 @@ class IngestMethods(ABC):
                 because an unmounted disk looks the same.
             follow_links: Enter links that lead out of the folder. Otherwise they are left out with a warning.
             replace: See `ingest_file`.
+            metadata: Metadata to set on every source, or a function that returns those of a path, or None; see
+                `ingest_text`.
             progress: Called before each source.
             engine: Engine that reads files and embeds texts; None for this process.
 
         Raises:
+            InvalidMetadataError: See `ingest_text`. Nothing is ingested.
             SourceError: The folder cannot be read, or has no readable file.
             ModelError: No text can be embedded.
             EngineError: The engine does not work.
@@ -179,6 +200,7 @@ class IngestMethods(ABC):
             prune=prune,
             follow_links=follow_links,
             replace=replace,
+            metadata=metadata,
             progress=progress,
             engine=engine,
         )
@@ -193,6 +215,7 @@ class IngestMethods(ABC):
         replace: bool = False,
         allow_private: bool = False,
         changed: Collection[str] | None = None,
+        metadata: MetadataArgument = None,
         progress: Progress | None = None,
         observer: IngestObserver | None = None,
         engine: Engine | None = None,
@@ -208,6 +231,7 @@ class IngestMethods(ABC):
             replace: See `ingest_file`.
             allow_private: Fetch pages from private addresses too.
             changed: Read only the files of folders at and below these paths; None to read all.
+            metadata: See `ingest_folder`.
             progress: Called before each source.
             observer: Follows the ingest in detail, and may cancel it. It replaces ``progress``.
             engine: See `ingest_folder`.
@@ -232,6 +256,7 @@ class IngestMethods(ABC):
             replace=replace,
             allow_private=allow_private,
             changed=changed,
+            metadata=metadata,
         )
         return self.carry_out(plan, observer=observer or ProgressObserver(progress), engine=engine)
 

@@ -19,7 +19,8 @@ from ragistry.library.ingest.folder import (
 from ragistry.library.ingest.folder_sync import emptied, gone_from, vanished
 from ragistry.library.ingest.own_files import refuse_own_file
 from ragistry.library.ingest.report import Failure, IngestReport
-from ragistry.library.ingest.source import IngestSource, SourceBytes, fetched, start_of
+from ragistry.library.ingest.source import IngestSource, SourceBytes, fetched, start_of, with_argument
+from ragistry.library.ingest.source_metadata import MetadataArgument, argument_of
 from ragistry.types import SourceInfo
 from ragistry.utils.documents.extracted import ExtractLimits
 from ragistry.utils.urls import is_url
@@ -58,6 +59,13 @@ class IngestPlan:
     prune: bool = False
     report: IngestReport = field(default_factory=IngestReport)
 
+    def set_metadata(self, metadata: MetadataArgument) -> None:
+        """Set metadata on every source. Raises `InvalidMetadataError`."""
+        if metadata is None:
+            return
+        for sources in (self.sources, *(folder.files for folder in self.folders)):
+            sources[:] = [with_argument(one, argument_of(metadata, one.shown)) for one in sources]
+
     @property
     def all_sources(self) -> list[IngestSource]:
         """All sources to read, in order."""
@@ -80,6 +88,7 @@ def plan_ingest(
     replace: bool = False,
     allow_private: bool = False,
     changed: Collection[str] | None = None,
+    metadata: MetadataArgument = None,
 ) -> IngestPlan:
     """Create a plan from paths, URLs and bytes; URLs are fetched.
 
@@ -93,8 +102,10 @@ def plan_ingest(
         replace: See `IngestPlan`.
         allow_private: Whether to fetch pages from private addresses.
         changed: Read only the files of folders at and below these paths; None to read all.
+        metadata: Metadata to set on every source, or a function of its path or URL.
 
     Raises:
+        InvalidMetadataError: Metadata have a reserved key, or a key or value that is not allowed.
         SourceNotFoundError: A path does not exist.
         SourceError: The only path is a folder without a readable file, or a path is a file of this program.
     """
@@ -118,6 +129,7 @@ def plan_ingest(
     pages, failed = fetched(urls, limits or ExtractLimits(), allow_private=allow_private)
     plan.sources += [*(path for path in paths if isinstance(path, SourceBytes)), *pages]
     plan.report.failed.extend(failed)
+    plan.set_metadata(metadata)
     return plan
 
 

@@ -229,6 +229,7 @@ class Ingest:
             if is_url(place):
                 chunk.metadata["source_url"] = place
         stored = info or self._earlier.get(place)
+        source.metadata.add_to(chunks, stored)
         name = source.source_file if stored is None else stored.source_file
         known = _patiently(self.store.known_vectors, self.collection, name, chunks)
         return Prepared(source, chunks, info is None, dict(known))
@@ -369,7 +370,8 @@ def _is_away(error: Exception) -> bool:
 
 
 def _to_read(source: IngestSource, info: SourceInfo | None) -> ToRead:
-    unchanged = info.source_hash if info is not None and has_place_of(source, info) else ""
+    is_kept = info is not None and has_place_of(source, info) and not source.metadata.changes(info)
+    unchanged = info.source_hash if info is not None and is_kept else ""
     return ToRead(source, unchanged, look_at(source.path))
 
 

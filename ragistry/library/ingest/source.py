@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from hashlib import file_digest, sha256
 from pathlib import Path, PurePath
 from tempfile import TemporaryDirectory
-from typing import BinaryIO, Literal
+from typing import Any, BinaryIO, Literal
 
 from ragistry.errors import SourceError
 from ragistry.library.ingest.report import Failure
+from ragistry.library.ingest.source_metadata import NO_METADATA, SourceMetadata
 from ragistry.protocols import Embedder
 from ragistry.types import Chunk
 from ragistry.utils.breadcrumb import searched_text
@@ -78,6 +79,7 @@ class SourceFile:
 
     path: str
     source_file: str
+    metadata: SourceMetadata = field(default=NO_METADATA, kw_only=True)
 
     @property
     def place(self) -> str:
@@ -127,6 +129,7 @@ class SourceText:
     source_file: str
     path: str = ""
     place: str = ""
+    metadata: SourceMetadata = field(default=NO_METADATA, kw_only=True)
 
     @property
     def shown(self) -> str:
@@ -150,6 +153,7 @@ class SourceBytes:
     source_file: str
     place: str = ""
     path: str = ""
+    metadata: SourceMetadata = field(default=NO_METADATA, kw_only=True)
 
     @property
     def shown(self) -> str:
@@ -163,6 +167,11 @@ class SourceBytes:
 
 
 IngestSource = SourceFile | SourceText | SourceBytes
+
+
+def with_argument(source: IngestSource, metadata: Mapping[str, Any]) -> IngestSource:
+    """Return the source with these metadata to set; see `SourceMetadata`."""
+    return replace(source, metadata=replace(source.metadata, argument=metadata))
 
 
 def extract_bytes(data: bytes, name: str, shown: str, reading: ReadOptions) -> Extracted:

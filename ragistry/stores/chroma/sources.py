@@ -15,6 +15,7 @@ import numpy as np
 
 from ragistry.errors import DuplicateChunkIDError
 from ragistry.stores.chroma import rows
+from ragistry.stores.records import source_info
 from ragistry.types import SourceInfo
 from ragistry.utils.chunk_checks import CheckedChunks, refuse_duplicates
 from ragistry.utils.ids import chunk_id, id_of
@@ -153,16 +154,7 @@ def list_sources(chroma: Collection, collection: str | None) -> list[SourceInfo]
             heads[source] = metadata
         else:
             heads.setdefault(source, {"source": metadata.get("source", "")})
-    return [_info(source, chunks[source], heads[source]) for source in sorted(chunks)]
-
-
-def _info(source: tuple[str, str], chunks: int, head: Mapping[str, Any]) -> SourceInfo:
-    return SourceInfo(
-        *source,
-        chunks,
-        source=str(head.get("source", "")),
-        source_hash=str(head.get("source_hash", "")) if head.get(COMMITTED) == chunks else "",
-        ingested_at=float(head.get("ingested_at", 0.0)),
-        source_path=str(head.get("source_path", "")),
-        lost=str(head.get("lost", "")),
-    )
+    return [
+        source_info(source, chunks[source], heads[source], is_whole=heads[source].get(COMMITTED) == chunks[source])
+        for source in sorted(chunks)
+    ]

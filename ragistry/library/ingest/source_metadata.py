@@ -1,0 +1,85 @@
+"""Metadata that come with a source or are set later, and how they are merged; see `utils.custom_metadata`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ragistry.protocols import LibraryStore
+from ragistry.types import Chunk, EmbeddedChunk, SourceInfo
+from ragistry.utils.custom_metadata import SET_KEYS, checked_metadata
+
+MetadataArgument = Mapping[str, Any] | Callable[[Path], Mapping[str, Any] | None] | None
+"""Metadata for every source, or a function that returns those of a path; None keeps what was set before."""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceMetadata:
+    """Metadata that come with a source.
+
+    Attributes:
+        argument: Metadata to set, as `checked_metadata` returns them; they stay until they are set again.
+    """
+
+    argument: Mapping[str, Any] = field(default_factory=dict)
+
+    def changes(self, info: SourceInfo) -> bool:
+        """Return whether the argument sets something that the stored source lacks."""
+        return any(
+            key not in info.set_keys or _differ(info.metadata.get(key), value) for key, value in self.argument.items()
+        )
+
+    def add_to(self, chunks: Sequence[Chunk], stored: SourceInfo | None) -> None:
+        """Add these metadata, and those that were set on the stored version, to the chunks of a source."""
+        kept = {} if stored is None else {key: stored.metadata.get(key) for key in stored.set_keys}
+        for chunk in chunks:
+            _set(chunk.metadata, kept | dict(self.argument))
+
+
+NO_METADATA = SourceMetadata()
+
+
+def argument_of(metadata: MetadataArgument, path: str) -> dict[str, Any]:
+    """Return the checked metadata of an argument for a path. Raises `InvalidMetadataError`."""
+    given = metadata(Path(path)) if callable(metadata) else metadata
+    return {} if given is None else checked_metadata(given)
+
+
+def set_metadata(store: LibraryStore, info: SourceInfo, metadata: Mapping[str, Any]) -> None:
+    """Change metadata of a stored source, and keep its text and vectors; None removes a key.
+
+    Raises:
+        InvalidMetadataError: A key is reserved, or a key or value is not allowed.
+    """
+    changed = checked_metadata(metadata)
+    with store.writing():
+        documents = sorted(
+            store.scan({"$and": [{"collection": info.collection}, {"source_file": info.source_file}]}),
+            key=lambda document: int(document.metadata["chunk_index"]),
+        )
+        vectors = store.vectors([document.id for document in documents])
+        chunks = [
+            EmbeddedChunk(document.content, dict(document.metadata), vector)
+            for document, vector in zip(documents, vectors, strict=True)
+        ]
+        for chunk in chunks:
+            _set(chunk.metadata, changed)
+        store.replace_source(info.collection, info.source_file, chunks)
+
+
+def _set(metadata: dict[str, Any], changed: Mapping[str, Any]) -> None:
+    """Set keys of a chunk and record them as set."""
+    if not changed:
+        return
+    for key, value in changed.items():
+        metadata.pop(key, None)
+        if value is not None:
+            metadata[key] = value
+    metadata[SET_KEYS] = sorted({*metadata.get(SET_KEYS, ()), *changed})
+
+
+def _differ(one: Any, other: Any) -> bool:
+    """Return whether values differ; 1, 1.0 and True do."""
+    return repr(one) != repr(other)
