@@ -15,10 +15,10 @@ from ragistry.cli.options import (
     TopKOption,
     WorkspaceOption,
 )
-from ragistry.cli.output import console, error_line, print_json
+from ragistry.cli.output import TextWriter, console, error_line, print_json
 from ragistry.cli.search import print_documents
 from ragistry.utils.limits import check_top_k
-from ragistry.utils.quoting import visible
+from ragistry.utils.quoting import one_line
 
 if TYPE_CHECKING:
     from ragistry.pipelines.answer import Answer
@@ -56,40 +56,27 @@ def ask(
             )
             print_documents(opened, query, result.documents)
             return
-        out = console()
+        out, writer = console(), TextWriter()
         live = not as_json and out.is_terminal
         answer = library.answer(
-            query, collection, top_k, technique=technique,
-            on_piece=lambda piece: out.print(visible_piece(piece), end="") if live else None,
+            query, collection, top_k, technique=technique, on_piece=writer.write if live else None
         )  # fmt: skip
         if as_json:
             print_json(answer_as_mapping(answer))
             return
-        if not answer.sentences:
-            out.print("\n" if live else "", end="")
+        if not live:
+            writer.write(answer.text)
+        writer.end()
+        if not answer.text:
             out.print(f"Not in the documents: {answer.reason}.")
-        else:
-            _print_answer(answer, live=live)
+        _warn_of_unsupported(answer)
         if answer.documents:
             out.print()
             print_documents(opened, query, answer.documents, apart=True)
 
 
-def visible_piece(piece: str) -> str:
-    """Remove control characters from a piece of an answer, and keep the white space at its end."""
-    inside = visible(piece)
-    end = piece[len(piece.rstrip()) :]
-    return inside + "".join(char for char in end if char in " \n")
-
-
-def _print_answer(answer: Answer, *, live: bool) -> None:
-    """Print the answer if it was not printed while it arrived, and warn about unsupported sentences."""
-    out = console()
-    if live:
-        out.print()
-    else:
-        out.print(visible(answer.text))
+def _warn_of_unsupported(answer: Answer) -> None:
     for sentence in answer.sentences:
         if not sentence.supported:
             cited = "the passages it cites" if sentence.citations else "a passage, because it cites none"
-            error_line(f"not supported by {cited}: {sentence.text!r}", "warning")
+            error_line(f"not supported by {cited}: {one_line(sentence.text)!r}", "warning")

@@ -7,11 +7,15 @@ and file names are removed, because a terminal would execute them.
 from __future__ import annotations
 
 import json
+import re
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from io import IncrementalNewlineDecoder
 from typing import Any
 
 import typer
+from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
@@ -51,10 +55,51 @@ def print_text(text: str) -> None:
     typer.echo(whole.rstrip("\n").encode())
 
 
+class TextWriter:
+    """Writes a text to standard output as it arrives, with its blanks, tabs and lines.
+
+    Rich would strip the blanks at the end of each piece and expand tabs.
+    """
+
+    def __init__(self) -> None:
+        self._newlines = IncrementalNewlineDecoder(None, translate=True)
+        self._last = "\n"
+
+    def write(self, piece: str) -> None:
+        """Write a piece without control characters."""
+        whole = self._newlines.decode(piece)
+        text = visible(f"{whole}|")[:-1]  # the bar keeps the blanks before it
+        if text:
+            sys.stdout.write(text)
+            sys.stdout.flush()
+            self._last = text[-1]
+
+    def end(self) -> None:
+        """End the line, if it has not ended."""
+        if self._last != "\n":
+            self.write("\n")
+
+
 def error_line(message: str, label: str = "error") -> None:
-    """Print a line on standard error."""
+    """Print a line on standard error; on a terminal, a long one is broken at blanks."""
     stderr = Console(stderr=True, highlight=False, emoji=False, soft_wrap=True)
-    stderr.print(Text.assemble((f"{label}: ", STYLES.get(label, "dim")), visible(message)))
+    text = Text.assemble((f"{label}: ", STYLES.get(label, "dim")), visible(message))
+    for line in _wrapped(text, stderr.width) if stderr.is_terminal else [text]:
+        stderr.print(line)
+
+
+def _wrapped(text: Text, width: int) -> Iterator[Text]:
+    """Break lines at blanks. A path or address that is longer than a line stays whole, so that it can be copied."""
+    for line in text.split(allow_blank=True):
+        breaks, taken = [], 0
+        for word in re.finditer(r"\S+\s*|\s+", line.plain):
+            if taken and taken + cell_len(word[0].rstrip()) > width:
+                breaks.append(word.start())
+                taken = 0
+            taken += cell_len(word[0])
+        for part in line.divide(breaks):
+            part.rstrip()
+            yield part
 
 
 @contextmanager

@@ -11,6 +11,7 @@ from pocketflow import Node
 
 from ragistry.errors import PipelineError
 from ragistry.models.adapt import as_embedder, as_generator
+from ragistry.pipelines.citations import cited_sentences, with_plain_citations
 from ragistry.protocols import Embedder, Generator
 from ragistry.techniques.prompting import filled, numbered
 from ragistry.trace import stage
@@ -44,19 +45,8 @@ SOME = 0.1
 """The same share for a passage with a sentence whose cosine with this one is `ALIKE` or more."""
 ALIKE = 0.5
 
-_WORD = r"(?:sources?|passages?|documents?|docs?|references?|refs?|quellen?)\.?:?\s*"
-_ONE = rf"\^?(?:{_WORD})?#?\d{{1,3}}(?::\d+)?"
-_LIST = rf"{_ONE}(?:\s*(?:,|;|&|[-\u2013]|and|to)\s*{_ONE})*"
-_BRACKETS = rf"[\[【]{{1,2}}\s*{_LIST}\s*(?:†[^\]】\n]*)?[\]】]{{1,2}}"
-_MARK = rf"(?:<sup>)?\*{{0,3}}(?:{_BRACKETS}|\({_WORD}{_LIST}\))\*{{0,3}}(?:</sup>)?"
-_CITED = re.compile(rf"\s*((?:{_MARK}(?:\([^\s)]*\))?(?:\s*(?:,|;|&|[-\u2013]|and)?\s*(?={_MARK}))?)+)", re.IGNORECASE)
-"""Citations as models write them: [1], [1, 2], [1-3], [1] and [2], 【1†source】, [^1], [Source 1], bold, as links."""
 _START = re.compile(r"^\W+")
-_NUMBERS = re.compile(r"(\d+)(?::\d+)?(?:\s*[-\u2013]\s*\^?(\d+))?")
-_NAME = re.compile(r"†[^\]】]*|\]\([^)]*\)")
-_CONTINUES = re.compile(r"\s*[,;)]?\s*[a-z]")
-LONGEST_RANGE = 50
-"""Maximum number of passages that one citation such as [1-9] names."""
+_BLANK_LINES = re.compile(r"\A(?:[^\S\n]*\n)+")
 _FIGURE = re.compile(r"\d+(?:[.,]\d+)*")
 
 
@@ -64,9 +54,9 @@ class Sentence(NamedTuple):
     """A sentence of an answer.
 
     Attributes:
-        text: The sentence, without citations.
+        text: The sentence, without citations and the marker of a list item; or a block of code, or a row of a table.
         citations: Numbers of the cited documents, from 1.
-        supported: Whether a cited document supports the sentence.
+        supported: Whether a cited document supports the sentence; true for a heading or lead-in, which states nothing.
     """
 
     text: str
@@ -83,19 +73,14 @@ class Answer:
         documents: The passages that the generator read.
         sentences: The sentences; empty if the documents do not answer the question.
         reason: Why there is no answer.
+        text: The answer with its lines, as the generator wrote it; citations are written as ``[1][2]``.
     """
 
     query: str
     documents: tuple[Document, ...]
     sentences: tuple[Sentence, ...] = ()
     reason: str = ""
-
-    @property
-    def text(self) -> str:
-        """The sentences with their citations."""
-        return " ".join(
-            one.text + "".join(f"[{number}]" for number in one.citations) for one in self.sentences
-        )  # fmt: skip
+    text: str = ""
 
 
 class Evidence(NamedTuple):
@@ -173,16 +158,17 @@ class Answerer:
                 return Answer(query, found, reason="no passage is about the question")
             text, told = "", 0
             for piece in self._pieces(query, found):
-                text += piece
+                text = _BLANK_LINES.sub("", text + piece)
                 if not _may_be_not_found(text):
                     on_piece(text[told:])
                     told = len(text)
-            text = without_reasoning(text)
+            text = _BLANK_LINES.sub("", without_reasoning(text))
             if not text.strip() or NOT_FOUND.match(text):
                 return Answer(query, found, reason="the passages do not answer the question")
             if told < len(text):
                 on_piece(text[told:])
-            return Answer(query, found, self._checked(text, found))
+            text = with_plain_citations(text.rstrip(), len(found))
+            return Answer(query, found, self._checked(text, found), text=text)
 
     def _pieces(self, query: str, documents: Sequence[Document]) -> Iterator[str]:
         passages = numbered([readable_text(document) for document in documents], CHARACTERS)
@@ -202,24 +188,24 @@ class Answerer:
         return bool(nearest < NEAR)
 
     def _checked(self, text: str, documents: Sequence[Document]) -> tuple[Sentence, ...]:
-        cited = [(text, [n for n in numbers if 1 <= n <= len(documents)]) for text, numbers in cited_sentences(text)]
-        vectors = self.embedder.embed([sentence for sentence, _ in cited])
-        used = sorted({number for _, numbers in cited for number in numbers})
+        cited = cited_sentences(text)
+        vectors = self.embedder.embed([one.text for one in cited])
+        used = sorted({number for one in cited for number in one.numbers})
         parts = {number: sentences_of(documents[number - 1].content) for number in used}
         spoken = self.embedder.embed([part for number in used for part in parts[number]])
         starts, at = {}, 0
         for number in used:
             starts[number], at = at, at + len(parts[number])
         checked = []
-        for (sentence, numbers), vector in zip(cited, vectors, strict=True):
-            supported = False
-            for number in numbers:
+        for one, vector in zip(cited, vectors, strict=True):
+            supported = not one.claims
+            for number in () if supported else one.numbers:
                 rows = spoken[starts[number] : starts[number] + len(parts[number])]
                 near = float((rows @ vector).max()) if len(rows) else 0.0
                 document = documents[number - 1]
                 language = chunk_language(document.metadata, self.language)
-                supported = supported or evidence(sentence, document.content, near, language).supports()
-            checked.append(Sentence(sentence, tuple(dict.fromkeys(numbers)), supported))
+                supported = supported or evidence(one.text, document.content, near, language).supports()
+            checked.append(Sentence(one.text, one.numbers, supported))
         return tuple(checked)
 
 
@@ -230,42 +216,6 @@ def _may_be_not_found(beginning: str) -> bool:
 
 def _terms(text: str, language: str) -> set[str]:
     return set(query_terms(text, language)) if text.strip() else set()
-
-
-def cited_sentences(text: str) -> list[tuple[str, list[int]]]:
-    """Split an answer into sentences without citations, each with the numbers that follow it or its group."""
-    found: list[tuple[str, list[int]]] = []
-    at, begun, early = 0, "", list[int]()
-    for mark in [*_marks(text), None]:
-        part = begun + text[at : mark.start() if mark else len(text)]
-        at = mark.end() if mark else len(text)
-        numbers = cited_numbers(mark[1]) if mark else []
-        if mark and _CONTINUES.match(text, at) and part.strip() and part.rstrip()[-1] not in ".!?:":
-            begun, early = part, early + numbers  # a citation within a sentence
-            continue
-        sentences = sentences_of(part)
-        if sentences and found and not any(char.isalnum() for char in sentences[0]):
-            # The full stop after a citation belongs to the sentence before it.
-            found[-1] = (found[-1][0] + sentences.pop(0), found[-1][1])
-        if not sentences and mark and found:
-            found[-1][1].extend(numbers)
-        found += [(sentence, [*(early if n == 0 else ()), *numbers]) for n, sentence in enumerate(sentences)]
-        begun, early = "", []
-    return found
-
-
-def cited_numbers(mark: str) -> list[int]:
-    """Return the numbers that a citation names; a range names all of its numbers."""
-    numbers: list[int] = []
-    for found in _NUMBERS.finditer(_NAME.sub("", mark)):
-        first, last = int(found[1]), int(found[2] or found[1])
-        numbers += range(first, min(last, first + LONGEST_RANGE) + 1)
-    return numbers
-
-
-def _marks(text: str) -> list[re.Match[str]]:
-    """Find the citations of a text, except brackets within `code`."""
-    return [mark for mark in _CITED.finditer(text) if text.count("`", 0, mark.start()) % 2 == 0]
 
 
 def sentences_of(text: str) -> list[str]:

@@ -7,17 +7,21 @@ import re
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from html import escape
+from itertools import groupby
 from threading import Event, Thread
 from time import monotonic
 
 from nicegui import ui
 
 from ragistry.errors import RagistryError
-from ragistry.pipelines.answer import Answer, Answerer, Sentence, cited_sentences
+from ragistry.pipelines.answer import Answer, Answerer
+from ragistry.pipelines.citations import CitedSentence, cited_sentences, with_plain_citations
+from ragistry.presentation.blocks import BULLET
 from ragistry.presentation.hits import collection_of, grouped, source_of, spot_of, title_of
 from ragistry.presentation.html import line_html
 from ragistry.protocols import Generator
 from ragistry.types import Document
+from ragistry.utils.quoting import visible
 from ragistry.utils.wording import numbered
 from ragistry.web.app_state import AppState, in_thread
 from ragistry.web.widgets import button
@@ -88,7 +92,7 @@ class AnswerPanel:
                 self._status = ui.label().classes("rg-dim").props("role=status")
                 ui.element("div").classes("rg-space")
                 self._stop = button("Stop", self.stop).props("dense")
-            self._text = ui.html("", sanitize=False).classes("rg-written-text")
+            self._text = ui.html("", sanitize=False).classes("rg-text rg-written-text")
             self._text.on(
                 "click",
                 lambda event: self._open_citation(event.args),
@@ -146,8 +150,7 @@ class AnswerPanel:
                 break
             if this.text != shown:
                 shown = this.text
-                html = _answer_html(split_sentences(shown, len(this.documents)), this.documents, checked=False)
-                self._show(html, status="Writing…", stoppable=True)
+                self._show(_text_html(shown, this.documents), status="Writing…", stoppable=True)
             await asyncio.sleep(EVERY)
 
     def _end(self, this: GeneratedText, seconds: float) -> None:
@@ -155,10 +158,7 @@ class AnswerPanel:
         if this.error:
             self._show("", message=this.error, bad=True)
         elif this.answer is None:
-            found = split_sentences(this.text, len(documents))
-            self._show(
-                _answer_html(found, documents, checked=False), message="Stopped. The sentences were not checked."
-            )
+            self._show(_text_html(this.text, documents), message="Stopped. The sentences were not checked.")
         elif not this.answer.sentences:
             reason = this.answer.reason[:1].upper() + this.answer.reason[1:]
             self._show("", message="Not in the documents.", remedy=f"{reason}.")
@@ -167,7 +167,7 @@ class AnswerPanel:
             passages = numbered(len(documents), "[passage|passages]")
             unsupported = sum(not one.supported for one in this.answer.sentences)
             self._show(
-                _answer_html(this.answer.sentences, documents, checked=True) + _sources_html(this.answer),
+                _answer_html(this.answer) + _sources_html(this.answer),
                 status=f"by {name} from {passages}, {seconds:.1f} s",
                 remedy=f"{numbered(unsupported, '[sentence is|sentences are]')} not supported by the passages cited."
                 if unsupported
@@ -195,27 +195,77 @@ class AnswerPanel:
             await self._open(self._documents[number - 1])
 
 
-def split_sentences(text: str, passages: int) -> list[Sentence]:
-    """Split an incomplete answer into sentences with their citations, which are valid from 1 to ``passages``."""
-    return [
-        Sentence(sentence, tuple(number for number in dict.fromkeys(numbers) if 1 <= number <= passages), True)
-        for sentence, numbers in cited_sentences(_BEGUN.sub("", text))
-    ]
+def _text_html(text: str, documents: Sequence[Document]) -> str:
+    """Render an incomplete answer, whose sentences were not checked."""
+    text = with_plain_citations(_BEGUN.sub("", text), len(documents))
+    return _blocks_html(text, [(one, True) for one in cited_sentences(text)], documents)
 
 
-def _answer_html(sentences: Sequence[Sentence], documents: Sequence[Document], *, checked: bool) -> str:
-    return "<p>" + " ".join(_sentence_html(one, documents, checked) for one in sentences) + "</p>"
+def _answer_html(answer: Answer) -> str:
+    supported = [one.supported for one in answer.sentences]
+    sentences = list(zip(cited_sentences(answer.text), supported, strict=True))
+    return _blocks_html(answer.text, sentences, answer.documents)
 
 
-def _sentence_html(sentence: Sentence, documents: Sequence[Document], checked: bool) -> str:
-    cites = "".join(_cite(number, documents[number - 1]) for number in sentence.citations)
-    is_unsupported = checked and not sentence.supported
-    head, blank, last = sentence.text.rpartition(" ")
-    if _MARKED.search(last):  # the marked text begins before the last word
-        head, blank, last = sentence.text, "", ""
-    head, last = (_mark_unsupported(line_html(words), is_unsupported) for words in (head, last))
-    why = "not supported" if sentence.citations else "no source"
-    tail = f' <span class="rg-doubt">{why}</span>' if is_unsupported else ""
+def _blocks_html(text: str, sentences: Sequence[tuple[CitedSentence, bool]], documents: Sequence[Document]) -> str:
+    """Render sentences in the blocks of the answer: paragraphs, list items, quotations, code, rows of tables."""
+    blocks: list[tuple[CitedSentence, str]] = []
+    at = 0
+    for one, is_supported in sentences:
+        between, at = text[at : one.start], one.end
+        if blocks and one.kind == "paragraph" and blocks[-1][0].kind not in ("code", "row"):
+            opening, html = blocks[-1]
+            if "\n" not in between:
+                blocks[-1] = (opening, f"{html} {_sentence_html(one, documents, is_supported)}")
+                continue
+            if "\n" not in between.replace("\n", "", 1) and opening.kind == "paragraph":
+                blocks[-1] = (opening, f"{html}<br>{_sentence_html(one, documents, is_supported)}")
+                continue
+        blocks.append((one, _sentence_html(one, documents, is_supported)))
+    parts = []
+    for kind, group in groupby(blocks, key=lambda block: block[0].kind):
+        inside = "".join(_block_html(one, html, text) for one, html in group)
+        parts.append(f"<table><tbody>{inside}</tbody></table>" if kind == "row" else inside)
+    return "".join(parts)
+
+
+def _block_html(one: CitedSentence, html: str, text: str) -> str:
+    before = text[text.rfind("\n", 0, one.start) + 1 : one.start]
+    match one.kind:
+        case "heading":
+            return f'<p class="rg-heading">{html}</p>'
+        case "item":
+            marker = text[one.start : one.end].split(maxsplit=1)[0]
+            marker = BULLET if marker in "-*+" else marker
+            depth = (len(before.expandtabs(4)) + 1) // 3
+            return (
+                f'<p class="rg-item" style="--depth: {depth}"><span class="rg-marker">{escape(marker)}</span>{html}</p>'
+            )
+        case "quote":
+            return f"<blockquote>{html}</blockquote>"
+        case "row":
+            return f"<tr>{html}</tr>"
+        case "code":
+            return html
+        case _:
+            return f"<p>{html}</p>"
+
+
+def _sentence_html(sentence: CitedSentence, documents: Sequence[Document], is_supported: bool) -> str:
+    words = sentence.text
+    cites = "".join(_cite(number, documents[number - 1]) for number in sentence.numbers if sentence.has_mark)
+    why = "not supported" if sentence.numbers else "no source"
+    tail = "" if is_supported else f' <span class="rg-doubt">{why}</span>'
+    if sentence.kind == "code":
+        return f"<pre><code>{_mark_unsupported(escape(visible(words)), not is_supported)}</code></pre>{cites}{tail}"
+    if sentence.kind == "row":
+        cells = [_mark_unsupported(line_html(cell.strip()), not is_supported) for cell in words.strip("| ").split("|")]
+        return f"<td>{'</td><td>'.join(cells)}{cites}{tail}</td>"
+    head, blank, last = words.rpartition(" ")
+    if _MARKED.search(last) or "\n" in last:  # the marked text begins before the last word
+        head, blank, last = words, "", ""
+    head = "<br>".join(map(line_html, head.split("\n")))
+    head, last = (_mark_unsupported(html, not is_supported) for html in (head, line_html(last)))
     return f'{head}{blank}<span class="rg-last">{last}{cites}</span>{tail}'
 
 

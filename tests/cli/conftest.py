@@ -10,6 +10,7 @@ import os
 import pty
 import subprocess
 import sys
+import termios
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -144,9 +145,12 @@ def process(*words: object, cwd: Path, **environment: str) -> Done:
     return Done(done.returncode, done.stdout, done.stderr)
 
 
-def on_terminal(*words: object, cwd: Path, typed: str = "", stdout: int | None = None) -> tuple[int, str]:
+def on_terminal(
+    *words: object, cwd: Path, typed: str = "", stdout: int | None = None, columns: int = 80
+) -> tuple[int, str]:
     """Exit code of a command on a terminal where the text is typed, and all that the terminal shows."""
     ours, theirs = pty.openpty()
+    termios.tcsetwinsize(theirs, (50, columns))
     command = [sys.executable, "-m", "ragistry", *map(str, words)]
     environment = os.environ | {"TERM": "xterm"}
     with subprocess.Popen(

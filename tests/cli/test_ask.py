@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
+import pytest
+from rich.cells import cell_len
+
 from ragistry.testing.openai_server import OpenAIServer
-from tests.cli.conftest import TEA, Run
+from tests.cli.conftest import TEA, Run, on_terminal
 from tests.conftest import Corpus
 from tests.messages import check_message
 
@@ -26,7 +32,7 @@ def test_ask_prints_the_answer_with_citations_and_its_sources(filled: Run, corpu
         done = filled("ask", "how hot is the water for green tea", "-k", 2)
         assert done.code == 0
         lines = done.out.splitlines()
-        assert lines[0] == f"{TEA}[1] The moon is made of cheese.[1]"
+        assert lines[0] == f"{TEA[:-1]} [1]. The moon is made of cheese [1]."
         assert "1. tea.txt" in lines
         check_message(done.err, "'The moon is made of cheese.'")
         server.answers.append("NOT FOUND")
@@ -35,3 +41,39 @@ def test_ask_prints_the_answer_with_citations_and_its_sources(filled: Run, corpu
         server.answers.append("Use hot water [1].")
         answer = filled("ask", "how hot is the water for green tea", "--json").json
         assert answer["sentences"][0]["citations"] == [1]
+
+
+LAYOUT = """\
+Steep green tea so:
+
+1. Heat water to  eighty degrees [1].
+\t- not more
+
+```sh
+kettle --degrees 80 \\
+\t--for "green tea"
+```
+
+| お茶 | 温度 |
+|---|---|
+| 緑茶 | 80 度 [1] |
+
+The moon is made of cheese, which nothing in any of the passages about green tea and water of eighty degrees says [1].
+"""
+
+
+@pytest.mark.parametrize("columns", [60, 80, 120])
+def test_answer_keeps_its_layout_and_warnings_wrap_at_words(
+    filled: Run, corpus: Corpus, tmp_path: Path, columns: int
+) -> None:
+    with OpenAIServer("small", accent="vllm") as server:
+        corpus({"models.yaml": MODELS.format(url=server.url)}, folder="config")
+        server.answers.extend([LAYOUT.replace("\n", "\r\n"), LAYOUT])
+        code, seen = on_terminal("ask", "how hot is the water for green tea", cwd=tmp_path, columns=columns)
+        answer = filled("ask", "how hot is the water for green tea", "--json").json["answer"]
+    assert (code, answer) == (0, LAYOUT.rstrip())
+    assert seen.startswith(LAYOUT)
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", seen)
+    warnings = plain[len(LAYOUT) :].partition("\n\n")[0]
+    assert max(map(cell_len, warnings.splitlines())) <= columns
+    check_message(" ".join(warnings.split()))  # no word is broken

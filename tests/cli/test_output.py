@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from ragistry.cli.output import TextWriter
 from tests.cli.conftest import Run, process
 from tests.conftest import Corpus
 from tests.messages import check_message
@@ -92,3 +93,12 @@ def test_json_is_utf8_and_text_is_escaped_on_a_terminal_of_ascii(corpus: Corpus,
     assert report["failed"][0]["source"] == "n/caf\\xe9.md"
     shown = process("search", "Öl", cwd=misnamed.parent, **ascii_only)
     assert (shown.code, "\\xd6l." in shown.out) == (0, True)
+
+
+def test_pieces_of_a_text_keep_blanks_and_lines(capsys: pytest.CaptureFixture[str]) -> None:
+    writer = TextWriter()
+    for piece in ["word ", " two  \r", "\n\tlist\u2028", "", "\x1b[31m红 \u200b", "\n\n", " end"]:
+        writer.write(piece)
+    writer.end()
+    writer.end()
+    assert capsys.readouterr().out == "word  two  \n\tlist\n[31m红 \n\n end\n"

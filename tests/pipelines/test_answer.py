@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ragistry.pipelines import END, PipelineBuilder
-from ragistry.pipelines.answer import Answerer, AnswerNode, cited_sentences
+from ragistry.pipelines.answer import Answerer, AnswerNode
 from ragistry.types import Document
 from tests.messages import check_message
 from tests.techniques.doubles import MINILM, Ready, Says
@@ -28,9 +28,8 @@ class Streams(Says):
 
 
 def test_sentences_have_citations_that_are_checked():
-    generator = Says(
-        "Beer traps catch slugs [1]. Empty them every 2 days.[1] Empty them every 9 days [1]. Mars is red."
-    )
+    said = "Beer traps catch slugs [1]. Empty them every 2 days.[1] Empty them every 9 days [1]. Mars is red."
+    generator = Says(said)
     answer = Answerer(generator, MINILM).answer("how do I catch slugs", DOCUMENTS)
     assert [(one.text, one.citations, one.supported) for one in answer.sentences] == [
         ("Beer traps catch slugs.", (1,), True),
@@ -38,7 +37,7 @@ def test_sentences_have_citations_that_are_checked():
         ("Empty them every 9 days.", (1,), False),
         ("Mars is red.", (), False),
     ]
-    assert answer.text.startswith("Beer traps catch slugs.[1] Empty")
+    assert answer.text == said
     [prompt] = generator.prompts
     assert "[1] Slugs hide" in prompt
     assert "[2] Green tea" in prompt
@@ -51,18 +50,34 @@ def test_paraphrase_near_to_its_passage_is_supported():
     assert not answer.sentences[0].supported, "the cited passage is about tea"
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("One. Two [1][2].", [("One.", [1, 2]), ("Two.", [1, 2])]),
-        ("One [1]. Two [2, 3]", [("One.", [1]), ("Two", [2, 3])]),
-        ("One. [1] Two. [2]", [("One.", [1]), ("Two.", [2])]),
-        ("No marks at all.", [("No marks at all.", [])]),
-        ("[1]", []),
-    ],
-)
-def test_citations_belong_to_the_sentences_before_them(text, expected):
-    assert cited_sentences(text) == expected
+LAYOUTS = [
+    "Catch slugs so:\n\n1. Set beer traps [1].\n2. Empty them every 2 days. [1]\n\n   - at night [1]",
+    "Run this [1]:\n```sh\n\tbeer-traps catch --slugs  `a[1]`\n\n# every 2 days\n```",
+    "| Trap | Every |\n|---|--:|\n| Beer traps | 2 days [1] |",
+    "## Slugs\n\nBeer traps\ncatch slugs [1].  \n> Slugs hide under boards [1]\n\n---\n*Empty* them every 2 days [1].",
+    "方法：\n- 捕 slugs [1]。\n\n緑茶 80 [2]。",  # noqa: RUF001
+    "[1] Beer traps catch slugs.\n[2] Green tea is steeped in water of 80 degrees.",
+]
+
+
+@pytest.mark.parametrize("said", LAYOUTS)
+def test_text_is_what_the_generator_wrote(said):
+    pieces: list[str] = []
+    generator = Streams(f"\n\n{said}\n", letters=True)
+    answer = Answerer(generator, MINILM).answer("slugs, green tea", DOCUMENTS, on_piece=pieces.append)
+    assert ("".join(pieces), answer.text) == (f"{said}\n", said)
+    assert [one for one in answer.sentences if not one.supported and not one.citations] == []
+
+
+def test_lead_in_has_no_citation_and_no_warning():
+    lead_in, *items = Answerer(Says(LAYOUTS[0]), MINILM).answer("slugs", DOCUMENTS).sentences
+    assert Answerer(Says(LAYOUTS[1]), MINILM).answer("slugs", DOCUMENTS).sentences[0] == ("Run this:", (1,), True)
+    assert lead_in == ("Catch slugs so:", (), True)
+    assert [(one.text, one.citations, one.supported) for one in items] == [
+        ("Set beer traps.", (1,), True),
+        ("Empty them every 2 days.", (1,), True),
+        ("at night", (1,), False),
+    ]
 
 
 def test_numbers_of_passages_that_do_not_exist_are_dropped():

@@ -2,15 +2,30 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
-from ragistry.pipelines.answer import cited_numbers, cited_sentences
+from ragistry.pipelines.citations import cited_numbers, cited_sentences, with_plain_citations
 from ragistry.utils.model_output import parse_answer, stream_without_reasoning, text_of, without_reasoning
 
 
 @pytest.mark.parametrize(
     ("answer", "expected"),
     [
+        ("One. Two [1][2].", [("One.", [1, 2]), ("Two.", [1, 2])]),
+        ("One [1]. Two [2, 3]", [("One.", [1]), ("Two", [2, 3])]),
+        ("One. [1] Two. [2]", [("One.", [1]), ("Two.", [2])]),
+        ("One\n[1]\n\nTwo [2] Three", [("One", [1]), ("Two", [2]), ("Three", [])]),
+        ("No marks at all.", [("No marks at all.", [])]),
+        ("[1]", []),
+        ("One.\n\nTwo [1].", [("One.", []), ("Two.", [1])]),
+        ("- One\n- Two [1]", [("One", []), ("Two", [1])]),
+        ("Both [1]:\n- One\n- Two [2]\n\nThree", [("Both:", [1]), ("One", [1]), ("Two", [2]), ("Three", [])]),
+        ("One [1]:\n```\na[2]. B\n```\n[3]", [("One:", [1]), ("a[2]. B\n", [3])]),
+        ("One:\n~~~\na\n\nb [2]", [("One:", []), ("a\n\nb [2]", [])]),
+        ("| a |\n|---|\n| b [1] |", [("| a |", []), ("| b |", [1])]),
+        ("A ` tick [1]. B [2].", [("A ` tick.", [1]), ("B.", [2])]),
         ("Tea is green [1, 2].", [("Tea is green.", [1, 2])]),
         ("Tea is green [1-3].", [("Tea is green.", [1, 2, 3])]),
         ("Tea is green [1] and [2].", [("Tea is green.", [1, 2])]),
@@ -23,12 +38,33 @@ from ragistry.utils.model_output import parse_answer, stream_without_reasoning, 
         ("Tea is green **[1]**. It is hot.", [("Tea is green.", [1]), ("It is hot.", [])]),
         ("Tea is green [[1]](http://host/1).", [("Tea is green.", [1])]),
         ("Tea is green <sup>[1]</sup>.", [("Tea is green.", [1])]),
-        ("As [1] shows, tea is green. It is hot [3].", [("As shows, tea is green.", [1, 3]), ("It is hot.", [3])]),
+        ("As [1] shows, tea is green. It is hot [3].", [("As shows, tea is green.", [1]), ("It is hot.", [3])]),
         ("In [2024] the call `a[1]` fell [2].", [("In [2024] the call `a[1]` fell.", [2])]),
     ],
 )
 def test_citations_leave_clean_text(answer: str, expected: list[tuple[str, list[int]]]) -> None:
-    assert cited_sentences(answer) == expected
+    assert [(one.text, list(one.numbers)) for one in cited_sentences(answer)] == expected
+
+
+def test_sentences_cover_the_text_in_order() -> None:
+    text = "Sure!\n\n1. **One** [1]. More.\n   ```\n   x\n   ```\n2) Two[2]\n***\n> Three [1] Four"
+    at = 0
+    for one in cited_sentences(text):
+        assert not re.search(r"\w", text[at : one.start])
+        at = one.end
+    assert at == len(text)
+
+
+@pytest.mark.parametrize(
+    ("written", "plain"),
+    [
+        ("Tea【1†a.md】,\n\tmilk [2-3], `a[1]`.", "Tea[1],\n\tmilk [2][3], `a[1]`."),
+        ("Tea [9].\n[7] Milk (Source 1), [2024].", "Tea.\n Milk [1], [2024]."),
+        ("Tea [1] and [2][2].\r\n```\n[^1]\n```", "Tea [1][2].\r\n```\n[^1]\n```"),
+    ],
+)
+def test_citations_are_written_plainly_in_their_place(written: str, plain: str) -> None:
+    assert with_plain_citations(written, 3) == plain
 
 
 def test_range_of_citations_is_limited() -> None:

@@ -58,6 +58,27 @@ def test_citations_of_an_answer_open_passages(page: Page, writer: OpenAIServer) 
     expect(page.get_by_role("region", name="Answer")).to_contain_text("Stop the services")
 
 
+def test_answer_keeps_its_layout(page: Page, writer: OpenAIServer) -> None:
+    writer.answers.append(
+        "To restore a backup:\n\n1. Stop the services [1].\n   - first the *last* one [1]\n2. Run this [2]:\n\n"
+        "```sh\nlanternctl backup restore \\\n\t--at yesterday\n```\n\n"
+        "| Step | Who |\n|---|---|\n| `start` | you [1] |\n\nLine one [1].\nLine two [1]."
+    )
+    answer = ask(page)
+    expect(answer.locator(".rg-item")).to_have_count(3)
+    expect(answer.locator(".rg-marker")).to_have_text(["1.", "•", "2."])
+    expect(answer.locator("pre")).to_have_text("lanternctl backup restore \\\n\t--at yesterday")
+    expect(answer.get_by_role("cell")).to_have_count(4)
+    expect(answer.locator("p", has_text="To restore a backup:").locator(".rg-cite, .rg-doubt")).to_have_count(0)
+    expect(answer.locator("p", has_text="Line one").locator("br")).not_to_have_css("display", "none")
+    expect(answer.get_by_role("list", name="Sources cited")).to_be_visible()
+    expect(answer.locator(".rg-written-text .rg-cite")).to_have_text(
+        ["1", "1", "2", *"111", "1", "2"]
+    )  # with those of the sources
+    shoot(page, "ask-layout")
+    check_accessibility(page)
+
+
 def test_hostile_answers_are_escaped_and_errors_shown(page: Page, writer: OpenAIServer) -> None:
     hostile = '<img src=x onerror=alert(1)> <b>loud</b> "><script>alert(2)</script> [go](javascript:alert(3)) [1].'
     writer.answers.extend([hostile, "NOT FOUND"])

@@ -1,0 +1,211 @@
+"""Split an answer into sentences, and read its citations in the forms in which models write them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import Literal, NamedTuple
+
+from ragistry.utils.text.boundaries import first_sentence_start, next_word
+
+Kind = Literal["paragraph", "item", "heading", "quote", "row", "code"]
+
+_WORD = r"(?:sources?|passages?|documents?|docs?|references?|refs?|quellen?)\.?:?\s*"
+_ONE = rf"\^?(?:{_WORD})?#?\d{{1,3}}(?::\d+)?"
+_LIST = rf"{_ONE}(?:\s*(?:,|;|&|[-\u2013]|and|to)\s*{_ONE})*"
+_BRACKETS = rf"[\[【]{{1,2}}\s*{_LIST}\s*(?:†[^\]】\n]*)?[\]】]{{1,2}}"
+_MARK = rf"(?:<sup>)?\*{{0,3}}(?:{_BRACKETS}|\({_WORD}{_LIST}\))\*{{0,3}}(?:</sup>)?"
+_CITED = re.compile(
+    rf"\s*((?:{_MARK}(?:\([^\s)]*\))?(?:[^\S\n]*(?:,|;|&|[-\u2013]|and)?[^\S\n]*(?={_MARK}))?)+)", re.IGNORECASE
+)
+"""Citations as models write them: [1], [1, 2], [1-3], [1] and [2], 【1†source】, [^1], [Source 1], bold, as links."""
+_NUMBERS = re.compile(r"(\d+)(?::\d+)?(?:\s*[-\u2013]\s*\^?(\d+))?")
+_NAME = re.compile(r"†[^\]】]*|\]\([^)]*\)")
+LONGEST_RANGE = 50
+"""Maximum number of passages that one citation such as [1-9] names."""
+
+_FENCE = re.compile(
+    r"^[^\S\n]*(?P<fence>`{3,}(?=[^`\n]*$)|~{3,})[^\n]*(?:\n(?P<code>.*?))??(?:^[^\S\n]*(?P=fence)[`~]*[^\S\n]*$|\Z)",
+    re.DOTALL | re.MULTILINE,
+)
+"""A block of code; without an end, it includes the rest of the text."""
+_CODE = re.compile(r"(?<!`)(`+)(?!`)[^\n]*?(?<!`)\1(?!`)")
+_MARKERS: dict[Kind, re.Pattern[str]] = {
+    "item": re.compile(r"(?:[-*+•]|\(?\d{1,3}[.)])[^\S\n]+(?:\[[ xX]\][^\S\n]+)?"),
+    "heading": re.compile(r"#{1,6}[^\S\n]+"),
+    "quote": re.compile(r">[^\S\n]*"),
+    "row": re.compile(r"(?=\|)"),
+}
+_TITLE = re.compile(r"(\*\*|__)[^.!?\n]+\1:?")
+"""A line in bold that stands for a heading."""
+_LEAD_IN = re.compile(r"[:\uff1a][*_)]*\Z")
+_LEAD_IN_LINE = re.compile(r"[:\uff1a][*_)]*[^\S\n]*\n\s*")
+_AFTER = re.compile(r"[^\S\n]*\n\s*|[^\S\n]+(?=[^\W\d_])")
+"""Between a citation and a sentence after it."""
+_LINES_WITHOUT_WORDS = re.compile(r"\A[\W_]*\n|\n[\W_]*\Z")
+
+
+class CitedSentence(NamedTuple):
+    """A sentence of an answer, a block of code, or a row of a table.
+
+    Attributes:
+        text: Its text, without citations, fence, and marker of a list item, heading or quotation.
+        numbers: Numbers of the passages that it cites or that a neighbour cites for it, from 1.
+        kind: Kind of the block that starts with it; ``paragraph`` for a later sentence of any block.
+        start: Offset of its first character in the answer.
+        end: Offset after its last character; its citations are included.
+        claims: Whether it states something that a passage could support, unlike a heading or a lead-in.
+        has_mark: Whether the citations are its own.
+    """
+
+    text: str
+    numbers: tuple[int, ...]
+    kind: Kind
+    start: int
+    end: int
+    claims: bool
+    has_mark: bool
+
+
+def cited_sentences(text: str) -> list[CitedSentence]:
+    """Split an answer into sentences with their citations.
+
+    A citation belongs to the sentence that contains it or ends before it, and to the sentences before that one in the
+    same paragraph that have none. Code belongs to the citations of the sentence before it, and the items and rows
+    below a lead-in to those of the lead-in, unless they have their own.
+    """
+    marks = [(*mark.span(1), cited_numbers(mark[1])) for mark in _citations(text)]
+    fences = {fence.start(): fence for fence in _FENCE.finditer(text)}
+    found: list[CitedSentence] = []
+    for start, stop in pairwise([*_starts(text, marks, list(fences.values())), len(text)]):
+        end = start + len(text[start:stop].rstrip())
+        own = [mark for mark in marks if start <= mark[0] < stop]
+        numbers = tuple(dict.fromkeys(number for mark in own for number in mark[2]))
+        fence = fences.get(start)
+        kind, words = _words(text[start:end])
+        if fence:
+            kind, words = "code", fence["code"] or ""
+        if fence or any(char.isalnum() for char in words):
+            found.append(CitedSentence(words, numbers, kind, start, end, bool(words.strip()), bool(numbers)))
+        elif found:  # a citation after its full stop, the border of a table
+            last = found[-1]
+            is_header = last.kind == kind == "row"
+            found[-1] = last._replace(
+                text=last.text if "\n" in text[last.end : start] else last.text + words.strip(),
+                numbers=tuple(dict.fromkeys((*last.numbers, *numbers))),
+                end=end,
+                claims=last.claims and not is_header,
+                has_mark=last.has_mark or bool(numbers),
+            )
+    return _shared(text, found)
+
+
+def cited_numbers(mark: str) -> list[int]:
+    """Return the numbers that a citation names; a range names all of its numbers."""
+    numbers: list[int] = []
+    for found in _NUMBERS.finditer(_NAME.sub("", mark)):
+        first, last = int(found[1]), int(found[2] or found[1])
+        numbers += range(first, min(last, first + LONGEST_RANGE) + 1)
+    return numbers
+
+
+def with_plain_citations(text: str, passages: int) -> str:
+    """Write every citation as ``[1][2]`` in its place, without numbers above ``passages``."""
+    parts, at = [], 0
+    for mark in _citations(text):
+        numbers = [number for number in dict.fromkeys(cited_numbers(mark[1])) if 1 <= number <= passages]
+        keeps_blank = bool(numbers) or "\n" in mark[0]
+        parts += [text[at : mark.start(1) if keeps_blank else mark.start()], *(f"[{number}]" for number in numbers)]
+        at = mark.end()
+    return "".join([*parts, text[at:]])
+
+
+def _citations(text: str) -> list[re.Match[str]]:
+    """Find the citations of a text, except those in code."""
+    code = _masked(text)
+    return [mark for mark in _CITED.finditer(text) if code[mark.start(1)] == text[mark.start(1)]]
+
+
+def _masked(text: str) -> str:
+    """Replace the characters of code by ``x``, so that nothing in it has a meaning."""
+    text = _FENCE.sub(lambda code: "x" * len(code[0]), text)
+    return _CODE.sub(lambda code: "x" * len(code[0]), text)
+
+
+def _words(text: str) -> tuple[Kind, str]:
+    """Return the kind of a block, and its text without marker and citations."""
+    text = _without_citations(text).lstrip()
+    for kind, marker in _MARKERS.items():
+        if found := marker.match(text):
+            return kind, text[found.end() :]
+    return "paragraph", text
+
+
+def _without_citations(text: str) -> str:
+    parts, at = [], 0
+    for mark in _citations(text):
+        parts.append(text[at : mark.start()])
+        at = mark.end()
+    return _LINES_WITHOUT_WORDS.sub("", "".join([*parts, text[at:]]))
+
+
+def _starts(text: str, marks: Sequence[tuple[int, int, list[int]]], fences: Sequence[re.Match[str]]) -> list[int]:
+    """Find where sentences start; a citation starts one if words follow it in its line."""
+    plain = _masked(text)
+    starts = {next_word(text, 0)}
+    for start, end, _ in marks:
+        begins_line = not text[text.rfind("\n", 0, start) + 1 : start].strip()
+        leads = begins_line and text[end:].partition("\n")[0].strip(" .,;:|").strip()
+        plain = plain[:start] + ("x" if leads else " ") * (end - start) + plain[end:]
+        after = _AFTER.match(text, end)
+        if after and not leads and after.end() < len(text) and not text[after.end()].islower():
+            starts.add(after.end())
+    starts |= set(_sentence_starts(plain))
+    starts |= {found.end() for found in _LEAD_IN_LINE.finditer(plain)}
+    for fence in fences:
+        starts = {start for start in starts if not fence.start() <= start < fence.end()}
+        starts |= {fence.start(), next_word(text, fence.end())}
+    return sorted(start for start in starts if start < len(text))
+
+
+def _sentence_starts(text: str) -> Iterator[int]:
+    start = next_word(text, 0)
+    while (start := first_sentence_start(text, start + 1, len(text))) >= 0:
+        yield start
+
+
+def _shared(text: str, sentences: Sequence[CitedSentence]) -> list[CitedSentence]:
+    """Give each sentence the citations of its group, and recognise lead-ins and headings."""
+    found = list(sentences)
+    for at in reversed(range(len(found) - 1)):
+        one, following = found[at], found[at + 1]
+        between = text[one.end : following.start]
+        introduces = not one.numbers or following.kind in ("item", "row", "code")
+        if introduces and _LEAD_IN.search(one.text) and "\n" in between:
+            found[at] = one._replace(claims=False)
+        elif not one.numbers and one.kind in ("paragraph", "item", "quote") and _continues(following, between):
+            found[at] = one._replace(numbers=following.numbers)
+    of_lead_in: tuple[int, ...] = ()
+    for at, one in enumerate(found):
+        before = found[at - 1] if at else None
+        if one.kind == "heading" or (not one.numbers and _TITLE.fullmatch(one.text)):
+            found[at] = one._replace(claims=False)
+        elif not one.numbers and before and one.kind == "code":
+            found[at] = one._replace(numbers=before.numbers)
+        elif not one.numbers and one.claims and one.kind in ("item", "row"):
+            found[at] = one._replace(numbers=of_lead_in)
+        if _LEAD_IN.search(one.text):
+            of_lead_in = one.numbers
+        elif one.kind in ("heading", "code") or (one.kind == "paragraph" and _starts_line(text, before, one)):
+            of_lead_in = ()
+    return found
+
+
+def _starts_line(text: str, before: CitedSentence | None, sentence: CitedSentence) -> bool:
+    return before is None or "\n" in text[before.end : sentence.start]
+
+
+def _continues(sentence: CitedSentence, between: str) -> bool:
+    """Return whether a sentence is in the same paragraph as the one before it."""
+    return sentence.kind == "paragraph" and between.count("\n") < 2
