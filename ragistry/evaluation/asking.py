@@ -1,4 +1,7 @@
-"""Ask every technique every query: rankings of documents, passages, and their cost.
+"""Ask every technique every query: rankings of documents, passages, and the cost of a search.
+
+A ranking for the measures is much deeper than a search, and its cost means nothing to a user. So each query is asked
+twice: as a search for the technique's own number of results, whose time, calls and tokens count, and for the ranking.
 
 Techniques take turns, so that other load on the machine affects all of them equally. They return opaque source names
 (`systems.masking`), which are translated back here. A file keeps the rankings of each technique, so that an interrupted
@@ -32,7 +35,7 @@ from ragistry.utils.wording import agreeing, listed, numbered
 BATCH = 20
 """Number of queries after which rankings are saved; a killed process loses at most these."""
 CUTOFF = 10
-"""Number of results whose scores and lengths are kept."""
+"""Number of results whose scores are kept."""
 WARM_UP = 5
 """Number of warm-up queries for each technique; their rankings do not count."""
 TIMED, TIMING_REPEATS, TIMING_MS = 50, 3, 20_000
@@ -45,16 +48,16 @@ PAIRS = ("documents", "passages")
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """What a technique returned for one query, and its cost.
+    """What a technique returned for one query, and the cost of a search for the technique's own number of results.
 
     Attributes:
         query: Id of the query.
-        documents: Documents and scores, best first.
-        ms: Wall time; the median if the query was asked several times.
+        documents: Documents and scores, best first, to the depth of the comparison.
+        ms: Wall time of a search; the median if it was repeated.
         cpu_ms: CPU time; the median likewise.
         calls: Number of calls of models.
         tokens: Number of tokens that models read.
-        returned_tokens: Tokens of the first `CUTOFF` texts.
+        returned_tokens: Tokens of the texts that the search returned.
         stages: Milliseconds of each stage without the stages inside it, in the order in which they began. The sum is
             about ``ms``.
         scores: Scores that each stage gave to the first and to the relevant documents.
@@ -213,7 +216,7 @@ class Asking:
         done, total = self.resumed, len(systems) * len(queries)
         for query in queries[:WARM_UP]:
             for system in waiting:
-                self._try(system, query)
+                self._try(system, query, search_only=True)
         spent: Counter[str] = Counter()
         for first in range(0, len(queries), BATCH):
             batch = queries[first : first + BATCH]
@@ -227,7 +230,7 @@ class Asking:
                         if not repeat:
                             self.report(done, total)
                             done += 1
-                        if ranking := self._try(system, query):
+                        if ranking := self._try(system, query, search_only=repeat > 0):
                             measured.setdefault(system.name, []).append(ranking)
                             spent[system.name] += round(ranking.ms) if repeat else 0
                 for name, times in measured.items():
@@ -253,11 +256,11 @@ class Asking:
         if self.progress is not None:
             self.progress("asking", done, total)
 
-    def _try(self, system: System, query: str) -> Ranking | None:
+    def _try(self, system: System, query: str, *, search_only: bool = False) -> Ranking | None:
         if system.name in self.failures:
             return None
         try:
-            return self.ask(system, query)
+            return self.search(system, query) if search_only else self.ask(system, query)
         except Exception as error:  # noqa: BLE001, third-party code: the report shows its exceptions
             self.failures[system.name] = failure(error, query)
             return None
@@ -278,11 +281,31 @@ class Asking:
             if name in self.files:
                 self.files[name].remove()
 
-    def ask(self, system: System, query: str) -> Ranking:
-        """Ask one query, for as many chunks as the depth in documents needs.
+    def search(self, system: System, query: str) -> Ranking:
+        """Search as a user does, for the technique's own number of results; return the cost, without documents."""
+        if self.embedder is not None:
+            self.embedder.file.charged.clear()
+        with collect() as trace:
+            start, cpu = perf_counter(), process_time()
+            chunks = system.technique.retrieve(self.dataset.queries[query], top_k=system.search_top_k)
+            ms, cpu_ms = (perf_counter() - start) * 1000, (process_time() - cpu) * 1000
+        stages = trace.stages()
+        return Ranking(
+            query=query,
+            documents=[],
+            ms=ms + charged(stages),
+            cpu_ms=max(0.0, cpu_ms + charged(stages, CHARGED_CPU)),
+            calls=sum(stage.model_calls for stage in stages),
+            tokens=sum(stage.tokens for stage in stages),
+            returned_tokens=sum(map(_tokens, chunks)),
+            stages=stage_times(stages),
+            degraded=[stage.degraded for stage in stages if stage.degraded],
+            embedding_cached=any(stage.detail.get(CACHED) for stage in stages),
+        )
 
-        Time, calls and tokens are those of the retrieval that gave the ranking.
-        """
+    def ask(self, system: System, query: str) -> Ranking:
+        """Search for the cost, then ask for as many chunks as the depth in documents needs, for the ranking."""
+        searched = self.search(system, query)
         spans = bool(self.dataset.spans)
         documents = self.depth + self.drop_query  # one more for the document that is dropped
         wanted = min(TOP_K_LIMIT, math.ceil(documents * (1.0 if spans else system.chunks_per_document)))
@@ -290,11 +313,9 @@ class Asking:
             if self.embedder is not None:
                 self.embedder.file.charged.clear()
             with collect() as trace:
-                start, cpu = perf_counter(), process_time()
                 chunks = system.technique.retrieve(
                     self.dataset.queries[query], top_k=None if system.own_top_k else wanted
                 )
-                ms, cpu_ms = (perf_counter() - start) * 1000, (process_time() - cpu) * 1000
             best: dict[str, Document] = {}  # a document has the rank of its first chunk
             for chunk in chunks:
                 best.setdefault(document_of(chunk, self.known, system), chunk)
@@ -307,15 +328,9 @@ class Asking:
         best = dict(list(best.items())[: self.depth])
         stages = trace.stages()
         relevant = [id for id, grade in self.dataset.qrels[query].items() if grade > 0 and id in best]
-        return Ranking(
-            query=query,
+        return replace(
+            searched,
             documents=[(id, float(chunk.score)) for id, chunk in best.items()],
-            ms=ms + charged(stages),
-            cpu_ms=max(0.0, cpu_ms + charged(stages, CHARGED_CPU)),
-            calls=sum(stage.model_calls for stage in stages),
-            tokens=sum(stage.tokens for stage in stages),
-            returned_tokens=sum(map(_tokens, chunks[:CUTOFF])),
-            stages=stage_times(stages),
             scores={
                 id: {stage_name(score): float(score.value) for score in best[id].scores if math.isfinite(score.value)}
                 for id in dict.fromkeys([*list(best)[:CUTOFF], *relevant])
@@ -323,9 +338,8 @@ class Asking:
             route=json.loads(
                 json.dumps([dict(stage.detail) for stage in stages if "chosen" in stage.detail], default=str)
             ),
-            degraded=[stage.degraded for stage in stages if stage.degraded],
+            degraded=list(dict.fromkeys([*searched.degraded, *(one.degraded for one in stages if one.degraded)])),
             passages=list(self._passages(system, chunks[: self.depth])),
-            embedding_cached=any(stage.detail.get(CACHED) for stage in stages),
         )
 
     def _passages(self, system: System, chunks: Iterable[Document]) -> Iterator[tuple[str, int, int]]:

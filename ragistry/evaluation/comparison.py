@@ -266,7 +266,8 @@ def _asking_record(systems: Sequence[System], asking: Asking, replayed: Path | N
         "depth": asking.depth,
         "drop_query": asking.drop_query,
         "warm_up_queries": WARM_UP,
-        "timing": f"the median of {1 + asking.timing_repeats} on up to {TIMED} queries, if they are fast",
+        "timing": "a search for the technique's own number of results; "
+        f"the median of {1 + asking.timing_repeats} on up to {TIMED} queries, if they are fast",
         "search": f"exact, except {own}: as their own store searches" if own else "exact: every vector is compared",
         "replayed": None if replayed is None else replayed.name,
         "resumed_answers": asking.resumed,

@@ -17,7 +17,8 @@ from ragistry.errors import EvaluationError, InvalidConfigError, MissingRecordEr
 from ragistry.evaluation import Comparison, Dataset, Text, compare, read_library
 from ragistry.evaluation.asking import WARM_UP
 from ragistry.evaluation.outputs import check_outputs
-from ragistry.trace import stage
+from ragistry.evaluation.systems.systems import N_RESULTS
+from ragistry.trace import model_call, stage
 from ragistry.types import Document, StageScore
 from tests.evaluation.small_sets import Answers, first, hashed_workspace, numbered, topics
 from tests.messages import check_message, refused
@@ -222,9 +223,10 @@ def test_techniques_take_turns_and_are_timed_again():
     given = {name: Noted(name, asked) for name in "abc"}
     compare(given, numbered(20), timing_repeats=2, progress=lambda *state: reported.append(state))
     measured = asked[3 * WARM_UP :]
-    assert [query for query, _ in measured] == [f"query {number}" for number in range(20) for _ in range(9)]
-    turns = ["".join(name for _, name in measured[start : start + 3]) for start in range(0, len(measured), 3)]
-    assert all(sorted(turn) == ["a", "b", "c"] for turn in turns)
+    assert [query for query, _ in measured] == [f"query {number}" for number in range(20) for _ in range(12)]
+    names = "".join(name for _, name in measured)
+    turns = [names[start : start + 12] for start in range(0, len(names), 12)]  # first twice each, for cost and ranking
+    assert all(sorted(turn[:6:2]) == sorted(turn[1:6:2]) == sorted(turn[6:9]) == ["a", "b", "c"] for turn in turns)
     assert {turn[0] for turn in turns} == {"a", "b", "c"}, "each is first at times"
     assert reported == [("asking", done, 60) for done in range(61)]
 
@@ -243,7 +245,44 @@ def test_hit_with_the_querys_own_id_can_be_dropped():
     dropped = compare({"t": Ordered()}, dataset, ["RR@2"], depth=2, drop_query=True)
     assert [one.techniques["t"].measures["RR@2"].mean for one in (kept, dropped)] == [0.5, 1]
     assert [name for name, _ in dropped.runs["t"]["7"]] == ["8", "9"]
-    assert set(asked) == {2, 3}, "one more is asked for"
+    assert set(asked) == {2, 3, N_RESULTS}, "one more is asked for, and a search has its own number"
+
+
+class Costly:
+    """Asks a model about every result."""
+
+    def __init__(self, config, *, store=None):
+        self.config = config
+
+    def retrieve(self, query, *, top_k=None, where=None):
+        documents = [Document("text", {}, -number, f"d{number}") for number in range(20)]
+        for _ in (found := documents[: top_k or self.config.get("top_k", 3)]):
+            model_call(tokens=10)
+        return found
+
+
+class WithDefault(Costly):
+    def retrieve(self, query, top_k=7, where=None):
+        return super().retrieve(query, top_k=min(top_k, 20))
+
+
+class WithoutDefault(Costly):
+    def retrieve(self, query, top_k, where):
+        return super().retrieve(query, top_k=min(top_k, 20))
+
+
+def test_cost_is_that_of_a_search_for_the_techniques_own_number_of_results(tmp_path):
+    (tmp_path / "config").mkdir()
+    entries = f"  plain: {{use: '{__name__}:Costly'}}\n  set: {{use: '{__name__}:Costly', top_k: 4}}\n"
+    (tmp_path / "config" / "techniques.yaml").write_text(f"techniques:\n{entries}")
+    objects = {"own": Costly({}), "default": WithDefault({}), "none": WithoutDefault({}), "class": Costly}
+    with hashed_workspace(tmp_path, n_results=2) as opened:
+        result = compare({"plain": None, "set": None, **objects}, numbered(10), workspace=opened, timing_repeats=0)
+    assert {name: (one.calls, one.tokens) for name, one in result.techniques.items()} == {
+        "plain": (20, 200), "set": (40, 400), "own": (30, 300), "default": (70, 700), "none": (50, 500),
+        "class": (20, 200),
+    }  # fmt: skip
+    assert all(len(ranking) == 20 for run in result.runs.values() for ranking in run.values()), "rankings are deep"
 
 
 def test_objects_alone_need_no_workspace_and_leave_nothing(tmp_path, monkeypatch):

@@ -78,7 +78,7 @@ def test_stop_loses_no_more_than_a_batch(tmp_path, monkeypatch):
     kept.write_bytes(kept.read_bytes() + b'{"query": "q40", "ranking": [["d4')  # and a line that was cut
     monkeypatch.setattr(Configured, "asked", [])
     result = compare({"a": Configured()}, numbered(3 * BATCH), ["RR@10"], runs=tmp_path, timing_repeats=0)
-    assert len(Configured.asked) == BATCH + WARM_UP
+    assert len(Configured.asked) == 2 * BATCH + WARM_UP, "a search and a ranking for each query"
     assert resumed(result) == 2 * BATCH
 
 

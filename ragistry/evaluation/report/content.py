@@ -148,7 +148,8 @@ def overview(comparison: Comparison) -> Table:
         rows.append([f"control: {control.removesuffix('_only')}", means[0], *lead, "", *means[1:], "", ""])
     note = (
         f"Means over {numbered(comparison.queries, '[query|queries]')}; * significant after Holm's correction. CPU: "
-        "median per query; p50: the same by the clock. Tokens out: mean tokens of the texts returned."
+        "median of a search for the technique's own number of results; p50: the same by the clock. Tokens out: mean "
+        "tokens of its results."
     )
     if comparison.controls:
         note += " Controls rank without reading the text; their p is not corrected."
@@ -235,10 +236,11 @@ def cost(comparison: Comparison) -> Table:
         rows.append([name, cpu, more, clock, *used, f"{result.returned_tokens:,.0f}", slowest])
     asking = comparison.provenance["asking"]
     note = (
-        f"Milliseconds per query for {asking['depth']} documents, after {asking['warm_up_queries']} warm-up queries. "
+        "Milliseconds of a search for the technique's own number of results, after "
+        f"{asking['warm_up_queries']} warm-up queries; the ranking of {asking['depth']} documents is not timed. "
         "CPU: processor time of all threads; mean difference to the fastest [95 % interval]. The vector of a "
         "query is computed once; its time is charged to each technique that asks for it. Tokens in: read by models; "
-        "tokens out: of the texts returned. Stages: mean milliseconds without the stages inside."
+        "tokens out: of its results. Stages: mean milliseconds without the stages inside."
     )
     times = ["CPU p50 / p95", "CPU vs fastest", "clock p50 / p95"]
     columns = ["technique", *times, "model calls", "tokens in", "tokens out", "slowest stages"]

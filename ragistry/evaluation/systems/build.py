@@ -20,6 +20,7 @@ from ragistry.evaluation.systems.systems import (
     checked_entries,
     is_ready,
     model_in,
+    own_top_k,
     parameters_of,
     ready_system,
     registered,
@@ -76,10 +77,11 @@ def build_systems(
         EvaluationError, ConfigError, ModelError, StoreError: As in `compare`.
     """
     _check(variants, given, dataset)
-    built = Built([], {}, None)
+    built, n_results = Built([], {}, None), 0
     if not all(is_ready(given[one.technique]) for one in variants):
         if not isinstance(workspace, Workspace):
             workspace = stack.enter_context(open_workspace(workspace or "."))
+        n_results = workspace.settings.n_results
         variants = [replace(one, chunking=_settled(one.chunking, workspace)) for one in variants]
         made = [one for one in variants if not is_ready(given[one.technique])]
         entries = checked_entries(workspace, made, given)
@@ -106,7 +108,7 @@ def build_systems(
                 system = ready_system(one.name, technique)
             else:
                 embeds = one.chunking.fit or EMBEDDER in wanted[one.name]
-                system = _system(*over[one.chunking], one, technique, embeds=embeds)
+                system = _system(*over[one.chunking], one, technique, embeds=embeds, n_results=n_results)
             built.systems.append(system)
         except Exception as error:  # noqa: BLE001, third-party code: the report shows its exceptions
             built.errors[one.name] = error
@@ -210,12 +212,20 @@ def _models(workspace: Workspace, wanted: set[Want], record: Path | None, replay
 
 
 def _system(
-    registry: TechniqueRegistry, index: DatasetIndex | None, variant: Variant, given: Any, *, embeds: bool
+    registry: TechniqueRegistry,
+    index: DatasetIndex | None,
+    variant: Variant,
+    given: Any,
+    *,
+    embeds: bool,
+    n_results: int,
 ) -> System:
     """Build a technique over an index. Raises errors of its own code, and `ConfigError` if it is not a technique."""
+    search_top_k: int | None
     if given is not None and not isinstance(given, type):
         user, wanted = f"technique {variant.technique!r}", wanted_resources(given, 0)
         made = given(**resources_for(user, wanted, {}, registry.resources, {}))
+        search_top_k = own_top_k(registered(variant.name, made).technique)
         configuration, not_resumed = (
             {"use": getattr(given, "__qualname__", "a callable object")},
             "a function made it and may use anything",
@@ -228,7 +238,8 @@ def _system(
             "library of the workspace with --queries FILE (in Python, read_library)"
         )
     else:
-        made = registry.get(variant.entry).technique
+        entered = registry.get(variant.entry)
+        made, search_top_k = entered.technique, None if entered.sets_top_k else n_results
         configuration, not_resumed = resolve(registry, variant.entry)
     return System(
         variant.name,
@@ -236,6 +247,7 @@ def _system(
         configuration | ({} if index is None else index.configuration),
         index,
         own_top_k="top_k" in variant.changes,
+        search_top_k=search_top_k,
         embeds=embeds,
         not_resumed=not_resumed,
     )

@@ -31,6 +31,8 @@ from ragistry.techniques.registry import RegisteredTechnique, TechniqueRegistry
 from ragistry.utils.plugins import written
 from ragistry.workspace import Workspace
 
+N_RESULTS = 5
+"""Number of results of a search for an object whose ``retrieve`` has no default for ``top_k``."""
 Want = tuple[str, str | None]
 """A resource, and the name of the generator or reranker; None: the default one."""
 
@@ -44,7 +46,8 @@ class System:
         technique: The technique.
         configuration: Everything that decides its rankings, including defaults.
         index: The index that it searches; None for an object with its own store.
-        own_top_k: The grid varies its ``top_k``, so it is asked with its own.
+        own_top_k: The grid varies its ``top_k``, so it is ranked with its own.
+        search_top_k: Number of results of a search; None for the technique's own.
         embeds: The embedder affects its rankings.
         not_resumed: Why earlier answers are never reused; empty if they are.
     """
@@ -54,6 +57,7 @@ class System:
     configuration: dict[str, Any]
     index: DatasetIndex | None = None
     own_top_k: bool = False
+    search_top_k: int | None = None
     embeds: bool = False
     not_resumed: str = ""
 
@@ -83,7 +87,16 @@ def ready_system(name: str, given: Any) -> System:
         configuration["config"] = plain(json.loads(json.dumps(getattr(inner, "__dict__", {}))))
     except (TypeError, ValueError, RecursionError) as error:
         not_resumed = not_resumed or f"its attributes cannot be saved as JSON ({error})"
-    return System(name, registered(name, inner), configuration, not_resumed=not_resumed)
+    made = registered(name, inner)
+    return System(name, made, configuration, search_top_k=own_top_k(inner), not_resumed=not_resumed)
+
+
+def own_top_k(technique: Any) -> int | None:
+    """Return the number of results of an object that a program gave; None if it has its own default for None."""
+    parameter = inspect.signature(technique.retrieve).parameters.get("top_k")
+    if parameter is None or parameter.default is None:
+        return None
+    return parameter.default if type(parameter.default) is int else N_RESULTS
 
 
 def parameters_of(function: Any) -> dict[str, bool]:
