@@ -13,8 +13,10 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import shutil
 import subprocess
+import unicodedata
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -102,22 +104,29 @@ def print_pdfs(folder: Path) -> None:
     if shutil.which("pdftotext") is None:
         print("pdftotext is not installed (apt-get install poppler-utils)")
         return
-    print("| PDF | words | missing | share |\n|---|--:|--:|--:|")
-    total = missing = 0
+    print("| PDF | words | missing | share | without their letters |\n|---|--:|--:|--:|--:|")
+    total = missing = without = 0
     for path in sorted(folder.glob("*.pdf")):
         command = ["pdftotext", "-enc", "UTF-8", str(path), "-"]
         printed = subprocess.run(command, capture_output=True, timeout=120, check=False).stdout.decode(errors="replace")
         try:
-            known = words_of(extract(path).text)
+            text = extract(path).text
         except Exception as error:  # noqa: BLE001, a file that is refused is a line
             print(f"| {path.name} | refused: {str(error)[:80]} | | |")
             continue
-        wanted = words_of(printed)
-        absent = sum(count for word, count in wanted.items() if word not in known)
-        total, missing = total + wanted.total(), missing + absent
-        share = absent / max(1, wanted.total())
-        print(f"| {path.name} | {wanted.total():,} | {absent} | {share:.2%} |")
-    print(f"| all | {total:,} | {missing} | {missing / max(1, total):.2%} |")
+        wanted, known, letters = words_of(printed), words_of(text), letters_of(text)
+        absent = {word: count for word, count in wanted.items() if word not in known}
+        lacking = sum(count for word, count in absent.items() if letters_of(word) not in letters)
+        total, missing, without = total + wanted.total(), missing + sum(absent.values()), without + lacking
+        share = sum(absent.values()) / max(1, wanted.total())
+        print(f"| {path.name} | {wanted.total():,} | {sum(absent.values())} | {share:.2%} | {lacking} |")
+    share = missing / max(1, total)
+    print(f"| all | {total:,} | {missing} | {share:.2%} | {without} ({without / max(1, total):.2%}) |")
+
+
+def letters_of(text: str) -> str:
+    """Return letters and digits only: pdftotext removes the hyphen of each word that breaks at one."""
+    return re.sub(r"[\W_]+", "", unicodedata.normalize("NFKC", text).casefold())
 
 
 def main() -> None:

@@ -25,6 +25,10 @@ def test_a_broken_word_is_joined(end: str) -> None:
         ("token-\nbased and rule-based", "token-based and rule-based"),
         ("high-\nspeed at high and low speed", "high-speed at high and low speed"),
         ("pre-\nand post-war", "pre- and post-war"),
+        ("high-\nlighted, a high-quality highlight", "highlighted, a high-quality highlight"),
+        ("pre-\ndict, pre-trained, predicting", "predict, pre-trained, predicting"),
+        ("Grund-\nform, Grund-Idee, Grundformen", "Grundform, Grund-Idee, Grundformen"),
+        ("pre-\ntrain and pre-trained", "pre-train and pre-trained"),
         ("inter-\nnatio-\nnal", "international"),
         ("Übungs-\naufgaben", "Übungsaufgaben"),
         ("RESULTS: our RE-\nSULTS", "RESULTS: our RESULTS"),
@@ -59,6 +63,8 @@ def test_nothing_but_hyphens_and_line_ends_is_lost(parts: list[str]) -> None:
 
 
 @pytest.mark.timeout(20)
-@pytest.mark.parametrize("text", ["a" * 1_000_000, "中" * 1_000_000 + "-\nx", "a-\n" * 100_000, "a-" * 300_000])
+@pytest.mark.parametrize(
+    "text", ["a" * 1_000_000, "中" * 1_000_000 + "-\nx", "pre-\n" + "a" * 1_000_000, "a-\n" * 100_000, "a-" * 300_000]
+)
 def test_hard_shapes_take_linear_time(text: str) -> None:
     assert len(rejoin(text)) <= len(text)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -317,19 +318,21 @@ _BROKEN_WORD = re.compile(rf"{_LETTERS}(?:{_END}{_LETTERS})+")
 _WORD = re.compile(rf"{_LETTERS}(?:-{_LETTERS})*")
 _SUSPENDED = frozenset({"and", "or", "und", "oder", "bzw"})  # "pre- and post-war", "Haupt- und Nebenfach"
 _SHORTEST = 3  # letters of a significant part; TeX breaks off two or three
+_LONGEST = 60  # letters of a word whose forms are looked for, one comparison for each letter
 
 
 def rejoin(text: str) -> str:
     """The text with all words hyphenated at line ends rejoined, in linear time.
 
-    The hyphen is kept if the document has the word with a hyphen elsewhere. If it has neither form, the hyphen is kept
-    inside a longer compound ("state-of-the-" "art"), after a letter or an abbreviation ("X-" "ray"), before anything
-    not in lower case ("Jean-" "Paul"), between two words of the document, and next to a part that it hyphenates
-    elsewhere ("non-", "-based").
+    The hyphen is kept if the document has the word with a hyphen elsewhere. If it has neither form, and no other form
+    of the joined word ("highlight" for "high-" "lighted"), the hyphen is kept inside a longer compound ("state-of-the-"
+    "art"), after a letter or an abbreviation ("X-" "ray"), before anything not in lower case ("Jean-" "Paul"), between
+    two words of the document, and next to a part that it hyphenates elsewhere ("non-", "-based").
     """
     if _BREAK.search(text):
         seen = _words(_BROKEN_WORD.sub(" ", text))
-        text = _BREAK.sub(lambda broken: broken[1] + _link(broken, seen), text)
+        ordered = sorted(seen)
+        text = _BREAK.sub(lambda broken: broken[1] + _link(broken, seen, ordered), text)
     return text.replace(BROKEN, "-")
 
 
@@ -342,7 +345,7 @@ def _words(text: str) -> Counter[str]:
     return words
 
 
-def _link(broken: re.Match[str], seen: Counter[str]) -> str:
+def _link(broken: re.Match[str], seen: Counter[str], ordered: Sequence[str]) -> str:
     """The text between the two parts of a broken word."""
     left, right, text = broken[1].lower(), broken[2].lower(), broken.string
     joined, compound = seen[left + right], seen[f"{left}-{right}"]
@@ -353,7 +356,19 @@ def _link(broken: re.Match[str], seen: Counter[str]) -> str:
     in_compound = text[broken.start() - 1 : broken.start()] == "-"
     abbreviation = len(left) == 1 or broken[1].isupper()
     starts_anew = not broken[2][0].islower()
+    if not starts_anew and _has_relative(left + right, len(left) + _SHORTEST, seen, ordered):
+        return ""
     return "-" if in_compound or abbreviation or starts_anew or _are_words(left, right, seen) else ""
+
+
+def _has_relative(word: str, shortest: int, seen: Counter[str], ordered: Sequence[str]) -> bool:
+    """Return whether the document has another form of a word, such as "highlight" for "highlighted"."""
+    if not shortest <= len(word) <= _LONGEST:
+        return False
+    if any(seen[word[:end]] for end in range(shortest, len(word))):
+        return True
+    place = bisect_left(ordered, word)
+    return place < len(ordered) and ordered[place].startswith(word)
 
 
 def _are_words(left: str, right: str, seen: Counter[str]) -> bool:
