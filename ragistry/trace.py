@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from time import perf_counter
@@ -48,6 +48,9 @@ class Trace:
         return tuple(stage.closed() for stage in self.opened)
 
 
+_SDK = "opentelemetry.sdk.trace"
+"""Looked up among the loaded modules, never imported: no cost if it is not used."""
+_NO_SPAN = nullcontext()
 _trace: ContextVar[Trace | None] = ContextVar("ragistry_trace", default=None)
 _stage: ContextVar[OpenStage | None] = ContextVar("ragistry_stage", default=None)
 _calls: ContextVar[list[int] | None] = ContextVar("ragistry_calls", default=None)
@@ -78,7 +81,7 @@ def stage(name: str, **detail: Any) -> Iterator[OpenStage]:
     token = _stage.set(current)
     start = perf_counter()
     try:
-        with span(f"ragistry.{name}"):
+        with span(f"ragistry.{name}") if _SDK in sys.modules else _NO_SPAN:
             yield current
     finally:
         current.ms = (perf_counter() - start) * 1000
@@ -91,7 +94,7 @@ def span(name: str, **attributes: str | int) -> Iterator[None]:
 
     Spans contain no query, text or error message, because their readers may not be allowed to see these.
     """
-    if "opentelemetry.sdk.trace" not in sys.modules:  # looked up, never imported: no cost if unused
+    if _SDK not in sys.modules:
         yield
         return
     tracer = sys.modules["opentelemetry.trace"].get_tracer("ragistry")

@@ -17,6 +17,11 @@ sys.argv = ["ragistry", "--help"]
 with contextlib.suppress(SystemExit), contextlib.redirect_stdout(io.StringIO()):
     main()
 """
+REGISTRY = """
+from ragistry.config.settings import DEFAULTS
+from ragistry.techniques.registry import TechniqueRegistry
+TechniqueRegistry.load(DEFAULTS / "techniques.yaml")
+"""
 
 
 @pytest.mark.parametrize(
@@ -24,9 +29,10 @@ with contextlib.suppress(SystemExit), contextlib.redirect_stdout(io.StringIO()):
     [
         ("import ragistry", HEAVY, set()),
         ("import numpy", HEAVY, {"numpy"}),  # the measurement sees what is loaded
+        (REGISTRY, ("pocketflow", "ragistry.techniques.graph"), set()),
         (HELP, ("chromadb", "numpy", "onnxruntime", "yaml", "ruamel", "pydantic", "httpx"), set()),
     ],
-    ids=["package", "numpy", "help"],
+    ids=["package", "numpy", "techniques", "help"],
 )
 def test_import_loads_nothing_heavy(statement: str, names: tuple[str, ...], loaded: set[str]) -> None:
     code = f"{statement}\nimport sys\nprint(*[name for name in {names!r} if name in sys.modules])"

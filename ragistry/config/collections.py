@@ -66,7 +66,7 @@ class CollectionsFile:
 
     def entry(self, name: str) -> CollectionEntry:
         """Return a collection. Raises `CollectionNotFoundError`."""
-        return self.entries()[self._index(name)]
+        return self._find(name)[1]
 
     @contextmanager
     def kept(self, name: str) -> Iterator[CollectionEntry]:
@@ -115,7 +115,7 @@ class CollectionsFile:
         fields = {key: new or None for key, (old, new) in wanted.items() if new is not None and new != (old or "")}
         changed = _entry(**(entry.model_dump() | fields))
         if fields:
-            self._edit(lambda text: with_fields(text, self._index(name), fields))
+            self._edit(lambda text: with_fields(text, self._find(name)[0], fields))
         return changed
 
     def begin_rename(self, name: str, new_name: str, before: Callable[[], object] = lambda: None) -> None:
@@ -127,7 +127,7 @@ class CollectionsFile:
         _entry(name=new_name)
 
         def change(text: str) -> str:
-            index = self._index(name)
+            index = self._find(name)[0]
             self._check_free(new_name)
             return with_fields(text, index, {"name": new_name, "formerly": name})
 
@@ -135,11 +135,11 @@ class CollectionsFile:
 
     def end_rename(self, name: str) -> None:
         """Remove ``formerly``: every chunk has the new name."""
-        self._edit(lambda text: with_fields(text, self._index(name), {"formerly": None}))
+        self._edit(lambda text: with_fields(text, self._find(name)[0], {"formerly": None}))
 
     def remove(self, name: str, before: Callable[[], object]) -> None:
         """Remove a collection. ``before`` is called when only the write itself can still fail."""
-        self._edit(lambda text: without_entry(text, self._index(name)), before)
+        self._edit(lambda text: without_entry(text, self._find(name)[0]), before)
 
     def _parse(self) -> list[CollectionEntry]:
         """Read the collections. The whole file must be valid: a misspelt ``collections`` would mean an empty library.
@@ -158,14 +158,17 @@ class CollectionsFile:
                 return entries
             time.sleep(0.05)
 
-    def _index(self, name: str) -> int:
-        known = [entry.name for entry in self.entries()]
+    def _find(self, name: str) -> tuple[int, CollectionEntry]:
+        """Return the place of a collection in the file, and the collection. Raises `CollectionNotFoundError`."""
+        entries = self.entries()
+        known = [entry.name for entry in entries]
         if name not in known:
             raise CollectionNotFoundError(
                 f"no collection {name!r}{did_you_mean(str(name), known)}; there are {', '.join(known) or 'none'} in "
                 f"{self.path}; create it there, or with `ragistry ingest … --create DESCRIPTION`"
             )
-        return known.index(name)
+        index = known.index(name)
+        return index, entries[index]
 
     def _check_free(self, name: str) -> None:
         for entry in self.entries():

@@ -10,7 +10,8 @@ from typing import Any
 from pydantic import ValidationError
 
 from ragistry.config.problems import Problems, dotted
-from ragistry.config.yaml_file import YamlFile
+from ragistry.config.settings import DEFAULTS
+from ragistry.config.yaml_file import YamlFile, read_yaml
 from ragistry.errors import ConfigError
 from ragistry.techniques.classes import (
     MODELS,
@@ -19,11 +20,11 @@ from ragistry.techniques.classes import (
     complaints,
     config_model,
     find_class,
-    modules_beside,
+    modules_folder,
     takes_everything,
     wanted_resources,
 )
-from ragistry.utils.plugins import BrokenPluginError
+from ragistry.utils.plugins import BrokenPluginError, modules_of
 from ragistry.utils.wording import did_you_mean
 
 DEFAULT_TECHNIQUE = "naive"
@@ -60,15 +61,22 @@ class Checked:
 
     Attributes:
         entries: All well-formed entries by name.
-        classes: The class of each usable technique.
+        classes: The class of each usable technique; None for an entry of the packaged file before its first use.
         broken: The other techniques, with the reason.
         links: The techniques that each entry builds on.
     """
 
     entries: dict[str, Entry]
-    classes: dict[str, type[Any]] = field(default_factory=dict)
+    classes: dict[str, type[Any] | None] = field(default_factory=dict)
     broken: dict[str, str] = field(default_factory=dict)
     links: dict[str, list[str]] = field(default_factory=dict)
+
+    def class_of(self, name: str) -> type[Any]:
+        """Return the class of a usable technique."""
+        cls = self.classes[name]
+        if cls is None:
+            cls = self.classes[name] = find_class(self.entries[name].use)
+        return cls
 
     def break_dependents(self) -> None:
         """Mark the techniques that build on a broken one as broken, for the same reason."""
@@ -113,10 +121,17 @@ def _read(file: YamlFile, name: Any, body: Any, problems: Problems) -> Entry | N
     return Entry(name, reserved.use or name, config, reserved.base or None, tuple(reserved.bases), models)
 
 
+def packaged_file() -> YamlFile:
+    """Read the techniques.yaml of this package."""
+    return read_yaml(DEFAULTS / "techniques.yaml")
+
+
 def check_entries(
     file: YamlFile, entries: dict[str, Entry], problems: Problems, resources: Mapping[str, Any] | None = None
 ) -> Checked:
     """Find the class of every entry, and check its configuration, its bases and the models that it names.
+
+    The class of an entry that is the same in the packaged file is not imported before it is used.
 
     Args:
         file: The techniques.yaml.
@@ -126,17 +141,22 @@ def check_entries(
     """
     checked = Checked(entries)
     links = checked.links
-    with modules_beside(file.path):
+    bodies: Any = file.data.get("techniques")
+    packaged = packaged_file().data["techniques"]
+    with modules_of(modules_folder(file.path)):
         for name, entry in entries.items():
             cls = None
             found: list[Complaint] = []
             try:
-                cls = find_class(entry.use)
-                found += [(("use",), said) for said in complaints(cls)]
+                if name in packaged and bodies[name] == packaged[name]:
+                    checked.classes[name] = None
+                else:
+                    cls = find_class(entry.use)
+                    found += [(("use",), said) for said in complaints(cls)]
             except BrokenPluginError as error:
                 checked.broken[name] = str(error)
             except ConfigError as error:
-                found.append(_unknown_use(entry, error, file.data["techniques"][name]))
+                found.append(_unknown_use(entry, error, bodies[name]))
             if cls is not None and not found:
                 checked.classes[name] = cls
                 _check_config(file, entry, cls, problems)

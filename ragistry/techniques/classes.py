@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Mapping
-from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,7 +14,7 @@ from ragistry.config.settings import CONFIG_FOLDER
 from ragistry.errors import ConfigError
 from ragistry.models.adapt import ADAPTERS
 from ragistry.utils import plugins
-from ragistry.utils.plugins import BrokenPluginError, Offer, modules_of
+from ragistry.utils.plugins import BrokenPluginError, Offer
 from ragistry.utils.wording import listed
 
 GROUP = "ragistry.techniques"
@@ -78,10 +77,10 @@ def broken_plugins() -> dict[str, str]:
     return broken
 
 
-def modules_beside(path: Path) -> AbstractContextManager[None]:
-    """Make the Python files beside a techniques.yaml importable, before other modules, within a block."""
+def modules_folder(path: Path) -> Path | None:
+    """Return the folder whose Python files the entries of a techniques.yaml may use; None outside a workspace."""
     folder = path.resolve().parent
-    return modules_of(folder.parent if folder.name == CONFIG_FOLDER else None)
+    return folder.parent if folder.name == CONFIG_FOLDER else None
 
 
 def takes_everything(cls: type[Any]) -> bool:

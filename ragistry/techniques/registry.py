@@ -14,7 +14,6 @@ from traceback import walk_tb
 from typing import Any
 
 from ragistry.config.problems import Problems
-from ragistry.config.settings import DEFAULTS
 from ragistry.config.yaml_file import YamlFile, read_yaml
 from ragistry.errors import (
     ConfigError,
@@ -35,12 +34,13 @@ from ragistry.techniques.checks import (
     check_default,
     check_entries,
     model_name,
+    packaged_file,
     read_entries,
 )
 from ragistry.techniques.classes import (
     MODELS,
     RESOURCES,
-    modules_beside,
+    modules_folder,
     resources_for,
     takes_everything,
     wanted_resources,
@@ -48,6 +48,7 @@ from ragistry.techniques.classes import (
 from ragistry.trace import stage
 from ragistry.types import OUTSIDE, Document, StageScore, Where, is_outside
 from ragistry.utils.limits import check_query, check_top_k
+from ragistry.utils.plugins import modules_of
 from ragistry.utils.where import matches, normalise
 from ragistry.utils.wording import did_you_mean
 
@@ -75,6 +76,7 @@ class TechniqueRegistry:
         self.one_place = False
         self.resources = resources
         self._checked = checked
+        self._folder = modules_folder(file.path)
         self._built: dict[str, RegisteredTechnique] = {}
         self._lock = RLock()
 
@@ -100,7 +102,7 @@ class TechniqueRegistry:
             raise InvalidConfigError(f"{path}: no such file; `ragistry init` writes one")
         file, problems = read_yaml(path), Problems()
         if file.data.get("techniques") is None:
-            packaged = read_yaml(DEFAULTS / "techniques.yaml").data
+            packaged = packaged_file().data
             file = replace(file, data=packaged | {key: value for key, value in file.data.items() if value is not None})
         resources = {} if resources is None else resources
         checked = check_entries(file, read_entries(file, problems), problems, resources)
@@ -141,7 +143,7 @@ class TechniqueRegistry:
     def technique_class(self, name: str) -> type[Any]:
         """Return the class of a technique. Raises `UnknownTechniqueError`."""
         self._known(name)
-        return self._checked.classes[name]
+        return self._checked.class_of(name)
 
     def missing_model(self, name: str) -> str:
         """Return the kind of model that the technique or a base needs and that is not configured.
@@ -228,7 +230,7 @@ class TechniqueRegistry:
             )
 
     def _build(self, entry: Entry) -> Any:
-        cls, place = self._checked.classes[entry.name], self.file.place(entry.keys)
+        cls, place = self._checked.class_of(entry.name), self.file.place(entry.keys)
         own: dict[str, Any] = {"name": entry.name, "registry": self}
         if entry.base is not None:
             own["base"] = self.base(entry.base)
@@ -240,7 +242,7 @@ class TechniqueRegistry:
         user = f"technique {entry.name!r}"
         try:
             given = resources_for(user, wanted, own, self.resources, entry.models)
-            with named_errors(entry.name), modules_beside(self.file.path):
+            with named_errors(entry.name), modules_of(self._folder):
                 return cls(dict(entry.config), **given)
         except (ConfigError, PipelineError) as error:
             if str(self.file.path) in str(error):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, fields
+from functools import lru_cache
 from math import dist, hypot
 from typing import TYPE_CHECKING
 
@@ -56,6 +57,8 @@ def check_same_embedder(
 
     ``instead``: the remedy in the message to use the new embedder.
     """
+    if recorded == current:
+        return
     names = differences(recorded, current)
     if names == ["probe"]:
         raise EmbeddingMismatchError(
@@ -88,6 +91,7 @@ def to_json(fingerprint: EmbedderFingerprint) -> str:
     return json.dumps(asdict(fingerprint), sort_keys=True)
 
 
+@lru_cache(maxsize=16)
 def from_json(text: str) -> EmbedderFingerprint:
     """Read the fingerprint that `to_json` wrote. Raises `StoreCorruptError` for other text."""
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 
 from ragistry.config.settings import DEFAULTS
+from ragistry.config.yaml_file import read_yaml
 from ragistry.errors import (
     ConfigError,
     EmptyQueryError,
@@ -108,6 +110,24 @@ def test_file_without_techniques_has_the_packaged_ones(tmp_path):
     for text, default in [("", "hybrid"), ("# nothing\n", "hybrid"), ("default: mmr\ntechniques:\n", "mmr")]:
         registry = load(tmp_path, text)
         assert (registry.names(), registry.default) == (packaged.names(), default)
+
+
+def test_packaged_entries_are_imported_on_first_use_and_are_correct(tmp_path):
+    """Under another name, an entry of the packaged file is checked like one of the user."""
+    bodies = read_yaml(DEFAULTS / "techniques.yaml").data["techniques"]
+    own = {"techniques": bodies | {f"own_{name}": body for name, body in bodies.items()}}
+    (tmp_path / "techniques.yaml").write_text(json.dumps(own), encoding="utf-8")
+    registry = TechniqueRegistry.load(tmp_path / "techniques.yaml")
+    for name in bodies:
+        assert registry.technique_class(name) is registry.technique_class(f"own_{name}")
+        assert registry.builds_on(name) == registry.builds_on(f"own_{name}")
+
+
+def test_packaged_entry_without_its_base_is_refused(tmp_path):
+    with refused(InvalidConfigError, "techniques.yaml:2: techniques.mmr.base:", "'naive'"):
+        load(tmp_path, "techniques:\n  mmr: {use: mmr, base: naive}\n")
+    with refused(InvalidConfigError, "techniques.yaml:2: techniques.mmr.base:", "'naive'"):
+        load(tmp_path, "techniques:\n  mmr: {use: mmr, base: naive, top_k: 3}\n")
 
 
 def test_all_problems_are_reported_at_once_with_their_lines(tmp_path):
