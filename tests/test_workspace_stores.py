@@ -106,6 +106,30 @@ def test_a_store_gets_what_its_constructor_asks_for(tmp_path: Path) -> None:
         open_workspace(tmp_path)
 
 
+@pytest.mark.parametrize(("parameters", "keys", "place"), [
+    ("size: int = 3", "size: many", "3: store.size:"),
+    ("size: int", "", "2: store.size:"),
+    ("size: 'list[int]' = ()", "size: [1, x]", "3: store.size.1:"),
+    ("**more", "anything: [1]", ""),
+    ("size: 'Unknown' = 3", "size: many", ""),  # an annotation for type checkers only
+])  # fmt: skip
+def test_arguments_of_a_store_are_checked_by_its_annotations(
+    tmp_path: Path, parameters: str, keys: str, place: str
+) -> None:
+    module = f"checked_store_{len(parameters)}"
+    (tmp_path / f"{module}.py").write_text(
+        f"from examples.own_store import DictStore\n\n\nclass Typed(DictStore):\n"
+        f"    def __init__(self, {'' if parameters[0] == '*' else '*, '}{parameters}):\n        super().__init__()\n",
+        encoding="utf-8",
+    )
+    write(tmp_path, f"store:\n  use: {module}:Typed\n  {keys}\n")
+    if not place:
+        open_workspace(tmp_path).close()
+        return
+    with refused(InvalidConfigError, f"vector_stores.yaml:{place}"):
+        open_workspace(tmp_path)
+
+
 @pytest.mark.parametrize(("stores", "place"), [
     ("store: local", "1: store:"),
     ("store: {path: x}", "1: store.use:"),

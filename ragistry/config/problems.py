@@ -76,7 +76,7 @@ def explain(item: Any, model: type[BaseModel]) -> str:
     if item["type"] == "extra_forbidden":
         fields = _model_at(model, item["loc"][:-1]).model_fields
         known = [field.alias or key for key, field in fields.items()]
-        return f"unknown setting {name!r}{did_you_mean(name, known)}; there are {', '.join(sorted(known))}"
+        return f"unknown setting {name!r}{did_you_mean(name, known)}; there are {', '.join(sorted(known)) or 'none'}"
     if item["type"] == "missing":
         return "is missing"
     if item["type"] in ("bool_parsing", "bool_type"):

@@ -2,21 +2,22 @@
 
 ``use`` in models.yaml is a name of the entry point groups ``ragistry.generators`` and ``ragistry.rerankers`` (which
 also contain the built-in ones), or ``module:Class``. The class follows the protocol `Generator` or `Reranker`. The
-other keys of an entry are arguments of its constructor, checked when the file is loaded against the annotations or a
-nested pydantic model ``Config``. The constructor may also take these values of the workspace: ``ollama_host``, and
-``token_file``, the file of token vectors (None without one).
+other keys of an entry are arguments of its constructor, checked when the file is loaded (`config.arguments`). The
+constructor may also take these values of the workspace: ``ollama_host``, and ``token_file``, the file of token vectors
+(None without one).
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, partial
 from threading import RLock
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, get_type_hints
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from pydantic import BaseModel, ConfigDict, ValidationError, create_model
+from pydantic import ValidationError
 
+from ragistry.config.arguments import arguments_model, checked_arguments
 from ragistry.config.models import ModelEntry
 from ragistry.config.problems import Problems
 from ragistry.errors import ConfigError, InvalidConfigError
@@ -189,36 +190,15 @@ def _checked(entry: ModelEntry, resources: Mapping[str, Any], problems: Problems
         return None
     if entry.unset:
         return None
-    model = _arguments(cls, resources)
+    model = arguments_model(cls, resources)
     try:
-        parsed = model.model_validate(entry.config)
+        arguments = checked_arguments(model, entry.config)
     except ValidationError as error:
         found.add_validation(entry.file, entry.keys, model, error)
         problems.lines += map(entry.hide, found.lines)
         return None
-    arguments = {name: getattr(parsed, name) for name in parsed.model_fields_set}
     wanted = inspect.signature(cls).parameters
     return partial(_build, entry, cls, {name: resources[name] for name in resources if name in wanted} | arguments)
-
-
-def _arguments(cls: type[Any], resources: Collection[str]) -> type[BaseModel]:
-    """Build a pydantic model of the arguments that an entry may set."""
-    own = getattr(cls, "Config", None)
-    if isinstance(own, type) and issubclass(own, BaseModel):
-        return own
-    try:
-        hints = get_type_hints(cls.__init__, include_extras=True)
-    except (NameError, TypeError):  # names imported only for type checkers
-        hints = {}
-    parameters = inspect.signature(cls).parameters.values()
-    fields: dict[str, Any] = {
-        p.name: (hints.get(p.name, Any), ... if p.default is p.empty else p.default)
-        for p in parameters
-        if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY) and p.name not in resources
-    }
-    extra = any(p.kind is p.VAR_KEYWORD for p in parameters)
-    config = ConfigDict(extra="allow" if extra else "forbid", arbitrary_types_allowed=True, protected_namespaces=())
-    return create_model(cls.__name__, __config__=config, **fields)
 
 
 def _build(entry: ModelEntry, cls: type[Any], arguments: Mapping[str, Any]) -> Any:

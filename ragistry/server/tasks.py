@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ragistry.errors import DatasetError, RagistryError, SourceError
+from ragistry.errors import RagistryError, SourceError
 from ragistry.library.ingest.methods import IngestObserver
 from ragistry.library.ingest.plan import IngestPlan
 from ragistry.library.ingest.report import report_as_mapping
@@ -18,6 +18,9 @@ from ragistry.library.ingest.source_metadata import SourceMetadata
 from ragistry.server.jobs import FILES, RunningJob
 from ragistry.utils.documents.extracted import Extracted
 from ragistry.workspace import Workspace
+
+if TYPE_CHECKING:
+    from ragistry.evaluation.data.dataset import Dataset
 
 REPORTS = {"json": "report.json", "markdown": "report.md", "html": "report.html"}
 """File names of a comparison's report, by format."""
@@ -111,7 +114,7 @@ def compare(workspace: Workspace, running: RunningJob) -> dict[str, Any]:
     dataset = (
         read_library(workspace, uploaded)
         if uploaded.exists()
-        else _generated_dataset(workspace, request["made"], running)
+        else _generated_queries(workspace, request["made"], running)
     )
     comparison = run_comparison(
         request["techniques"],
@@ -130,15 +133,9 @@ def compare(workspace: Workspace, running: RunningJob) -> dict[str, Any]:
     return {"conclusion": comparison.conclusion(), "failures": failures}
 
 
-def _generated_dataset(workspace: Workspace, options: Mapping[str, Any], running: RunningJob) -> Any:
-    from ragistry.evaluation.data.library import library_sources
-    from ragistry.evaluation.data.testsets import known_items, make_testset
+def _generated_queries(workspace: Workspace, options: Mapping[str, Any], running: RunningJob) -> Dataset:
+    from ragistry.evaluation.data.testsets import library_queries
 
     running.progress("generating queries", 0, 1)
-    sources = library_sources(workspace, options["collection"])
-    if not sources:
-        raise DatasetError("the library has no sources to generate queries from; ingest some first")
-    candidates = known_items(sources)
-    return make_testset(
-        "library", sources, candidates, limit=options["limit"], seed=running.job.request["seed"]
-    ).dataset
+    seed = running.job.request["seed"]
+    return library_queries(workspace, options["limit"], collection=options["collection"], seed=seed)

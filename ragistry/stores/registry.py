@@ -1,9 +1,9 @@
 """Select and open the store of a library by `store: {use: …}` in vector_stores.yaml.
 
 ``use`` names a store of the entry point group ``ragistry.stores`` (which also has the built-in ones) or
-``module:Class``. The class follows the protocol `LibraryStore`. A nested pydantic model ``Config`` is optional; its
-fields are arguments of the constructor, and the entry is checked against it when the file is loaded. The constructor
-may also take these values of the workspace: ``folder`` (of its data), ``language``, ``exclusive``, ``collection``.
+``module:Class``. The class follows the protocol `LibraryStore`. The other keys of the entry are arguments of its
+constructor, checked when the file is loaded (`config.arguments`). The constructor may also take these values of the
+workspace: ``folder`` (of its data), ``language``, ``exclusive``, ``collection``.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
+from ragistry.config.arguments import arguments_model, checked_arguments
 from ragistry.config.problems import Problems, dotted, explain
 from ragistry.config.resolve import StoreEntry
 from ragistry.errors import ConfigError, InvalidConfigError, RagistryError, StoreError
 from ragistry.protocols import LibraryStore
 from ragistry.utils.plugins import find_class
-from ragistry.utils.wording import did_you_mean
 
 if TYPE_CHECKING:
     from ragistry.stores.local import LocalStore
@@ -67,31 +67,17 @@ def choose_store(entry: StoreEntry) -> StoreChoice:
 
 
 def _checked_config(entry: StoreEntry, cls: type[Any], place: str) -> dict[str, Any]:
-    problems, model = Problems(), getattr(cls, "Config", None)
-    if isinstance(model, type) and issubclass(model, BaseModel):
-        try:
-            parsed = model.model_validate(entry.config)
-            return {name: getattr(parsed, name) for name in parsed.model_fields_set}
-        except ValidationError as error:
-            for item in error.errors(include_url=False):
-                key = str(item["loc"][0]) if item["loc"] else "use"
-                where = entry.places.get(key, place)
-                problems.lines.append(f"{where}: {dotted(['store', *item['loc']])}: {explain(item, model)}")
-    else:
-        parameters = inspect.signature(cls).parameters.values()
-        known = [p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
-        known = [name for name in known if name not in RESOURCES]
-        if not any(p.kind is p.VAR_KEYWORD for p in parameters):
-            problems.lines += [
-                f"{entry.places.get(key, place)}: store.{key}: unknown setting {key!r}{did_you_mean(key, known)}; "
-                f"there are {', '.join(sorted(known)) or 'none'}"
-                for key in entry.config
-                if key not in known
-            ]
-        needed = [p.name for p in parameters if p.name in known and p.default is p.empty]
-        problems.lines += [f"{place}: store.{name}: is missing" for name in needed if name not in entry.config]
+    model, problems = arguments_model(cls, RESOURCES), Problems()
+    arguments: dict[str, Any] = {}
+    try:
+        arguments = checked_arguments(model, entry.config)
+    except ValidationError as error:
+        for item in error.errors(include_url=False):
+            key = str(item["loc"][0]) if item["loc"] else "use"
+            where = entry.places.get(key, place)
+            problems.lines.append(f"{where}: {dotted(['store', *item['loc']])}: {explain(item, model)}")
     problems.report()
-    return dict(entry.config)
+    return arguments
 
 
 def open_store(

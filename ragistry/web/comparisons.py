@@ -14,11 +14,10 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from ragistry.errors import DatasetError, EvaluationError
+from ragistry.errors import EvaluationError
 from ragistry.evaluation import Comparison, compare, read_library
 from ragistry.evaluation.data.dataset import Dataset
-from ragistry.evaluation.data.library import library_sources
-from ragistry.evaluation.data.testsets import known_items, make_testset
+from ragistry.evaluation.data.testsets import library_queries
 from ragistry.evaluation.outputs import keep_report
 from ragistry.evaluation.systems.index import IndexCost
 from ragistry.evaluation.systems.systems import comparable
@@ -119,11 +118,7 @@ class ComparisonJobs(JobRunner[ComparisonJob]):
 
 def _dataset(workspace: Workspace, queries: ComparisonQueries) -> Dataset:
     if queries.content is None:
-        sources = library_sources(workspace)
-        if not sources:
-            raise DatasetError("the library has no sources to generate questions from; add files first")
-        name = "questions made from the library"
-        return make_testset(name, sources, known_items(sources), limit=queries.number).dataset
+        return library_queries(workspace, queries.number)
     with TemporaryDirectory() as folder:
         file = Path(folder) / queries.name
         file.write_bytes(queries.content)
