@@ -131,7 +131,7 @@ def compare(
             record=record,
             replay=replay,
             engine=workers,
-            progress=progress,
+            progress=True if progress is None else progress,
         )
     for kind, path in files.items():
         _save(path, _text(comparison, kind))

@@ -32,6 +32,7 @@ from ragistry.evaluation.systems.systems import System
 from ragistry.evaluation.systems.variants import Chunking, Grid, Variant, parse_chunking, variants
 from ragistry.protocols import Engine
 from ragistry.types import TOP_K_LIMIT, Progress
+from ragistry.utils.progress import shown_progress
 from ragistry.utils.wording import did_you_mean
 from ragistry.workspace import Workspace
 
@@ -63,7 +64,7 @@ def compare(
     record: str | Path | None = None,
     replay: str | Path | None = None,
     engine: Engine | None = None,
-    progress: Progress | None = None,
+    progress: Progress | bool | None = True,
 ) -> Comparison:
     """Compare techniques on a test set and report which differences are significant.
 
@@ -96,7 +97,8 @@ def compare(
         record: A file that keeps every answer of a model.
         replay: A file of recorded answers. No model is asked, and each call counts with its recorded time.
         engine: Runs each technique as a task on its workers.
-        progress: Called with the current step, and how much of it is done.
+        progress: Called with the current step, and how much of it is done. By default, progress is written to standard
+            error: in a changing line in a terminal or notebook, else every ten seconds. False: not at all.
 
     Raises:
         EvaluationError: An argument is not valid, or a file cannot be written; nothing has been done.
@@ -105,6 +107,7 @@ def compare(
         ModelError: A model refused a text, or cannot be reached.
         StoreError: An index cannot be written.
     """
+    progress = shown_progress(progress)
     load = os.getloadavg()[0] if hasattr(os, "getloadavg") else None
     check_outputs(files={"record": record}, folders={"runs": runs, "cache": cache}, seed=seed)
     tested = _test_set(dataset)

@@ -60,6 +60,13 @@ def listed(names: Iterable[str], limit: int = 20) -> str:
     return f"{named} and {rest} more" if rest > 0 else named or "none"
 
 
+def duration(seconds: float) -> str:
+    """Write a duration roughly: ``40 s``, ``5 min``, ``2.5 h``."""
+    if seconds < 90:
+        return f"{max(1, round(seconds))} s"
+    return f"{round(seconds / 60)} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
 def local_time(moment: float | str) -> str:
     """Write a time as local ``2026-11-23 21:15``; empty for 0.
 

@@ -5,17 +5,20 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Sequence
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from ragistry.errors import EmbeddingGenerationError
 from ragistry.evaluation.systems.index import CARD, Corpus, open_index
 from ragistry.evaluation.systems.kept import KeptVectors, kept
 from ragistry.evaluation.systems.variants import Chunking
+from ragistry.stores.registry import open_local
 from ragistry.testing.hashed import HashingEmbedder
-from ragistry.types import Role
+from ragistry.types import EmbeddedChunk, Role
 from tests.evaluation.small_sets import TOPICS, topics
 
 
@@ -27,14 +30,16 @@ def vectors(tmp_path: Path) -> KeptVectors:
 def steps(vectors: KeptVectors | None, folder: Path) -> list[str]:
     """What opening the index had to do."""
     done: list[str] = []
-    found, store = open_index(Corpus(topics(), Chunking(), vectors), folder, lambda doing, *_: done.append(doing))
+    found, store = open_index(
+        Corpus(topics(), Chunking(), vectors), folder, lambda doing, *_: done.append(doing.split()[0])
+    )
     assert found.store.count() == len(TOPICS)
     store.close()
     return list(dict.fromkeys(done))
 
 
 def test_index_is_made_once_with_and_without_vectors(vectors, tmp_path):
-    assert steps(vectors, tmp_path) == ["indexing"]
+    assert steps(vectors, tmp_path) == ["indexing", "embedding"]
     assert steps(None, tmp_path) == ["indexing"]
     assert steps(vectors, tmp_path) == steps(None, tmp_path) == []
 
@@ -76,6 +81,49 @@ def test_text_that_the_model_refuses_stops_the_build_and_leaves_no_index(tmp_pat
     with pytest.raises(EmbeddingGenerationError, match="d-bees"):
         open_index(Corpus(topics(), Chunking(), vectors), tmp_path)
     assert not list(tmp_path.glob(f"*/{CARD}"))
+
+
+class Counting(HashingEmbedder):
+    """Remembers the documents that it embedded."""
+
+    def __init__(self, dimension: int = 16) -> None:
+        super().__init__(dimension)
+        self.texts: list[str] = []
+
+    def embed(self, texts: Sequence[str], *, role: Role = "document") -> Any:
+        self.texts += texts if role == "document" else ()
+        return super().embed(texts, role=role)
+
+
+@pytest.mark.parametrize(
+    ("library", "dimension", "taken"),
+    [(topics().corpus, 16, len(TOPICS)), (topics().corpus[:3], 16, 3), ([], 16, 0), (topics().corpus, 8, 0)],
+)
+def test_vectors_of_equal_texts_come_from_the_library(tmp_path, library, dimension, taken):
+    counting, reported = Counting(), []
+    theirs = HashingEmbedder(dimension)
+    with closing(open_local(tmp_path / "library")) as known:
+        known.use_embedder(theirs.fingerprint)
+        chunks = [(text.whole, {"collection": "c", "source_file": text.id, "chunk_index": 0}) for text in library]
+        if chunks:
+            vectors = theirs.embed([text for text, _ in chunks])
+            known.add_documents([EmbeddedChunk(*chunk, row) for chunk, row in zip(chunks, vectors, strict=True)])
+        corpus = Corpus(topics(), Chunking(), kept(counting, tmp_path / "vectors.db"), library=known)
+        index, store = open_index(corpus, tmp_path, lambda *state: reported.append(state))
+    alone = replace(corpus, vectors=kept(HashingEmbedder(16), tmp_path / "other.db"), library=None)
+    with closing(store), closing(open_index(alone, tmp_path / "other")[1]) as plain:
+        ids = [document.id for document in plain.scan()]
+        assert np.allclose(store.vectors(ids), plain.vectors(ids))
+    assert index.cost.from_library == taken
+    wanted = {text.whole for text in topics().corpus} - {text for text, _ in chunks if taken}
+    assert set(counting.texts) - {"warm up"} == wanted
+    embedding = [state for state in reported if state[0].startswith("embedding")]
+    assert bool(embedding) == bool(wanted)
+    if wanted:
+        assert embedding[0][1:] == (0, len(wanted)), "said before the start"
+        assert embedding[0][0].startswith(f"embedding {len(wanted)} chunks")
+        assert ", about " in embedding[0][0]
+        assert f"({taken} of {len(TOPICS)} are known)" in embedding[0][0] or not taken
 
 
 def test_chunks_have_the_metadata_of_an_ingest(vectors, tmp_path):

@@ -279,6 +279,8 @@ def indexes(comparison: Comparison) -> Table:
         note += (
             f"Truncated: chunks longer than {embedder['max_tokens']} tokens, of which only the beginning is embedded."
         )
+    if taken := sum(one.from_library for one in comparison.indexes.values()):
+        note += f" {numbered(taken, '[vector was|vectors were]')} taken from the library, at no cost."
     columns = ["chunking", "documents", "chunks", "truncated", "embedding s", "writing s", "MB on disk"]
     return Table("Index", columns, rows, note)
 

@@ -9,7 +9,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
-from ragistry.errors import ConfigError, EvaluationError
+from ragistry.config.settings import LOCAL
+from ragistry.errors import ConfigError, EvaluationError, StoreError
 from ragistry.evaluation.data.dataset import Dataset
 from ragistry.evaluation.systems.index import FOLDER, Corpus, DatasetIndex, library_index, open_index
 from ragistry.evaluation.systems.kept import KINDS, KeptVectors, kept, recording, replaying
@@ -30,6 +31,8 @@ from ragistry.evaluation.systems.systems import (
     with_bases,
 )
 from ragistry.evaluation.systems.variants import Chunking, Variant
+from ragistry.protocols import LibraryStore
+from ragistry.stores.local.database import FILE as STORE_FILE
 from ragistry.techniques.classes import MODELS, complaints, resources_for, wanted_resources
 from ragistry.techniques.registry import TechniqueRegistry
 from ragistry.types import Progress
@@ -97,7 +100,10 @@ def build_systems(
         over = {}
         for chunking in dict.fromkeys(one.chunking for one in made):
             asked = set[Want]().union(*(wanted[one.name] for one in made if one.chunking == chunking))
-            index, resources = _resources(stack, workspace, dataset, chunking, models, asked, folder, progress)
+            index, resources = _resources(
+                stack, workspace, dataset, chunking, models, asked, folder, progress,
+                records=record is not None or replay is not None,
+            )  # fmt: skip
             registry = TechniqueRegistry(*entries, resources)
             registry.searches_words = index is not None and "text" in index.store.abilities
             over[chunking] = registry, index
@@ -124,6 +130,8 @@ def _resources(
     wanted: set[Want],
     folder: Path,
     progress: Progress | None,
+    *,
+    records: bool,
 ) -> tuple[DatasetIndex | None, dict[str, Any]]:
     """Return the index of one chunking, None if no technique needs a store; and all resources."""
     if chunking.library:
@@ -138,11 +146,22 @@ def _resources(
         return None, dict(models)
     vectors = models["embedder"] if EMBEDDER in wanted else None
     counter = models["embedder"] if chunking.fit else None
-    index, store = open_index(
-        Corpus(dataset, chunking, vectors, counter, _language(dataset, workspace.settings.language)), folder, progress
-    )
+    language = _language(dataset, workspace.settings.language)
+    known = _library(workspace) if isinstance(vectors, KeptVectors) and not records else None
+    index, store = open_index(Corpus(dataset, chunking, vectors, counter, language, known), folder, progress)
     stack.callback(store.close)
     return index, {**models, "store": index.store}
+
+
+def _library(workspace: Workspace) -> LibraryStore | None:
+    """Return the store of the workspace; None if it has none yet, or one that cannot be opened."""
+    settings = workspace.settings
+    if settings.store == LOCAL and not (workspace.path_of(settings.data_dir) / STORE_FILE).is_file():
+        return None
+    try:
+        return workspace.store
+    except StoreError:
+        return None
 
 
 def _language(dataset: Dataset, setting: str) -> str:

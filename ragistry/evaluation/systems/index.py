@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import logging
+import random
 import shutil
 import sys
-from collections.abc import Sequence
-from contextlib import closing
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
@@ -19,19 +20,22 @@ import numpy as np
 from filelock import FileLock
 
 from ragistry.config.folder import EVALUATION, REPOSITORIES
-from ragistry.errors import StoreError
+from ragistry.errors import ModelError, StoreError
 from ragistry.evaluation.data.dataset import Dataset
 from ragistry.evaluation.data.trec import file_name
-from ragistry.evaluation.systems.kept import KeptVectors, fingerprint_of
+from ragistry.evaluation.systems.kept import TEXTS_AT_ONCE, KeptVectors, fingerprint_of
 from ragistry.evaluation.systems.masking import MaskedStore
 from ragistry.evaluation.systems.variants import Chunking
-from ragistry.library.ingest.run import Ingest
+from ragistry.library.ingest.run import Ingest, explained, refusal
 from ragistry.library.ingest.source import ReadOptions, SourceText
 from ragistry.protocols import Embedder, LibraryStore
 from ragistry.stores.registry import open_local
 from ragistry.techniques.routing.target import library_targets
 from ragistry.types import EmbeddedChunk, EmbedderFingerprint, Progress, Role, SourceInfo
+from ragistry.utils.breadcrumb import searched_text
 from ragistry.utils.documents.extracted import Extracted
+from ragistry.utils.progress import ESTIMATE
+from ragistry.utils.wording import duration, numbered
 from ragistry.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -45,6 +49,8 @@ CARD = "index.json"
 """File with the cost of an index, written when the index is complete."""
 WORDS_ALONE = EmbedderFingerprint("none", "words alone", "", 1)
 """Embedder recorded for an index without vectors; its store has one constant number per chunk."""
+TIMED_TEXTS = 16
+"""Number of texts that are embedded first, to estimate the time of all."""
 _LAYOUT = 4
 """Version of the chunks' metadata; increase it to rebuild every index."""
 
@@ -58,7 +64,8 @@ class IndexCost:
         documents: Number of documents.
         chunks: Number of chunks.
         cut: Number of chunks longer than the model's limit, of which only the beginning is embedded.
-        embed_seconds: Time in the model, also of cached vectors.
+        from_library: Number of chunks whose vectors were taken from the library.
+        embed_seconds: Time in the model, also of vectors of earlier comparisons, but not of those from the library.
         embed_tokens: Tokens that the model read.
         write_seconds: Time to cut, write and index words.
         disk_bytes: Size of its files.
@@ -68,6 +75,7 @@ class IndexCost:
     documents: int
     chunks: int
     cut: int = 0
+    from_library: int = 0
     embed_seconds: float = 0.0
     embed_tokens: int = 0
     write_seconds: float = 0.0
@@ -137,6 +145,7 @@ class Corpus:
         vectors: The embedder; None if techniques search words only, so that nothing is embedded.
         counter: Counts tokens to fit chunks to a model if there is no embedder.
         language: The language of the words.
+        library: A store whose vectors of equal texts are taken instead of embedding them; None without one.
     """
 
     dataset: Dataset
@@ -144,6 +153,7 @@ class Corpus:
     vectors: KeptVectors | None = None
     counter: Embedder | None = None
     language: str = "english"
+    library: LibraryStore | None = None
 
     def file_name(self) -> str:
         """Return the name of the index folder, made from everything that decides its content."""
@@ -175,16 +185,11 @@ class CorpusText(SourceText):
         return Extracted(self.text, self.source_file, metadata=metadata), content
 
 
-@dataclass
-class CorpusEmbedder:
-    """The `Embedder` of an ingest of a corpus, which measures time and can do without vectors.
-
-    How many chunks were cut is part of the cost, so warnings of the model about it are not logged.
-    """
+@dataclass(frozen=True, slots=True)
+class Counter:
+    """The `Embedder` of an ingest that only cuts a corpus: it counts tokens, and its vectors are placeholders."""
 
     corpus: Corpus
-    seconds: float = 0.0
-    texts: list[str] = field(default_factory=list)
 
     @property
     def fingerprint(self) -> EmbedderFingerprint:
@@ -193,34 +198,24 @@ class CorpusEmbedder:
         counter = self.corpus.counter
         return replace(WORDS_ALONE, max_tokens=0 if counter is None else counter.fingerprint.max_tokens)
 
-    def embed(self, texts: Sequence[str], *, role: Role = "document") -> Vectors:
-        if self.corpus.vectors is None:
-            return np.ones((len(texts), 1), np.float32)
-        start, logger = perf_counter(), logging.getLogger("ragistry.models")
-        level = logger.level
-        logger.setLevel(logging.ERROR)
-        try:
-            self.texts += texts
-            return self.corpus.vectors.embed(texts, role=role)
-        finally:
-            logger.setLevel(level)
-            self.seconds += perf_counter() - start
+    def embed(self, texts: Sequence[str], *, role: Role = "document") -> Vectors:  # noqa: ARG002
+        return np.ones((len(texts), 1), np.float32)
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
         counter = self.corpus.vectors or self.corpus.counter
         return [len(text) // 4 for text in texts] if counter is None else counter.count_tokens(texts)
 
 
-class OneWrite:
-    """The `LibraryStore` of an ingest that writes all sources at once, which is several times as fast.
+class Collected:
+    """The `LibraryStore` of an ingest that collects the chunks of all sources.
 
-    An ingest writes each source by itself, so that an interruption loses little. An incomplete index is never used.
+    Writing them at once is several times as fast. An ingest writes each source by itself, so that an interruption loses
+    little; an incomplete index is never used.
     """
 
     def __init__(self, store: LibraryStore) -> None:
         self.rows: list[EmbeddedChunk] = []
         self.use_embedder = store.use_embedder
-        self._store = store
 
     def sources(self, collection: str | None = None) -> list[SourceInfo]:  # noqa: ARG002
         return []
@@ -232,7 +227,7 @@ class OneWrite:
         self.rows += chunks
 
     def flush(self) -> None:
-        self._store.add_documents(self.rows)
+        """Do nothing: the rows are written when they have their vectors."""
 
 
 def _prefix(dataset: Dataset) -> str:
@@ -286,29 +281,101 @@ def _verified(home: Path, language: str) -> IndexCost | None:
 
 
 def _build(corpus: Corpus, home: Path, progress: Progress | None) -> IndexCost:
-    """Ingest a corpus into a store in ``home``, and write a card of the cost."""
-    start, embedder = perf_counter(), CorpusEmbedder(corpus)
+    """Cut a corpus, embed the chunks, write them into a store in ``home``, and write a card of the cost."""
+    start, counter = perf_counter(), Counter(corpus)
     with closing(open_local(home, language=corpus.language)) as store:
-        writer = OneWrite(store)
-        report = Ingest(cast("LibraryStore", writer), embedder, corpus.reading(), corpus.dataset.name).run(
+        writer = Collected(store)
+        report = Ingest(cast("LibraryStore", writer), counter, corpus.reading(), corpus.dataset.name).run(
             corpus.sources(), None if progress is None else lambda _, done, total: progress("indexing", done, total)
         )
         if report.failed:
             raise report.failed[0].cause
-    limit = 0 if corpus.vectors is None else embedder.fingerprint.max_tokens
-    embed_seconds, tokens = (0.0, 0.0) if corpus.vectors is None else corpus.vectors.cost(embedder.texts)
+        texts = [searched_text(row.text, row.metadata) for row in writer.rows]
+        embedding, from_library = perf_counter(), 0
+        if corpus.vectors is not None:
+            from_library = _embed(corpus, writer.rows, texts, progress)
+            vectors = corpus.vectors.embed(texts)
+            writer.rows = [row._replace(embedding=vector) for row, vector in zip(writer.rows, vectors, strict=True)]
+        embedding = perf_counter() - embedding
+        store.add_documents(writer.rows)
+    limit = 0 if corpus.vectors is None else counter.fingerprint.max_tokens
+    embed_seconds, tokens = (0.0, 0.0) if corpus.vectors is None else corpus.vectors.cost(texts)
     cost = IndexCost(
         chunking=str(corpus.chunking),
         documents=len(corpus.dataset.corpus),
         chunks=len(writer.rows),
         cut=sum(row.metadata["token_count"] > limit for row in writer.rows) if limit else 0,
+        from_library=from_library,
         embed_seconds=embed_seconds,
         embed_tokens=round(tokens),
-        write_seconds=perf_counter() - start - embedder.seconds,
+        write_seconds=perf_counter() - start - embedding,
         disk_bytes=bytes_below(home),
     )
     (home / CARD).write_text(json.dumps(asdict(cost)), encoding="utf-8")
     return cost
+
+
+def _embed(corpus: Corpus, rows: Sequence[EmbeddedChunk], texts: Sequence[str], progress: Progress | None) -> int:
+    """Embed the texts whose vectors are not known. Before the start, report their number and how long it takes.
+
+    Returns the number of vectors from the library. Raises `ModelError` with the document of a text that is refused.
+    """
+    vectors = corpus.vectors
+    assert vectors is not None
+    missing, from_library = vectors.missing(texts), 0
+    if missing and corpus.library is not None:
+        from_library = vectors.take(missing, corpus.library)
+        missing = vectors.missing(missing)
+    if not missing:
+        return from_library
+    sample, total = random.Random(0).sample(missing, min(TIMED_TEXTS, len(missing))), len(missing)
+
+    def embed(batch: Sequence[str]) -> None:
+        try:
+            with _without_warnings():
+                vectors.embed(batch)
+        except ModelError as error:
+            _explain(error, rows, texts, batch, vectors)
+            raise
+
+    embed(missing[:1])  # the first call loads the model
+    start = perf_counter()
+    embed(sample)
+    seconds = (perf_counter() - start) * sum(map(len, missing)) / max(1, sum(map(len, sample)))
+    known = f" ({len(texts) - total:,} of {len(texts):,} are known)" if total < len(texts) else ""
+    activity = f"embedding {numbered(total, '[chunk|chunks]')}{known}{ESTIMATE}{duration(seconds)}"
+    for first in range(0, total, TEXTS_AT_ONCE):
+        if progress is not None:
+            progress(activity, first, total)
+        embed(missing[first : first + TEXTS_AT_ONCE])
+    if progress is not None:
+        progress(activity, total, total)
+    return from_library
+
+
+def _explain(
+    error: ModelError, rows: Sequence[EmbeddedChunk], texts: Sequence[str], batch: Sequence[str], vectors: KeptVectors
+) -> None:
+    """Raise an error with the document of the text for which a batch was refused; return if there is none."""
+    documents: dict[str, list[str]] = {}
+    for row, text in zip(rows, texts, strict=True):
+        documents.setdefault(str(row.metadata["source_file"]), []).append(text)
+    for name, own in documents.items():
+        unknown = [text for text in own if text in batch]
+        if unknown and (other := refusal(unknown, vectors.embed)) is not None:
+            raise explained(other, name, own, unknown, vectors.embed) from error
+
+
+@contextmanager
+def _without_warnings() -> Iterator[None]:
+    """Silence warnings of a model about cut chunks: how many were cut is part of the cost."""
+    logger = logging.getLogger("ragistry.models")
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
 
 
 def bytes_below(folder: Path) -> int:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import re
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict
 from hashlib import sha256
@@ -24,10 +24,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ragistry import trace
-from ragistry.errors import EvaluationError, MissingRecordError
+from ragistry.errors import EvaluationError, MissingRecordError, StoreError
 from ragistry.models.adapt import Counted
-from ragistry.protocols import Embedder, Generator, Reranker
-from ragistry.types import EmbedderFingerprint, Role, Stage
+from ragistry.protocols import Embedder, Generator, LibraryStore, Reranker
+from ragistry.types import Chunk, EmbedderFingerprint, Role, Stage
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -179,6 +179,21 @@ class AnswerStore:
             this.detail[CHARGED_CPU] = sum(one.cpu_ms for one in new) - (process_time() - cpu) * 1000
         return [known[key].answer for key in keys]
 
+    def missing(self, model: Any, asked: Sequence[Asked]) -> list[int]:
+        """Return the positions of the questions without an answer in the file; of equal questions, the first."""
+        keys = [_key(model, one) for one in asked]
+        known = self._known(keys)
+        first = {key: place for place, key in reversed(list(enumerate(keys))) if key not in known}
+        return sorted(first.values())
+
+    def add(self, model: Any, answers: Iterable[tuple[Asked, bytes]]) -> None:
+        """Add answers of the model that are known from elsewhere; they have no cost."""
+        with self._open() as connection:
+            connection.executemany(
+                "INSERT OR IGNORE INTO answers VALUES (?, ?, 0, 0, 0, '')",
+                ((_key(model, asked), answer) for asked, answer in answers),
+            )
+
     def cost(self, model: Any, asked: Sequence[Asked]) -> tuple[float, float]:
         """Return the seconds and tokens of these answers."""
         known = self._known([_key(model, one) for one in asked]).values()
@@ -289,6 +304,31 @@ class KeptVectors(KeptModel):
             return list(self.live.count_tokens([asked["text"] for asked in missing]))
 
         return list(map(json.loads, self.file.answers(self.model, [{"role": "tokens", "text": t} for t in texts], ask)))
+
+    def missing(self, texts: Sequence[str]) -> list[str]:
+        """Return the documents, each once, whose vectors are not in the file."""
+        asked = [{"role": "document", "text": text} for text in texts]
+        return [texts[place] for place in self.file.missing(self.model, asked)]
+
+    def take(self, texts: Sequence[str], library: LibraryStore) -> int:
+        """Copy the vectors of documents with equal texts from a library whose vectors are of this model.
+
+        Returns the number of copied vectors.
+        """
+        try:
+            if library.embedder() != self.fingerprint:
+                return 0
+            found = library.known_vectors("", "", [Chunk(text, {}) for text in texts])
+        except StoreError:  # the library is not needed
+            return 0
+        self.file.add(
+            self.model,
+            (
+                ({"role": "document", "text": text}, np.asarray(vector, "<f4").tobytes())
+                for text, vector in found.items()
+            ),
+        )
+        return len(found)
 
     def cost(self, texts: Sequence[str]) -> tuple[float, float]:
         """Return the original seconds and tokens of the vectors of these documents."""

@@ -424,10 +424,10 @@ def explained(
         ModelConnectionError: The model cannot be reached.
         ModelNotFoundError: The server lacks the model.
     """
-    if not isinstance(error, EmbeddingGenerationError) and _refusal([PLAIN], embed) is not None:
+    if not isinstance(error, EmbeddingGenerationError) and refusal([PLAIN], embed) is not None:
         raise error
     text = unknown[_first_refused(unknown, embed)]
-    reason = _refusal([text], embed)
+    reason = refusal([text], embed)
     if reason is None:  # the model accepts each text alone
         return EmbeddingGenerationError(f"{name!r} cannot be embedded: {error}")
     place, start = f"chunk {chunks.index(text) + 1} of {len(chunks)}", " ".join(text.split())[:EXCERPT]
@@ -442,14 +442,15 @@ def _first_refused(texts: Sequence[str], embed: Embed) -> int:
     first, end = 0, len(texts)
     while end - first > 1:
         middle = (first + end) // 2
-        if _refusal(texts[first:middle], embed) is None:
+        if refusal(texts[first:middle], embed) is None:
             first = middle
         else:
             end = middle
     return first
 
 
-def _refusal(texts: Sequence[str], embed: Embed) -> ModelError | None:
+def refusal(texts: Sequence[str], embed: Embed) -> ModelError | None:
+    """Return the error with which a model refuses these texts; None if it accepts them."""
     try:
         embed(texts)
     except (ModelConnectionError, ModelNotFoundError):
