@@ -32,6 +32,8 @@ _LOST_KINDS = {
 _PAGE_SEPARATOR = "\n\n"
 _NO_TITLE = re.compile(
     r"(?i)\W*|untitled.*|microsoft (word|powerpoint) - .*|.*\.(docx?|dvi|indd|pdf|pptx?|qxd|tex|wpd)"
+    r"|powerpoint presentation|(document|dokument|presentation|layout|slide|title|book|print)[ _-]?\d*"
+    r"|(https?|file):\S*|about:blank|[a-z]:\\.*"
 )
 _DATE = re.compile(r"D:(\d{4})(\d\d)(\d\d)")
 
@@ -71,7 +73,7 @@ def read_pdf(path: str, engine: str, limits: ExtractLimits, ocr: str = "") -> Ex
         path,
         "pdf",
         page_starts,
-        describe(answer["info"]),
+        describe(answer["info"], answer["title"]),
         warnings,
         lost,
         answer["digest"],
@@ -222,12 +224,12 @@ def _second_readings(answer: Mapping[str, Any], engine: str) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def describe(info: dict[str, str]) -> dict[str, Any]:
-    """Convert the metadata of a PDF; a title that is a file name or a placeholder is omitted."""
+def describe(info: dict[str, str], title: str = "") -> dict[str, Any]:
+    """Convert the metadata of a PDF. ``title`` replaces a title that is a file name or a placeholder."""
     values = {key: " ".join(re.sub("[\x00-\x1f\ud800-\udfff]", " ", value).split()) for key, value in info.items()}
     date = _DATE.match(values.get("CreationDate", ""))
     described = {
-        "title": "" if _NO_TITLE.fullmatch(values.get("Title", "")) else values["Title"],
+        "title": title if _NO_TITLE.fullmatch(values.get("Title", "")) else values["Title"],
         "description": values.get("Subject", ""),
         "author": values.get("Author", ""),
         "date": "-".join(date.groups()) if date else "",

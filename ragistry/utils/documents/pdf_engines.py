@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from ragistry.utils.documents.blocks import UnreadableFileError
 from ragistry.utils.documents.pdf_forms import MOST_ANNOTATIONS, Annotation, annotations_of
 from ragistry.utils.documents.pdf_glyphs import MISSING, TEX_LIGATURES
+from ragistry.utils.documents.pdf_titles import title_on_page
 
 
 class Spot(NamedTuple):
@@ -37,12 +38,14 @@ class Page(NamedTuple):
         spots: Places of the first and last lines, by line number; empty if the engine does not know them.
         annotations: Annotations and form fields with text.
         skipped: Number of annotations that were not looked at, because the file has too many.
+        title: Title of the document on the first page; empty if there is none or the engine does not know sizes.
     """
 
     text: str
     spots: dict[int, Spot]
     annotations: list[Annotation]
     skipped: int = 0
+    title: str = ""
 
 
 class Pdf(NamedTuple):
@@ -91,7 +94,8 @@ def open_with_pypdfium2(data: bytes) -> Pdf:
                 text, at = _with_missing_glyphs(text, textpage, count)
                 annotations, looked_at, listed = annotations_of(page, textpage, left)
                 left -= looked_at
-                return Page(text, _spots(text, page, textpage, at), annotations, listed - looked_at)
+                title = "" if index else title_on_page(text, page, textpage, at)
+                return Page(text, _spots(text, page, textpage, at), annotations, listed - looked_at, title)
             finally:
                 textpage.close()
         finally:

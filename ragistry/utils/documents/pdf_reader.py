@@ -41,10 +41,10 @@ def read(data: bytes, engine: str, request: dict[str, Any]) -> dict[str, Any]:
     Returns:
         ``pages``: text of each page; ``notes``: ``[page, text]`` of form fields and annotations; ``labels``: number of
         each page as it is printed, empty where that is its number; ``unreadable`` and ``pictured``: pages;
-        ``unmapped``: number of characters that fonts do not map; ``xfa``; ``info``; ``replaced``: ``[page, sign]`` of
-        pages of which the reading by the other engine, ``second``, is better; ``unchecked``: number of doubtful pages
-        for which there was no time; ``lost``: number of annotations, form fields and words with missing letters that
-        were not read.
+        ``unmapped``: number of characters that fonts do not map; ``xfa``; ``info``; ``title`` on the first page;
+        ``replaced``: ``[page, sign]`` of pages of which the reading by the other engine, ``second``, is better;
+        ``unchecked``: number of doubtful pages for which there was no time; ``lost``: number of annotations, form
+        fields and words with missing letters that were not read.
 
     Raises:
         UnreadableFileError: The file is damaged, encrypted, or over a limit.
@@ -80,6 +80,7 @@ def read(data: bytes, engine: str, request: dict[str, Any]) -> dict[str, Any]:
         "unmapped": unmapped,
         "xfa": xfa,
         "info": {key: value[:LONGEST_INFO] for key, value in pdf.info.items()},
+        "title": clean(pages[0].title) if pages and 0 not in replaced else "",
         "replaced": [[number + 1, sign] for number, sign in replaced.items()],
         "second": second,
         "unchecked": unchecked,
@@ -117,7 +118,7 @@ def _page(pdf: Pdf, index: int) -> Page | None:
 
 
 def _annotated(data: bytes, pages: Sequence[Page], pdf: Pdf) -> tuple[list[Page], Pdf]:
-    """The pages of pypdf with the annotations that pdfium finds, and where page labels come from."""
+    """The pages of pypdf with the annotations and the title that pdfium finds, and where page labels come from."""
     try:
         other = ENGINES["pypdfium2"](data)
     except UnreadableFileError:
@@ -125,7 +126,9 @@ def _annotated(data: bytes, pages: Sequence[Page], pdf: Pdf) -> tuple[list[Page]
     found = []
     for index, page in enumerate(pages):
         seen = _page(other, index) if index < other.pages else None
-        found.append(page._replace(annotations=seen.annotations, skipped=seen.skipped) if seen else page)
+        if seen:
+            page = page._replace(annotations=seen.annotations, skipped=seen.skipped, title=seen.title)
+        found.append(page)
     return found, other
 
 
