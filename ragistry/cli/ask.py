@@ -49,7 +49,7 @@ def ask(
             result = library.search(query, collection, top_k, technique=technique)
             if as_json:
                 found = Answer(query, tuple(result.documents), reason="no generator is configured")
-                print_json(answer_as_mapping(found))
+                print_json(answer_as_mapping(found, opened.settings.language))
                 return
             error_line(
                 "no generator is configured; showing the search results; add a generator to config/models.yaml", "note"
@@ -62,7 +62,7 @@ def ask(
             query, collection, top_k, technique=technique, on_piece=writer.write if live else None
         )  # fmt: skip
         if as_json:
-            print_json(answer_as_mapping(answer))
+            print_json(answer_as_mapping(answer, opened.settings.language))
             return
         if not live:
             writer.write(answer.text)

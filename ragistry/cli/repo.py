@@ -143,7 +143,7 @@ def search(
         chosen = RepositoryTechnique(repositories.collection(name), over)
         result = search_repository(chosen, query, opened.settings.n_results if top_k is None else top_k)
         if as_json:
-            print_json(result_as_mapping(result))
+            print_json(result_as_mapping(result, opened.settings.language))
         else:
             print_documents(opened, query, result.documents)
     if not (as_json or result.documents):

@@ -53,7 +53,7 @@ def search(
         if as_json:
             from ragistry.presentation.plain import result_as_mapping
 
-            print_json(result_as_mapping(result))
+            print_json(result_as_mapping(result, opened.settings.language))
             return
         print_documents(opened, query, result.documents, full=full, scores=scores)
     for reason in result.degraded:
@@ -104,20 +104,18 @@ def print_documents(
     apart: bool = False,
 ) -> None:
     """Print the passages by source. ``apart``: print each separately; ``full``: separately and whole."""
-    from ragistry.presentation import Hit, body_of, excerpt, grouped, similar_by
+    from ragistry.presentation import Hit, excerpt_of, grouped, place_of
+    from ragistry.presentation.hits import spot_of
     from ragistry.presentation.terminal import print_hit, room_in
-    from ragistry.utils.text.languages import chunk_language
 
-    out = console()
-    similar = similar_by(opened.embedder, query)
+    out, language = console(), opened.settings.language
     hits = [Hit(rank, one) for rank, one in enumerate(documents, start=1)] if full or apart else grouped(documents)
     for number, hit in enumerate(hits, start=1):
-        language = chunk_language(hit.document.metadata, opened.settings.language)
-        blocks = body_of(hit.document)
         if number > 1:
             out.print()
-        found = excerpt(blocks, query, language, None if full else room_in(out), similar)
-        print_hit(out, number, hit, found, scores=scores)
+        found = excerpt_of(hit.document, query, language, None if full else room_in(out))
+        more = [spot_of(one, place_of(one, query, language)) for one in hit.more]
+        print_hit(out, number, hit, found, more, scores=scores)
 
 
 def _print_trace(result: RetrievalResult) -> None:

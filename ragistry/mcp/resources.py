@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 from urllib.parse import quote, unquote, urlsplit
 
@@ -12,10 +13,11 @@ from mcp import types
 from ragistry.techniques.neighbours import widened
 from ragistry.tools.failures import CallError
 from ragistry.tools.reach import Reach
-from ragistry.tools.result_text import place
+from ragistry.tools.result_text import describe
 from ragistry.tools.tokens import cut_to_tokens, estimated_tokens
 from ragistry.types import Document
 from ragistry.utils.ids import chunk_id
+from ragistry.utils.places import KEYS
 from ragistry.utils.quoting import one_line, visible
 
 ROOT = "ragistry://collections/"
@@ -24,7 +26,7 @@ TOKENS = 7_000
 """Maximum number of tokens of a text; the whole answer with metadata stays below 10,000."""
 REACH = 100
 """Number of chunks that are read on both sides of a passage."""
-SENT_METADATA = ("collection", "source_file", "title", "section", "heading_context", "page", "tags", "start", "end")
+SENT_METADATA = ("collection", "source_file", "title", "tags", "start", "end", *KEYS)
 """Metadata that are sent to clients. Paths of this machine are not."""
 SOURCES_TOKENS = 7_000
 """Maximum number of tokens of the source names that a collection lists."""
@@ -108,10 +110,10 @@ def fetch(reach: Reach, chunk: str) -> dict[str, Any]:
     return {"id": hit.id, "title": title_of(hit), "text": text, "url": url_of(hit), "metadata": metadata}
 
 
-def title_of(document: Document) -> str:
-    """Return the title of a passage and its place in the source."""
-    title = document.metadata.get("title")
-    return f"{one_line(title)}: {place(document)}" if title else place(document)
+def title_of(document: Document, place: Mapping[str, Any] | None = None) -> str:
+    """Return the title of a passage and its place in the source, or that of a line of it."""
+    title, spot = document.metadata.get("title"), describe(document, place)
+    return f"{one_line(title)}: {spot}" if title else spot
 
 
 def _shown(value: Any) -> Any:

@@ -10,13 +10,12 @@ from typing import Any
 from mcp import types
 
 from ragistry.mcp.resources import fetch, title_of, url_of
-from ragistry.presentation import body_of, excerpt, excerpt_line, similar_by
+from ragistry.presentation import excerpt_line, excerpt_of
 from ragistry.tools.arguments import parse_arguments, read_object
 from ragistry.tools.failures import CallError, failure_text
 from ragistry.tools.search_library import SearchLibraryTool
 from ragistry.types import Document
 from ragistry.utils.quoting import one_line
-from ragistry.utils.text.languages import chunk_language
 
 CONNECTOR_RESULTS = 10
 """Maximum number of results of ``search``."""
@@ -89,13 +88,11 @@ def _search(tool: SearchLibraryTool, arguments: Mapping[str, Any]) -> dict[str, 
     return {"results": [_result(tool, query, document) for document in documents]}
 
 
-def _result(tool: SearchLibraryTool, query: str, document: Document) -> dict[str, str]:
-    library = tool.library
-    language = chunk_language(document.metadata, library.reading.language)
+def _result(tool: SearchLibraryTool, query: str, document: Document) -> dict[str, Any]:
     passage = replace(document, content=document.content[:EXCERPT_SOURCE])
-    lines = excerpt(body_of(passage), query, language, EXCERPT, similar_by(library.embedder, query))
-    found = {"id": document.id, "title": title_of(document), "url": url_of(document)}
-    return found | {"text": excerpt_line(lines)}
+    lines = excerpt_of(passage, query, tool.library.reading.language, EXCERPT)
+    found = {"id": document.id, "title": title_of(document, lines.place), "url": url_of(document)}
+    return found | {"text": excerpt_line(lines), "place": dict(lines.place)}
 
 
 def _fetch(tool: SearchLibraryTool, arguments: Mapping[str, Any]) -> dict[str, Any]:

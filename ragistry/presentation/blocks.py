@@ -36,7 +36,8 @@ _REFERENCE = re.compile(r"\[([^\[\]]+)\]\[[^\[\]]*\]")
 _ADMONITION = re.compile(r"\[!(\w+)\]\s*")
 _ROWS = re.compile(r" {0,3}\|[^\n]*\|[ \t]*(?:\n(?!(?=[^\n-]*-)[ \t:-]*\|[ \t|:-]*(?:\n|\Z))|\Z)")
 """The first row of a table without its header, as in a passage that continues a table."""
-_BLANK_LINES = re.compile(r"\n(?:[^\S\n]*\n)+")
+_PARAGRAPH = re.compile(r"^[^\S\n]*\S[^\n]*(?:\n[^\S\n]*\S[^\n]*)*", re.MULTILINE)
+"""Lines up to the next blank one."""
 _ITEM = re.compile(r"(?P<marker>[-*•◦▪–]|\(?\d{1,3}[.)]|\(?[a-z]\))\s+(?=\S)")  # noqa: RUF001 - includes a dash
 _CODE_LINE = re.compile(r"(?: {4}|\t)\s*\S")
 _HYPHENATED = re.compile(r"[^\W\d_]-$")
@@ -61,6 +62,8 @@ class Block(NamedTuple):
         styles: Styles of parts of the text.
         depth: Depth of a list item, from 0, or level of a heading; `HEADER_ROW` for a row of a table that began before.
         marker: Bullet or number of a list item, such as ``2.``; empty if the block continues an item.
+        lines: Offsets of the text, each with the line of the passage that begins there, counted from 0; empty if the
+            block is not from the passage.
     """
 
     kind: Kind
@@ -68,6 +71,12 @@ class Block(NamedTuple):
     styles: tuple[Style, ...] = ()
     depth: int = 0
     marker: str = ""
+    lines: tuple[tuple[int, int], ...] = ()
+
+    def line_at(self, offset: int) -> int:
+        """Return the line of the passage that a character is from; -1 if unknown."""
+        start, line = next((one for one in reversed(self.lines) if one[0] <= offset), (0, -1))
+        return line + self.text.count("\n", start, offset) if self.lines else -1
 
 
 def blocks_of(text: str, metadata: Mapping[str, Any]) -> list[Block]:
@@ -82,7 +91,8 @@ def blocks_of(text: str, metadata: Mapping[str, Any]) -> list[Block]:
 def line_of(text: str) -> Block:
     """Parse one line of Markdown, without invisible characters; HTML tags are plain text."""
     [token] = _parser(html=False).parseInline(visible(text))
-    return Block("paragraph", *_inline(token.children or []))
+    text, styles, _ = _inline(token)
+    return Block("paragraph", text, styles)
 
 
 # Markdown
@@ -99,11 +109,15 @@ def _of_markdown(text: str) -> Iterator[Block]:
     counters: list[int | None] = []  # of each open list: the next number, or None for bullets
     marker, kind, level, quotes = "", "", 0, 0
     cells: list[Block] | None = None
-    text = _SHORTCODE.sub("", text)
+    row = 0
+    text = _SHORTCODE.sub(lambda mark: "\n" * mark[0].count("\n"), text)
+    added = 0  # lines before those of the passage
     if rows := _ROWS.match(text):
         columns = rows[0].count("|") - 1
         text = f"|{' |' * columns}\n|{' - |' * columns}\n{text}"
+        added = 2
     for token in _parser().parse(text):
+        line = token.map[0] - added if token.map else 0
         match token.type:
             case "bullet_list_open":
                 counters.append(None)
@@ -124,39 +138,68 @@ def _of_markdown(text: str) -> Iterator[Block]:
             case "heading_close":
                 kind = ""
             case "tr_open":
-                cells = []
+                cells, row = [], line
             case "tr_close":
                 if cells and any(cell.text for cell in cells):
-                    yield _row(cells)
+                    yield _row(cells)._replace(lines=((0, row),))
                 cells = None
             case "fence" | "code_block":
                 if token.content.strip():
-                    yield Block("code", token.content.rstrip(), depth=len(counters))
+                    first = line + (token.type == "fence")
+                    yield Block("code", token.content.rstrip(), depth=len(counters), lines=((0, first),))
             case "html_block":
-                words = " ".join(unescape(_TAG.sub(" ", token.content)).split())
+                plain = unescape(_TAG.sub(lambda tag: " " + "\n" * tag[0].count("\n"), token.content))
+                words, starts = _in_one_line(plain.split("\n"))
                 if words:
-                    yield Block("paragraph", words)
+                    yield Block("paragraph", words, lines=_from(line, starts))
             case "inline":
-                words, styles = _inline(token.children or [])
+                words, styles, starts = _inline(token)
                 if quotes and (note := _ADMONITION.match(words)):
-                    words, styles = f"{note[1].capitalize()}: {words[note.end() :]}", ()
+                    name = f"{note[1].capitalize()}: "
+                    starts = [(max(0, start - note.end() + len(name)), number) for start, number in starts]
+                    words, styles = name + words[note.end() :], ()
+                lines = _from(line, starts)
                 if cells is not None:
                     cells.append(Block("row", words, styles))
                 elif words:
                     if kind == "heading":
-                        yield Block("heading", words, styles, level)
+                        yield Block("heading", words, styles, level, lines=lines)
                     elif counters:
-                        yield Block("item", words, styles, len(counters) - 1, marker)
+                        yield Block("item", words, styles, len(counters) - 1, marker, lines)
                         marker = ""
                     else:
-                        yield Block("quote" if quotes else "paragraph", words, styles)
+                        yield Block("quote" if quotes else "paragraph", words, styles, lines=lines)
 
 
-def _inline(children: Sequence[Token]) -> tuple[str, tuple[Style, ...]]:
-    """Return the text of a line and its styles; of a link its text, of an image its description."""
+def _from(first: int, starts: Sequence[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
+    return tuple((start, first + number) for start, number in starts)
+
+
+def _in_one_line(lines: Sequence[str]) -> tuple[str, list[tuple[int, int]]]:
+    """Join lines by blanks; also return the offset of each line with its number."""
+    text, starts = "", []
+    for number, line in enumerate(lines):
+        if words := " ".join(line.split()):
+            text += " " if text else ""
+            starts.append((len(text), number))
+            text += words
+    return text, starts
+
+
+def _inline(line: Token) -> tuple[str, tuple[Style, ...], list[tuple[int, int]]]:
+    """Return the text of a line and its styles; of a link its text, of an image its description.
+
+    Also return the offset of each line of the source with its number, from 0. A code span may contain line ends, which
+    the parser replaces by blanks, so lines are counted in the source.
+    """
     text, styles = "", []
+    source, starts, at = line.content, [(0, 0)], 0
     open_at: dict[str, list[int]] = {"strong": [], "emphasis": []}
-    for token in children:
+    for token in line.children or []:
+        if "\n" in source and token.content and (span := _find(token.content, source, at)):
+            number, at = source.count("\n", 0, span[0]), span[1]
+            if number > starts[-1][1]:
+                starts.append((len(text), number))
         name = {"strong": "strong", "em": "emphasis"}.get(token.type.removesuffix("_open").removesuffix("_close"))
         if name is not None and token.type.endswith("_open"):
             open_at[name].append(len(text))
@@ -169,7 +212,16 @@ def _inline(children: Sequence[Token]) -> tuple[str, tuple[Style, ...]]:
             text += _REFERENCE.sub(r"\1", token.content)
         elif token.type in ("softbreak", "hardbreak") or token.content.startswith("<br"):
             text += " "
-    return text.rstrip(), tuple(style for style in styles if style.start < style.end)
+    return text.rstrip(), tuple(style for style in styles if style.start < style.end), starts
+
+
+def _find(words: str, source: str, at: int) -> tuple[int, int] | None:
+    """Find words from ``at`` on, also if line ends separate them."""
+    start = source.find(words, at)
+    if start >= 0:
+        return start, start + len(words)
+    found = re.compile(r"\s+".join(map(re.escape, words.split()))).search(source, at)
+    return found.span() if found else None
 
 
 def _row(cells: Sequence[Block]) -> Block:
@@ -185,33 +237,38 @@ def _row(cells: Sequence[Block]) -> Block:
 
 
 def _of_lines(text: str) -> Iterator[Block]:
-    for paragraph in _BLANK_LINES.split(text.strip("\n")):
-        lines = paragraph.split("\n")
+    for paragraph in _PARAGRAPH.finditer(text):
+        lines = paragraph[0].split("\n")
+        first = text.count("\n", 0, paragraph.start())
         if len(lines) > 1 and sum(bool(_CODE_LINE.match(line)) for line in lines) > len(lines) / 2:
-            yield Block("code", paragraph.rstrip())
+            yield Block("code", paragraph[0].rstrip(), lines=((0, first),))
         else:
-            yield from _reflowed([" ".join(line.split()) for line in lines if line.strip()])
+            yield from _reflowed([(number, " ".join(line.split())) for number, line in enumerate(lines, first)])
 
 
-def _reflowed(lines: Sequence[str]) -> Iterator[Block]:
-    """Join lines to paragraphs and list items, each in one line."""
-    longest = max(map(len, lines), default=0)
-    text, marker = "", ""
-    for before, line in zip(["", *lines], lines, strict=False):
+def _reflowed(lines: Sequence[tuple[int, str]]) -> Iterator[Block]:
+    """Join numbered lines to paragraphs and list items, each in one line."""
+    longest = max(len(line) for _, line in lines)
+    text, marker, before = "", "", ""
+    starts: list[tuple[int, int]] = []
+    for number, line in lines:
         item = _ITEM.match(line)
         ends = len(before) < SHORT * longest and (line[0].isupper() or line[0].isdigit())
         if text and (item or ends):
-            yield _paragraph(text, marker)
-            text, marker = "", ""
+            yield _paragraph(text, marker, starts)
+            text, marker, starts = "", "", []
+        before = line
         if item:
-            text, marker = line[item.end() :], item["marker"]
-        else:
-            text = f"{text}{line}" if not text or _HYPHENATED.search(text) else f"{text} {line}"
+            line, marker = line[item.end() :], item["marker"]
+        elif text and not _HYPHENATED.search(text):
+            text += " "
+        starts.append((len(text), number))
+        text += line
     if text:
-        yield _paragraph(text, marker)
+        yield _paragraph(text, marker, starts)
 
 
-def _paragraph(text: str, marker: str) -> Block:
+def _paragraph(text: str, marker: str, starts: Sequence[tuple[int, int]]) -> Block:
     if not marker:
-        return Block("paragraph", text)
-    return Block("item", text, marker=marker if marker[-1] in ".)" else BULLET)
+        return Block("paragraph", text, lines=tuple(starts))
+    return Block("item", text, marker=marker if marker[-1] in ".)" else BULLET, lines=tuple(starts))

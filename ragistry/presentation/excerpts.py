@@ -3,36 +3,41 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from functools import partial
-from math import sqrt
-from typing import NamedTuple
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from ragistry.errors import ModelError
+from ragistry.presentation.answering import answering_line, best_window, sentence_spans, weights_of
 from ragistry.presentation.blocks import HEADER_ROW, Block, Style
+from ragistry.presentation.hits import body_of
 from ragistry.presentation.matches import Match, marked_terms, matches, phrases
 from ragistry.protocols import Embedder
-from ragistry.utils.text.boundaries import first_sentence_start
+from ragistry.types import Document
+from ragistry.utils.text.languages import chunk_language
 
 Similar = Callable[[Sequence[str]], Sequence[float]]
 """Computes the similarity of each text to the query; higher is nearer."""
 
 ENOUGH = 0.5
 """Share of the query's words above which a window is chosen by words only."""
-PHRASE = 0.5
-"""Weight of two adjacent words of the query, relative to a single word that occurs once."""
-FEWEST = 20
-"""Minimum characters of a piece; a shorter one is joined to the next."""
 
 
 class Excerpt(NamedTuple):
-    """Blocks of a passage. ``before``, ``after``: whether text was left out at the start or the end."""
+    """Blocks of a passage.
+
+    Attributes:
+        blocks: The blocks, with marked matches.
+        before: Whether text was left out at the start.
+        after: Whether text was left out at the end.
+        place: Place of the line that answers, see `answering_line`; empty if it was not asked for.
+    """
 
     blocks: tuple[Block, ...]
     before: bool
     after: bool
+    place: Mapping[str, Any] = MappingProxyType({})
 
 
 class _Unit(NamedTuple):
@@ -48,6 +53,13 @@ class _Unit(NamedTuple):
         return self.end - self.start
 
 
+def excerpt_of(document: Document, query: str, language: str, room: int | None) -> Excerpt:
+    """Select the part of a passage that contains the line that answers; see `answering_line` and `excerpt`."""
+    found = answering_line(document, query, language)
+    own = chunk_language(document.metadata, language)
+    return excerpt(body_of(document), query, own, room, line=found.number)._replace(place=found.place)
+
+
 def similar_by(embedder: Embedder, query: str) -> Similar:
     """Return a function that computes cosine similarities to the query; calling it may raise `ModelError`."""
 
@@ -59,7 +71,13 @@ def similar_by(embedder: Embedder, query: str) -> Similar:
 
 
 def excerpt(
-    blocks: Sequence[Block], query: str, language: str, room: int | None, similar: Similar | None = None
+    blocks: Sequence[Block],
+    query: str,
+    language: str,
+    room: int | None,
+    similar: Similar | None = None,
+    *,
+    line: int | None = None,
 ) -> Excerpt:
     """Select the consecutive sentences with most of the query's words.
 
@@ -73,10 +91,11 @@ def excerpt(
         language: Language of the passage.
         room: Maximum number of characters; None for the whole passage.
         similar: Also used to choose the window if the best one has few of the query's words.
+        line: Line of the passage that the excerpt contains; see `answering_line`.
     """
     if room is not None and len(blocks) > 1 and (blocks[0].kind, blocks[0].depth) == ("row", HEADER_ROW):
         head = _part(blocks[0], 0, _word_end(blocks[0].text, room // 3))
-        rest = excerpt(blocks[1:], query, language, room - len(head.text), similar)
+        rest = excerpt(blocks[1:], query, language, room - len(head.text), similar, line=line)
         found_in_head = matches(head.text, marked_terms(query, language), language)
         return rest._replace(blocks=(_marked(head, found_in_head), *rest.blocks))
     terms = marked_terms(query, language)
@@ -84,15 +103,13 @@ def excerpt(
     if room is None or sum(len(block.text) for block in blocks) <= room:
         return Excerpt(tuple(map(_marked, blocks, found)), False, False)
     units = [unit for number, block in enumerate(blocks) for unit in _units(number, block, found[number])]
-    counts = Counter(term for unit in units for match in unit.matches for term in match.terms)
-    weigh = partial(_words_in, weights={term: 1 / sqrt(count) for term, count in counts.items()})
-    nearness = [0.0] * len(units)
-    first, last = _best(units, weigh, nearness, room)
+    weigh, anchors = weights_of(units), None if line is None else _with_line(blocks, units, line)
+    first, last = best_window(units, weigh, room, anchors=anchors)
     covered = {term for unit in units[first:last] for match in unit.matches for term in match.terms}
     if similar is not None and len(covered) < ENOUGH * len(terms):
         with suppress(ModelError):  # then only words decide
             nearness = _scaled(similar([blocks[unit.block].text[unit.start : unit.end] for unit in units]))
-            first, last = _best(units, weigh, nearness, room)
+            first, last = best_window(units, weigh, room, nearness, anchors)
     while first > 0 and sum(unit.size for unit in units[first - 1 : last]) <= room:
         first -= 1
     return _cut(blocks, found, units[first:last], room, (first > 0, last < len(units)))
@@ -102,6 +119,16 @@ def excerpt_line(part: Excerpt) -> str:
     """Write the excerpt as one line of text, with an ellipsis for omitted text."""
     words = " ".join(" ".join(f"{block.marker} {block.text}".split()) for block in part.blocks)
     return f"{'… ' if part.before else ''}{words}{' …' if part.after else ''}"
+
+
+def _with_line(blocks: Sequence[Block], units: Sequence[_Unit], line: int) -> tuple[int, int] | None:
+    """Return the units ``[first, last)`` with text of a line of the passage, or the next one with later text."""
+    ends = [blocks[unit.block].line_at(unit.end - 1) for unit in units]
+    first = next((number for number, end in enumerate(ends) if end >= line), None)
+    if first is None:
+        return None
+    starts = [blocks[unit.block].line_at(unit.start) for unit in units]
+    return first, first + max(1, sum(start <= line for start in starts[first:]))
 
 
 def _units(number: int, block: Block, found: Sequence[Match]) -> Iterator[_Unit]:
@@ -117,41 +144,7 @@ def _pieces(block: Block) -> Iterator[tuple[int, int]]:
             yield start, start + len(line)
             start += len(line)
         return
-    while start < len(text):
-        end = first_sentence_start(text, start + FEWEST, len(text))
-        end = len(text) if end < 0 else end
-        yield start, end
-        start = end
-
-
-def _best(
-    units: Sequence[_Unit], weigh: Callable[[Sequence[_Unit]], float], nearness: Sequence[float], room: int
-) -> tuple[int, int]:
-    """Return the best window ``[first, last)``; the first of equal ones."""
-    best = (0, 0, -1.0)
-    for first in range(len(units)):
-        last, size = first, 0
-        while last < len(units) and (last == first or size + units[last].size <= room):
-            size += units[last].size
-            last += 1
-        near = max(nearness[first:last])
-        score = weigh(units[first:last]) + near + 0.01 * nearness[first]
-        # A window that starts at the words shows more of the text after them.
-        score += 1e-6 * bool(units[first].matches)
-        if score > best[2] + 1e-9:
-            best = first, last, score
-    return best[:2]
-
-
-def _words_in(window: Sequence[_Unit], weights: dict[str, float]) -> float:
-    found = [match for unit in window for match in unit.matches]
-    terms = {term for match in found for term in match.terms}
-    side_by_side = sum(
-        0 <= after.start - before.end <= 2 and after.terms != before.terms
-        for unit in window
-        for before, after in zip(unit.matches, unit.matches[1:], strict=False)
-    )
-    return sum(weights[term] for term in terms) + PHRASE * min(side_by_side, 3) + 0.01 * len(found)
+    yield from sentence_spans(text)
 
 
 def _scaled(values: Sequence[float]) -> list[float]:
@@ -203,7 +196,10 @@ def _part(block: Block, start: int, end: int) -> Block:
         if s < start + len(text) and e > start + cut
     ]
     styles = tuple(Style(max(0, s), e, name) for s, e, name in inside if s < e)
-    return block._replace(text=text[cut:], styles=styles, marker=block.marker if start == 0 else "")
+    begin = start + cut
+    later = tuple((at - begin, number) for at, number in block.lines if begin < at < end)
+    lines = ((0, block.line_at(begin)), *later) if block.lines else ()
+    return block._replace(text=text[cut:], styles=styles, marker=block.marker if start == 0 else "", lines=lines)
 
 
 def _marked(block: Block, found: list[Match]) -> Block:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 from typing import Any, NamedTuple
 
@@ -59,17 +59,19 @@ def title_of(document: Document) -> str:
     return one_line(title) if title else PurePath(source_of(document)).name
 
 
-def spot_of(document: Document) -> str:
-    """Return where in its source a passage stands: headings, attachment, sheet, and page as printed and as counted."""
-    get = document.metadata.get
+def spot_of(document: Document, place: Mapping[str, Any] | None = None) -> str:
+    """Describe a place in a source: headings, attachment, sheet, page as counted and as printed, and line of the file.
+
+    ``place``: the place of a line, see `answering_line`; by default that of the beginning of the passage.
+    """
+    get = (document.metadata if place is None else place).get
     headings = [p for p in one_line(get("heading_context") or "", 400).split(" > ") if p and p != title_of(document)]
-    part, sheet = one_line(get("part") or "", 200), one_line(get("sheet") or "", 100)
-    if part and headings[:1] == [part]:
-        part = ""
-    sheet = "" if sheet in headings else sheet
+    parts = [one_line(get(key) or "", 200) for key in ("part", "chapter", "sheet")]
+    parts = [part for part in parts if part and part not in headings]
     page, label = get("page"), one_line(get("page_label") or "", 20)
     number = "" if page is None else f"p. {one_line(page, 20)}" + (f" (printed {label})" if label else "")
-    return " · ".join(filter(None, (" > ".join(headings), part, sheet, number)))
+    line = "" if get("line") is None else f"line {one_line(get('line'), 20)}"
+    return " · ".join(filter(None, (" > ".join(headings), *parts, number, line)))
 
 
 def body_of(document: Document) -> list[Block]:
@@ -93,11 +95,11 @@ def collection_of(document: Document) -> str:
     return one_line(get("collection") or get("repository") or "", 63)
 
 
-def citation_of(document: Document) -> str:
-    """Cite a passage: ``Back up, Operations > Backups (handbook: operations/backups.md)``."""
-    title = ", ".join(filter(None, (title_of(document), spot_of(document))))
-    place = ": ".join(filter(None, (collection_of(document), source_of(document))))
-    return f"{title} ({place})"
+def citation_of(document: Document, place: Mapping[str, Any] | None = None) -> str:
+    """Cite a passage or a line of it: ``Back up, Operations > Backups (handbook: operations/backups.md)``."""
+    title = ", ".join(filter(None, (title_of(document), spot_of(document, place))))
+    source = ": ".join(filter(None, (collection_of(document), source_of(document))))
+    return f"{title} ({source})"
 
 
 def score_of(document: Document) -> str:

@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
 from ragistry.pipelines.answer import Answer
+from ragistry.presentation.answering import place_of
 from ragistry.techniques.classes import first_sentence
 from ragistry.techniques.registry import TechniqueRegistry
 from ragistry.types import Document, RetrievalResult
 
 
-def result_as_mapping(result: RetrievalResult) -> dict[str, Any]:
-    """Convert a result with its documents and stages."""
+def result_as_mapping(result: RetrievalResult, language: str) -> dict[str, Any]:
+    """Convert a result with its documents and stages. ``language``: of documents whose metadata have none."""
     return {
         "query": result.query,
-        "documents": [document_as_mapping(document) for document in result.documents],
+        "documents": _with_places(result.documents, result.query, language),
         "total_results": result.total_results,
         "search_time_ms": result.search_time_ms,
         "trace": [asdict(stage) for stage in result.trace],
     }
+
+
+def _with_places(documents: Sequence[Document], query: str, language: str) -> list[dict[str, Any]]:
+    """Convert documents, each with the ``place`` of the line that answers."""
+    return [document_as_mapping(one) | {"place": place_of(one, query, language)} for one in documents]
 
 
 def document_as_mapping(document: Document) -> dict[str, Any]:
@@ -33,7 +40,7 @@ def document_as_mapping(document: Document) -> dict[str, Any]:
     }
 
 
-def answer_as_mapping(answer: Answer) -> dict[str, Any]:
+def answer_as_mapping(answer: Answer, language: str) -> dict[str, Any]:
     """Convert an answer with the passages that it cites; ``answer`` is None if the documents have no answer."""
     return {
         "query": answer.query,
@@ -42,7 +49,7 @@ def answer_as_mapping(answer: Answer) -> dict[str, Any]:
         "sentences": [
             {"text": one.text, "citations": list(one.citations), "supported": one.supported} for one in answer.sentences
         ],
-        "documents": [document_as_mapping(document) for document in answer.documents],
+        "documents": _with_places(answer.documents, answer.query, language),
     }
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,8 +27,10 @@ def room_in(console: Console) -> int:
     return LINES * (_width(console) - 4)
 
 
-def print_hit(console: Console, number: int, hit: Hit, part: Excerpt, *, scores: bool = False) -> None:
-    """Print number, title, place and excerpt of a hit, and the number of other passages of its source."""
+def print_hit(
+    console: Console, number: int, hit: Hit, part: Excerpt, more: Sequence[str] = (), *, scores: bool = False
+) -> None:
+    """Print number, title, place and excerpt of a hit, and the number and places of other passages of its source."""
     from rich.text import Text
 
     document = hit.document
@@ -37,16 +39,16 @@ def print_hit(console: Console, number: int, hit: Hit, part: Excerpt, *, scores:
     if scores:
         head.append(f"  {score_of(document)}", "dim")
     _wrapped(console, head, "", " " * len(f"{number}. "))
-    name, spot = source_of(document), spot_of(document)
+    name, spot = source_of(document), spot_of(document, part.place or None)
     places = [collection_of(document), name if name != title_of(document) else "", spot]
     _wrapped(console, Text(" · ".join(filter(None, places)), "dim"), "   ", "   ")
     for place, block in enumerate(part.blocks):
         first, last = place == 0 and part.before, place == len(part.blocks) - 1 and part.after
         _print_block(console, block, first, last)
     if hit.more:
-        spots = list(dict.fromkeys(filter(None, map(spot_of, hit.more))))[:3]
-        more = f"{len(hit.more)} more in this file{': ' if spots else ''}{'; '.join(spots)}"
-        _wrapped(console, Text(more, "dim italic"), "   ", "   ")
+        spots = list(dict.fromkeys(filter(None, more)))[:3]
+        others = f"{len(hit.more)} more in this file{': ' if spots else ''}{'; '.join(spots)}"
+        _wrapped(console, Text(others, "dim italic"), "   ", "   ")
 
 
 def _print_block(console: Console, block: Block, cut_before: bool, cut_after: bool) -> None:

@@ -26,13 +26,15 @@ router = new_router()
 @router.post("/search", response_model=SearchResponse, openapi_extra=needs("read", bounded=True))
 def search(request: Request, body: SearchBody) -> Any:
     """Search one collection, or all collections of the token."""
-    return result_as_mapping(served_by(request).workspace.library.run_search(_allowed(request, body)))
+    library = served_by(request).workspace.library
+    return result_as_mapping(library.run_search(_allowed(request, body)), library.reading.language)
 
 
 @router.post("/answer", response_model=GeneratedAnswer, openapi_extra=needs("read", bounded=True))
 def answer(request: Request, body: SearchBody) -> Any:
     """Search, and generate an answer from the results, with checked citations for each sentence."""
-    return answer_as_mapping(served_by(request).workspace.library.run_answer(_allowed(request, body)))
+    library = served_by(request).workspace.library
+    return answer_as_mapping(library.run_answer(_allowed(request, body)), library.reading.language)
 
 
 def _allowed(request: Request, body: SearchBody) -> SearchRequest:

@@ -132,6 +132,12 @@ class DocumentModel(BaseModel):
     scores: list[ScoreModel]
 
 
+class FoundModel(DocumentModel):
+    """A passage of a result. ``place``: page, sheet, headings and line of the file of the line that answers."""
+
+    place: JsonObject
+
+
 class StageModel(BaseModel):
     """A stage of a retrieval."""
 
@@ -150,7 +156,7 @@ class SearchResponse(BaseModel):
     """Results of a search, as in `ragistry search --json`."""
 
     query: str
-    documents: list[DocumentModel]
+    documents: list[FoundModel]
     total_results: int
     search_time_ms: float
     trace: list[StageModel]
@@ -171,7 +177,7 @@ class GeneratedAnswer(BaseModel):
     answer: str | None
     reason: str
     sentences: list[SentenceModel]
-    documents: list[DocumentModel]
+    documents: list[FoundModel]
 
 
 class RouteResponse(BaseModel):

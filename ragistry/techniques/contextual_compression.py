@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import accumulate
 from typing import Annotated
 
 from pydantic import BaseModel, Field
@@ -13,6 +14,7 @@ from ragistry.config.numbers import Whole
 from ragistry.techniques.prompting import PromptedConfig, PromptedTechnique, filled, flat, placeholders
 from ragistry.trace import degraded, stage
 from ragistry.types import Document, Where
+from ragistry.utils.places import joined_places
 from ragistry.utils.where import matches, normalise
 
 PROMPT = """\
@@ -86,8 +88,10 @@ def compressed(document: Document, sentences: Sequence[str]) -> Document | None:
     if not pieces:
         return document
     content = "\n".join(document.content[start:end] for start, end in pieces)
+    offsets = accumulate((end - start + 1 for start, end in pieces), initial=0)
+    places = joined_places((at, document, *piece) for at, piece in zip(offsets, pieces, strict=False))
     dropped = ("start", "end", "token_count")  # they describe the whole document
-    metadata = {key: value for key, value in document.metadata.items() if key not in dropped}
+    metadata = {key: value for key, value in document.metadata.items() if key not in dropped} | places
     start, end = document.metadata.get("start"), document.metadata.get("end")
     if type(start) is int and type(end) is int and end - start == len(document.content):
         absolute = [(start + first, start + last) for first, last in pieces]

@@ -11,7 +11,7 @@ from ragistry.protocols import DocumentStore
 from ragistry.trace import stage
 from ragistry.types import TOP_K_LIMIT, Document, Where
 from ragistry.utils.ids import chunk_id
-from ragistry.utils.joined import joined_text, spans
+from ragistry.utils.joined import joined_text, places_of_joined, spans
 from ragistry.utils.where import matches, normalise
 
 Choose = Callable[[list[Document], int], list[Document]]
@@ -49,7 +49,7 @@ def widened(
         choose: Selects the chunks of a document.
 
     Returns:
-        Documents with the id, the score and the metadata of the hit, but their own ``start`` and ``end``;
+        Documents with the id, the score and the metadata of the hit, but their own ``start``, ``end`` and ``places``;
         ``chunk_indexes`` lists their chunks.
     """
     condition = None if where is None else normalise(where)
@@ -126,4 +126,5 @@ def _joined(hit: Document, chunks: Sequence[Document]) -> Document:
     known = spans(chunks)
     if known is not None:
         metadata |= {"start": min(start for start, _ in known), "end": max(end for _, end in known)}
+        metadata |= places_of_joined(chunks)
     return replace(hit, content=joined_text(chunks), metadata=metadata)

@@ -11,8 +11,8 @@ Only text of documents is indented. Invisible characters in it are removed.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 from ragistry.presentation.hits import grouped
 from ragistry.tools.cursor import Position
@@ -41,7 +41,14 @@ def header(query: str, collection: str | None = None) -> str:
     return f'[Knowledge base results for "{one_line(query)}"{place}]'
 
 
-def results_page(documents: Sequence[Document], start: Position, tokens: int, *, labelled: bool) -> Page:
+def results_page(
+    documents: Sequence[Document],
+    start: Position,
+    tokens: int,
+    places: Sequence[Mapping[str, Any]] | None = None,
+    *,
+    labelled: bool,
+) -> Page:
     """Write the documents from ``start`` on, numbered by rank from 1.
 
     Passages are complete: one that does not fit is moved to the next page. Only a first passage that is too long by
@@ -51,6 +58,7 @@ def results_page(documents: Sequence[Document], start: Position, tokens: int, *,
         documents: The ranking.
         start: Where to start.
         tokens: Maximum size of the page.
+        places: Place of the line that answers in each document; by default the beginning of the document.
         labelled: Name the collection of each document.
     """
     blocks: list[str] = []
@@ -58,8 +66,8 @@ def results_page(documents: Sequence[Document], start: Position, tokens: int, *,
     offset = start.offset
     for rank in range(start.rank, len(documents)):
         document = documents[rank]
-        head = f"{rank + 1}. {place(document, continued=offset > 0)}{_label(document) if labelled else ''}"
-        head += _further(further.get(rank + 1, ()))
+        head = f"{rank + 1}. {describe(document, places[rank] if places else None, continued=offset > 0)}"
+        head += (_label(document) if labelled else "") + _further(further.get(rank + 1, ()))
         passage = visible(readable_text(document))[offset:]
         block = f"{head}\n{indented(passage)}"
         room = tokens - estimated_tokens(block) - 1
@@ -87,15 +95,22 @@ def _cut(passage: str, tokens: int) -> str:
     return kept[: blank + 1] if blank > len(kept) // 2 else kept
 
 
-def place(document: Document, *, continued: bool = False) -> str:
-    """Describe the place of a passage: ``guide.md (p.4, Install > Requirements, chunk 8)``."""
+def describe(document: Document, place: Mapping[str, Any] | None = None, *, continued: bool = False) -> str:
+    """Describe a place in a passage: ``guide.md (Install > Requirements, line 12, chunk 8)``.
+
+    ``place``: the place of a line, see `answering_line`; by default that of the beginning of the passage.
+    """
     metadata = document.metadata
+    at = metadata if place is None else place
     source = one_line(metadata.get("source_file") or metadata.get("source") or document.id)
+    label = one_line(at.get("page_label") or "", 20)
     spot = [
-        one_line(metadata.get("part") or "", 200),
-        one_line(metadata.get("sheet") or "", 100),
-        f"p.{one_line(metadata['page'], 20)}" if "page" in metadata else "",
-        one_line(metadata.get("heading_context") or ""),
+        one_line(at.get("part") or "", 200),
+        one_line(at.get("sheet") or "", 100),
+        f"p.{one_line(at['page'], 20)}" + (f" (printed {label})" if label else "") if "page" in at else "",
+        one_line(at.get("chapter") or "", 200),
+        one_line(at.get("heading_context") or ""),
+        f"line {one_line(at['line'], 20)}" if "line" in at else "",
         f"chunk {one_line(metadata['chunk_index'], 20)}" if "chunk_index" in metadata else "",
         "continued" if continued else "",
     ]

@@ -10,6 +10,7 @@ from typing import Any
 
 from ragistry.errors import ConfigError
 from ragistry.library.service import DocumentService
+from ragistry.presentation import place_of
 from ragistry.tools.arguments import SearchArguments, parse_arguments
 from ragistry.tools.bus import SCHEMA, Message, ToolBus, activity_subject, request_subject, result_subject
 from ragistry.tools.cursor import Position, fingerprint, read_cursor, write_cursor
@@ -196,7 +197,8 @@ class SearchLibraryTool:
         mark = fingerprint(asked.query, asked.collection, documents)
         start = read_cursor(asked.cursor, mark, documents) if asked.cursor else Position()
         labelled = asked.collection is None and len(self.reach.entries()) > 1
-        page = results_page(documents, start, self.max_tokens - OVERHEAD, labelled=labelled)
+        places = [place_of(document, asked.query, self.library.reading.language) for document in documents]
+        page = results_page(documents, start, self.max_tokens - OVERHEAD, places, labelled=labelled)
         text = f"{title}\n\n{note}{page.text}\n\n{QUOTED}"
         if page.next is None:
             return SearchAnswer(text, asked, page.documents)

@@ -19,6 +19,7 @@ from ragistry.utils.documents.extract import extract
 from ragistry.utils.documents.extracted import Extracted
 from ragistry.utils.documents.formats import MARKDOWN_EXTS, TEXT_EXTS
 from ragistry.utils.documents.markdown import Outline, Section, outline
+from ragistry.utils.places import KEYS, PLACES, Place, places_metadata
 from ragistry.utils.table_headers import Table, delimited_table, header_at, markdown_tables
 from ragistry.utils.text.spans import Region, Span, check_sizes, cut_region
 
@@ -31,6 +32,8 @@ _LINE_EXTS = TEXT_EXTS - MARKDOWN_EXTS - {".txt"}
 """Files that consist of lines instead of sentences: code, configuration, tables."""
 _DELIMITERS = {".csv": ",;\t", ".tsv": "\t"}
 
+MOST_PLACES = 200
+"""Approximate number of sections and parts of a chunk, however large it is."""
 HEADER_SHARE = 4
 """A table header in the metadata has at most this fraction of the size of a chunk."""
 
@@ -81,7 +84,8 @@ def chunk_extracted(
     printed on it; spreadsheets: ``sheet``; attachments of mails: ``part``; Markdown: ``has_code``, and below a heading
     ``heading_context`` ("Install > Requirements") and ``section`` ("Requirements"). ``headings``: also
     ``breadcrumb``, which stores search with the text (`utils.breadcrumb`). Chunks that continue a table have its header
-    row as ``table_header``, which is searched in the same way.
+    row as ``table_header``, which is searched in the same way. Text, Markdown, reStructuredText and code: ``line``, the
+    number of the first line in the file. A chunk with several short sections has ``places`` (`utils.places`).
     """
     check_sizes(max_chunk_size, overlap)
     text = extracted.text
@@ -90,7 +94,8 @@ def chunk_extracted(
     known = {key: value for key, value in extracted.metadata.items() if value is not None}
     known["source"] = extracted.source
     place_starts = [offset for offset, _ in extracted.places]
-    parts = _within_places(parts, _place_changes(extracted))
+    within = _PlacesWithin(extracted, sketch)
+    parts = _within_places(parts, sorted({*_place_changes(extracted), *within.changes[MOST_PLACES::MOST_PLACES]}))
     tables = _tables(extracted, sketch, max_chunk_size // HEADER_SHARE)
     cuts = [(region, span) for region in parts for span in cut_region(text, region, max_chunk_size, overlap)]
 
@@ -100,6 +105,7 @@ def chunk_extracted(
         if sketch:
             _place(sketch, metadata)
         _add_place(extracted, place_starts, metadata)
+        within.add(metadata)
         if header := header_at(tables, start):
             metadata[TABLE_HEADER] = header
         if headings and (line := breadcrumb(metadata)):
@@ -113,6 +119,51 @@ def chunk_extracted(
     for index, chunk in enumerate(chunks):
         chunk.metadata["chunk_index"] = index
     return chunks
+
+
+class _PlacesWithin:
+    """The sections and lines of a text, which may change within a chunk."""
+
+    def __init__(self, extracted: Extracted, sketch: Outline | None) -> None:
+        self._sections = sketch.sections if sketch else []
+        self._known = {key: extracted.metadata[key] for key in KEYS if extracted.metadata.get(key) is not None}
+        self._numbers = extracted.line_numbers
+        self._starts = list(_line_starts(extracted.text)) if self._numbers else []
+        jumps = [
+            start
+            for start, (before, number) in zip(self._starts[1:], pairwise(self._numbers), strict=False)
+            if number != before + 1
+        ]
+        self.changes = sorted({*(section.start for section in self._sections), *jumps})
+
+    def add(self, metadata: dict[str, Any]) -> None:
+        """Add ``line`` to the metadata of a chunk, and ``places`` if its lines are in several sections."""
+        start, end = metadata["start"], metadata["end"]
+        if self._numbers:
+            metadata["line"] = self._line(start)
+        inside = self.changes[bisect_right(self.changes, start) : bisect_left(self.changes, end)]
+        fixed = {key: metadata[key] for key in KEYS if key in metadata and key not in ("heading_context", "section")}
+        places = [(offset - start, fixed | self._at(offset)) for offset in (start, *inside)]
+        if inside or any(metadata.get(key) != places[0][1].get(key) for key in KEYS):
+            metadata[PLACES] = places_metadata(places)
+
+    def _at(self, offset: int) -> Place:
+        place = {key: value for key, value in self._known.items() if key in ("heading_context", "section")}
+        if self._sections:
+            section = self._sections[bisect_right(self._sections, offset, key=lambda one: one.start) - 1]
+            place |= {"heading_context": section.context} if section.context else {}
+            place |= {"section": section.title} if section.title else {}
+        return place | ({"line": self._line(offset)} if self._numbers else {})
+
+    def _line(self, offset: int) -> int:
+        return self._numbers[bisect_right(self._starts, offset) - 1]
+
+
+def _line_starts(text: str) -> Iterator[int]:
+    start = 0
+    while start >= 0:
+        yield start
+        start = text.find("\n", start) + 1 or -1
 
 
 def _place_changes(extracted: Extracted) -> list[int]:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from ragistry.types import Document
+from ragistry.utils.places import joined_places
 
 Span = tuple[int, int]
 
@@ -24,6 +26,21 @@ def joined_text(chunks: Sequence[Document]) -> str:
         text += "\n" * (start - reached) + chunk.content[max(0, reached - start) :]
         reached = max(reached, end)
     return text
+
+
+def places_of_joined(chunks: Sequence[Document]) -> dict[str, Any]:
+    """Return the metadata that name the places of the text of `joined_text`; empty if they are unknown."""
+    known = spans(chunks)
+    if known is None:
+        return {}
+    pieces: list[tuple[int, Document, int, int]] = []
+    first = reached = min(known)[0]
+    for (start, end), chunk in sorted(zip(known, chunks, strict=True), key=lambda pair: pair[0]):
+        if end > reached:
+            begin = max(start, reached)
+            pieces.append((begin - first, chunk, begin - start, end - start))
+        reached = max(reached, end)
+    return joined_places(pieces)
 
 
 def spans(chunks: Sequence[Document]) -> list[Span] | None:

@@ -72,10 +72,10 @@ def file_address(document: Document) -> str:
     return "/file?" + urlencode(_source_query(document))
 
 
-def image_address(document: Document, marks: list[str]) -> str:
-    """Return the address of an image of a passage's page with marked words."""
+def image_address(document: Document, page: int, marks: list[str]) -> str:
+    """Return the address of an image of a page of a passage's source with marked words."""
     get = document.metadata.get
-    query = _source_query(document) | {"page": get("page"), "mark": marks, "v": str(get("source_hash"))[:12]}
+    query = _source_query(document) | {"page": page, "mark": marks, "v": str(get("source_hash"))[:12]}
     return "/page-image?" + urlencode(query, doseq=True)
 
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from nicegui import ui
 
 from ragistry.errors import CollectionNotFoundError, RagistryError
-from ragistry.presentation import blocks_of, excerpt
+from ragistry.presentation import blocks_of, excerpt, place_of
 from ragistry.presentation.hits import citation_of, collection_of, source_of, spot_of, title_of
 from ragistry.presentation.html import excerpt_html
 from ragistry.protocols import DocumentStore
@@ -28,13 +28,17 @@ REACH = 8
 
 
 class ReaderText(NamedTuple):
-    """A passage and its context as HTML, and the addresses of its file and page image; empty if missing."""
+    """A passage and its context as HTML, the addresses of its file and page image, and the place of the answering line.
+
+    An address is empty if there is none.
+    """
 
     before: str
     passage: str
     after: str
     file: str
     image: str
+    place: Mapping[str, Any]
 
 
 def text_of(state: AppState, query: str, document: Document) -> ReaderText:
@@ -51,16 +55,18 @@ def text_of(state: AppState, query: str, document: Document) -> ReaderText:
     ]
     words = {block.text[s:e] for block in parts[1].blocks for s, e, name in block.styles if name == "match"}
     get, file, image = document.metadata.get, "", ""
+    place = place_of(document, query, state.workspace.settings.language)
     try:
         suffix = original(state, str(get("collection")), str(get("source_file"))).suffix.lower()
         file = file_address(document)
-        image = image_address(document, sorted(words)) if suffix == ".pdf" and get("page") else ""
+        if suffix == ".pdf" and place.get("page"):
+            image = image_address(document, place["page"], sorted(words))
     except (
         RagistryError
     ):  # a text without a file, a remote collection, or a deleted file: only the stored text is shown
         pass
     before, passage, after = map(excerpt_html, parts)
-    return ReaderText(before, passage, after, file, image)
+    return ReaderText(before, passage, after, file, image, place)
 
 
 class ReaderPanel:
@@ -120,13 +126,15 @@ class ReaderPanel:
                 cite = button("Copy citation", partial(ui.notify, "Citation copied"), icon="format_quote").props(
                     "dense"
                 )
-                cite.on("click", js_handler=f"() => ragistryReader.copy({json.dumps(citation_of(document))})")
+                cite.on(
+                    "click", js_handler=f"() => ragistryReader.copy({json.dumps(citation_of(document, text.place))})"
+                )
                 if text.file:
                     ui.link("Open file", text.file, new_tab=True).classes("rg-open-file")
                 icon_button("close", "Close reader", self.close).classes("rg-reader-close")
             ui.label(title_of(document)).classes("rg-reader-title").props("role=heading aria-level=2")
             with ui.element("div").classes("rg-place"):
-                for part in (collection_of(document), source_of(document), spot_of(document)):
+                for part in (collection_of(document), source_of(document), spot_of(document, text.place)):
                     if part:
                         ui.label(part)
 
@@ -136,7 +144,7 @@ def _body(document: Document, text: ReaderText) -> None:
         if text.image:
             page = ui.element("img").classes("rg-page")
             page.props["src"] = text.image
-            page.props["alt"] = f"Page {document.metadata['page']} of {source_of(document)}"
+            page.props["alt"] = f"Page {text.place['page']} of {source_of(document)}"
             page.on("error", js_handler="(event) => event.target.remove()")
         if text.before:
             ui.html(text.before, sanitize=False).classes("rg-text rg-context")

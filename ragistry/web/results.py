@@ -8,11 +8,10 @@ from typing import Any, NamedTuple
 
 from nicegui import ui
 
-from ragistry.presentation import Hit, body_of, excerpt, grouped, similar_by
+from ragistry.presentation import Excerpt, Hit, excerpt_of, grouped
 from ragistry.presentation.hits import collection_of, score_of, source_of, spot_of, title_of
 from ragistry.presentation.html import excerpt_html
 from ragistry.types import Document, RetrievalResult
-from ragistry.utils.text.languages import chunk_language
 from ragistry.utils.wording import numbered
 from ragistry.web.widgets import in_page
 from ragistry.workspace import Workspace
@@ -41,9 +40,10 @@ WHY = {
 
 
 class ResultCard(NamedTuple):
-    """A hit with its excerpt as HTML, and labels of further passages of its source."""
+    """A hit with its place and its excerpt as HTML, and labels of further passages of its source."""
 
     hit: Hit
+    spot: str
     text: str
     more: tuple[str, ...]
 
@@ -68,23 +68,23 @@ class OtherRanks(NamedTuple):
 
 
 def prepare_results(workspace: Workspace, technique: str, result: RetrievalResult) -> TechniqueResults:
-    """Prepare results: choose an excerpt of each passage. This may call the embedder."""
-    similar = similar_by(workspace.embedder, result.query)
-
-    def part(document: Document, room: int) -> tuple[str, str]:
-        language = chunk_language(document.metadata, workspace.settings.language)
-        shown = excerpt(body_of(document), result.query, language, room, similar)
-        return excerpt_html(shown), " ".join(block.text for block in shown.blocks)
-
+    """Prepare results: choose an excerpt of each passage."""
+    part = partial(excerpt_of, query=result.query, language=workspace.settings.language)
     cards = []
     for hit in grouped(result.documents):
-        spots = [spot_of(document) for document in (hit.document, *hit.more)]
+        best, hints = part(hit.document, room=ROOM), [part(document, room=HINT) for document in hit.more]
+        places = zip((hit.document, *hit.more), (best, *hints), strict=True)
+        spots = [spot_of(document, found.place) for document, found in places]
         more = [
-            spot if spot and spots.count(spot) == 1 else part(document, HINT)[1][:HINT].rstrip(" .…") + "…"
-            for document, spot in zip(hit.more, spots[1:], strict=True)
+            spot if spot and spots.count(spot) == 1 else _words_of(hint)
+            for hint, spot in zip(hints, spots[1:], strict=True)
         ]
-        cards.append(ResultCard(hit, part(hit.document, ROOM)[0], tuple(more)))
+        cards.append(ResultCard(hit, spots[0], excerpt_html(best), tuple(more)))
     return TechniqueResults(technique, result, tuple(cards))
+
+
+def _words_of(part: Excerpt) -> str:
+    return " ".join(block.text for block in part.blocks)[:HINT].rstrip(" .…") + "…"
 
 
 def show_results(prepared: TechniqueResults, open_: OpenPassage, ranks: OtherRanks | None) -> None:
@@ -119,7 +119,7 @@ def _card(card: ResultCard, open_: OpenPassage, ranks: OtherRanks | None) -> Non
                 _link_to_other(card.hit.rank, document, ranks)
         with ui.element("div").classes("rg-place"):
             name = source_of(document)
-            for part in (collection_of(document), name if name != title_of(document) else "", spot_of(document)):
+            for part in (collection_of(document), name if name != title_of(document) else "", card.spot):
                 if part:
                     ui.label(part)
         text = ui.html(card.text, sanitize=False).classes("rg-text")

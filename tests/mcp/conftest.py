@@ -105,11 +105,11 @@ async def conversation(client: Client) -> None:
     answer = await text_of(client, "search_library", query="how hot is green tea?", collection="tea")
     assert answer.startswith(
         '[Knowledge base results for "how hot is green tea?" in collection "tea"]\n\n'
-        "1. green leaf.txt (chunk 0)\n   Steep green tea in water of eighty degrees.\n"
+        "1. green leaf.txt (line 1, chunk 0)\n   Steep green tea in water of eighty degrees.\n"
     )
     results = (await json_of(client, "search", query="how hot is green tea?"))["results"]
-    assert [sorted(result) for result in results] == [["id", "text", "title", "url"]] * 2
-    assert results[0]["title"] == "green leaf.txt (chunk 0)"
+    assert [sorted(result) for result in results] == [["id", "place", "text", "title", "url"]] * 2
+    assert results[0]["title"] == "green leaf.txt (line 1, chunk 0)"
     assert results[0]["text"] == "Steep green tea in water of eighty degrees."
     fetched = await json_of(client, "fetch", id=results[0]["id"])
     assert sorted(fetched) == ["id", "metadata", "text", "title", "url"]

@@ -145,7 +145,7 @@ def test_fetch_returns_a_passage_with_its_context(guarded: Workspace, tool: Sear
     )
     assert json.loads(read(tool, uri)) == fetched
     assert fetched["text"] == ("A boat may dive. " * 200).strip()
-    assert fetched["title"] == "boats.txt (chunk 1)"
+    assert fetched["title"] == "boats.txt (line 1, chunk 1)"
     assert fetched["url"] == "ragistry://collections/open/boats.txt#chunk=1"
     assert "source" not in fetched["metadata"], "paths of the machine stay here"
 

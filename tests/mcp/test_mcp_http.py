@@ -164,7 +164,7 @@ def test_command_serves_on_a_free_port_until_terminated(folder: Path) -> None:
         finally:
             process.terminate()
             out, _ = process.communicate(timeout=30)
-    assert "1. green leaf.txt (chunk 0)\n" in answer
+    assert "1. green leaf.txt (line 1, chunk 0)\n" in answer
     assert "rain" not in answer
     assert out == ""
     assert process.returncode == 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Sequence
 
 import pytest
 from rich.cells import cell_len
@@ -25,12 +26,21 @@ def document(name: str, number: int, text: str = TEXT, **more: object) -> Docume
     return Document(text, metadata, 0.5, f"{name}-{number}", (StageScore("naive", "cosine", 0.5),))
 
 
-def printed(hit: Hit, width: int, *, terminal: bool = True, scores: bool = False, color: bool = False) -> str:
+def printed(
+    hit: Hit,
+    width: int,
+    *,
+    terminal: bool = True,
+    scores: bool = False,
+    color: bool = False,
+    more: Sequence[str] = (),
+) -> str:
     file = io.StringIO()
     system = "truecolor" if color else None
     console = Console(file=file, width=width, force_terminal=terminal, color_system=system, highlight=False)
     blocks = blocks_of(hit.document.content, hit.document.metadata)
-    print_hit(console, hit.rank, hit, excerpt(blocks, "writes a backup", "english", room_in(console)), scores=scores)
+    part = excerpt(blocks, "writes a backup", "english", room_in(console))
+    print_hit(console, hit.rank, hit, part, more, scores=scores)
     return file.getvalue()
 
 
@@ -46,7 +56,7 @@ def test_passages_of_one_source_are_one_hit() -> None:
     first, second = grouped(found)
     assert (first.rank, [one.id for one in first.more]) == (1, ["a.md-2", "a.md-0"])
     assert (second.rank, second.more) == (2, ())
-    assert "2 more in this file: p. 7; p. 9" in printed(first, 80)
+    assert "2 more in this file: p. 7; p. 9" in printed(first, 80, more=["p. 7", "p. 9"])
 
 
 def test_headings_that_the_place_says_are_not_repeated() -> None:

@@ -18,7 +18,7 @@ def test_a_call_is_answered_with_a_message(shelves: Workspace) -> None:
     call = {"id": "call_1", "type": "function", "function": {"name": function["name"], "arguments": arguments}}
     message = answer_tool_call(tool, call)
     assert (message["role"], message["tool_call_id"]) == ("tool", "call_1")
-    assert "1. green.txt (chunk 0)\n   Steep green tea" in message["content"]
+    assert "1. green.txt (line 1, chunk 0)\n   Steep green tea" in message["content"]
 
 
 WRONG: list[Any] = [

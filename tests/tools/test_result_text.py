@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from ragistry import Workspace
 from ragistry.tools.cursor import Position
-from ragistry.tools.result_text import header, place, results_page
+from ragistry.tools.result_text import describe, header, results_page
 from ragistry.tools.search_library import SearchLibraryTool
 from ragistry.tools.tokens import cut_to_tokens, estimated_tokens
 from ragistry.types import Document
@@ -54,9 +54,9 @@ def test_the_best_passage_of_a_source_names_the_results_with_further_ones() -> N
 
 
 def test_a_place_is_what_is_known_of_it() -> None:
-    assert place(document("x", source_file="a.txt")) == "a.txt"
-    assert place(document("x")) == "d"
-    assert place(document("x", source="/tmp/a.txt", page=0), continued=True) == "/tmp/a.txt (p.0, continued)"
+    assert describe(document("x", source_file="a.txt")) == "a.txt"
+    assert describe(document("x")) == "d"
+    assert describe(document("x", source="/tmp/a.txt", page=0), continued=True) == "/tmp/a.txt (p.0, continued)"
 
 
 def test_a_hostile_passage_stays_inside() -> None:

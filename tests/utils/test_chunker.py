@@ -15,12 +15,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ragistry.errors import ConfigError, SourceNotFoundError, UnsupportedFormatError
-from ragistry.types import Chunk
-from ragistry.utils.chunker import Room, chunk_document, chunk_extracted
+from ragistry.types import Chunk, Document
+from ragistry.utils.chunker import MOST_PLACES, Room, chunk_document, chunk_extracted
 from ragistry.utils.documents.blocks import Place
 from ragistry.utils.documents.extract import extract
 from ragistry.utils.documents.extracted import Extracted
 from ragistry.utils.documents.markdown import outline
+from ragistry.utils.places import place_at, places_in
 from tests.messages import refused
 from tests.utils.span_invariants import check
 
@@ -42,9 +43,10 @@ def check_chunks(extracted: Extracted, size: int, overlap: int, *, room: Room | 
 def test_a_text_file_is_cut_at_its_paragraphs(tmp_path: Path) -> None:
     path = tmp_path / "notes.txt"
     path.write_text("The first paragraph. It goes on.\n\nThe second paragraph.\n", encoding="utf-8")
+    source = {"source": str(path)}
     assert chunk_document(path, 40) == [
-        Chunk("The first paragraph. It goes on.", {"source": str(path), "chunk_index": 0, "start": 0, "end": 32}),
-        Chunk("The second paragraph.", {"source": str(path), "chunk_index": 1, "start": 34, "end": 55}),
+        Chunk("The first paragraph. It goes on.", {**source, "chunk_index": 0, "start": 0, "end": 32, "line": 1}),
+        Chunk("The second paragraph.", {**source, "chunk_index": 1, "start": 34, "end": 55, "line": 3}),
     ]
     assert chunk_document(str(path), 100) == chunk_document(path, 100, 20)
 
@@ -89,13 +91,13 @@ def test_markdown_keeps_headings_code_and_front_matter(tmp_path: Path) -> None:
         "## Steps",
     ]
     places = [
-        {key: value for key, value in metadata.items() if key not in ("chunk_index", "start", "end")}
+        {key: value for key, value in metadata.items() if key not in ("chunk_index", "start", "end", "places")}
         for _, metadata in chunks
     ]
     assert places == [
-        {**known, "has_code": False},
-        {**known, "heading_context": "Install > Requirements", "section": "Requirements", "has_code": False},
-        {**known, "heading_context": "Install > Steps", "section": "Steps", "has_code": True},
+        {**known, "has_code": False, "line": 5},
+        {**known, "heading_context": "Install > Requirements", "section": "Requirements", "has_code": False, "line": 7},
+        {**known, "heading_context": "Install > Steps", "section": "Steps", "has_code": True, "line": 13},
     ]
 
 
@@ -356,3 +358,24 @@ def test_chunks_of_slides_sheets_and_attachments_stay_apart() -> None:
     found = [(chunk.text, chunk.metadata.get("page"), chunk.metadata.get("sheet")) for chunk in chunks]
     assert found == [("# Welcome", 1, None), ("Slide two.", 2, None), ("Cells.", None, "Costs"), ("Offer.", 3, None)]
     assert chunks[3].metadata["part"] == "offer.pdf"
+
+
+def test_each_line_of_a_chunk_has_its_section_and_line() -> None:
+    text = "intro\n\n# A\n\n## B\n\nbee\n\n## C\n\nsea\n\nmore\n"
+    extracted = Extracted(text, "a.md", "markdown", line_numbers=[*range(4, 13), *range(20, 24)])
+    for size in (8, 20, 200):
+        for chunk in chunk_extracted(extracted, size):
+            document, offset = Document(chunk.text, chunk.metadata, 1.0), 0
+            for line in chunk.text.split("\n"):
+                at = text.count("\n", 0, chunk.metadata["start"] + offset)
+                expected = ["", "", "A", "A", "A > B", "A > B", "A > B", "A > B", *["A > C"] * 5][at]
+                place = place_at(document, offset)
+                assert (place.get("heading_context", ""), place["line"]) == (expected, extracted.line_numbers[at])
+                offset += len(line) + 1
+
+
+def test_a_chunk_has_a_limited_number_of_places() -> None:
+    text = "".join(f"# {number}\n\nx\n\n" for number in range(3_000))
+    chunks = markdown(text, 200_000)
+    assert max(len(places_in(chunk.metadata)) for chunk in chunks) <= MOST_PLACES + 1
+    assert len(chunks) < 40

@@ -139,7 +139,8 @@ class SourceText:
         return sha256(reading.signature() + self.text.encode(errors="surrogatepass")).hexdigest()
 
     def read(self, reading: ReadOptions, content: str) -> tuple[Extracted, str]:  # noqa: ARG002, the text is already known
-        return Extracted(text=self.text, source=self.source_file, format="text"), content
+        numbers = range(1, self.text.count("\n") + 2)
+        return Extracted(self.text, self.source_file, "text", line_numbers=numbers), content
 
 
 @dataclass(frozen=True, slots=True)

@@ -81,7 +81,8 @@ def _extracted(source: str, pdf_engine: str, limits: ExtractLimits, ocr: str) ->
     if suffix in MARKDOWN_EXTS:
         found = _markdown(text, source, warning)
     else:
-        found = Extracted(text, source, "text", warnings=_warned(text, warning))
+        numbers = range(1, text.count("\n") + 2)
+        found = Extracted(text, source, "text", warnings=_warned(text, warning), line_numbers=numbers)
     return replace(found, digest=sha256(data).hexdigest())
 
 
@@ -175,9 +176,12 @@ def _markdown(text: str, source: str, warning: str) -> Extracted:
     metadata, body, malformed = front_matter.split(text)
     title = metadata.get("title") or plain_heading(_first_heading(body))
     metadata = {"title": title, **metadata} if title else metadata
+    lines = text.count("\n") + 1
+    numbers = range(lines - body.count("\n"), lines + 1)
     if not body.strip():
-        body = metadata.get("title", "")  # a page that is only a name can still be found by it
-    return Extracted(body, source, "markdown", metadata=metadata, warnings=_warned(body, warning, malformed))
+        body, numbers = metadata.get("title", ""), range(1, 2)  # a page that is only a name can still be found by it
+    warnings = _warned(body, warning, malformed)
+    return Extracted(body, source, "markdown", metadata=metadata, warnings=warnings, line_numbers=numbers)
 
 
 def _first_heading(body: str) -> str:

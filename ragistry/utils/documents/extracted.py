@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -62,6 +62,7 @@ class Extracted:
         digest: SHA-256 of the file's bytes, in hexadecimal.
         page_labels: Number of each page as it is printed, empty if that is how it is counted; none if all are.
         places: Offsets of the text, each with the place that begins there, of documents other than PDFs.
+        line_numbers: For each line of the text, the number of the line of the file that it is from; empty if unknown.
     """
 
     text: str
@@ -74,6 +75,7 @@ class Extracted:
     digest: str = field(default="", compare=False)
     places: tuple[tuple[int, Place], ...] = ()
     page_labels: tuple[str, ...] = ()
+    line_numbers: Sequence[int] = ()
 
 
 def read_at_most(path: str, limit: int) -> bytes:

@@ -1,0 +1,163 @@
+"""Find the line of a passage that answers a query.
+
+Excerpts, citations, the reader, ``place`` in JSON, MCP and HTTP all use `answering_line`, so they name the same place.
+It compares words only: on 150 questions of chunking-eval, excerpts of 300 characters chosen by words contain 74 % of
+the reference, those chosen by MiniLM 76 %, in 80 times the time.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from math import sqrt
+from typing import Any, NamedTuple, Protocol, TypeVar
+
+from ragistry.presentation.matches import Match, marked_terms, matches
+from ragistry.types import Document
+from ragistry.utils.places import place_at
+from ragistry.utils.text.boundaries import first_sentence_start
+from ragistry.utils.text.languages import AUTO, chunk_language
+
+ROOM = 300
+"""Number of characters around a line that are compared with the query, since an answer has context."""
+PHRASE = 0.5
+"""Weight of two adjacent words of the query, relative to a single word that occurs once."""
+FEWEST = 20
+"""Minimum characters of a sentence; a shorter one is joined to the next."""
+HEADING = 0.5
+"""Weight of a heading, relative to the text below it."""
+
+
+class AnsweringLine(NamedTuple):
+    """The line of a passage that answers.
+
+    Attributes:
+        number: Number of the line in the passage, from 0.
+        start: Offset of the line in the passage.
+        place: Its place: ``page``, ``page_label``, ``sheet``, ``part``, ``chapter``, ``heading_context``, ``section``
+            and ``line``, the number of the line in the file, as far as they are known.
+    """
+
+    number: int
+    start: int
+    place: dict[str, Any]
+
+
+class Unit(Protocol):
+    """A sentence or line of a passage, with its matches."""
+
+    @property
+    def size(self) -> int: ...
+    @property
+    def matches(self) -> Sequence[Match]: ...
+
+
+AnyUnit = TypeVar("AnyUnit", bound=Unit)
+Weigh = Callable[[Sequence[Unit]], float]
+
+
+class _Sentence(NamedTuple):
+    line: int
+    start: int
+    size: int
+    matches: tuple[Match, ...]
+    heading: bool
+
+
+def answering_line(document: Document, query: str, language: str = AUTO) -> AnsweringLine:
+    """Return the line of a passage that matches the query best; the first line with words if none does.
+
+    It is in the part of `ROOM` characters with most of the query's words. Rare words of the passage count more than
+    frequent ones, and adjacent words more than separate ones.
+
+    Args:
+        document: A result of a search.
+        query: The query.
+        language: Language of passages whose metadata have none; ``auto`` is English.
+    """
+    sentences = list(_sentences(document.content, query, chunk_language(document.metadata, language)))
+    if not sentences:
+        return AnsweringLine(0, 0, place_at(document, 0))
+    weigh = weights_of(sentences)
+    first, last = best_window(sentences, weigh, ROOM)
+    best = max(sentences[first:last], key=lambda one: weigh([one]) * (HEADING if one.heading else 1))
+    return AnsweringLine(best.line, best.start, place_at(document, best.start))
+
+
+def place_of(document: Document, query: str, language: str = AUTO) -> dict[str, Any]:
+    """Return the place of the line that answers; see `AnsweringLine`."""
+    return answering_line(document, query, language).place
+
+
+def _sentences(text: str, query: str, language: str) -> Iterator[_Sentence]:
+    """Yield the sentences of each line that has words."""
+    terms, offset = marked_terms(query, language), 0
+    for number, line in enumerate(text.splitlines(keepends=True)):
+        if any(char.isalnum() for char in line):
+            found = matches(line, terms, language)
+            for start, end in sentence_spans(line):
+                inside = tuple(one for one in found if start <= one.start < end)
+                yield _Sentence(number, offset + start, end - start, inside, line.startswith("#"))
+        offset += len(line)
+
+
+def sentence_spans(text: str) -> Iterator[tuple[int, int]]:
+    """Yield start and end of each sentence."""
+    start = 0
+    while start < len(text):
+        end = first_sentence_start(text, start + FEWEST, len(text))
+        end = len(text) if end < 0 else end
+        yield start, end
+        start = end
+
+
+def weights_of(units: Sequence[Unit]) -> Weigh:
+    """Return a function that weighs consecutive units by the words of the query in them."""
+    counts = Counter(term for unit in units for match in unit.matches for term in match.terms)
+    return partial(_words_in, weights={term: 1 / sqrt(count) for term, count in counts.items()})
+
+
+def best_window(
+    units: Sequence[AnyUnit],
+    weigh: Callable[[Sequence[AnyUnit]], float],
+    room: int,
+    nearness: Sequence[float] | None = None,
+    anchors: tuple[int, int] | None = None,
+) -> tuple[int, int]:
+    """Return the best window ``[first, last)`` of consecutive units; the first of equal ones.
+
+    Args:
+        units: The units.
+        weigh: See `weights_of`.
+        room: Maximum size of a window; a larger unit is a window of its own.
+        nearness: Similarity of each unit to the query, from 0 to 1.
+        anchors: The window contains one of these units ``[first, last)``.
+    """
+    near = nearness or [0.0] * len(units)
+    least, most = anchors or (0, len(units))
+    best = (0, 0, -1.0)
+    for first in range(min(most, len(units))):
+        last, size = first, 0
+        while last < len(units) and (last == first or size + units[last].size <= room):
+            size += units[last].size
+            last += 1
+        if last <= least:
+            continue
+        score = weigh(units[first:last]) + max(near[first:last]) + 0.01 * near[first]
+        # A window that starts at the words shows more of the text after them.
+        score += 1e-6 * bool(units[first].matches)
+        if score > best[2] + 1e-9:
+            best = first, last, score
+    return best[:2]
+
+
+def _words_in(window: Sequence[Unit], weights: Mapping[str, float]) -> float:
+    found = [match for unit in window for match in unit.matches]
+    terms = {term for match in found for term in match.terms}
+    side_by_side = sum(
+        0 <= after.start - before.end <= 2 and after.terms != before.terms
+        for unit in window
+        for before, after in zip(unit.matches, unit.matches[1:], strict=False)
+    )
+    return sum(weights[term] for term in terms) + PHRASE * min(side_by_side, 3) + 0.01 * len(found)
