@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,14 +11,22 @@ import pytest
 
 import ragistry
 from ragistry import Workspace
-from ragistry.errors import ConfigError, InvalidConfigError, ModelConnectionError, ModelError, ModelNotFoundError
+from ragistry.errors import (
+    ConfigError,
+    EmbeddingMismatchError,
+    InvalidConfigError,
+    ModelConnectionError,
+    ModelError,
+    ModelNotFoundError,
+)
+from ragistry.evaluation import compare, read_library
 from ragistry.testing.hashed import HashingEmbedder
 from ragistry.testing.ollama_server import OllamaServer
 from ragistry.testing.openai_server import OpenAIServer
 from tests.messages import refused
 
 JUDGED = '''
-from ragistry.types import Document
+from ragistry.types import Document, ranked
 
 
 class Judged:
@@ -29,7 +38,7 @@ class Judged:
     def retrieve(self, query, **options):
         found = self.base.retrieve(query, **options)
         scores = self.reranker.rerank(query, [document.content for document in found])
-        return [Document(d.content, d.metadata, s, d.id) for d, s in zip(found, scores)]
+        return ranked(Document(d.content, d.metadata, s, d.id) for d, s in zip(found, scores))
 '''
 TECHNIQUES = """techniques:
   naive: {use: naive}
@@ -112,6 +121,74 @@ def test_mistakes_in_all_files_are_reported_together(root: Path) -> None:
     with refused(InvalidConfigError, "models.yaml:2", "techniques.yaml:2") as raised:
         ragistry.open_workspace(root)
     assert "no generator" not in str(raised.value), "what follows from another mistake is not one"
+
+
+OWN_EMBEDDER = """
+from ragistry.testing.hashed import HashingEmbedder
+
+
+class Hashes:
+    fingerprint = HashingEmbedder(16).fingerprint
+
+    def embed(self, texts, *, role="document"):
+        return HashingEmbedder(16).embed(texts, role=role)
+
+
+class Other(Hashes):
+    fingerprint = HashingEmbedder(8).fingerprint
+
+    def embed(self, texts, *, role="document"):
+        return HashingEmbedder(8).embed(texts, role=role)
+
+
+class Sized(Hashes):
+    def __init__(self, size):
+        self.size = size
+
+
+def make():
+    return Hashes()
+
+
+class Unnamed:
+    def embed(self, texts, *, role="document"):
+        return []
+
+
+def fails():
+    raise OSError("no weights")
+"""
+
+
+@pytest.mark.parametrize("name", ["Hashes", "make"])
+def test_own_embedder_by_name_serves_ingest_search_and_comparison(root: Path, name: str) -> None:
+    (root / "hashes.py").write_text(OWN_EMBEDDER, encoding="utf-8")
+    (root / "config" / "documents.yaml").write_text(f"embed_model: 'hashes:{name}'\n", encoding="utf-8")
+    with ragistry.open_workspace(root) as workspace:
+        workspace.library.create_collection("notes")
+        workspace.library.ingest_text("Green tea is steeped.", "tea.txt", "notes")
+        result = workspace.search("green tea", technique="naive")
+        assert [document.metadata["source_file"] for document in result.documents] == ["tea.txt"]
+        assert sum(stage.model_calls for stage in result.trace) == 1
+        assert sum(stage.tokens for stage in result.trace) > 0
+        assert workspace.store.embedder() == HashingEmbedder(16).fingerprint
+        (root / "queries.jsonl").write_text('{"text": "green tea", "sources": ["tea.txt"]}\n', encoding="utf-8")
+        dataset = read_library(workspace, root / "queries.jsonl")
+        compared = compare(["naive"], dataset, "RR@1", workspace=workspace, chunk_size="library", timing_repeats=0)
+        assert (compared.techniques["naive"].calls, compared.failures) == (1, {})
+        sent = pickle.loads(pickle.dumps(workspace.embedder))
+        assert sent.fingerprint == workspace.embedder.fingerprint
+    (root / "config" / "documents.yaml").write_text("embed_model: 'hashes:Other'\n", encoding="utf-8")
+    with ragistry.open_workspace(root) as workspace, refused(EmbeddingMismatchError):
+        workspace.search("green tea", technique="naive")
+
+
+@pytest.mark.parametrize("name", ["hashes:Hash", "hashes:Sized", "hashes:Unnamed", "hashes:fails", "mistral:latest"])
+def test_what_is_not_an_embedder_is_reported_at_its_setting(root: Path, name: str) -> None:
+    (root / "hashes.py").write_text(OWN_EMBEDDER, encoding="utf-8")
+    (root / "config" / "documents.yaml").write_text(f"embed_model: '{name}'\n", encoding="utf-8")
+    with refused(InvalidConfigError, "documents.yaml:1", "embed_model", name.partition(":")[2]):
+        ragistry.open_workspace(root)
 
 
 @pytest.mark.parametrize(

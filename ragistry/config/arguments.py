@@ -9,18 +9,20 @@ from typing import Any, get_type_hints
 from pydantic import BaseModel, ConfigDict, create_model
 
 
-def arguments_model(cls: type[Any], resources: Collection[str]) -> type[BaseModel]:
+def arguments_model(cls: Any, resources: Collection[str]) -> type[BaseModel]:
     """Return a pydantic model of the arguments that an entry may set.
 
     Args:
-        cls: The class. Its nested model ``Config`` is the model; without one, its constructor's parameters are.
+        cls: The class or function. The nested model ``Config`` of a class is the model; without one, its parameters
+            are.
         resources: Parameters that the program sets, not the entry.
     """
     own = getattr(cls, "Config", None)
     if isinstance(own, type) and issubclass(own, BaseModel):
         return own
+    annotated: Any = cls.__init__ if isinstance(cls, type) else cls  # type: ignore[misc] # of any class
     try:
-        hints = get_type_hints(cls.__init__, include_extras=True)
+        hints = get_type_hints(annotated, include_extras=True)
     except (NameError, TypeError):  # names imported only for type checkers
         hints = {}
     parameters = inspect.signature(cls).parameters.values()

@@ -135,7 +135,9 @@ class Settings(Strict):
         LOCAL, "local, chroma, the name of an installed store, or module:Class", "vector_stores.store.use"
     )
     data_dir: str = _setting(".ragistry", "folder of all stored data")
-    embed_model: str = _document("minilm", "minilm, multilingual, a model of Ollama, tei, or openai:MODEL")
+    embed_model: str = _document(
+        "minilm", "minilm, multilingual, a model of Ollama, tei, openai:MODEL, or module:Class"
+    )
     embed_url: str | None = _document(
         None, "address of a TEI or OpenAI-compatible server", also="DOCPROC_TEI_EMBEDDINGS_URL"
     )

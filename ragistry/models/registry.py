@@ -1,10 +1,10 @@
 """Build models by name: the embedder of ``embed_model``, and the generators and rerankers of models.yaml.
 
 ``use`` in models.yaml is a name of the entry point groups ``ragistry.generators`` and ``ragistry.rerankers`` (which
-also contain the built-in ones), or ``module:Class``. The class follows the protocol `Generator` or `Reranker`. The
-other keys of an entry are arguments of its constructor, checked when the file is loaded (`config.arguments`). The
-constructor may also take these values of the workspace: ``ollama_host``, and ``token_file``, the file of token vectors
-(None without one).
+also contain the built-in ones), ``module:Class`` or ``module:function``. The class follows the protocol `Generator` or
+`Reranker`; a function takes a prompt, or a query and texts. The other keys of an entry are arguments of the constructor
+or function, checked when the file is loaded (`config.arguments`). Both may also take these values of the workspace:
+``ollama_host``, and ``token_file``, the file of token vectors (None without one).
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, partial
+from pathlib import Path
 from threading import RLock
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -21,10 +22,11 @@ from ragistry.config.arguments import arguments_model, checked_arguments
 from ragistry.config.models import ModelEntry
 from ragistry.config.problems import Problems
 from ragistry.errors import ConfigError, InvalidConfigError
+from ragistry.models.adapt import ADAPTERS, as_embedder
 from ragistry.models.known import KNOWN_MODELS, known_model
 from ragistry.models.queries import QueryEmbedder
 from ragistry.protocols import Embedder, Generator, Reranker
-from ragistry.utils.plugins import find_class, modules_of
+from ragistry.utils.plugins import find_part, modules_of, resolve_object
 from ragistry.utils.wording import did_you_mean
 
 if TYPE_CHECKING:
@@ -34,6 +36,8 @@ MINILM = ("minilm", "all-MiniLM-L6-v2")
 MULTILINGUAL = "multilingual"
 SERVERS = ("tei", "openai")
 GROUPS = {"generators": "ragistry.generators", "rerankers": "ragistry.rerankers"}
+FIRST = {"generators": 1, "rerankers": 2}
+"""Number of arguments of a function that come with each call."""
 METHODS = {"generators": "generate(prompt, *, schema=None)", "rerankers": "rerank(query, texts)"}
 
 Model = TypeVar("Model", Generator, Reranker)
@@ -41,23 +45,38 @@ Model = TypeVar("Model", Generator, Reranker)
 
 def uses_ollama(name: str) -> bool:
     """Return whether a setting ``embed_model`` names a model of Ollama."""
-    return name not in (*MINILM, MULTILINGUAL) and name.partition(":")[0] not in SERVERS
+    return name not in (*MINILM, MULTILINGUAL) and name.partition(":")[0] not in SERVERS and not names_class(name)
+
+
+def names_class(name: str) -> bool:
+    """Return whether a setting ``embed_model`` names a class or function of a program, as ``module:Class``."""
+    module, colon, attribute = name.partition(":")
+    if not colon or module in ("ollama", *SERVERS) or known_model(name) is not None:
+        return False
+    return attribute.isidentifier() and all(part.isidentifier() for part in module.split("."))
 
 
 def choose_embedder(
-    name: str, *, url: str | None = None, api_key: str | None = None, ollama_host: str | None = None
+    name: str,
+    *,
+    url: str | None = None,
+    api_key: str | None = None,
+    ollama_host: str | None = None,
+    folder: Path | None = None,
 ) -> QueryEmbedder:
     """Build the embedder of a setting ``embed_model``; nothing is loaded or requested yet.
 
     Args:
         name: ``minilm`` or ``multilingual`` in this process; ``tei``, ``tei:MODEL`` or ``openai:MODEL`` on a server;
-            ``ollama:MODEL`` or the name of a known model on Ollama.
+            ``ollama:MODEL`` or the name of a known model on Ollama; ``module:Class`` of a program, or a function that
+            makes an embedder.
         url: Address of the server for ``tei`` and ``openai``.
         api_key: API key for that server.
         ollama_host: Address of Ollama.
+        folder: Folder whose files are found before other modules.
 
     Raises:
-        ConfigError: The name is unknown, or the address is missing.
+        ConfigError: The name is unknown, the address is missing, or the class is not one of an embedder.
     """
     provider, _, model = name.partition(":")
     embedder: Embedder
@@ -81,14 +100,33 @@ def choose_embedder(
         from ragistry.ollama.embedder import OllamaEmbedder
 
         embedder = OllamaEmbedder(model if provider == "ollama" else name, host=ollama_host)
+    elif names_class(name):
+        embedder = _own_embedder(name, folder)
     else:
         known = [*MINILM, MULTILINGUAL, *SERVERS, *KNOWN_MODELS]
         raise ConfigError(
             f"unknown embed_model {name!r}{did_you_mean(name, known)}; use minilm, {MULTILINGUAL}, tei, "
-            f"openai:MODEL, {', '.join(model for model in KNOWN_MODELS if model not in MINILM)}, or ollama:MODEL for "
-            "any other model of Ollama"
+            f"openai:MODEL, {', '.join(model for model in KNOWN_MODELS if model not in MINILM)}, ollama:MODEL for "
+            "any other model of Ollama, or module:Class for a class of your own"
         )
-    return QueryEmbedder(embedder, restore=(_choose_once, (name, url, api_key, ollama_host)))
+    return QueryEmbedder(embedder, restore=(_choose_once, (name, url, api_key, ollama_host, folder)))
+
+
+def _own_embedder(name: str, folder: Path | None) -> Embedder:
+    try:
+        with modules_of(folder):
+            found = resolve_object(name)
+    except ConfigError as error:
+        raise ConfigError(f"embed_model: {error}; a model of Ollama is written ollama:{name}") from error
+    try:
+        return as_embedder(found() if inspect.isroutine(found) or isinstance(found, type) else found)
+    except ConfigError as error:
+        raise ConfigError(f"embed_model {name!r}: {error}") from error
+    except Exception as error:
+        raise ConfigError(
+            f"embed_model {name!r}: {type(error).__name__}: {error}; it is called without arguments, so name a class "
+            "or function that needs none"
+        ) from error
 
 
 def chunking_of(name: str) -> tuple[int, int]:
@@ -99,8 +137,10 @@ def chunking_of(name: str) -> tuple[int, int]:
 
 
 @cache
-def _choose_once(name: str, url: str | None, api_key: str | None, ollama_host: str | None) -> QueryEmbedder:
-    return choose_embedder(name, url=url, api_key=api_key, ollama_host=ollama_host)
+def _choose_once(
+    name: str, url: str | None, api_key: str | None, ollama_host: str | None, folder: Path | None
+) -> QueryEmbedder:
+    return choose_embedder(name, url=url, api_key=api_key, ollama_host=ollama_host, folder=folder)
 
 
 class Models:
@@ -180,17 +220,20 @@ def _checked(entry: ModelEntry, resources: Mapping[str, Any], problems: Problems
     kind, method = entry.kind.removesuffix("s"), METHODS[entry.kind]
     found = Problems()
     try:
-        cls = find_class(entry.use, GROUPS[entry.kind], kind)
+        cls = find_part(entry.use, GROUPS[entry.kind], kind)
     except ConfigError as error:
         problems.add(entry.file, [*entry.keys, "use"], f"{entry.kind}.{entry.name}.use: {error}")
         return None
-    if not callable(getattr(cls, method.partition("(")[0], None)):
+    is_function, skipped = inspect.isroutine(cls), set(resources)
+    if is_function:
+        skipped |= {"schema", *list(inspect.signature(cls).parameters)[: FIRST[entry.kind]]}
+    elif not isinstance(cls, type) or not callable(getattr(cls, method.partition("(")[0], None)):
         message = f"{entry.kind}.{entry.name}.use: {entry.use!r} is not a {kind}; it has no method {method}"
         problems.add(entry.file, [*entry.keys, "use"], message)
         return None
     if entry.unset:
         return None
-    model = arguments_model(cls, resources)
+    model = arguments_model(cls, skipped)
     try:
         arguments = checked_arguments(model, entry.config)
     except ValidationError as error:
@@ -201,9 +244,12 @@ def _checked(entry: ModelEntry, resources: Mapping[str, Any], problems: Problems
     return partial(_build, entry, cls, {name: resources[name] for name in resources if name in wanted} | arguments)
 
 
-def _build(entry: ModelEntry, cls: type[Any], arguments: Mapping[str, Any]) -> Any:
+def _build(entry: ModelEntry, cls: Any, arguments: Mapping[str, Any]) -> Any:
+    adapt = ADAPTERS[entry.kind.removesuffix("s")]
     try:
-        return cls(**arguments)
+        if isinstance(cls, type):
+            return adapt(cls(**arguments))
+        return adapt(partial(cls, **arguments) if arguments else cls)
     except ConfigError as error:
         place = entry.file.place(entry.keys)
         raise InvalidConfigError(entry.hide(f"{place}: {entry.kind}.{entry.name}: {error}")) from error

@@ -64,7 +64,12 @@ def _name(distribution: Distribution) -> str:
 
 
 def find_class(use: str, group: str, kind: str) -> type[Any]:
-    """Find the class that ``use`` names.
+    """Find the class that ``use`` names; see `find_part`."""
+    return _a_class(use, kind, find_part(use, group, kind))
+
+
+def find_part(use: str, group: str, kind: str) -> Any:
+    """Find the class, function or object that ``use`` names.
 
     Args:
         use: Name of an entry point, or ``module:Class``.
@@ -72,11 +77,11 @@ def find_class(use: str, group: str, kind: str) -> type[Any]:
         kind: Kind of the class in messages.
 
     Raises:
-        ConfigError: The name is unknown, or does not lead to a class.
+        ConfigError: The name is unknown, or nothing has it.
         BrokenPluginError: An installed plugin fails on import.
     """
     if ":" in use:
-        return _a_class(use, kind, resolve_object(use))
+        return resolve_object(use)
     offer = offers(group).get(use)
     if offer is None:
         known = offers(group)
@@ -86,7 +91,7 @@ def find_class(use: str, group: str, kind: str) -> type[Any]:
         )
     try:
         with modules_of(None):
-            return _a_class(use, kind, resolve_object(offer.spec))
+            return resolve_object(offer.spec)
     except ConfigError as error:
         raise BrokenPluginError(f"plugin {offer.name!r} of {offer.distribution!r} is broken: {error}") from error
 

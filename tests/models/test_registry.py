@@ -28,6 +28,18 @@ class Echo:
 
 class Mute:
     pass
+
+
+def shout(prompt, times: int = 1):
+    return prompt.upper() * times
+
+
+def lengths(query, texts, ollama_host=None):
+    return [len(text) for text in texts]
+
+
+def nothing():
+    pass
 """
 
 
@@ -77,6 +89,13 @@ rerankers:
     models.close()
 
 
+def test_a_function_is_a_model_with_the_other_keys_as_its_arguments(root: Path) -> None:
+    entries = "generators: {a: {use: 'own_models:shout'}, b: {use: 'own_models:shout', times: 2}}\n"
+    models = load(root, entries + "rerankers: {c: {use: 'own_models:lengths'}}\n")
+    assert [models.generators[name].generate("x") for name in "ab"] == ["X", "XX"]
+    assert models.rerankers["c"].rerank("q", ["four"]) == [4]
+
+
 @pytest.mark.parametrize(
     ("names", "default"), [(["a"], "a"), (["a", "b"], None), (["a", "default"], "default"), ([], None)]
 )
@@ -102,6 +121,9 @@ def test_the_default_is_the_only_one_or_the_one_of_that_name(root: Path, names: 
         ("generators:\n  a: {use: 'own_models:Echo', tims: 1}", r"unknown setting 'tims'; did you mean 'times'\?"),
         ("generators:\n  a: {use: 'own_models:Ecko'}", r"no 'Ecko'; did you mean 'Echo'\?"),
         ("generators:\n  a: {use: 'own_models:Mute'}", "'own_models:Mute' is not a generator; it has no method gen"),
+        ("generators:\n  a: {use: 'own_models:shout', times: many}", "generators.a.times: .*integer.*got 'many'"),
+        ("generators:\n  a: {use: 'own_models:shout', prompt: x}", "unknown setting 'prompt'"),
+        ("rerankers:\n  a: {use: 'own_models:lengths', texts: [x]}", "unknown setting 'texts'"),
         ("rerankers:\n  a: {use: 'own_models:Echo'}", "is not a reranker; it has no method rerank"),
         ("generators:\n  a: {use: ollama, model: '${NO_SUCH}'}", "models.yaml:2: generators.a.model: the environment "
          "variable 'NO_SUCH' is not set"),
@@ -110,6 +132,12 @@ def test_the_default_is_the_only_one_or_the_one_of_that_name(root: Path, names: 
 def test_what_is_wrong_is_reported_with_its_line(root: Path, text: str, said: str) -> None:
     with pytest.raises(InvalidConfigError, match=said):
         load(root, text)
+
+
+def test_function_with_the_wrong_arguments_is_refused_when_it_is_used(root: Path) -> None:
+    models = load(root, "generators: {a: {use: 'own_models:nothing'}}\n")
+    with pytest.raises(InvalidConfigError, match="models.yaml:1: generators.a: nothing.. is not a generator"):
+        models.generators["a"]
 
 
 def test_every_problem_is_reported_at_once(root: Path) -> None:
