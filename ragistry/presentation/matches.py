@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator
 from functools import cache
 from typing import NamedTuple
 
-from ragistry.utils.text.analysis import UNSPACED_RUN, analyse, query_terms
+from ragistry.utils.text.analysis import MARKS, UNSPACED_RUN, analyse, forms, query_forms, query_terms
 
 QUESTION_WORDS = (
     "how what when where which who why do does did can could should would may might must has have had were been am "
@@ -15,7 +15,8 @@ QUESTION_WORDS = (
 )
 """Words of English questions, which are not marked, although the index may count them."""
 
-_WORD = re.compile(r"[^\W_]+(?:[-._/][^\W_]+)*")
+_PART = rf"[^\W_](?:[^\W_]|[{MARKS}])*"
+_WORD = re.compile(rf"\d+(?:[.,'\u2019]\d+)+(?![-._/]?\w)|{_PART}(?:[-._/]{_PART})*")
 _BETWEEN = re.compile(r"[ \-]{1,2}")
 
 
@@ -26,7 +27,7 @@ def _question_terms() -> frozenset[str]:
 
 def marked_terms(query: str, language: str) -> frozenset[str]:
     """Return the terms of a query to mark, without question words unless it has no others."""
-    terms = frozenset(query_terms(query, language)) if query.strip() else frozenset()
+    terms = frozenset(query_terms(query, language)) | frozenset(query_forms(query, language))
     return (terms - _question_terms() if language == "english" else terms) or terms
 
 
@@ -48,7 +49,7 @@ def _matches(text: str, wanted: frozenset[str], language: str) -> Iterator[Match
     for word in _WORD.finditer(text):
         run = UNSPACED_RUN.search(word[0])
         if run is None:
-            if found := wanted.intersection(analyse(word[0], language)):
+            if found := wanted.intersection(analyse(word[0], language) + forms(word[0], language)):
                 yield Match(word.start(), word.end(), found)
         else:
             yield from _in_unspaced(word[0], word.start(), wanted)

@@ -15,7 +15,16 @@ from hypothesis import strategies as st
 
 from ragistry.errors import ConfigError
 from ragistry.utils.text import analysis
-from ragistry.utils.text.analysis import CACHED_TOKENS, TERM_LIMIT, analyse, analysis_record, query_terms
+from ragistry.utils.text.analysis import (
+    CACHED_TOKENS,
+    JOINED_WORDS,
+    TERM_LIMIT,
+    analyse,
+    analysis_record,
+    forms,
+    query_forms,
+    query_terms,
+)
 from ragistry.utils.text.languages import STEMMED, UNSTEMMED, canonical_language
 from tests.messages import refused
 
@@ -93,10 +102,58 @@ def test_marks_are_part_of_their_word(word: str) -> None:
         ("می\u200cخواهم", "میخواهم"),
         ("ΣΟΦΟΣ", "σοφος"),
         ("ёлка", "елка"),
+        ("Łódź Đakovo Søren", "lodz dakovo soren"),
+        ("encyclopædia œuvre Þingvellir", "encyclopaedia oeuvre thingvellir"),
+        ("Қазақ", "казак"),
+        ("Hawaiʻi", "hawaii"),
+        ("مُحَمَّد محـــمد", "محمد محمد"),
+        ("שָׁלוֹם", "שלום"),
+        ("أحمد ایران", "احمد ايران"),
+        ("٢٠٢٤ १५ ๓๖๕ ８０", "2024 15 365 80"),
+        ("non\u2011profit", "non-profit"),
     ],
 )
 def test_writings_of_one_word_are_one_term(one: str, other: str) -> None:
     assert analyse(one, "none") == analyse(other, "none") != []
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("refreshAccessToken", ["refresh", "access", "token"]),
+        ("XMLHttpRequests", ["xml", "http", "request"]),
+        ("set_max_attempts", ["setmaxattempt"]),
+        ("torch.nn.functional", ["torchnnfunct"]),
+        ("e-mail, docs/plug-in", ["email", "plugin"]),
+        ("LNT-1042 500GB", ["lnt1042", "500", "gb"]),
+        ("1,000 1'000'000 1,00,000", ["1000", "1.000", "1000000", "100000"]),
+        ("1.250,00 1.250 3,5", ["1250.00", "1250", "1250", "3.5"]),
+        ("1 000\u202f000", ["1000000"]),
+        ("0x00FF", ["ff"]),
+        ("2024-05-06 20240506", ["20240506"]),
+        ("2024-05-06T10:30", ["20240506", "2024-05-06", "06", "10", "20240506t10"]),
+        ("v1.5.9 3.14 word Word WORD URLs 19th it's", []),
+        ("0a1b2c3d4e5f6a7b8c9d a-b-c-d-e-f-g", []),
+    ],
+)
+def test_a_word_has_forms(text: str, found: list[str]) -> None:
+    assert forms(text) == found
+
+
+@pytest.mark.parametrize(
+    ("word", "without", "language"),
+    [("Łódź", "lodz", "pl"), ("frères", "freres", "fr"), ("städte", "stadte", "de"), ("canción", "cancion", "es")],
+)
+def test_a_word_without_accents_is_found_in_every_language(word: str, without: str, language: str) -> None:
+    assert set(analyse(without, language)) <= {*analyse(word, language), *forms(word, language)}
+
+
+def test_adjacent_words_of_a_short_query_are_also_one_word() -> None:
+    assert query_forms("the plug in") == {"theplug": 1, "plugin": 1}
+    assert query_forms("plug, in (plug) e-mail") == {"email": 1}
+    assert query_forms("1 000") == {"1000": 2}
+    assert query_forms("plugin plug in") == {"pluginplug": 1}
+    assert query_forms("plug in " * JOINED_WORDS) == {}
 
 
 def test_languages_stem_differently() -> None:
@@ -148,6 +205,7 @@ def test_a_term_has_a_limit_that_long_words_share() -> None:
 def test_any_text_gives_terms_without_blanks(text: str, language: str) -> None:
     terms = analyse(text, language)
     assert all(0 < len(term) <= TERM_LIMIT and term.split() == [term] for term in terms)
+    assert all(0 < len(form) <= TERM_LIMIT and form.split() == [form] for form in forms(text, language))
     assert " ".join(terms).encode().decode().split(" ") == (terms or [""])
 
 

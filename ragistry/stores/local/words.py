@@ -9,11 +9,13 @@ import json
 import os
 import shutil
 from base64 import urlsafe_b64encode
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from hashlib import blake2b
+from itertools import chain
+from math import log
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -27,10 +29,17 @@ from ragistry.stores.local.rows import chunks_where
 from ragistry.stores.records import Keys, Scores
 from ragistry.types import Chunk
 from ragistry.utils.breadcrumb import searched_text
-from ragistry.utils.text.analysis import analyse, analysis_record, query_terms
+from ragistry.utils.text.analysis import analyse, analysis_record, forms, query_forms, query_terms
 from ragistry.utils.text.languages import canonical_language, chunk_language
 
-FILES_VERSION = 3
+FILES_VERSION = 4
+FORM = "~"
+"""Precedes the form of a word (`utils.text.analysis.forms`), so that it is another term than the word itself."""
+FORM_WEIGHT = 0.4
+FORM_AS_FORM = 0.28
+"""Weights of a form where the query or the text has it as a word, and where both have it as a form; a word has 1. With
+these, nDCG@10 of the shared sets falls by at most .003, and the spelling of the query ranks first."""
+CACHED_CLAUSES = 50_000
 META = "meta.json"
 KEY, TERMS = "key", "terms"
 WRITE_MEMORY = 64_000_000
@@ -44,10 +53,11 @@ KEY_COST = 3
 
 @dataclass(frozen=True, slots=True)
 class WordView(View):
-    """The open index."""
+    """The open index. ``clauses``: parts of earlier queries, by language, term and weight."""
 
     searcher: Searcher
     schema: Schema
+    clauses: dict[tuple[str, str, float], list[tuple[Occur, Query]]] = field(default_factory=dict)
 
 
 class WordIndex(DerivedIndex[WordView]):
@@ -70,7 +80,7 @@ class WordIndex(DerivedIndex[WordView]):
         fetched until the best are certain; few are looked up. Raises `Stale` if the index is damaged.
         """
         with _damage_is_stale():
-            found = _any_of(view.schema, query, view.stamp.files["languages"])
+            found = _any_of(view, query)
             if allowed is None:
                 return _best(view.searcher, found, top_k, top_k, None)
             if not len(allowed):
@@ -122,10 +132,13 @@ class WordIndex(DerivedIndex[WordView]):
                 for key, chunk in chunks:
                     language = chunk_language(chunk.metadata, self.language)
                     languages.add(language)
-                    terms = analyse(searched_text(*chunk), language)
+                    text = searched_text(*chunk)
+                    terms = analyse(text, language)
+                    others = set(forms(text, language)).difference(terms)
+                    codes = [_code(language, term) for term in chain(terms, (FORM + form for form in sorted(others)))]
                     document = Document()
                     document.add_integer(KEY, key)
-                    document.add_text(TERMS, " ".join(_code(language, term) for term in terms))
+                    document.add_text(TERMS, " ".join(codes))
                     writer.add_document(document)
                 writer.commit()
             finally:
@@ -157,14 +170,42 @@ def _code(language: str, term: str) -> str:
     return urlsafe_b64encode(blake2b(f"{language} {term}".encode(), digest_size=8).digest()).decode().rstrip("=")
 
 
-def _any_of(schema: Schema, query: str, languages: Sequence[str]) -> Query:
+def _any_of(view: WordView, query: str) -> Query:
     """Build a query for chunks with at least one of the terms; a term that occurs n times counts n times."""
     clauses = []
-    for language in languages:
+    for language in view.stamp.files["languages"]:
         for term, count in query_terms(query, language).items():
-            clause = Query.term_query(schema, TERMS, _code(language, term), "freq")
-            clauses.append((Occur.Should, clause if count == 1 else Query.boost_query(clause, float(count))))
+            clauses += _finding(view, language, term, count, count * FORM_WEIGHT)
+        for form, count in query_forms(query, language).items():
+            clauses += _finding(view, language, form, count * FORM_WEIGHT, count * FORM_AS_FORM)
     return Query.boolean_query(clauses)
+
+
+def _finding(view: WordView, language: str, term: str, as_word: float, as_form: float) -> list[tuple[Occur, Query]]:
+    """Find a term as a word and as the form of another word, with a weight for each."""
+    known = view.clauses.get((language, term, as_word))
+    if known is None:
+        if len(view.clauses) >= CACHED_CLAUSES:
+            view.clauses.clear()
+        word, form = _code(language, term), _code(language, FORM + term)
+        words, forms = (view.searcher.doc_freq(TERMS, code) for code in (word, form))
+        known = [_clause(view.schema, word, as_word)] if words else []
+        if forms:  # no chunk has both, and a rare form is not worth more than its word
+            share = _rarity(view, words + forms) / _rarity(view, forms)
+            known.append(_clause(view.schema, form, as_form * share))
+        view.clauses[language, term, as_word] = known
+    return known
+
+
+def _clause(schema: Schema, code: str, weight: float) -> tuple[Occur, Query]:
+    clause = Query.term_query(schema, TERMS, code, "freq")
+    return Occur.Should, clause if weight == 1 else Query.boost_query(clause, float(weight))
+
+
+def _rarity(view: WordView, holding: int) -> float:
+    """Return the weight of a term in BM25, of which ``holding`` chunks, also removed ones, have it."""
+    chunks = max(view.searcher.num_docs, holding)
+    return log(1 + (chunks - holding + 0.5) / (holding + 0.5))
 
 
 def schema() -> Schema:

@@ -1,13 +1,15 @@
 """Analyse text into the terms of a lexical index, identically on every engine.
 
-1. Compatibility forms and case are normalised (NFKC, casefold), so that the ligature in ``ﬁle`` and full-width letters
-   are found.
+1. Compatibility forms, case and digits of all scripts are normalised (NFKC, casefold), so that the ligature in ``ﬁle``
+   and full-width letters are found. Vowel marks and lengthening strokes of Arabic and Hebrew are left out.
 2. Words are letters, digits and their marks. A word joined by ``- . _ /`` gives its parts and, if it has a digit or
    an underscore, also itself: ``LNT-1042`` is found as ``1042``, and best as ``LNT-1042``.
 3. Scripts without spaces, and Korean, whose particles are attached to words, give single characters and overlapping
    pairs of characters.
-4. Words are stemmed by language (Snowball), then lose the accents of Latin, Greek and Cyrillic: ``cafe`` finds
-   ``café``.
+4. Words are stemmed by language (Snowball), then written in plain letters: ``cafe`` finds ``café``, and ``lodz``
+   ``Łódź``.
+5. A word has forms, which count less: the parts of ``refreshAccessToken`` and ``500GB``, ``email`` for ``e-mail``, and
+   the values of ``1.250,00``. See `utils.text.spellings`.
 
 Increase `VERSION` after a change of the terms: older indexes are then rebuilt.
 """
@@ -16,9 +18,8 @@ from __future__ import annotations
 
 import operator
 import re
-import unicodedata
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 from itertools import chain
 from threading import Lock
@@ -28,10 +29,14 @@ from typing import Any
 import Stemmer
 
 from ragistry.utils.text.languages import canonical_language, stemmer_name
+from ragistry.utils.text.spellings import JOINERS, SPACED_NUMBER, normalised, other_spellings, plain
 
-VERSION = 2
+VERSION = 3
 TERM_LIMIT = 100
 """Number of significant characters of a word; a hexadecimal SHA-256 has 64."""
+
+JOINED_WORDS = 8
+"""Number of words of a query up to which adjacent words are also searched as one. In a sentence, most are no word."""
 
 CACHED_TOKENS = 50_000
 CACHED_LENGTH = 40
@@ -53,7 +58,7 @@ _UNSPACED = (
     "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U000323af"  # Han
     "\uac00-\ud7a3"  # Hangul
 )
-_MARKS = (  # part of a word, but not of \\w: the vowels of many scripts, as whole ranges
+MARKS = (  # part of a word, but not of \\w: the vowels of many scripts, as whole ranges
     "\u0300-\u036f\u0483-\u0487\u1dc0-\u1dff"  # Latin, Greek, Cyrillic
     "\u0591-\u05bd\u05bf\u05c1-\u05c2\u05c4-\u05c5\u05c7"  # Hebrew
     "\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06dc\u06df-\u06e4\u06e7-\u06e8\u06ea-\u06ed"  # Arabic
@@ -62,13 +67,11 @@ _MARKS = (  # part of a word, but not of \\w: the vowels of many scripts, as who
     "\u0f71-\u0f84\u0f8d-\u0fbc"  # Tibetan
 )
 _LETTER = rf"[^\W_{_UNSPACED}]"
-_WORD = f"{_LETTER}+(?:[{_MARKS}]+{_LETTER}*)*"
-_ASCII_TOKENS = re.compile("[a-z0-9]+(?:[-._/]+[a-z0-9]+)*")
+_WORD = f"{_LETTER}+(?:[{MARKS}]+{_LETTER}*)*"
+_ASCII_TOKENS = re.compile("[A-Za-z0-9]+(?:[-._/]+[A-Za-z0-9]+)*")
 UNSPACED_RUN = re.compile(f"[{_UNSPACED}]+")
-_JOINERS = re.compile("[-._/]+")
-_ACCENTS = re.compile("[\u0300-\u036f]+")
 _WORD_WITH_I = re.compile(r"[^\W\d_]*I[^\W\d_]*")
-_INVISIBLE = dict.fromkeys((0x00AD, 0x200C, 0x200D, 0x2060, 0xFEFF))
+_PUNCTUATION = ".,;:!?()[]\"'"
 
 
 @cache
@@ -83,11 +86,21 @@ def analyse(text: str, language: str = "english") -> list[str]:
     ``language``: a name or ISO 639-1 code of `utils.text.languages`, or ``"none"`` for no stemming. About 10 MB of
     English per second; thread-safe. Raises `ConfigError` for an unknown language.
     """
-    language = canonical_language(language)
-    if language == "turkish":
-        text = _WORD_WITH_I.sub(_with_dotless_i, unicodedata.normalize("NFKC", text).replace("\u0130", "i"))
-    plain = text.lower() if text.isascii() else unicodedata.normalize("NFKC", text).casefold()
-    return list(chain.from_iterable(map(_analyser(language).__getitem__, plain.split())))
+    return list(chain.from_iterable(map(_analyser(canonical_language(language)).__getitem__, text.split())))
+
+
+def forms(text: str, language: str = "english") -> list[str]:
+    """Return the forms of a text's words, which are no terms of these words themselves.
+
+    A query finds a form with less weight than a term. Arguments and errors as of `analyse`.
+    """
+    canonical = canonical_language(language)
+    numbers = map(_unspaced_number, SPACED_NUMBER.finditer(text))
+    return [*chain.from_iterable(map(_former(canonical).__getitem__, text.split())), *numbers]
+
+
+def _unspaced_number(number: re.Match[str]) -> str:
+    return "".join(normalised(number[0]).split())
 
 
 def _with_dotless_i(word: re.Match[str]) -> str:
@@ -117,6 +130,36 @@ def _query_terms(text: str, language: str) -> Mapping[str, int]:
     return MappingProxyType(significant or counts)
 
 
+def query_forms(text: str, language: str = "english") -> Mapping[str, int]:
+    """Return the forms of a query with the number of words that each stands for.
+
+    Adjacent words are also one form: "plug in" finds "plugin".
+    """
+    return _query_forms(text, language)
+
+
+@lru_cache(maxsize=64)
+def _query_forms(text: str, language: str) -> Mapping[str, int]:
+    canonical, tokens = canonical_language(language), text.split()
+    pairs = _joined_pairs(tokens) if len(tokens) <= JOINED_WORDS else ()
+    found = [*analyse(" ".join(pairs), language), *chain.from_iterable(map(_former(canonical).__getitem__, tokens))]
+    words = dict.fromkeys(found, 1)
+    for number in SPACED_NUMBER.finditer(text):
+        words[_unspaced_number(number)] = len(number[0].split())
+    return MappingProxyType({form: count for form, count in words.items() if form not in query_terms(text, language)})
+
+
+def _joined_pairs(tokens: Sequence[str]) -> Iterator[str]:
+    """Yield adjacent words as one word, unless punctuation is between them."""
+    before = ""
+    for token in map(normalised, tokens):
+        pieces = _pieces(token)
+        is_word = len(pieces) == 1 and JOINERS.search(pieces[0]) is None and UNSPACED_RUN.match(pieces[0]) is None
+        if is_word and before and token.startswith(pieces[0]):
+            yield before + pieces[0]
+        before = pieces[0] if is_word and token.endswith(pieces[0]) else ""
+
+
 @cache
 def _stop_terms(language: str) -> frozenset[str]:
     return frozenset(analyse(STOP_WORDS.get(language, ""), language))
@@ -127,22 +170,27 @@ def _analyser(language: str) -> _Analyser:
     return _Analyser(language)
 
 
-class _Analyser(dict[str, tuple[str, ...]]):
-    """Token between white space → its terms, computed on first use.
+@cache
+def _former(language: str) -> _Former:
+    return _Former(_analyser(language))
+
+
+class _Cache(dict[str, tuple[str, ...]]):
+    """Token between white space → terms, computed on first use.
 
     Words repeat so often that most of the work is the lookup, in C. Two generations bound the memory: a full one
     replaces the old one, and tokens still in use are copied back.
     """
 
-    def __init__(self, language: str) -> None:
-        algorithm = stemmer_name(language)
-        self._stem = Stemmer.Stemmer(algorithm, 0).stemWord if algorithm else str
+    def __init__(self) -> None:
         self._old: dict[str, tuple[str, ...]] = {}
-        self._lock = Lock()  # a stemmer serves one thread at a time
+        self._lock = Lock()
 
     def __missing__(self, token: str) -> tuple[str, ...]:
         with self._lock:
-            terms = self._old.get(token) or tuple(self._terms(token))
+            terms = self._old.get(token)
+            if terms is None:
+                terms = tuple(self._terms(token))
             if len(token) <= CACHED_LENGTH:
                 if len(self) >= CACHED_TOKENS:
                     self._old = self.copy()
@@ -150,13 +198,27 @@ class _Analyser(dict[str, tuple[str, ...]]):
                 self[token] = terms
             return terms
 
+    def _terms(self, token: str) -> Iterable[str]:
+        raise NotImplementedError
+
+
+class _Analyser(_Cache):
+    """The terms of a token."""
+
+    def __init__(self, language: str) -> None:
+        super().__init__()
+        algorithm = stemmer_name(language)
+        self._stem = Stemmer.Stemmer(algorithm, 0).stemWord if algorithm else str
+        self._stemming = Lock()  # a stemmer serves one thread at a time
+        self.is_turkish = language == "turkish"
+
     def _terms(self, token: str) -> list[str]:
-        if token.isascii() and token.isalnum():
-            return [self._term(token)]
+        if token.isascii() and token.isalnum() and not self.is_turkish:
+            return [self.term(token.lower())]
         terms: list[str] = []
-        for piece in _pieces(token):
+        for piece in _pieces(self.lowered(normalised(token))):
             if piece.isascii() and piece.isalnum():
-                terms.append(self._term(piece))
+                terms.append(self.term(piece))
             elif UNSPACED_RUN.match(piece):
                 terms += piece
                 terms += map(operator.add, piece, piece[1:])
@@ -165,24 +227,44 @@ class _Analyser(dict[str, tuple[str, ...]]):
         return terms
 
     def _joined(self, piece: str) -> list[str]:
-        parts = _JOINERS.split(piece)
-        terms = [self._term(part) for part in parts]
+        parts = JOINERS.split(piece)
+        terms = [self.term(part) for part in parts]
         if len(parts) > 1 and ("_" in piece or any(map(str.isdigit, piece))):
-            terms.append(_without_accents(piece)[:TERM_LIMIT])
+            terms.append(plain(piece)[:TERM_LIMIT])
         return terms
 
-    def _term(self, word: str) -> str:
-        return _without_accents(self._stem(word[:TERM_LIMIT]))
+    def lowered(self, token: str) -> str:
+        if self.is_turkish:
+            token = _WORD_WITH_I.sub(_with_dotless_i, token.replace("\u0130", "i"))
+        return token.lower() if token.isascii() else token.casefold()
+
+    def term(self, word: str) -> str:
+        """Return the term of a single word in lower case."""
+        with self._stemming:
+            stem = self._stem(word[:TERM_LIMIT])
+        return plain(stem) or stem
+
+
+class _Former(_Cache):
+    """The forms of a token: see `forms`."""
+
+    def __init__(self, analyser: _Analyser) -> None:
+        super().__init__()
+        self._analyser = analyser
+
+    def _terms(self, token: str) -> Iterable[str]:
+        word = token.strip(_PUNCTUATION)
+        if word.isascii() and word.isalpha() and (word.islower() or word.isupper() or word[1:].islower()):
+            return ()
+        token, term = normalised(token), self._analyser.term
+        pieces = _pieces(token)
+        found = [term(spelled) for spelled in other_spellings(token, pieces)]
+        words = chain.from_iterable(map(JOINERS.split, pieces))
+        accented = (word for word in words if not word.isascii() and UNSPACED_RUN.match(word) is None)
+        found += [term(plain(self._analyser.lowered(word))) for word in accented]  # a stem depends on accents
+        known = self._analyser[token]
+        return dict.fromkeys(form for form in found if len(form) > 1 and form not in known)
 
 
 def _pieces(token: str) -> list[str]:
-    if token.isascii():
-        return _ASCII_TOKENS.findall(token)
-    return _tokens().findall(token.translate(_INVISIBLE))
-
-
-def _without_accents(word: str) -> str:
-    if word.isascii():
-        return word
-    plain = _ACCENTS.sub("", unicodedata.normalize("NFD", word))
-    return unicodedata.normalize("NFC", plain).replace("\u0131", "i")  # the dotless i counts as an accented letter
+    return (_ASCII_TOKENS if token.isascii() else _tokens()).findall(token)

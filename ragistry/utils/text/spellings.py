@@ -1,0 +1,134 @@
+"""Other spellings of a word: plain letters, the parts of an identifier, joined words, the values of numbers.
+
+Pure functions over single tokens, independent of the language. `utils.text.analysis` makes terms of their results.
+"""
+
+# ruff: noqa: RUF001 - many scripts is what this is about
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator, Sequence
+
+LONGEST_IDENTIFIER = 6
+"""Maximum number of parts of an identifier or joined word. Hashes and encoded data have more."""
+
+_IGNORED = re.compile(
+    "[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff"  # soft hyphen, joiners, directions
+    "\u02b9-\u02bf"  # the apostrophes of transliterations
+    "\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7"  # Hebrew points and accents
+    "\u0610-\u061a\u0640\u064b-\u0652\u0656-\u065f\u0670\u06d6-\u06dc\u06df-\u06e8\u06ea-\u06ed\u08ca-\u08ff]"  # Arabic
+)
+_DIGIT = re.compile(r"[^\D0-9]")
+_HYPHENS = re.compile("[\u05be\u2010\u2011]")
+_ACCENTS = re.compile("[\u0300-\u036f\u0653-\u0655]+")
+
+JOINERS = re.compile("[-._/]+")
+_SUBWORDS = re.compile("A{2,}s(?![as])|A+(?![as])|A?[as]+|0+")  # of letters as `_kind` names them
+_ORDINAL = re.compile("[0-9]+(?:st|nd|rd|th)", re.IGNORECASE)
+_HEXADECIMAL = re.compile("0[xX]0*([0-9a-fA-F]+)")
+_NUMBER = re.compile(r"(?<![\w.,'’])[0-9]+(?:[.,'’_\u066b\u066c][0-9]+)+(?!\w)")
+_DATE = re.compile(r"(?<![0-9])([0-9]{4})([-/.])([0-9]{2})\2([0-9]{2})(?![0-9])")
+SPACED_NUMBER = re.compile(r"(?<![\w.,'’-])\d{1,3}(?:[ \u00a0\u2009\u202f]\d{3})+(?![\w-])")
+
+
+def normalised(token: str) -> str:
+    """Return a token in compatibility form, with ASCII digits and hyphens, without invisible and vowel marks."""
+    if token.isascii():
+        return token
+    token = _IGNORED.sub("", unicodedata.normalize("NFKC", token))
+    return _HYPHENS.sub("-", _DIGIT.sub(lambda digit: str(unicodedata.decimal(digit[0])), token))
+
+
+def plain(word: str) -> str:
+    """Return a word in lower case without the accents and strokes of its letters: ``łódź`` is ``lodz``."""
+    if word.isascii():
+        return word
+    word = unicodedata.normalize("NFC", _ACCENTS.sub("", unicodedata.normalize("NFD", word)))
+    return word if word.isascii() else word.translate(_LETTERS)
+
+
+class _Letters(dict[int, str]):
+    """Letter → its plain spelling, found by the name of the character on first use."""
+
+    _NAME = re.compile(
+        r"(LATIN|CYRILLIC) SMALL (?:LETTER|LIGATURE) (?:DOTLESS |BARRED |OPEN |STRAIGHT |LONG )?(.+?)(?: WITH .+| BAR)?"
+    )
+
+    def __missing__(self, code: int) -> str:
+        letter = chr(code)
+        name = self._NAME.fullmatch(unicodedata.name(letter, ""))
+        if name and name[1] == "LATIN" and len(name[2]) <= 2:
+            letter = name[2].lower()
+        elif name and name[1] == "CYRILLIC" and len(name[2]) <= 3:
+            letter = unicodedata.lookup(f"CYRILLIC SMALL LETTER {name[2]}")
+        self[code] = letter
+        return letter
+
+
+_LETTERS = _Letters(
+    zip(map(ord, "þꞌðŋəʃʒĸƿẟƣɣʊɩʋکیىہھٱ"), ["th", "", *"dneszkwdgguivكييهها"], strict=True),
+)
+
+
+def other_spellings(token: str, pieces: Sequence[str]) -> Iterator[str]:
+    """Yield other spellings of a normalised token, in lower case; some may be the token itself.
+
+    ``pieces``: its words, joined by ``- . _ /``, with their capitals.
+    """
+    for number in _NUMBER.finditer(token):
+        yield from _values(number[0])
+    for date in _DATE.finditer(token):
+        yield from (f"{date[1]}{date[3]}{date[4]}", f"{date[1]}-{date[3]}-{date[4]}")
+    for piece in pieces:
+        for segment in piece.split("/"):
+            parts = JOINERS.split(segment)
+            if len(parts) > LONGEST_IDENTIFIER:
+                continue
+            for part in parts:
+                yield from _parts(part)
+            if len(parts) > 1 and not _is_version(segment, parts):
+                yield "".join(parts).casefold()
+
+
+def _is_version(segment: str, parts: Sequence[str]) -> bool:
+    """Return whether dots separate numbers, whose digits must not run together."""
+    return "." in segment and any(part.isdigit() for part in parts)
+
+
+def _parts(word: str) -> Iterator[str]:
+    """Yield the parts of ``camelCase`` and ``500GB``, and a hexadecimal number without its prefix."""
+    if hexadecimal := _HEXADECIMAL.fullmatch(word):
+        yield hexadecimal[1].lower()
+    elif not _ORDINAL.fullmatch(word):
+        parts = [word[part.start() : part.end()] for part in _SUBWORDS.finditer("".join(map(_kind, word)))]
+        if 1 < len(parts) <= LONGEST_IDENTIFIER:
+            yield from map(str.casefold, parts)
+
+
+def _kind(letter: str) -> str:
+    return "A" if letter.isupper() else "0" if letter.isdigit() else "s" if letter == "s" else "a"
+
+
+def _values(number: str) -> Iterator[str]:
+    """Yield what a number with separators can mean: ``1.250`` is 1250, or a decimal, which is the word itself."""
+    groups, separators = re.split("[^0-9]", number), re.findall("[^0-9]", number)
+    last = separators[-1]
+    if len(set(separators)) == 1 and _are_groups(groups):
+        yield "".join(groups)
+    if last not in ".,\u066b":
+        return
+    if len(separators) == 1:
+        yield f"{groups[0]}.{groups[1]}"
+    elif len(set(separators[:-1])) == 1 and separators[0] != last and _are_groups(groups[:-1]):
+        whole = "".join(groups[:-1])
+        yield f"{whole}.{groups[-1]}"
+        if not groups[-1].strip("0"):
+            yield whole
+
+
+def _are_groups(groups: Sequence[str]) -> bool:
+    """Return whether these are thousands, also as in India: ``1,00,000``."""
+    first, *others = groups
+    return len(first) <= 3 and len(others[-1]) == 3 and all(2 <= len(group) <= 3 for group in others)
