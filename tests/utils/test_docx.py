@@ -477,7 +477,7 @@ def zipped(files: dict[str, str]) -> bytes:
 BROKEN = {
     "is encrypted": b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + "EncryptedPackage".encode("utf-16-le"),
     "has an older format": b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + b"\0" * 600,
-    "cannot be read": b"PK\x03\x04garbage",
+    "is damaged": b"PK\x03\x04garbage",
     "no main part": zipped({"a.txt": "b"}),
     "is not a .docx document": zipped({"word/document.xml": "<a/>"}),
     "broken XML": zipped({"word/document.xml": f"<w:document {NAMES}><w:body><w:p>"}),

@@ -362,7 +362,7 @@ MANIFEST = (
 )
 BROKEN = {
     "is encrypted": zipped({"META-INF/manifest.xml": MANIFEST, "content.xml": "noise"}),
-    "cannot be read": b"PK\x03\x04garbage",
+    "is damaged": b"PK\x03\x04garbage",
     "is not a .odt document": zipped({"a.txt": "b"}),
     "broken XML": zipped({"content.xml": f"<office:document-content {NAMES}><office:body>"}),
 }
