@@ -27,7 +27,7 @@ MODULES = {
 
 
 def api_reference() -> str:
-    """A section a module, with its public classes and functions. What two modules offer stands at the first."""
+    """A section a module, with its public classes and functions. A name in two modules is listed at the first."""
     seen: set[int] = set()
     parts = []
     for name, summary in MODULES.items():
@@ -79,7 +79,7 @@ def _members(thing: type) -> dict[str, Any]:
 
 
 class _Bare:
-    """An annotation or a default as it stands in the code; what is a function or an object there is ``…``."""
+    """An annotation or a default as in the code; a function or an object is ``…``."""
 
     def __init__(self, written: Any) -> None:
         written = getattr(written, "__forward_arg__", written)

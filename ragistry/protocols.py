@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, TypeVar, runtime_checkable
 
 from ragistry.errors import RagistryError
 from ragistry.types import (
@@ -288,7 +288,3 @@ class Engine(Protocol):
             EngineError: The workers cannot be used anymore.
         """
         ...
-
-
-Resources = dict[str, Any]
-"""The resources for constructors of techniques, by parameter name."""

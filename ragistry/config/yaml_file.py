@@ -48,7 +48,7 @@ class Node:
     """A value of a file as plain Python objects, and the nodes in it.
 
     ``children``: nodes of a mapping by key, or of a list by index. ``lines``: the line of each, from 0; a key that
-    ``<<`` merges has none. ``size``: the number of values, with aliases expanded. ``depth``: of nested values.
+    ``<<`` merges is not in it. ``size``: the number of values, with aliases expanded. ``depth``: of nested values.
     """
 
     data: Any

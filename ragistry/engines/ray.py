@@ -2,7 +2,7 @@
 
 Moritz et al. (2018), "Ray: A Distributed Framework for Emerging AI Applications". Each item is a task. A worker process
 keeps what it loaded, such as a model, for later tasks. Retries are done here instead of in Ray, so that an item that
-kills its process is given up after two attempts.
+kills its process is dropped after two attempts.
 """
 
 from __future__ import annotations

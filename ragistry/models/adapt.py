@@ -152,7 +152,7 @@ class CountedGenerator(Counted):
 
     @property
     def stream(self) -> Any:
-        """The model's own method ``stream``, counted; missing if the model has none."""
+        """The model's own method ``stream``, counted; missing if the model does not have it."""
         stream = self.own.stream
 
         def counted(prompt: str) -> Iterator[str]:

@@ -156,17 +156,17 @@ class Answerer:
                 return Answer(query, (), reason="the search found nothing")
             if self._is_weak(query, found):
                 return Answer(query, found, reason="no passage is about the question")
-            text, told = "", 0
+            text, sent = "", 0
             for piece in self._pieces(query, found):
                 text = _BLANK_LINES.sub("", text + piece)
                 if not _may_be_not_found(text):
-                    on_piece(text[told:])
-                    told = len(text)
+                    on_piece(text[sent:])
+                    sent = len(text)
             text = _BLANK_LINES.sub("", without_reasoning(text))
             if not text.strip() or NOT_FOUND.match(text):
                 return Answer(query, found, reason="the passages do not answer the question")
-            if told < len(text):
-                on_piece(text[told:])
+            if sent < len(text):
+                on_piece(text[sent:])
             text = with_plain_citations(text.rstrip(), len(found))
             return Answer(query, found, self._checked(text, found), text=text)
 

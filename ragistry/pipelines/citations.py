@@ -38,7 +38,7 @@ _MARKERS: dict[Kind, re.Pattern[str]] = {
     "row": re.compile(r"(?=\|)"),
 }
 _TITLE = re.compile(r"(\*\*|__)[^.!?\n]+\1:?")
-"""A line in bold that stands for a heading."""
+"""A line in bold that serves as a heading."""
 _LEAD_IN = re.compile(r"[:\uff1a][*_)]*\Z")
 _LEAD_IN_LINE = re.compile(r"[:\uff1a][*_)]*[^\S\n]*\n\s*")
 _AFTER = re.compile(r"[^\S\n]*\n\s*|[^\S\n]+(?=[^\W\d_])")

@@ -164,11 +164,11 @@ class DerivedRows:
         buffer = BytesIO()
         np.savez(buffer, **_packed(parts, self._table))
         content = buffer.getvalue()
-        beside = self.path.with_suffix(".new")
+        temporary = self.path.with_suffix(".new")
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            beside.write_bytes(self._head(content) + b"\n" + content)
-            beside.replace(self.path)
+            temporary.write_bytes(self._head(content) + b"\n" + content)
+            temporary.replace(self.path)
         except OSError as error:
             log.warning("%s cannot be written (%s); it is kept in memory", self.path, error.strerror or error)
 

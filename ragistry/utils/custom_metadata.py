@@ -5,7 +5,7 @@ stored as ISO 8601 text. A date with a time is stored in UTC, in seconds: ``2026
 texts is the order of the times. A time without an offset is taken as UTC.
 
 The metadata of a source are merged in this order, and the first wins: an argument or `set_metadata`, a
-``metadata.jsonl`` or ``metadata.csv`` beside the file, the front matter, the properties of the document, and the
+``metadata.jsonl`` or ``metadata.csv`` next to the file, the front matter, the properties of the document, and the
 modification time of the file.
 """
 

@@ -22,7 +22,7 @@ from ragistry.utils.text.analysis import analyse, query_terms
 LONGEST = 6_000
 """Number of characters of a document in the prompt."""
 GIVEN_AWAY = 4
-"""Minimum number of words of a query whose literal occurrence in its document is no coincidence."""
+"""Minimum number of words of a query whose literal occurrence in its document is not a coincidence."""
 NEAR = 0.8
 """Share of common terms above which two queries count as duplicates."""
 

@@ -310,7 +310,7 @@ def update_collection_metadata(collection: Collection, metadata: Mapping[str, An
 
 
 def _count(root: Path, entry: Entry) -> int:
-    """Count the chunks; a damaged store has none, so that it can still be deleted."""
+    """Count the chunks; 0 for a damaged store, which can then be deleted."""
     if not entry.folder:
         return 0
     try:

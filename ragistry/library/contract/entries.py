@@ -108,7 +108,7 @@ def _inside(folder: object, name: str) -> str:
 
 
 def names(root: Path) -> list[str]:
-    """List the names of the collections, in order; a missing folder has none."""
+    """List the names of the collections, in order; none for a missing folder."""
     try:
         with reached(root):
             stems = [path.stem for path in root.iterdir() if path.suffix == ".json"]

@@ -26,7 +26,7 @@ class UnreadableFileError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a block stands in its document.
+    """The place of a block in its document.
 
     Attributes:
         page: Number of the page or slide, counted from 1; None for a document without pages.

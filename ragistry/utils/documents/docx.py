@@ -257,7 +257,7 @@ class _Numbering:
     def __init__(self, root: Element | None) -> None:
         self._abstract: dict[str, Element] = {}
         self._numbers: dict[str, Element] = {}
-        self._linked: dict[str, str] = {}  # a definition that stands in another one, by a style
+        self._linked: dict[str, str] = {}  # a definition inside another one, by a style
         self._levels: dict[str, tuple[str, dict[int, int], dict[int, _Level]]] = {}
         self._counters: dict[str, dict[int, int]] = {}
         self._overridden: set[tuple[str, int]] = set()
@@ -471,7 +471,7 @@ class _Reader:
         self._part, self._kind = outer
 
     def _read_leftovers(self) -> None:
-        """Notes and comments that nothing refers to, and charts and diagrams that stand in no paragraph."""
+        """Notes and comments that nothing refers to, and charts and diagrams outside of paragraphs."""
         for kind, notes in self._notes.items():
             for name in notes:
                 if (kind, name) not in self._used:
@@ -624,7 +624,7 @@ class _Reader:
         line = _Line()
         self._page_field = False
         self._inline(element, line)
-        if self._muted:  # an instruction does not go on into the next paragraph, so its end is missing
+        if self._muted:  # an instruction does not continue in the next paragraph, so its end is missing
             self._fields, self._muted = [False] * len(self._fields), 0
         text = finish_text(line.parts)
         if self._page_field and self._kind in ("header", "footer") and is_page_number(text):

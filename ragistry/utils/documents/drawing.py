@@ -222,7 +222,7 @@ def diagram_markdown(root: etree._Element) -> str:
 
 
 def chart_parts(package: Package, name: str) -> Iterator[etree._Element]:
-    """Yield the roots of the drawings in a chart, in which people write beside the data."""
+    """Yield the roots of the drawings in a chart, in which people write next to the data."""
     for drawing in package.related(name, "chartUserShapes"):
         if (root := package.xml(drawing)) is not None:
             yield root

@@ -44,7 +44,7 @@ def extract(
 ) -> Extracted:
     """Return the text of a file with newlines ``\\n``, and what the file says about itself.
 
-    A file without text is no error, unless it is a PDF: ``warnings`` of the result say so.
+    A file without text is not an error, unless it is a PDF: ``warnings`` of the result say so.
 
     Args:
         path: The file.
@@ -94,7 +94,7 @@ def extract_text(path: str | os.PathLike[str]) -> str:
 def extract_for_attachment(path: str | os.PathLike[str]) -> dict[str, str]:
     """``{"type": "image" | "text", "name": the file's name, "data": base64 of the image, or the text}``.
 
-    Takes the suffixes of `IMAGE_EXTS` beside those of `extract`; raises what `extract` raises.
+    Also takes the suffixes of `IMAGE_EXTS`; raises what `extract` raises.
     """
     source = os.fspath(path)
     name = Path(source).name
@@ -164,7 +164,7 @@ def _short(value: Any) -> Any:
 
 
 def _text(source: str, data: bytes) -> tuple[str, str]:
-    """The text of a file that is no PDF, newlines ``\\n``, and what was uncertain about its encoding."""
+    """The text of a file that is not a PDF, newlines ``\\n``, and what was uncertain about its encoding."""
     try:
         decoded = decode(data)
     except UndecodableError as error:

@@ -15,8 +15,6 @@ from kreuzberg import ExtractionConfig, extract_bytes_sync
 from ragistry.utils.documents.blocks import Block, ReadDocument, missing_words
 from ragistry.utils.documents.encoding import decode
 
-HTML_EXTS = frozenset({".html", ".htm", ".xhtml"})
-
 _HEAD = re.compile(r"<head\b.*?</head\s*>|<!--.*?-->", re.DOTALL | re.IGNORECASE)
 _TITLE = re.compile(r"<title\b[^>]*>(.*?)</title", re.DOTALL | re.IGNORECASE)
 _META = re.compile(r"<meta\b[^>]*>", re.IGNORECASE)

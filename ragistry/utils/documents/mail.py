@@ -67,7 +67,7 @@ def read(data: bytes, suffix: str, read_part: ReadPart) -> ReadDocument:
 def _message(mail: Any, read_part: ReadPart, budget: _Budget, depth: int) -> ReadDocument:
     headers = {name: str(mail[name]).strip() for name in SHOWN if mail[name]}
     if not headers and depth == 0:
-        raise UnreadableFileError(f"cannot be read (it has none of the headers of a mail); {REPAIR}")
+        raise UnreadableFileError(f"cannot be read (it lacks the headers of a mail); {REPAIR}")
     body, parts = _body(mail), _attached(mail)
     attached = list(islice(parts, MOST_PARTS))
     budget.uncounted += sum(1 for _ in parts)

@@ -39,12 +39,9 @@ MOST_BLANKS = 100
 Element = Any  # lxml has no type hints
 
 _URN = "urn:oasis:names:tc:opendocument:xmlns:"
-OFFICE, TEXT, TABLE, DRAW, STYLE, SVG, FORM, CHART, PRESENTATION, FO = (
+OFFICE, TEXT, TABLE, DRAW, STYLE, SVG, FORM, CHART, PRESENTATION = (
     f"{{{_URN}{name}:1.0}}"
-    for name in (
-        *("office", "text", "table", "drawing", "style", "svg-compatible", "form", "chart", "presentation"),
-        "xsl-fo-compatible",
-    )
+    for name in ("office", "text", "table", "drawing", "style", "svg-compatible", "form", "chart", "presentation")
 )
 LOEXT = "{urn:org:documentfoundation:names:experimental:office:xmlns:loext:1.0}"
 XLINK = "{http://www.w3.org/1999/xlink}"
@@ -405,7 +402,7 @@ class _Reader:
             return ""
         number = element.find(TEXT + "number")
         if number is not None:
-            return ""  # it stands in the text
+            return ""  # it is in the text
         levels = self._styles.outline
         start = levels[level].start if level in levels else 1
         self._outline[level] = self._outline.get(level, start - 1) + 1
@@ -604,7 +601,7 @@ class _Reader:
     # Frames, shapes and objects
 
     def _frame(self, element: Element, line: _Line) -> None:
-        """A frame or shape: its text follows the paragraph, and its alternative text stands in its place."""
+        """A frame or shape: its text follows the paragraph, and its alternative text replaces it."""
         described: list[str] = []
         for name in (SVG + "desc", SVG + "title"):
             if (text := " ".join((element.findtext(name) or "").split())) and not described:
@@ -711,7 +708,7 @@ def _has_text(item: Element) -> bool:
 
 
 def _fixed_shapes(masters: Element) -> Iterator[Element]:
-    """The shapes of master slides that are no places for text of the slides."""
+    """The shapes of master slides, except placeholders for text of the slides."""
     for master in masters.iter(STYLE + "master-page"):
         for shape in master.iterchildren(*_SHAPES):
             if not shape.get(PRESENTATION + "class") and shape.get(PRESENTATION + "placeholder") != "true":
@@ -791,7 +788,7 @@ def _has_style(element: Element, styles: set[str]) -> bool:
 
 
 def _raw_text(root: Element) -> str:
-    """All text in paragraphs below an element, with blanks where no word goes on."""
+    """All text in paragraphs below an element, with blanks between words."""
     pieces: list[str] = []
     depth = int(root.tag not in _PARAGRAPHS and next(root.iter(*_PARAGRAPHS), None) is None)
     for event, element in etree.iterwalk(root, events=("start", "end")):

@@ -156,7 +156,7 @@ def _with_dropped_glyphs(text: str, textpage: Any, count: int) -> tuple[str, lis
 
 
 def _marked(text: str, textpage: Any, numbers: list[int] | None) -> str:
-    """Replace what stands for glyphs without letters inside words: by ligatures of TeX, otherwise by `MISSING`."""
+    """Replace the marks of glyphs without letters inside words: by ligatures of TeX, otherwise by `MISSING`."""
     from pypdfium2 import raw
 
     found: dict[int, str] = {}
@@ -173,8 +173,8 @@ def _marked(text: str, textpage: Any, numbers: list[int] | None) -> str:
         return text
     for one in re.finditer(f"[{re.escape(''.join(codes.union(TEX_LIGATURES)))}]", text):
         number = one.start() if numbers is None else numbers[one.start()]
-        beside = text[max(0, one.start() - 1) : one.start()] + text[one.end() : one.end() + 1]
-        if not any(character.isalpha() for character in beside):
+        around = text[max(0, one.start() - 1) : one.start()] + text[one.end() : one.end() + 1]
+        if not any(character.isalpha() for character in around):
             continue
         if one[0] == BROKEN:
             if raw.FPDFText_IsHyphen(textpage, number) != 1:

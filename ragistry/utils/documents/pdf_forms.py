@@ -1,4 +1,4 @@
-"""Read form fields and annotations of PDFs, which are no part of the text of a page."""
+"""Read form fields and annotations of PDFs, which are not part of the text of a page."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from itertools import product
 
 MISSING = "\ufffd"
-"""Stands for a glyph whose letters are unknown, in a word."""
+"""Mark of a glyph in a word whose letters are unknown."""
 TEX_LIGATURES = {
     "\x0b": "ff", "\x0c": "fi", "\x0d": "fl", "\x0e": "ffi", "\x0f": "ffl",
     "\x1b": "ff", "\x1c": "fi", "\x1d": "fl", "\x1e": "ffi", "\x1f": "ffl",

@@ -79,7 +79,7 @@ def without_running_heads(pages: Sequence[str], spots: Sequence[Mapping[int, Spo
 
 
 def _with_foot_first(parts: list[str], feet: Sequence[int]) -> list[str]:
-    """The lines and separators of a page, with feet at its end before its text if that goes on over the page.
+    """The lines and separators of a page, with feet at its end before its text if that continues on the next page.
 
     The numbers of the other lines stay: a foot becomes part of the first line.
     """
@@ -200,5 +200,5 @@ def _without(page: str, parts: Sequence[str], removed: set[int]) -> str:
 
 
 def _separator(separator: str, is_before_gap: bool) -> str:
-    """What follows a line; a word that ends with a hyphen there does not go on behind the removed line."""
+    """What follows a line; a word that ends with a hyphen there does not continue after the removed line."""
     return "-\n\n" if is_before_gap and separator == BROKEN else separator

@@ -311,7 +311,7 @@ def _placeholder(shape: etree._Element) -> str:
 
 
 def _bullet(paragraph: etree._Element, styles: Sequence[etree._Element]) -> tuple[int, etree._Element | None]:
-    """The level of a paragraph, and its mark or automatic number; None if it is no item of a list."""
+    """The level of a paragraph, and its mark or automatic number; None if it is not an item of a list."""
     own = paragraph.find("{*}pPr")
     value = (own.get("lvl") or "0") if own is not None else "0"
     level = min(int(value), _LEVELS - 1) if value.isdecimal() else 0

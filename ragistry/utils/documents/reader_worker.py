@@ -55,7 +55,7 @@ def main() -> None:
 def _listen(requests: SimpleQueue[bytes]) -> None:
     for line in sys.stdin.buffer:
         requests.put(line)
-    os._exit(0)  # the parent is gone: nobody waits for what the main thread is doing
+    os._exit(0)  # the parent is gone: the result of the main thread is not needed
 
 
 def answer(request: dict[str, Any]) -> dict[str, Any]:

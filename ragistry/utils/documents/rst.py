@@ -81,7 +81,7 @@ def _understand_everything() -> None:
 
 
 class _Silent:
-    """A reporter whose messages nobody reads."""
+    """A reporter whose messages are discarded."""
 
     def __getattr__(self, name: str) -> Any:
         return lambda *_, **__: nodes.system_message()

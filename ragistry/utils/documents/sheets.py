@@ -90,7 +90,7 @@ def column_name(column: int) -> str:
 
 
 def cell_position(reference: str) -> tuple[int, int] | None:
-    """Return row and column of a reference such as ``AB12``; None for what is no reference."""
+    """Return row and column of a reference such as ``AB12``; None for other text."""
     found = _CELL.match(reference)
     return (int(found[2]), _column_number(found[1].upper())) if found else None
 
