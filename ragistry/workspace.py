@@ -187,6 +187,14 @@ class Workspace(WorkspaceMethods):
         """
         return self.registry.get(name)
 
+    def build(self, entry: Mapping[str, Any], *, name: str = "built") -> RegisteredTechnique:
+        """Build a technique from an entry in Python instead of techniques.yaml; see `TechniqueRegistry.build`.
+
+        ``workspace.build({"use": "hybrid", "bases": ["bm25", {"use": "naive", "top_k": 20}]})``. Like `technique`, it
+        searches the whole store.
+        """
+        return self.registry.build(entry, name=name)
+
     def run_search(self, request: SearchRequest) -> RetrievalResult:
         return self.library.run_search(request)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from graphlib import CycleError, TopologicalSorter
 from typing import Any
@@ -121,13 +121,35 @@ def _read(file: YamlFile, name: Any, body: Any, problems: Problems) -> Entry | N
     return Entry(name, reserved.use or name, config, reserved.base or None, tuple(reserved.bases), models)
 
 
+@dataclass(frozen=True, slots=True)
+class VariedFile(YamlFile):
+    """techniques.yaml with entries of a program.
+
+    Attributes:
+        names: The names of these entries.
+        origin: The place of their errors.
+    """
+
+    names: frozenset[str] = frozenset()
+    origin: str = ""
+
+    def place(self, keys: Sequence[str | int]) -> str:
+        return self.origin if self.names.intersection(map(str, keys[1:2])) else YamlFile.place(self, keys)
+
+
 def packaged_file() -> YamlFile:
     """Read the techniques.yaml of this package."""
     return read_yaml(DEFAULTS / "techniques.yaml")
 
 
 def check_entries(
-    file: YamlFile, entries: dict[str, Entry], problems: Problems, resources: Mapping[str, Any] | None = None
+    file: YamlFile,
+    entries: dict[str, Entry],
+    problems: Problems,
+    resources: Mapping[str, Any] | None = None,
+    *,
+    known: Mapping[str, Entry] | None = None,
+    classes: Mapping[str, type[Any]] | None = None,
 ) -> Checked:
     """Find the class of every entry, and check its configuration, its bases and the models that it names.
 
@@ -138,8 +160,11 @@ def check_entries(
         entries: The entries, as `read_entries` returns them.
         problems: The errors are added here.
         resources: The generators and rerankers that entries may name; without it, these names are not checked.
+        known: Checked entries that these may build on.
+        classes: The classes of entries whose ``use`` is not a name.
     """
     checked = Checked(entries)
+    there = {**(known or {}), **entries}
     links = checked.links
     bodies: Any = file.data.get("techniques")
     packaged = packaged_file().data["techniques"]
@@ -151,7 +176,7 @@ def check_entries(
                 if name in packaged and bodies[name] == packaged[name]:
                     checked.classes[name] = None
                 else:
-                    cls = find_class(entry.use)
+                    cls = (classes or {}).get(name) or find_class(entry.use)
                     found += [(("use",), said) for said in complaints(cls)]
             except BrokenPluginError as error:
                 checked.broken[name] = str(error)
@@ -164,8 +189,8 @@ def check_entries(
                     *_check_reserved(entry, cls),
                     *_check_models(entry, cls, {} if resources is None else resources),
                 ]
-            links[name] = _links(entry, cls, entries)
-            found += [_unknown_link(entry, used, entries) for used in links[name] if used not in entries]
+            links[name] = _links(entry, cls, there)
+            found += [_unknown_link(entry, used, there) for used in links[name] if used not in there]
             for path, said in found:
                 keys = [*entry.keys, *path]
                 problems.add(file, keys, f"{dotted(keys)}: {said}")

@@ -30,6 +30,7 @@ from ragistry.techniques.checks import (
     WITH_WORDS,
     Checked,
     Entry,
+    VariedFile,
     bases_of,
     check_default,
     check_entries,
@@ -42,6 +43,7 @@ from ragistry.techniques.classes import (
     RESOURCES,
     modules_folder,
     resources_for,
+    retrieve_complaints,
     takes_everything,
     wanted_resources,
 )
@@ -188,6 +190,46 @@ class TechniqueRegistry:
         built = self.get(name)
         return RegisteredTechnique(built.name, built.technique, is_base=True)
 
+    def build(self, entry: Mapping[str, Any], *, name: str = "built") -> RegisteredTechnique:
+        """Build a technique from an entry, as techniques.yaml could have it.
+
+        ``use`` may also be a class. A base, and the ``technique`` of a step, is a name of techniques.yaml, another
+        entry, or an object with ``retrieve``.
+
+        Args:
+            entry: The entry.
+            name: Name of the technique in the trace and in errors.
+
+        Raises:
+            InvalidConfigError: The entry has errors; all of them.
+            ConfigError: A base is not a technique, or something that the technique needs is missing.
+        """
+        if name in self._checked.entries:
+            raise ConfigError(f"{self.file.path} has a technique {name!r}; choose another name")
+        parts = Parts()
+        parts.add(name, entry)
+        bodies = {**self.file.data["techniques"], **parts.bodies}
+        names = frozenset(parts.bodies)
+        file = VariedFile(self.file.path, {"techniques": parts.bodies}, self.file.tree, names, "build")
+        ready = {one: Entry(one, type(made).__qualname__, {}) for one, made in parts.ready.items()}
+        known, problems = {**self._checked.entries, **ready}, Problems()
+        entries = read_entries(file, problems)
+        checked = check_entries(file, entries, problems, self.resources, known=known, classes=parts.classes)
+        problems.report()
+        checked.entries = {**known, **entries}
+        checked.classes = {
+            **self._checked.classes,
+            **{one: type(made) for one, made in parts.ready.items()},
+            **checked.classes,
+        }
+        checked.broken |= self.broken
+        registry = TechniqueRegistry(
+            replace(file, data={**self.file.data, "techniques": bodies}), checked, self.resources
+        )
+        registry.searches_words, registry.one_place = self.searches_words, self.one_place
+        registry._built = {**self._built, **{one: registered(one, made) for one, made in parts.ready.items()}}
+        return registry.get(name)
+
     def _searching(self, name: str) -> str:
         """Return the name itself, or for a technique that only chooses collections its first base that searches."""
         passed: set[str] = set()
@@ -273,6 +315,57 @@ def named_errors(technique: str) -> Iterator[None]:
         if line or not isinstance(error, RagistryError):  # if only our code ran, its message is enough
             error.add_note(f"technique {technique!r} failed{line}")
         raise
+
+
+class Parts:
+    """The entries, classes and objects in an entry of a program, each with a name of its own.
+
+    Attributes:
+        bodies: The entries as techniques.yaml could have them.
+        classes: The classes that ``use`` gives instead of a name.
+        ready: The objects that are techniques.
+    """
+
+    def __init__(self) -> None:
+        self.bodies: dict[str, Any] = {}
+        self.classes: dict[str, type[Any]] = {}
+        self.ready: dict[str, Technique] = {}
+
+    def add(self, name: str, entry: Any) -> None:
+        """Add an entry and everything in it. Raises `ConfigError` if a part is not a technique."""
+        if not isinstance(entry, Mapping):
+            raise ConfigError(f"build: {name} is {entry!r:.80}; write an entry such as {{'use': 'hybrid'}}")
+        self.bodies[name] = body = dict(entry)
+        if isinstance(use := body.get("use"), type):
+            self.classes[name], body["use"] = use, use.__qualname__
+        if "base" in body:
+            body["base"] = self._name(body["base"], f"{name}.base")
+        if isinstance(bases := body.get("bases"), list | tuple):
+            body["bases"] = [self._name(base, f"{name}.bases[{number}]") for number, base in enumerate(bases)]
+        if isinstance(steps := body.get("steps"), Mapping):
+            body["steps"] = {
+                step: {**part, "technique": self._name(part["technique"], f"{name}.{step}")}
+                if isinstance(part, Mapping) and "technique" in part
+                else part
+                for step, part in steps.items()
+            }
+
+    def _name(self, part: Any, name: str) -> Any:
+        if isinstance(part, str):
+            return part
+        if isinstance(part, Mapping):
+            self.add(name, part)
+        elif isinstance(part, type) or (wrong := retrieve_complaints(part)):
+            said = "a class; write {'use': CLASS}" if isinstance(part, type) else "; ".join(wrong)
+            raise ConfigError(f"build: {name} is {part!r:.80}, which is not a technique: {said}")
+        else:
+            self.ready[name] = part
+        return name
+
+
+def registered(name: str, technique: Any) -> RegisteredTechnique:
+    """Give a technique the name under which its stages are recorded."""
+    return technique if isinstance(technique, RegisteredTechnique) else RegisteredTechnique(name, technique)
 
 
 PACKAGE = __name__.partition(".")[0]

@@ -17,7 +17,7 @@ from ragistry.errors import ConfigError
 from ragistry.evaluation.systems.index import DatasetIndex
 from ragistry.evaluation.systems.kept import model_of, plain
 from ragistry.evaluation.systems.variants import Variant
-from ragistry.techniques.checks import Checked, Entry, check_entries, read_entries
+from ragistry.techniques.checks import Checked, Entry, VariedFile, check_entries, read_entries
 from ragistry.techniques.classes import (
     MODELS,
     RESOURCES,
@@ -106,16 +106,6 @@ def parameters_of(function: Any) -> dict[str, bool]:
     return wanted | {"embedder": False} if "store" in wanted else wanted
 
 
-@dataclass(frozen=True, slots=True)
-class VariedFile(YamlFile):
-    """techniques.yaml with additional entries from the grid, whose errors are errors of the grid."""
-
-    variants: frozenset[str] = frozenset()
-
-    def place(self, keys: Sequence[str | int]) -> str:
-        return "grid" if self.variants.intersection(map(str, keys[1:2])) else YamlFile.place(self, keys)
-
-
 def checked_entries(
     workspace: Workspace, variants: Sequence[Variant], given: Mapping[str, Any]
 ) -> tuple[YamlFile, Checked]:
@@ -139,7 +129,7 @@ def checked_entries(
         if one.changes:
             bodies[one.name] = {"use": entry.use, **(bodies[one.technique] or {}), **one.changes}
     names = frozenset(one.name for one in of_file if one.changes)
-    varied = VariedFile(file.path, {**file.data, "techniques": bodies}, file.tree, names)
+    varied = VariedFile(file.path, {**file.data, "techniques": bodies}, file.tree, names, "grid")
     checked = check_entries(varied, read_entries(varied, problems), problems, workspace.registry.resources)
     problems.report()
     for one in variants:

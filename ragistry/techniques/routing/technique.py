@@ -31,12 +31,13 @@ from ragistry.techniques.routing.route import (
     route_to_all,
 )
 from ragistry.techniques.routing.samples import Samples
-from ragistry.techniques.routing.target import Library, Reachable, Targets, library_targets, reachable
+from ragistry.techniques.routing.target import Library, Reachable, Target, Targets, library_targets, reachable
 from ragistry.trace import degraded, stage
 from ragistry.types import Document, Where, ranked
 from ragistry.utils.fusion import Ranking
 from ragistry.utils.limits import check_query
 from ragistry.utils.where import matches, normalise
+from ragistry.utils.wording import did_you_mean
 
 BETWEEN = "\x1f"
 """Separator of target name and document id while rankings of several stores are fused."""
@@ -53,7 +54,8 @@ class CollectionRoutedTechnique:
     descriptions and the vectors of samples. ``llm`` lets a generator choose, ``explicit`` leaves the choice to the
     caller, ``all`` searches every target. Several targets are searched if they are within ``margin`` of the best, none
     if the best fits the query less than ``threshold``. A caller's ``where`` limits the targets; if one is left, no
-    router is asked. Without ``targets``, the targets are the collections of the library.
+    router is asked. Without ``targets``, the targets are the collections of the library. ``techniques`` names the
+    technique of a collection that the base does not search; rankings of several techniques are fused by rank.
     """
 
     class Config(TechniqueConfig):
@@ -76,6 +78,9 @@ class CollectionRoutedTechnique:
         on_error: Literal["raise", "all", "abstain"] = Field(
             default="raise", description="router llm: what to do if the answer names no target"
         )
+        techniques: dict[str, str] = Field(
+            default={}, description="collection: the technique that searches it instead of the base"
+        )
 
     def __init__(
         self,
@@ -87,9 +92,17 @@ class CollectionRoutedTechnique:
         generator: Generator | None = None,
         library: Library | None = None,
         targets: Targets | None = None,
+        registry: TechniqueRegistry | None = None,
     ) -> None:
         self.config = parse_config(self.Config, config, type(self).__name__)
         self.base = base
+        self.techniques: dict[str, Technique] = {}
+        if self.config.techniques:
+            if registry is None:
+                raise ConfigError(
+                    f"{type(self).__name__}: techniques needs `registry`, which has them by name; pass one"
+                )
+            self.techniques = {target: registry.base(name) for target, name in self.config.techniques.items()}
         if targets is None:
             if library is None:
                 raise ConfigError(
@@ -114,6 +127,13 @@ class CollectionRoutedTechnique:
         embedder = self._required(embedder, "embedder") if "vectors" in evidence else None
         samples = Samples(store, config.sample, embedder, words="words" in evidence)
         return EvidenceRouter(samples, embedder, limits, name=config.router)
+
+    @staticmethod
+    def references(config: Mapping[str, Any]) -> list[str]:
+        """List the techniques that ``techniques`` names, without duplicates; skip malformed values."""
+        named = config.get("techniques")
+        values = named.values() if isinstance(named, Mapping) else []
+        return list(dict.fromkeys(name for name in values if isinstance(name, str)))
 
     def _required(self, resource: Resource | None, name: str) -> Resource:
         if resource is None:
@@ -144,19 +164,33 @@ class CollectionRoutedTechnique:
                 rule: Rule = "no targets" if not within else "only target" if len(targets) == 1 else "named"
                 route = route_to_all(self.config.router, rule, within)
             this.detail.update(route.detail())
+            self._check_names(targets)
         return within, route
+
+    def _check_names(self, targets: Sequence[Target]) -> None:
+        """Report names in ``techniques`` that have no effect."""
+        known = {target.name: target for target in targets}
+        for name in self.config.techniques:
+            if name not in known:
+                degraded(f"techniques names {name!r}, which does not exist{did_you_mean(name, known)}")
+            elif known[name].technique is not None:
+                degraded(f"techniques names {name!r}, which is not a collection of the library")
 
     def _search(self, query: str, chosen: Sequence[Reachable], top_k: int, where: Where | None) -> list[Document]:
         """Search the chosen targets.
 
-        Targets in the base's store are searched together, so that their scores are comparable. The others are searched
+        Targets of one technique are searched together, so that their scores are comparable. The others are searched
         by their own techniques, in parallel, and the rankings are fused by rank.
         """
-        shared = [item for item in chosen if item.target.technique is None]
+        together: dict[str | None, list[Reachable]] = {}
+        for item in chosen:
+            if item.target.technique is None:
+                together.setdefault(self.config.techniques.get(item.target.name), []).append(item)
         calls: list[Call] = []
-        if shared:
+        for shared in together.values():
+            technique = self.techniques.get(shared[0].target.name, self.base)
             names = ", ".join(item.target.name for item in shared)
-            calls.append((names, partial(self.base.retrieve, query, top_k=top_k, where=within_store(shared, where))))
+            calls.append((names, partial(technique.retrieve, query, top_k=top_k, where=within_store(shared, where))))
         calls += [
             (item.target.name, partial(_search_target, query, item, item.target.technique, top_k, where))
             for item in chosen

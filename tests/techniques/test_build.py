@@ -1,0 +1,144 @@
+"""Compose techniques in a program: from entries, from objects, and without any file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+
+import pytest
+
+from ragistry import Workspace, open_workspace
+from ragistry.errors import ConfigError, InvalidConfigError
+from ragistry.pipelines import END, PipelineBuilder
+from ragistry.stores.local import LocalStore
+from ragistry.techniques.bm25 import BM25Technique
+from ragistry.techniques.hybrid import HybridTechnique
+from ragistry.techniques.naive import NaiveRAGTechnique
+from ragistry.testing.hashed import HashingEmbedder
+from ragistry.types import EmbeddedChunk
+from tests.messages import refused
+from tests.techniques.doubles import Ready, ids, scored, traced
+from tests.techniques.plugins import Shout
+
+TEXTS = {"tea": "Green tea is steeped.", "rain": "A cold front brings rain.", "backup": "Restore a backup."}
+
+
+@pytest.fixture(scope="module")
+def workspace(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workspace]:
+    with open_workspace(tmp_path_factory.mktemp("built")) as opened:
+        for name, text in TEXTS.items():
+            opened.library.create_collection(name)
+            opened.library.ingest_text(text, f"{name}.txt", name)
+        yield opened
+
+
+def found(technique, query="restore backup", **options):
+    return [document.metadata.get("source_file") for document in technique.retrieve(query, **options)]
+
+
+@pytest.mark.parametrize(
+    ("entry", "stages"),
+    [
+        ({"use": "bm25"}, ["built", "search"]),
+        ({"use": "hybrid", "bases": ["bm25", {"use": "naive", "top_k": 20}]},
+         ["built", "bm25", "search", "built.bases[1]", "embed", "search", "fuse"]),
+        ({"use": Shout, "base": {"use": Shout, "base": "bm25"}}, ["built", "built.base", "bm25", "search"]),
+        ({"use": "pipeline", "steps": {"only": {"technique": {"use": "bm25"}}}},
+         ["built", "only", "built.only", "search"]),
+        ({"use": "hybrid", "bases": [Ready(scored(a=1.0)), "bm25"]},
+         ["built", "built.bases[0]", "bm25", "search", "fuse"]),
+    ],
+)  # fmt: skip
+def test_entry_in_python_is_built_as_one_of_the_file(workspace, entry, stages):
+    technique = workspace.build(entry)
+    documents, trace = traced(technique, "backup")
+    assert [stage.name for stage in trace] == stages
+    assert documents
+    assert "built" not in workspace.registry.names()
+
+
+def test_name_is_that_of_the_trace_and_can_be_used_again(workspace):
+    one, two = (workspace.build({"use": "bm25", "top_k": number}, name="mine") for number in (1, 2))
+    assert (one.name, one.sets_top_k, two.technique.config.top_k) == ("mine", True, 2)
+    step = PipelineBuilder().step("search", one, on=END).build()
+    assert found(step) == ["backup.txt"]
+
+
+@pytest.mark.parametrize(
+    ("entry", "named"),
+    [
+        ({"use": "bm25", "tpo_k": 3}, "built.tpo_k"),
+        ({"use": "hybird"}, "'hybrid'"),
+        ({"use": "hybrid", "bases": ["bm25", "naiv"]}, "'naive'"),
+        ({"use": "hybrid", "bases": ["bm25", {"use": "naive", "top_k": 0}]}, "built.bases[1].top_k"),
+        ({"use": "hybrid"}, "bases"),
+        ({"use": "mmr", "base": "bm25", "generator": "writer"}, "generator"),
+    ],
+)
+def test_mistakes_in_an_entry_are_those_of_the_file(workspace, entry, named):
+    with refused(InvalidConfigError, "build: ", named):
+        workspace.build(entry)
+
+
+@pytest.mark.parametrize(
+    ("entry", "named"),
+    [
+        ({"use": "hybrid", "bases": ["bm25", 5]}, "built.bases[1] is 5"),
+        ({"use": Shout, "base": Shout}, "{'use': CLASS}"),
+        ({"use": Shout, "base": len}, "retrieve"),
+        ("hybrid", "{'use': 'hybrid'}"),
+        (["bm25", "naive"], "['bm25', 'naive']"),
+    ],
+)
+def test_base_that_is_not_a_technique_is_refused(workspace, entry, named):
+    with refused(ConfigError, named):
+        workspace.build(entry)
+
+
+def test_name_of_the_file_is_not_taken(workspace):
+    with refused(ConfigError, "'bm25'"):
+        workspace.build({"use": "naive"}, name="bm25")
+
+
+def test_techniques_are_composed_without_any_file(tmp_path):
+    embedder = HashingEmbedder(64)
+    with closing(LocalStore(tmp_path)) as store:
+        vectors = embedder.embed(list(TEXTS.values()))
+        store.add_documents([EmbeddedChunk(text, {}, row) for text, row in zip(TEXTS.values(), vectors, strict=True)])
+        bases = [NaiveRAGTechnique({}, store=store, embedder=embedder), BM25Technique({}, store=store)]
+        [first, *_] = HybridTechnique({"top_k": 2}, bases=bases).retrieve("restore the backup")
+        assert first.content == TEXTS["backup"]
+
+
+# A technique of its own for each routed collection
+
+ROUTED = {"use": "collection_routed", "base": "naive", "router": "all", "techniques": {"tea": "bm25", "rain": "bm25"}}
+
+
+def test_collection_is_searched_by_its_own_technique(workspace):
+    technique = workspace.build(ROUTED)
+    documents, stages = traced(technique, "green tea and cold rain", top_k=10)
+    assert sorted(document.metadata["collection"] for document in documents) == ["backup", "rain", "tea"]
+    assert [stage.name for stage in stages].count("bm25") == 1, "collections of one technique are searched together"
+    kinds = {document.metadata["collection"]: document.scores[0].kind for document in documents}
+    assert kinds == {"tea": "bm25", "rain": "bm25", "backup": "cosine"}
+    documents, stages = traced(technique, "green tea", where={"collection": "tea"})
+    assert {stage.name for stage in stages} == {"built", "route", "bm25", "search"}
+    assert [document.metadata["collection"] for document in documents] == ["tea"]
+
+
+@pytest.mark.parametrize(
+    ("techniques", "named"), [({"tea": "bm52"}, "'bm25'"), ({"tea": 5}, "techniques.tea"), (["bm25"], "techniques")]
+)
+def test_techniques_of_collections_are_checked(workspace, techniques, named):
+    with refused(InvalidConfigError, named):
+        workspace.build({**ROUTED, "techniques": techniques})
+
+
+def test_collection_that_does_not_exist_is_reported(workspace):
+    technique = workspace.build({**ROUTED, "techniques": {"teas": "bm25"}})
+    documents, stages = traced(technique, "green tea")
+    assert ids(documents)
+    assert [stage.degraded for stage in stages if stage.degraded] == [
+        "techniques names 'teas', which does not exist; did you mean 'tea'?"
+    ]
