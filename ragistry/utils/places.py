@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from itertools import takewhile
 from typing import Any
 
@@ -23,8 +24,8 @@ Place = dict[str, Any]
 
 def place_at(document: Document, offset: int) -> Place:
     """Return the place of the line at an offset of the document's content."""
-    before = takewhile(lambda one: one[0] <= offset, places_in(document.metadata)[1:])
-    start, place = [places_in(document.metadata)[0], *before][-1]
+    first, *others = places_in(document.metadata)
+    start, place = [first, *takewhile(lambda one: one[0] <= offset, others)][-1]
     if type(line := place.get("line")) is int:
         place = place | {"line": line + document.content.count("\n", start, offset)}
     return place
@@ -32,13 +33,11 @@ def place_at(document: Document, offset: int) -> Place:
 
 def places_in(metadata: Mapping[str, Any]) -> list[tuple[int, Place]]:
     """Return the places of a chunk, each with the offset at which it begins, in order."""
-    stored = metadata.get(PLACES)
-    if isinstance(stored, str):
-        try:
-            return [(one["start"], {key: one[key] for key in KEYS if key in one}) for one in json.loads(stored)]
-        except (ValueError, TypeError, KeyError):
-            pass  # a key of this name that is not ours
-    return [(0, {key: metadata[key] for key in KEYS if key in metadata})]
+    stored, found = metadata.get(PLACES), []
+    if isinstance(stored, str) and stored.startswith('[{"start":'):  # else a key of this name that is not ours
+        with suppress(ValueError, TypeError, KeyError):
+            found = [(int(one["start"]), {key: one[key] for key in KEYS if key in one}) for one in json.loads(stored)]
+    return found or [(0, {key: metadata[key] for key in KEYS if key in metadata})]
 
 
 def places_metadata(places: Sequence[tuple[int, Place]]) -> str:

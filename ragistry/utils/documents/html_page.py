@@ -42,7 +42,7 @@ def read(data: bytes, suffix: str) -> ReadDocument:  # noqa: ARG001, one reader 
         if key and values.get("content"):
             info.setdefault(key, unescape(values["content"]))
     text = to_markdown(page)
-    missing = missing_words([_visible_text(page)], text)
+    missing = missing_words([visible_text(page)], text)
     return ReadDocument([Block(text)], info, {"words": missing} if missing else {})
 
 
@@ -123,7 +123,8 @@ class _Visible(HTMLParser):
             self.parts.append(data)
 
 
-def _visible_text(page: str) -> str:
+def visible_text(page: str) -> str:
+    """Return the text that a browser shows, without markup."""
     parser = _Visible()
     parser.feed(_RAISED.sub(_raised, _MATH.sub(" ", _HEAD.sub("", page))))
     parser.close()

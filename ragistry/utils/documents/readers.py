@@ -6,9 +6,7 @@ import re
 from collections.abc import Callable
 from functools import partial
 from importlib import import_module
-from io import BytesIO
 from pathlib import PurePath
-from zipfile import is_zipfile
 
 from kreuzberg import ExtractionConfig, KreuzbergError, extract_bytes_sync
 
@@ -23,12 +21,13 @@ READERS = {
     **dict.fromkeys((".pptx", ".pptm"), "pptx"),
     **dict.fromkeys((".xlsx", ".xlsm", ".ods"), "sheets"),
     **dict.fromkeys((".html", ".htm", ".xhtml"), "html_page"),
+    ".epub": "epub",
     ".ipynb": "notebook",
     ".rst": "rst",
 }
 """The module with the reader of each suffix; the others are read by kreuzberg, mails by `mail`."""
 MAILS = frozenset({".eml", ".msg"})
-GENERAL = {".rtf": "application/rtf", ".org": "text/x-org", ".epub": "application/epub+zip"}
+GENERAL = {".rtf": "application/rtf", ".org": "text/x-org"}
 """The media types of what kreuzberg reads."""
 TEXTS = frozenset({".txt", ".md", ".markdown", ".csv", ".tsv", ".json", ".xml", ".yaml", ".yml", ".log"})
 """Suffixes of attachments that are read as they are."""
@@ -82,8 +81,6 @@ def pages_as_document(pages: list[str], info: dict[str, str]) -> ReadDocument:
 def _general(data: bytes, suffix: str) -> ReadDocument:
     """Read a document with kreuzberg. Its cache stays off, since it would keep texts on disk that are deleted later."""
     if suffix == ".rtf" and not data.lstrip().startswith(b"{\\rtf"):
-        raise UnreadableFileError(NO_PACKAGE)
-    if suffix == ".epub" and not is_zipfile(BytesIO(data)):
         raise UnreadableFileError(NO_PACKAGE)
     if suffix == ".org":
         data = decode(data).text.encode(errors="replace")
