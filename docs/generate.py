@@ -15,6 +15,7 @@ from docs.floors import floors_drawing, floors_table
 from docs.llms import llms_txt
 from docs.settings import archive_settings_table, file_keys_table, settings_table
 from docs.techniques import technique_parameters, technique_summaries
+from ragistry.utils.custom_metadata import RESERVED
 
 FOLDER = Path(__file__).parent
 LLMS = FOLDER / "llms.txt"
@@ -27,6 +28,11 @@ def shown_file(path: str) -> str:
     return f'```python title="{Path(path).name}"\n{text}```'
 
 
+def reserved_keys() -> str:
+    """The metadata keys that people cannot set."""
+    return ", ".join(f"`{key}`" for key in sorted(RESERVED)) + "."
+
+
 GENERATORS: dict[str, Callable[..., str]] = {
     "api": api_reference,
     "archive_settings": archive_settings_table,
@@ -35,6 +41,7 @@ GENERATORS: dict[str, Callable[..., str]] = {
     "file_keys": file_keys_table,
     "floors_drawing": floors_drawing,
     "floors_table": floors_table,
+    "reserved": reserved_keys,
     "settings": settings_table,
     "technique": technique_parameters,
     "techniques": technique_summaries,

@@ -19,6 +19,7 @@ from ragistry.errors import (
 from ragistry.types import Document, SourceInfo, StageScore
 from ragistry.utils.breadcrumb import searched_text
 from ragistry.utils.chunk_checks import check_chunks, check_source
+from ragistry.utils.custom_metadata import custom_metadata, shared_metadata
 from ragistry.utils.fingerprints import check_same_embedder
 from ragistry.utils.ids import chunk_id, id_of
 from ragistry.utils.limits import check_top_k
@@ -136,13 +137,19 @@ class DictStore:
         ids = self._ids({"collection": collection, "source_file": source_file})
         first = chunk_id(collection, source_file, 0)
         metadata = self.rows[first if first in self.rows else ids[0]][1]
-        info = SourceInfo(collection, source_file, len(ids), metadata["source"])
+        shared = shared_metadata([self.rows[identity][1] for identity in ids])
+        info = SourceInfo(collection, source_file, len(ids), metadata["source"], metadata=custom_metadata(shared))
         if first not in self.rows:
             return info
         # The hash marks a complete source; without it, the next ingest reads the source again.
         source_hash = metadata["source_hash"] if self.whole.get((collection, source_file)) == len(ids) else ""
-        path = metadata.get("source_path", "")
-        return replace(info, source_hash=source_hash, ingested_at=metadata["ingested_at"], source_path=path)
+        return replace(
+            info,
+            source_hash=source_hash,
+            ingested_at=metadata["ingested_at"],
+            source_path=metadata.get("source_path", ""),
+            set_keys=tuple(metadata.get("set_keys", ())),
+        )
 
     def writing(self):
         return nullcontext()

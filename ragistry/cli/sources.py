@@ -13,7 +13,7 @@ from ragistry.cli.flags import refuse_without
 from ragistry.cli.options import DebugOption, JsonOption, WorkspaceOption, collection_name
 from ragistry.cli.output import console, print_json
 from ragistry.cli.tables import print_table
-from ragistry.utils.custom_metadata import parse_assignments, shown_metadata
+from ragistry.utils.custom_metadata import SELDOM_SHARED, parse_assignments, shown_metadata
 from ragistry.utils.wording import local_time, numbered
 
 if TYPE_CHECKING:
@@ -140,7 +140,9 @@ def set_(
     if as_json:
         print_json({"source": source, "collection": collection, "metadata": dict(info.metadata)})
     else:
-        console().print(f"{source} in {collection}: {shown_metadata(info.metadata) or 'no metadata'}")
+        removed = [f"{key} removed" for key, value in metadata.items() if value is None]
+        values = shown_metadata({key: value for key, value in metadata.items() if value is not None})
+        console().print(f"set {', '.join(filter(None, [values, *removed]))} on {source} in {collection}")
 
 
 @app.command()
@@ -193,7 +195,7 @@ def print_sources(opened: Workspace, collection: str | None, as_json: bool) -> N
                 info.source_file,
                 f"{info.chunks:,}",
                 local_time(info.ingested_at),
-                shown_metadata(info.metadata),
+                shown_metadata({key: value for key, value in info.metadata.items() if key not in SELDOM_SHARED}),
             )
             for info in opened.library.sources(collection)
         ],

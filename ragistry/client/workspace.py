@@ -23,6 +23,7 @@ from ragistry.library.ingest.methods import IngestMethods, IngestObserver
 from ragistry.library.ingest.plan import IngestPlan
 from ragistry.library.ingest.report import Failure, IngestReport, report_from_mapping, without_missing
 from ragistry.library.ingest.source import IngestSource, SourceBytes, SourceFile, SourceText, start_of
+from ragistry.library.ingest.source_metadata import modification_time
 from ragistry.library.search_methods import SearchMethods, WorkspaceMethods
 from ragistry.types import Document, RetrievalResult, SearchRequest, SourceInfo, Stage, StageScore, Where
 from ragistry.utils.custom_metadata import checked_metadata
@@ -144,7 +145,7 @@ class RemoteLibrary(IngestMethods, SearchMethods):
         texts = [one for one in plan.sources if isinstance(one, SourceText)]
         if texts:
             sources = [
-                {"source": one.source_file, "text": one.text, "metadata": dict(one.metadata.argument)} for one in texts
+                {"source": one.source_file, "text": one.text, "metadata": one.metadata.argument} for one in texts
             ]
             body = {"collection": plan.collection, "sources": sources}
             report.merge(self._finished(self._connection.call("POST", "/v1/ingest/texts", body), observer))
@@ -196,7 +197,9 @@ class RemoteLibrary(IngestMethods, SearchMethods):
                     "collection": plan.collection,
                     "replace": str(plan.replace).lower(),
                     "names": [one.source_file for one in batch],
-                    "metadata": json.dumps([dict(one.metadata.argument) for one in batch]),
+                    "metadata": json.dumps([one.metadata.argument for one in batch]),
+                    "tables": json.dumps([one.metadata.table for one in batch]),
+                    "modified": [one.metadata.modified or modification_time(one.path) for one in batch],
                 }
                 form |= {} if folder is None else {"folder": folder}
                 job = self._connection.call("POST", "/v1/ingest/files", form=form, files=files)

@@ -22,12 +22,12 @@ from ragistry.errors import (
     StoreError,
 )
 from ragistry.library import moving
+from ragistry.library.condition_checks import check_condition, with_stored_dates
 from ragistry.library.ingest.methods import IngestMethods, IngestObserver, ObservedEmbedder, ProgressObserver
 from ragistry.library.ingest.source import ReadOptions
 from ragistry.library.ingest.source_metadata import set_metadata
 from ragistry.library.scope import Scope
 from ragistry.library.search_methods import SearchMethods
-from ragistry.library.unknown_keys import unknown_keys
 from ragistry.protocols import Embedder, Engine, Generator, LibraryStore
 from ragistry.techniques.registry import TechniqueRegistry
 from ragistry.trace import collect, degraded, span, stage
@@ -136,7 +136,7 @@ class DocumentService(IngestMethods, SearchMethods):
             found = chosen.retrieve(request.query, top_k=top_k, where=condition)
             documents = self.scope.named(found)
             if request.where is not None:
-                self._report_unknown_keys(request.where, request.collection, found=bool(documents))
+                self._check_where(request.where, request.collection, found=bool(documents))
         elapsed = (perf_counter() - start) * 1000
         return RetrievalResult(request.query, documents, len(documents), elapsed, trace.stages())
 
@@ -152,15 +152,15 @@ class DocumentService(IngestMethods, SearchMethods):
         answerer = Answerer(generator, self.embedder, language=self.reading.language)
         return answerer.answer(request.query, result.documents, on_piece=on_piece or (lambda _: None))
 
-    def _report_unknown_keys(self, where: Where, collection: str | None, *, found: bool) -> None:
+    def _check_where(self, where: Where, collection: str | None, *, found: bool) -> None:
         scope = self.scope.of_all() if collection is None else self.scope.of(collection)
-        if said := unknown_keys(self.store, where, scope, found=found):
+        if said := check_condition(self.store, where, scope, found=found):
             with stage("where"):
                 degraded(said)
 
     def _condition(self, collection: str | None, where: Where | None) -> Where | None:
         scope = self.scope.of_all() if collection is None else self.scope.of(collection)
-        meant = None if where is None else self.scope.meant(where)
+        meant = None if where is None else self.scope.meant(with_stored_dates(where))
         return meant if scope is None else normalise(scope if meant is None else {"$and": [scope, meant]})
 
     def list_sources(self, collection: str | None = None) -> list[str]:

@@ -16,6 +16,7 @@ from ragistry.tools.reach import Reach
 from ragistry.tools.result_text import describe
 from ragistry.tools.tokens import cut_to_tokens, estimated_tokens
 from ragistry.types import Document
+from ragistry.utils.custom_metadata import custom_metadata, shown_metadata
 from ragistry.utils.ids import chunk_id
 from ragistry.utils.places import KEYS
 from ragistry.utils.quoting import one_line, visible
@@ -27,7 +28,9 @@ TOKENS = 7_000
 REACH = 100
 """Number of chunks that are read on both sides of a passage."""
 SENT_METADATA = ("collection", "source_file", "title", "tags", "start", "end", *KEYS)
-"""Metadata that are sent to clients. Paths of this machine are not."""
+"""Metadata that are sent to clients with those that people have set. Paths of this machine are not."""
+CUSTOM_CHARACTERS = 2_000
+"""Maximum length of the metadata that people have set; further keys are left out."""
 SOURCES_TOKENS = 7_000
 """Maximum number of tokens of the source names that a collection lists."""
 TEMPLATE = types.ResourceTemplate(
@@ -103,6 +106,11 @@ def fetch(reach: Reach, chunk: str) -> dict[str, Any]:
     [wide] = widened(reach.library.store, [hit], reach=REACH, top_k=1, where=where, choose=_as_many_as_fit)
     [hit, wide] = reach.library.scope.named([hit, wide])
     metadata = {key: _shown(wide.metadata[key]) for key in SENT_METADATA if key in wide.metadata}
+    room = CUSTOM_CHARACTERS
+    for key, value in custom_metadata(hit.metadata).items():
+        room -= len(shown_metadata({key: value}))
+        if key not in metadata and room >= 0:
+            metadata[one_line(key)] = _shown(value)
     text = visible(wide.content)
     if _length(text) > TOKENS:
         text = cut_to_tokens(text, TOKENS, _length)

@@ -24,7 +24,7 @@ from ragistry.server.schemas import (
     TextBatch,
 )
 from ragistry.server.tasks import FOLDER_ID, QUERIES, REPORTS
-from ragistry.utils.custom_metadata import checked_metadata, parse_json
+from ragistry.utils.custom_metadata import checked_metadata, date_text, parse_json
 
 router = new_router()
 NAME_LENGTH = 1_000
@@ -67,6 +67,12 @@ def ingest_files(
     metadata: Annotated[
         str | None, Form(description="JSON list with the metadata of each file to set, objects; null removes a key.")
     ] = None,
+    tables: Annotated[
+        str | None, Form(description="JSON list with the metadata of each file from a table beside it, objects.")
+    ] = None,
+    modified: Annotated[
+        list[str] | None, Form(description="Modification times of the files, ISO 8601; empty for unknown.")
+    ] = None,
 ) -> Any:
     """Ingest files in a background job. The response is sent when the server has saved them."""
     served, caller = served_by(request), caller_of(request)
@@ -75,15 +81,18 @@ def ingest_files(
     if len(sent) != len(files):
         raise RequestError(f"{len(sent):,} names for {len(files):,} files; send one name for each file, or none")
     named = [source_name(name) for name in sent]
-    given = _metadata(metadata, len(files))
+    given, beside = (_metadata(name, text, len(files)) for name, text in (("metadata", metadata), ("tables", tables)))
+    times = modified or [""] * len(files)
+    if len(times) != len(files) or not all(date_text(time) for time in times if time):
+        raise RequestError(f"modified must be {len(files):,} times in ISO 8601, one for each file")
     with served.jobs.new_folder() as place:
         sources = []
         for number, (name, file) in enumerate(zip(named, files, strict=True)):
             kept = f"{number}{_suffix(name)}"
             with (place / FILES / kept).open("wb") as stream:
                 shutil.copyfileobj(file.file, stream)
-            source = {"name": name, "file": kept, "text": False, "folder": folder or "", "metadata": given[number]}
-            sources.append(source)
+            come = {"argument": given[number], "table": beside[number], "modified": date_text(times[number])}
+            sources.append({"name": name, "file": kept, "text": False, "folder": folder or "", "metadata": come})
         return _added(request, place, collection, sources, replace=replace)
 
 
@@ -96,18 +105,18 @@ def ingest_texts(request: Request, body: TextBatch) -> Any:
         sources = []
         for number, one in enumerate(body.sources):
             (folder / FILES / str(number)).write_text(one.text, encoding="utf-8", newline="")
-            metadata = checked_metadata(one.metadata)
-            sources.append({"name": one.source, "file": str(number), "text": True, "metadata": metadata})
+            come = {"argument": checked_metadata(one.metadata)}
+            sources.append({"name": one.source, "file": str(number), "text": True, "metadata": come})
         return _added(request, folder, body.collection, sources, replace=False)
 
 
-def _metadata(text: str | None, files: int) -> list[dict[str, Any]]:
-    """Parse and check the metadata of each file."""
+def _metadata(name: str, text: str | None, files: int) -> list[dict[str, Any]]:
+    """Parse and check the metadata of each file, from a field of a form."""
     if text is None:
         return [{} for _ in range(files)]
-    found = parse_json(text, "metadata")
+    found = parse_json(text, name)
     if not isinstance(found, list) or len(found) != files:
-        raise RequestError(f"metadata must be a JSON list of {files:,} objects, one for each file")
+        raise RequestError(f"{name} must be a JSON list of {files:,} objects, one for each file")
     return [checked_metadata(one) for one in found]
 
 

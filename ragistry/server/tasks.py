@@ -65,7 +65,7 @@ def ingest(workspace: Workspace, running: RunningJob) -> dict[str, Any]:
     """Ingest the files of a job into its collection.
 
     The request of the job is ``{"replace": …, "sources": [{"name", "file", "text", "folder", "metadata"}]}``. ``text``
-    is true for a text, which has no ``folder``.
+    is true for a text, which has no ``folder``. ``metadata``: the fields of `SourceMetadata`.
     """
     job = running.job
     sources: list[IngestSource] = [_source(one, running.folder / FILES) for one in job.request["sources"]]
@@ -92,7 +92,7 @@ class _JobObserver(IngestObserver):
 
 
 def _source(sent: Mapping[str, Any], folder: Path) -> SourceFile | SourceText:
-    path, metadata = folder / sent["file"], SourceMetadata(sent["metadata"])
+    path, metadata = folder / sent["file"], SourceMetadata(**sent["metadata"])
     if sent["text"]:
         return SourceText(path.read_bytes().decode("utf-8"), sent["name"], metadata=metadata)
     return UploadedFile("", sent["name"], str(path), sent["folder"], metadata=metadata)

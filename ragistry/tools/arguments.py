@@ -9,11 +9,13 @@ from typing import Any, NamedTuple
 from ragistry.errors import QueryError
 from ragistry.tools.cursor import check_cursor
 from ragistry.tools.failures import CallError
+from ragistry.types import Where
 from ragistry.utils.limits import check_query
+from ragistry.utils.where import normalise
 from ragistry.utils.wording import did_you_mean, listed
 
 QUERY_CHARACTERS = 10_000
-KNOWN = ("query", "collection", "cursor")
+KNOWN = ("query", "collection", "where", "cursor")
 
 
 class SearchArguments(NamedTuple):
@@ -22,6 +24,7 @@ class SearchArguments(NamedTuple):
     query: str
     collection: str | None = None
     cursor: str | None = None
+    where: Where | None = None
 
 
 def parse_arguments(arguments: Any, collections: Sequence[str]) -> SearchArguments:
@@ -49,7 +52,17 @@ def parse_arguments(arguments: Any, collections: Sequence[str]) -> SearchArgumen
             f"no collection {collection[:100]!r}{did_you_mean(collection[:100], collections)}; "
             f"use {listed(collections)}, or leave it out to search all"
         )
-    return SearchArguments(query, collection, None if cursor is None else check_cursor(cursor))
+    where = _where(values.get("where"))
+    return SearchArguments(query, collection, None if cursor is None else check_cursor(cursor), where)
+
+
+def _where(value: Any) -> Where | None:
+    """Parse a condition, a mapping or its JSON; an empty one is none."""
+    try:
+        condition = json.loads(value) if isinstance(value, str) and value.strip() else value
+        return normalise(condition) if condition else None
+    except (ValueError, RecursionError) as error:  # InvalidFilterError is a ValueError
+        raise CallError(f'where: {error}; write a condition such as {{"page": {{"$gte": 3}}}}') from error
 
 
 def read_object(arguments: Any, known: Sequence[str]) -> Mapping[str, Any]:

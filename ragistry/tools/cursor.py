@@ -12,7 +12,7 @@ from hashlib import sha256
 from typing import NamedTuple
 
 from ragistry.tools.failures import CallError
-from ragistry.types import Document
+from ragistry.types import Document, Where
 
 _FORM = re.compile(r"([0-9]{1,4})\.([0-9]{1,9})\.([0-9a-f]{16})")
 
@@ -24,9 +24,9 @@ class Position(NamedTuple):
     offset: int = 0
 
 
-def fingerprint(query: str, collection: str | None, documents: Sequence[Document]) -> str:
-    """Return a hash of the query and the found documents in their order."""
-    digest = sha256(repr((query, collection)).encode())
+def fingerprint(query: str, collection: str | None, documents: Sequence[Document], where: Where | None = None) -> str:
+    """Return a hash of the search and the found documents in their order."""
+    digest = sha256(repr((query, collection, where)).encode())
     for document in documents:
         digest.update(repr((document.id, document.content)).encode())
     return digest.hexdigest()[:16]

@@ -37,6 +37,10 @@ SEVERAL = "Search the document library. Choose the collection that best matches 
 """Description of the tool with several collections."""
 
 QUERY = "What to look for in the knowledge base."
+WHERE = (
+    'Only to limit the search by metadata that results show, as JSON: {"client": "acme"}, {"year": {"$gte": 2025}}, '
+    '{"tags": {"$contains": "tax"}}; joined by {"$and": [...]} or {"$or": [...]}.'
+)
 CURSOR = "Only to continue an answer that was cut: the cursor at its end, with all other arguments unchanged."
 
 
@@ -88,6 +92,7 @@ def search_schema(
     properties: dict[str, Any] = {"query": {"type": "string", "description": texts.param_query or QUERY}}
     if len(collections) > 1:
         properties["collection"] = _collection(collections, strict)
+    properties["where"] = {"type": ["string", "null"] if strict else "object", "description": WHERE}
     properties["cursor"] = {"type": _optional(strict), "description": CURSOR}
     parameters: dict[str, Any] = {"type": "object", "properties": properties, "required": ["query"]}
     function: dict[str, Any] = {

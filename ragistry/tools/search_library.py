@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
 
-from ragistry.errors import ConfigError
+from ragistry.errors import ConfigError, InvalidFilterError
 from ragistry.library.service import DocumentService
 from ragistry.presentation import place_of
 from ragistry.tools.arguments import SearchArguments, parse_arguments
@@ -18,7 +18,7 @@ from ragistry.tools.failures import CallError, failure_text, notes
 from ragistry.tools.reach import Reach
 from ragistry.tools.result_text import QUOTED, header, results_page
 from ragistry.tools.schema import NAME, TextsFile, search_schema
-from ragistry.types import Document, RetrievalResult
+from ragistry.types import Document, RetrievalResult, Where
 from ragistry.utils.limits import check_top_k
 from ragistry.utils.wording import listed, shown
 
@@ -163,7 +163,7 @@ class SearchLibraryTool:
         except Exception as error:  # noqa: BLE001, a user's technique may raise anything, and the model needs an answer
             return SearchAnswer(failure_text(error, NAME, limited=self.reach.limited), asked, error=True)
 
-    def find(self, query: str, collection: str | None = None) -> RetrievalResult:
+    def find(self, query: str, collection: str | None = None, where: Where | None = None) -> RetrievalResult:
         """Search within the reach of the tool.
 
         Without limits, a routing technique may also find documents outside of collections, such as a page of a
@@ -177,8 +177,9 @@ class SearchLibraryTool:
         if collection is not None and collection not in self.reach.names():
             raise CallError(f"no collection {collection!r}; use {listed(self.reach.names())}")
         # The library refuses documents that violate the condition, so they need not be filtered here.
-        where = None if collection else self.reach.where()
-        return self.library.search(query, collection, self.n, technique=self.technique, where=where)
+        limits = [one for one in (None if collection else self.reach.where(), where) if one is not None]
+        condition = {"$and": limits} if limits else None
+        return self.library.search(query, collection, self.n, technique=self.technique, where=condition)
 
     def find_in_collections(self, query: str) -> list[Document]:
         """Search all collections in reach, without documents outside of collections."""
@@ -190,11 +191,14 @@ class SearchLibraryTool:
 
     def _answer(self, asked: SearchArguments) -> SearchAnswer:
         title = header(asked.query, asked.collection)
-        found = self.find(asked.query, asked.collection)
+        try:
+            found = self.find(asked.query, asked.collection, asked.where)
+        except InvalidFilterError as error:  # names only keys and types within the reach
+            raise CallError(f"where: {error}") from error
         documents, note = found.documents, notes(found.degraded, NAME, limited=self.reach.limited)
         if not documents:
             return SearchAnswer(f"{title}\n\n{note}{self._no_results(asked.collection)}", asked)
-        mark = fingerprint(asked.query, asked.collection, documents)
+        mark = fingerprint(asked.query, asked.collection, documents, asked.where)
         start = read_cursor(asked.cursor, mark, documents) if asked.cursor else Position()
         labelled = asked.collection is None and len(self.reach.entries()) > 1
         places = [place_of(document, asked.query, self.library.reading.language) for document in documents]

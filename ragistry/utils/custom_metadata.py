@@ -23,12 +23,14 @@ from ragistry.utils.wording import shown
 SET_KEYS = "set_keys"
 """Key of the list of keys that an argument or `set_metadata` has set; an ingest without metadata keeps their values."""
 RESERVED = frozenset({
-    SET_KEYS, "breadcrumb", "chapter", "chunk_index", "collection", "end", "file_path", "has_code", "heading_context",
-    "ingested_at", "language", "lost", "page", "page_label", "part", "processed_at", "repository", "section",
-    "sent_from", "sheet", "source", "source_file", "source_hash", "source_path", "source_url", "start", "table_header",
-    "token_count", "type",
+    SET_KEYS, "archive", "breadcrumb", "chapter", "chunk_index", "collection", "end", "file_path", "has_code",
+    "heading_context", "ingested_at", "language", "line", "lost", "outside", "page", "page_label", "part", "places",
+    "processed_at", "repository", "section", "sent_from", "sheet", "source", "source_file", "source_hash",
+    "source_path", "source_url", "start", "table_header", "token_count", "type",
 })  # fmt: skip
 """Keys that Ragistry sets itself."""
+SELDOM_SHARED = frozenset({"title", "description", "created", "modified"})
+"""Keys whose values usually differ in every source, so lists and filters leave them out."""
 MAX_KEYS = 64
 MAX_CHARACTERS = 2_000
 MAX_ITEMS = 200
@@ -47,8 +49,7 @@ def checked_metadata(metadata: Mapping[str, Any]) -> dict[str, Any]:
     """
     if not isinstance(metadata, Mapping):
         raise InvalidMetadataError(f"metadata must be a mapping of keys to values, got {shown(metadata, 80)}")
-    if len(metadata) > MAX_KEYS:
-        raise InvalidMetadataError(f"metadata have {len(metadata):,} keys, the limit is {MAX_KEYS}; leave some out")
+    check_number(metadata)
     found, problems = accepted_metadata(metadata)
     problems += [f"{shown(key, 80)} {problem}" for key, value in found.items() if (problem := _too_long(value))]
     if not RESERVED.isdisjoint(metadata):
@@ -56,6 +57,13 @@ def checked_metadata(metadata: Mapping[str, Any]) -> dict[str, Any]:
     if problems:
         raise InvalidMetadataError(f"metadata cannot be stored: {'; '.join(problems[:10])}")
     return dict.fromkeys(map(plain, metadata)) | found
+
+
+def check_number(metadata: Mapping[str, Any]) -> None:
+    """Raise `InvalidMetadataError` if there are more than `MAX_KEYS`, not counting those that Ragistry sets itself."""
+    number = sum(key not in RESERVED for key in metadata)
+    if number > MAX_KEYS:
+        raise InvalidMetadataError(f"there are {number:,} metadata keys, the limit is {MAX_KEYS}; leave some out")
 
 
 def accepted_metadata(
@@ -105,6 +113,20 @@ def _of_one_type(values: list[Any]) -> tuple[list[Any], str]:
     if len(kinds) > 1:
         return [], f"is a list of several types ({', '.join(sorted(kind.__name__ for kind in kinds))}); use one type"
     return values, ""
+
+
+def shortened(metadata: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """Cut long texts and lists, because every chunk carries them; return the metadata, and a phrase about the cuts."""
+    short = {key: _short(value) for key, value in metadata.items()}
+    cut = [key for key, value in short.items() if value != metadata[key]]
+    limits = f"{MAX_CHARACTERS:,} characters or {MAX_ITEMS} entries"
+    return short, [f"{', '.join(cut)} in the metadata is cut to {limits}"] if cut else []
+
+
+def _short(value: Any) -> Any:
+    if isinstance(value, str):
+        return value[:MAX_CHARACTERS]
+    return [_short(one) for one in value[:MAX_ITEMS]] if isinstance(value, list) else value
 
 
 def _too_long(value: Any) -> str:
@@ -185,3 +207,19 @@ def _shown_value(value: Any) -> str:
     if isinstance(value, list):
         return "; ".join(map(_shown_value, value))
     return str(value).lower() if isinstance(value, bool) else " ".join(str(value).split())
+
+
+def shared_metadata(metadatas: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the keys with the same value, of the same type, in all of these metadata."""
+    shared = dict(metadatas[0])
+    for metadata in metadatas[1:]:
+        for key in [key for key, value in shared.items() if key not in metadata or not _same(value, metadata[key])]:
+            del shared[key]
+    return shared
+
+
+def _same(one: Any, other: Any) -> bool:
+    """Return whether values are equal and of one type: 1 differs from True and 1.0, and 0.0 from -0.0."""
+    if type(one) is not type(other) or one != other:
+        return False
+    return not isinstance(one, list | float) or repr(one) == repr(other)

@@ -4,17 +4,20 @@ A condition is ``{"key": value}``, ``{"key": {"$op": value}}``, or ``{"$and" | "
 one mapping mean all of them. Operators: ``$eq $ne $gt $gte $lt $lte $in $nin``, and ``$contains`` and
 ``$not_contains`` for a value in a list such as ``tags``. A chunk that lacks the key meets ``$ne``, ``$nin`` and
 ``$not_contains`` and no other operator; a value that is not a list contains nothing. Values are text, integers,
-floats, or truth values; True is not 1, and 1 is 1.0.
+floats, or truth values; True is not 1, and 1 is 1.0. A `date` or `datetime` means the text that metadata store
+(`utils.custom_metadata`).
 """
 
 from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Collection, Mapping, Sequence
+from datetime import date
 from typing import Any, Never
 
 from ragistry.errors import InvalidFilterError
 from ragistry.types import Where
+from ragistry.utils.custom_metadata import date_text
 from ragistry.utils.metadata import plain, scalar_problem
 from ragistry.utils.wording import shown
 
@@ -105,7 +108,7 @@ def _is_list(value: Any) -> bool:
 
 
 def _scalar(key: str, op: str, value: Any) -> Any:
-    value = plain(value)
+    value = (isinstance(value, date) and date_text(value)) or plain(value)
     if not isinstance(value, str | int | float | bool):
         raise InvalidFilterError(f"{op} on {shown(key)} takes text, a number or a truth value, got {shown(value)}")
     problem = scalar_problem(value)

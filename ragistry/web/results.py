@@ -13,6 +13,7 @@ from ragistry.presentation.hits import collection_of, score_of, source_of, spot_
 from ragistry.presentation.html import excerpt_html
 from ragistry.types import Document, RetrievalResult
 from ragistry.utils.wording import numbered
+from ragistry.web.filters import shown_values
 from ragistry.web.widgets import in_page
 from ragistry.workspace import Workspace
 
@@ -122,6 +123,10 @@ def _card(card: ResultCard, open_: OpenPassage, ranks: OtherRanks | None) -> Non
             for part in (collection_of(document), name if name != title_of(document) else "", card.spot):
                 if part:
                     ui.label(part)
+        if values := shown_values(document.metadata):
+            with ui.element("div").classes("rg-place"):
+                for value in values:
+                    ui.label(value)
         text = ui.html(card.text, sanitize=False).classes("rg-text")
         text.on("click", in_page(partial(open_, document)), js_handler="() => getSelection().isCollapsed && emit()")
         if card.hit.more:

@@ -46,6 +46,7 @@ class SearchQuery:
         technique: Technique that answers it.
         other: Second technique for a comparison.
         collections: Collections to search; empty: all.
+        filters: Values of metadata to which the search is limited (`filters`).
         top_k: Number of passages.
         passage: Id of the passage that is open in the reader.
         ask: Also generate an answer.
@@ -55,6 +56,7 @@ class SearchQuery:
     technique: str = ""
     other: str = NONE
     collections: list[str] = field(default_factory=list)
+    filters: list[str] = field(default_factory=list)
     top_k: int = FEWEST
     passage: str = ""
     ask: bool = False
@@ -67,7 +69,8 @@ class SearchQuery:
         """Return the query string of the page's address."""
         values = {"q": self.query, "technique": self.technique, "compare": self.other}
         values |= {"ask": "1" if self.ask else ""}
-        values |= {"collection": ",".join(self.collections), "k": str(self.top_k), "open": self.passage}
+        values |= {"collection": ",".join(self.collections), "filter": "\n".join(self.filters)}
+        values |= {"k": str(self.top_k), "open": self.passage}
         return "?" + urlencode({name: value for name, value in values.items() if value})
 
 
@@ -102,6 +105,10 @@ class SearchForm:
             chosen = {name: name for name in first.collections}
             self._collections = ui.select(chosen, value=first.collections, label="Collections (all)", multiple=True)
             self._collections.props("dense outlined options-dense")
+            self._filters = ui.select(
+                {name: name for name in first.filters}, value=first.filters, label="Metadata (any)", multiple=True
+            )
+            self._filters.props("dense outlined options-dense use-chips")
             with ui.element("details").classes("rg-options-more") as more:
                 with ui.element("summary"):
                     ui.label("More")
@@ -113,7 +120,7 @@ class SearchForm:
                     self._top_k.props("dense outlined debounce=400")
             if first.other:
                 more.props("open")
-        for control in (self._technique, self._collections, self._other, self._top_k):
+        for control in (self._technique, self._collections, self._filters, self._other, self._top_k):
             control.on_value_change(self._again)
 
     async def _set_ask(self, asks: bool) -> None:
@@ -133,17 +140,19 @@ class SearchForm:
     def question(self) -> SearchQuery:
         """Return the query and its options."""
         top_k = int(self._top_k.value or 0)
-        technique, collections = self._technique.value or "", list(self._collections.value)
+        technique, collections, filters = self._technique.value or "", self._collections.value, self._filters.value
         return SearchQuery(
-            self._query.value or "", technique, self._other.value, collections, top_k, ask=self._asks
+            self._query.value or "", technique, self._other.value, [*collections], [*filters], top_k, ask=self._asks
         )  # fmt: skip
 
-    def offer(self, known: Mapping[str, str]) -> None:
-        """Set the available collections."""
-        # Selected collections stay, so that a search never silently covers other collections.
-        options = {name: name for name in self._collections.value} | dict(known)
-        if options != self._collections.options:
-            self._collections.set_options(options)
+    def offer(self, collections: Mapping[str, str], filters: Mapping[str, str]) -> None:
+        """Set the available collections and filters, with their labels."""
+        for control, known in ((self._collections, collections), (self._filters, filters)):
+            # Selected ones stay, so that a search never silently covers more.
+            options = {name: name for name in control.value} | dict(known)
+            if options != control.options:
+                control.set_options(options)
+        self._filters.set_visibility(bool(self._filters.options))
 
 
 def _techniques(label: str, names: Mapping[str, str], value: str) -> ui.select:

@@ -13,6 +13,7 @@ from ragistry.techniques.registry import TechniqueRegistry
 from ragistry.utils.wording import numbered
 from ragistry.web.answer_panel import AnswerPanel
 from ragistry.web.app_state import PAGE_TIMEOUT, AppState, CollectionStates, attempt, show_error
+from ragistry.web.filters import filters_where, offered_filters
 from ragistry.web.ingest_jobs import IngestJob
 from ragistry.web.layout import heading, page_layout
 from ragistry.web.polling import Follower
@@ -37,6 +38,7 @@ def register(state: AppState) -> None:
         technique: str = "",
         compare: str = "",
         collection: str = "",
+        filter: str = "",
         k: str = "",
         open: str = "",
         ask: str = "",
@@ -50,6 +52,7 @@ def register(state: AppState) -> None:
             technique if technique in names else default,
             compare if compare in names else NONE,
             [name for name in collection.split(",") if name],
+            [name for name in filter.split("\n") if name],
             int(k) if k and not _no_limit(k) else min(max(FEWEST, state.workspace.settings.n_results), MOST),
             ask=ask == "1",
         )
@@ -108,7 +111,8 @@ class SearchPage:
         await self._follower.begin(self._show)
 
     def _show(self, found: CollectionStates) -> None:
-        self._form.offer({entry.name: entry.display_name for entry in found})
+        filters = offered_filters(info for entry in found for info in entry.sources)
+        self._form.offer({entry.name: entry.display_name for entry in found}, filters)
         sources = sum(len(entry.sources) for entry in found)
         filled = [entry.display_name for entry in found if entry.chunks]
         self._welcome(found)
@@ -160,8 +164,11 @@ async def _answers(state: AppState, question: SearchQuery) -> list[TechniqueResu
 
     def search(technique: str) -> TechniqueResults:
         workspace = state.workspace
-        where = workspace.library.scope.of(*question.collections) if question.collections else None
-        result = workspace.search(question.query, technique=technique, top_k=question.top_k, where=where)
+        limits = [workspace.library.scope.of(*question.collections)] if question.collections else []
+        limits += [where] if (where := filters_where(question.filters)) else []
+        result = workspace.search(
+            question.query, technique=technique, top_k=question.top_k, where={"$and": limits} if limits else None
+        )
         return prepare_results(workspace, technique, result)
 
     found = [await attempt(search, technique) for technique in question.techniques()]

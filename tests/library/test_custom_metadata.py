@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import date, datetime, timedelta, timezone
+import os
+from datetime import UTC, date, datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
+from zipfile import ZipFile, ZipInfo
 
 import pytest
 
@@ -13,7 +15,7 @@ from ragistry.errors import InvalidMetadataError, SourceNotFoundError
 from ragistry.library.copying import copy_library
 from ragistry.stores.local import LocalStore
 from tests.conftest import Corpus, everywhere
-from tests.messages import refused
+from tests.messages import check_message, refused
 
 Either = Workspace | RemoteWorkspace
 
@@ -147,3 +149,101 @@ def test_metadata_stay_through_copy_move_and_rename(workspace: Workspace, tmp_pa
     assert not copy_library(workspace.store, copy).differences
     assert copy.sources() == workspace.store.sources()
     copy.close()
+
+
+@everywhere
+@pytest.mark.parametrize(
+    ("table", "rows"),
+    [
+        ("metadata.csv", "file_name,client,year,due\na.md,acme,2026,2026-05-01T10:00+02:00\nb/c.txt,,2027,\n"),
+        ("metadata.csv", "\ufefffile;client;year;due\r\nb\\c.txt;;2027;\r\na.md;acme;2026;2026-05-01 08:00\r\n"),
+        (
+            "metadata.jsonl",
+            '{"file_name": "./a.md", "client": "acme", "year": 2026, "due": "2026-05-01T08:00:00Z"}\n\n'
+            '{"file_name": "b/../b/c.txt", "year": 2027, "client": null}',
+        ),
+    ],
+    ids=["csv", "semicolons", "jsonl"],
+)
+def test_a_table_beside_the_files_has_their_metadata(workspace: Either, corpus: Corpus, table: str, rows: str) -> None:
+    library = workspace.library
+    folder = corpus({"a.md": "---\nclient: other\nkind: note\n---\nGreen tea.", "b/c.txt": "Black tea.", table: rows})
+    report = library.ingest_folder(folder, "notes")
+    assert (sorted(report.added), report.warnings) == (["a.md", "b/c.txt"], [])
+    expected = {"client": "acme", "year": 2026, "due": "2026-05-01T08:00:00Z", "kind": "note"}
+    assert (own(workspace, "a.md"), own(workspace, "b/c.txt")) == (expected, {"year": 2027})
+    assert found(workspace, {"year": {"$gt": 2026}}) == ["b/c.txt"]
+    assert sorted(library.ingest_folder(folder, "notes").skipped) == ["a.md", "b/c.txt"]
+    library.ingest_paths([folder], "notes", metadata={"year": 1})
+    (folder / table).write_text(rows.replace("acme", "new"), encoding="utf-8")
+    report = library.ingest_folder(folder, "notes")
+    assert (report.updated, report.embedded) == (["a.md"], 0)
+    assert own(workspace, "a.md") == expected | {"client": "new", "year": 1}
+    library.ingest_file(folder / "a.md", "notes")
+    assert own(workspace, "a.md") == expected | {"client": "new", "year": 1}
+    (folder / table).unlink()
+    assert sorted(library.ingest_folder(folder, "notes").updated) == ["a.md", "b/c.txt"]
+    assert own(workspace, "a.md") == {"client": "other", "kind": "note", "year": 1}
+
+
+def test_faults_of_a_table_are_reported_and_cost_only_their_values(workspace: Workspace, corpus: Corpus) -> None:
+    lines = [
+        '{"file_name": "a.txt", "year": 1, "nested": {"a": 1}, "source_file": "x", "$a": 1, "size": NaN}',
+        '{"file_name": "a.txt", "year": 2}',
+        '{"file_name": "absent.txt", "year": 2}',
+        '{"file_name": "b/metadata.csv", "year": 2}',
+        '{"year": 3}',
+        "[1]",
+        "{broken",
+        '{"file_name": 7}',
+        '{"file_name": "b/c.txt", "year": 1, "outer": true}',
+    ]
+    inner = 'file_name,year,note\nc.txt,2,"two\nlines"\nc.txt,3,\n../a.txt,9,,extra\n'
+    folder = corpus(
+        {"a.txt": "Green tea.", "b/c.txt": "Black tea.", "metadata.jsonl": "\n".join(lines), "b/metadata.csv": inner}
+    )
+    report = workspace.library.ingest_folder(folder, "notes")
+    assert sorted(report.added) == ["a.txt", "b/c.txt"]
+    assert own(workspace, "a.txt") == {"year": 9}
+    assert own(workspace, "b/c.txt") == {"year": 2, "note": "two\nlines", "outer": True}
+    check_message("\n".join(report.warnings).replace(str(folder), "<folder>"), "absent.txt", "nested", "source_file")
+
+
+def test_other_files_of_that_name_are_documents(workspace: Workspace, corpus: Corpus) -> None:
+    folder = corpus(
+        {
+            "metadata.csv": "name,price\ntea,3\n",
+            "b/metadata.jsonl": '{"text": "tea"}\n',
+            "c/metadata.csv": "",
+            "d/metadata.csv": b"\x00\xff\x00",
+            "a.txt": "Green tea.",
+        }
+    )
+    report = workspace.library.ingest_folder(folder, "notes")
+    assert sorted(report.added) == ["a.txt", "b/metadata.jsonl", "metadata.csv"]
+
+
+@everywhere
+def test_files_bring_their_times_and_properties(workspace: Either, corpus: Corpus) -> None:
+    library, folder = workspace.library, corpus({"a.txt": "Green tea.", "b.md": "---\nmodified: 2026-01-01\n---\nTea."})
+    os.utime(folder / "a.txt", (1_700_000_000.5, 1_700_000_000.5))
+    with ZipFile(folder / "z.zip", "w") as archive:
+        archive.writestr(ZipInfo("c.txt", (2026, 5, 1, 10, 0, 0)), "Black tea.")
+        archive.writestr("metadata.csv", "file,year\nc.txt,2026\n")
+    library.ingest_folder(folder, "notes")
+    modified = {info.source_file: info.metadata["modified"] for info in library.sources("notes")}
+    zipped = datetime(2026, 5, 1, 10).astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    assert modified == {"a.txt": "2023-11-14T22:13:20Z", "b.md": "2026-01-01", "z.zip/c.txt": zipped}
+    assert own(workspace, "z.zip/c.txt") == {"year": 2026}
+    assert found(workspace, {"modified": {"$gte": "2026-01-01"}}) == ["b.md", "z.zip/c.txt"]
+    assert sorted(library.ingest_folder(folder, "notes").skipped) == sorted(modified)
+
+
+def test_so_many_keys_in_all_are_refused(workspace: Workspace, corpus: Corpus) -> None:
+    keys = "".join(f"key{number}: {number}\n" for number in range(64))
+    folder = corpus({"a.md": f"---\n{keys}---\nGreen tea."})
+    report = workspace.library.ingest_folder(folder, "notes", metadata={"one": 1, "two": 2})
+    assert [type(failure.cause) for failure in report.failed] == [InvalidMetadataError]
+    workspace.library.ingest_text("Green tea.", "b", "notes", metadata={f"k{n}": n for n in range(64)})
+    with pytest.raises(InvalidMetadataError):
+        workspace.library.set_metadata("b", "notes", {"more": 1})

@@ -55,6 +55,10 @@ BODIES: dict[tuple[str, str], dict[str, Any]] = {
     ("PATCH", "/v1/collections/{collection}"): {"json": {"description": "x"}},
     ("GET", "/v1/collections/{collection}/source"): {"params": {"name": "fronts.txt"}},
     ("DELETE", "/v1/collections/{collection}/source"): {"params": {"name": "fronts.txt"}},
+    ("PATCH", "/v1/collections/{collection}/source"): {
+        "params": {"name": "fronts.txt"},
+        "json": {"metadata": {"a": 1}},
+    },
     ("POST", "/v1/collections/{collection}/sources/delete"): {"json": {"sources": ["fronts.txt"]}},
     ("POST", "/v1/collections/{collection}/sources/move"): {"json": {"source": "fronts.txt", "to": "tea"}},
     ("POST", "/v1/ingest/files"): {"data": {"collection": "weather"}, "files": [("files", ("a.md", b"x"))]},

@@ -58,8 +58,8 @@ def answer(store: Any, call: str, *arguments: Any, **options: Any) -> Any:
         result = getattr(store, call)(*arguments, **options)
     except RagistryError as error:
         return type(error)
-    if call == "sources":  # each store decides when a source that lost its first chunk was ingested
-        return [replace(info, ingested_at=0.0) for info in result]
+    if call == "sources":  # each store decides what it knows of a source that lost chunks
+        return [replace(info, ingested_at=0.0, metadata=info.metadata if info.source_hash else {}) for info in result]
     return sorted(result, key=lambda document: document.id) if call == "scan" else result
 
 

@@ -230,3 +230,24 @@ def test_the_schema_is_announced_at_once_after_an_edit_by_the_library(
     caplog.clear()
     workspace.library.create_collection("later")
     assert not caplog.text
+
+
+def test_a_condition_limits_the_search_within_the_reach_of_the_tool(workspace: Workspace) -> None:
+    library = workspace.library
+    for name in ("open", "secret"):
+        library.create_collection(name)
+        for year in (2025, 2026):
+            metadata = {"year": year, "tags": [name], "due": "2026-05-01"}
+            library.ingest_text(f"{TEA} Edition {year}.", f"{name}{year}.txt", name, metadata=metadata)
+    tool = SearchLibraryTool(library, allowed=["open"], technique="bm25")
+    for where in ({"year": 2026}, '{"year": {"$gt": 2025}}', {"$or": [{"year": 2026}, {"tags": {"$contains": "x"}}]}):
+        answer = tool.answer({"query": "green tea", "where": where})
+        assert [one.metadata["source_file"] for one in answer.documents] == ["open2026.txt"], where
+        assert "chunk 0) {year: 2026, tags: open, due: 2026-05-01}" in answer.text
+    assert tool.answer({"query": "green tea", "where": {"tags": {"$contains": "secret"}}}).documents == ()
+    for nothing in (None, "", {}):
+        assert len(tool.answer({"query": "green tea", "where": nothing}).documents) == 2
+    for wrong in ({"year": "2026"}, "{year", {"$gt": 1}, [1], {"year": {"$near": 1}}, "[" * 100_000):
+        answer = tool.answer({"query": "green tea", "where": wrong})
+        assert answer.error, wrong
+        check_message(answer.text)

@@ -94,7 +94,8 @@ def test_a_mail_has_its_sender_its_date_and_its_letters(charset: str, tmp_path: 
     (tmp_path / "a.eml").write_bytes(bytes(mail_with("Die Zeder wächst.\n", charset=charset)))
     found = extract(tmp_path / "a.eml")
     assert found.text.endswith("\n\nDie Zeder wächst.")
-    assert found.metadata == {"title": "Grüße", "author": "Zoë <z@example.org>", "date": "2026-03-02"}
+    times = {"date": "2026-03-02", "created": "2026-03-02T09:00:00Z"}
+    assert found.metadata == {"title": "Grüße", "author": "Zoë <z@example.org>", **times}
 
 
 def test_a_mail_in_html_is_markdown_and_its_attachments_are_named(tmp_path: Path) -> None:

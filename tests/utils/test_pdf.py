@@ -98,6 +98,8 @@ def test_what_a_pdf_says_about_itself_is_metadata(pdfs: Path, engine: str) -> No
         "description": "U.S. Nonresident Alien Income Tax Return",
         "author": "SE:W:CAR:MP:I:S",
         "date": "2007-12-06",
+        "created": "2007-12-06T14:57:01Z",
+        "modified": "2007-12-10T13:07:11Z",
         "keywords": ["Fillable"],
     }
 

@@ -138,5 +138,12 @@ def test_metadata_are_tidy_text() -> None:
 @pytest.mark.parametrize("engine", ENGINES)
 def test_metadata_come_from_the_file(tmp_path: Path, engine: str) -> None:
     path = tmp_path / "a.pdf"
-    path.write_bytes(one_page("Hello", Title=b"On Words", Author=b"Ada", CreationDate=b"D:20240501120000Z"))
-    assert extract(path, pdf_engine=engine).metadata == {"title": "On Words", "author": "Ada", "date": "2024-05-01"}
+    times = {"CreationDate": b"D:20240501120000+02'00'", "ModDate": b"D:20240502"}
+    path.write_bytes(one_page("Hello", Title=b"On Words", Author=b"Ada", **times))
+    assert extract(path, pdf_engine=engine).metadata == {
+        "title": "On Words",
+        "author": "Ada",
+        "date": "2024-05-01",
+        "created": "2024-05-01T10:00:00Z",
+        "modified": "2024-05-02",
+    }

@@ -120,12 +120,15 @@ class IngestMethods(ABC):
             CollectionNotFoundError: The collection does not exist.
         """
         from ragistry.library.ingest.folder import check_path, one_file
+        from ragistry.library.ingest.metadata_tables import add_tables
         from ragistry.library.ingest.own_files import refuse_own_file
         from ragistry.library.ingest.plan import IngestPlan
+        from ragistry.library.ingest.report import IngestReport
 
         check_path(path, "file")
         refuse_own_file(path)
-        plan = IngestPlan(collection, [one_file(path)], replace=replace)
+        sources, warnings = add_tables([one_file(path)], self._limits().bytes, alone=True)
+        plan = IngestPlan(collection, sources, replace=replace, report=IngestReport(warnings=warnings))
         plan.set_metadata(metadata)
         return self._chunks_or_raise(plan)
 

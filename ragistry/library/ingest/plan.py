@@ -17,9 +17,10 @@ from ragistry.library.ingest.folder import (
     without_covered,
 )
 from ragistry.library.ingest.folder_sync import emptied, gone_from, vanished
+from ragistry.library.ingest.metadata_tables import TABLES, add_tables
 from ragistry.library.ingest.own_files import refuse_own_file
 from ragistry.library.ingest.report import Failure, IngestReport
-from ragistry.library.ingest.source import IngestSource, SourceBytes, fetched, start_of, with_argument
+from ragistry.library.ingest.source import IngestSource, SourceBytes, fetched, start_of, with_metadata
 from ragistry.library.ingest.source_metadata import MetadataArgument, argument_of
 from ragistry.types import SourceInfo
 from ragistry.utils.documents.extracted import ExtractLimits
@@ -64,7 +65,7 @@ class IngestPlan:
         if metadata is None:
             return
         for sources in (self.sources, *(folder.files for folder in self.folders)):
-            sources[:] = [with_argument(one, argument_of(metadata, one.shown)) for one in sources]
+            sources[:] = [with_metadata(one, argument=argument_of(metadata, one.shown)) for one in sources]
 
     @property
     def all_sources(self) -> list[IngestSource]:
@@ -109,7 +110,7 @@ def plan_ingest(
         SourceNotFoundError: A path does not exist.
         SourceError: The only path is a folder without a readable file, or a path is a file of this program.
     """
-    plan = IngestPlan(collection, replace=replace, prune=prune)
+    plan, limits = IngestPlan(collection, replace=replace, prune=prune), limits or ExtractLimits()
     urls = [path for path in paths if isinstance(path, str) and is_url(path)]
     named = [path for path in paths if not (isinstance(path, SourceBytes) or is_url(path))]
     for path in named:
@@ -118,7 +119,7 @@ def plan_ingest(
     for path in named:
         if is_folder(path):
             try:
-                _add_folder(plan, path, stored, follow_links, changed)
+                _add_folder(plan, path, stored, limits, follow_links, changed)
             except SourceError as error:
                 if len(paths) == 1:
                     raise
@@ -126,7 +127,9 @@ def plan_ingest(
         else:
             refuse_own_file(path)
             plan.sources.append(one_file(path))
-    pages, failed = fetched(urls, limits or ExtractLimits(), allow_private=allow_private)
+    plan.sources, warnings = add_tables(plan.sources, limits.bytes, alone=True)
+    plan.report.warnings += warnings
+    pages, failed = fetched(urls, limits, allow_private=allow_private)
     plan.sources += [*(path for path in paths if isinstance(path, SourceBytes)), *pages]
     plan.report.failed.extend(failed)
     plan.set_metadata(metadata)
@@ -137,6 +140,7 @@ def _add_folder(
     plan: IngestPlan,
     path: str | Path,
     stored: Stored,
+    limits: ExtractLimits,
     follow_links: bool,
     changed: Collection[str] | None,
 ) -> None:
@@ -147,19 +151,24 @@ def _add_folder(
         raise nothing_readable(listing)
     if plan.prune and gone and not listing.files:
         raise emptied(path, plan.collection, gone)
-    files: list[IngestSource] = [*listing.files]
+    files, warnings = add_tables(listing.files, limits.bytes)
     if changed is not None:
-        starts = tuple(os.path.realpath(path) + os.sep for path in changed)
+        starts = tuple(os.path.realpath(_changed(path)) + os.sep for path in changed)
         files = [one for one in files if (one.place + os.sep).startswith(starts)]
     plan.folders.append(PlannedFolder(listing.root, files, gone))
     plan.report.merge(
         IngestReport(
             failed=[*listing.failed, *listing.special],
             vanished=gone,
-            warnings=listing.warnings(),
+            warnings=[*listing.warnings(), *warnings],
             unread=dict(listing.unread),
         )
     )
+
+
+def _changed(path: str) -> str:
+    """Return the path with the files to read again: of a table of metadata, its folder."""
+    return str(Path(path).parent) if Path(path).name.lower() in TABLES else path
 
 
 def _check_path(path: str | Path, stored: Stored) -> None:

@@ -229,7 +229,7 @@ class Ingest:
             if is_url(place):
                 chunk.metadata["source_url"] = place
         stored = info or self._earlier.get(place)
-        source.metadata.add_to(chunks, stored)
+        source.metadata.add_to(chunks, stored, source.path)
         name = source.source_file if stored is None else stored.source_file
         known = _patiently(self.store.known_vectors, self.collection, name, chunks)
         return Prepared(source, chunks, info is None, dict(known))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -170,9 +170,9 @@ class SourceBytes:
 IngestSource = SourceFile | SourceText | SourceBytes
 
 
-def with_argument(source: IngestSource, metadata: Mapping[str, Any]) -> IngestSource:
-    """Return the source with these metadata to set; see `SourceMetadata`."""
-    return replace(source, metadata=replace(source.metadata, argument=metadata))
+def with_metadata(source: IngestSource, **changes: Any) -> IngestSource:
+    """Return the source with changed fields of `SourceMetadata`."""
+    return replace(source, metadata=replace(source.metadata, **changes))
 
 
 def extract_bytes(data: bytes, name: str, shown: str, reading: ReadOptions) -> Extracted:
@@ -245,10 +245,11 @@ def read_source(item: ToRead, reading: ReadOptions, embedder: Embedder) -> ReadR
     from ragistry.utils.text.detection import detect_language
 
     with reader_errors(item.source.shown):
-        content = item.source.content_hash(reading)
-        if content and content == item.unchanged:
-            return ReadResult(content)
+        metadata, content = item.source.metadata, item.source.content_hash(reading)
+        if content and metadata.combined(content) == item.unchanged:
+            return ReadResult(item.unchanged)
         extracted, content = item.source.read(reading, content)
+        content = metadata.combined(content)
         chunks = chunks_of(extracted, reading, embedder)
         detected = detect_language([chunk.text for chunk in chunks]) if reading.language == AUTO else None
         language = "" if detected is None else analysis_language(detected.language)

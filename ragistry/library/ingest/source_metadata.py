@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 from ragistry.protocols import LibraryStore
 from ragistry.types import Chunk, EmbeddedChunk, SourceInfo
-from ragistry.utils.custom_metadata import SET_KEYS, checked_metadata
+from ragistry.utils.custom_metadata import SET_KEYS, check_number, checked_metadata, date_text
 
 MetadataArgument = Mapping[str, Any] | Callable[[Path], Mapping[str, Any] | None] | None
 """Metadata for every source, or a function that returns those of a path; None keeps what was set before."""
@@ -21,9 +24,13 @@ class SourceMetadata:
 
     Attributes:
         argument: Metadata to set, as `checked_metadata` returns them; they stay until they are set again.
+        table: Metadata from a table beside the file (`metadata_tables`).
+        modified: Modification time of the file, as it is stored; empty to ask the file system.
     """
 
     argument: Mapping[str, Any] = field(default_factory=dict)
+    table: Mapping[str, Any] = field(default_factory=dict)
+    modified: str = ""
 
     def changes(self, info: SourceInfo) -> bool:
         """Return whether the argument sets something that the stored source lacks."""
@@ -31,11 +38,34 @@ class SourceMetadata:
             key not in info.set_keys or _differ(info.metadata.get(key), value) for key, value in self.argument.items()
         )
 
-    def add_to(self, chunks: Sequence[Chunk], stored: SourceInfo | None) -> None:
-        """Add these metadata, and those that were set on the stored version, to the chunks of a source."""
+    def combined(self, content: str) -> str:
+        """Return a hash of the content and of the table's metadata."""
+        if not self.table or not content:
+            return content
+        return sha256(f"{content}{json.dumps(self.table, sort_keys=True)}".encode()).hexdigest()
+
+    def add_to(self, chunks: Sequence[Chunk], stored: SourceInfo | None, path: str) -> None:
+        """Add these metadata to the chunks of a source, and those that were set on its stored version.
+
+        Raises:
+            InvalidMetadataError: There are too many keys.
+        """
         kept = {} if stored is None else {key: stored.metadata.get(key) for key in stored.set_keys}
+        modified = self.modified or modification_time(path)
         for chunk in chunks:
+            if modified:
+                chunk.metadata.setdefault("modified", modified)
+            chunk.metadata.update(self.table)
             _set(chunk.metadata, kept | dict(self.argument))
+        check_number(chunks[0].metadata if chunks else {})
+
+
+def modification_time(path: str) -> str:
+    """Return the modification time of a file as it is stored; empty if it is unknown."""
+    try:
+        return date_text(datetime.fromtimestamp(Path(path).stat().st_mtime, UTC)) if path else ""
+    except (OSError, ValueError, OverflowError):
+        return ""
 
 
 NO_METADATA = SourceMetadata()
@@ -66,6 +96,7 @@ def set_metadata(store: LibraryStore, info: SourceInfo, metadata: Mapping[str, A
         ]
         for chunk in chunks:
             _set(chunk.metadata, changed)
+        check_number(chunks[0].metadata)
         store.replace_source(info.collection, info.source_file, chunks)
 
 

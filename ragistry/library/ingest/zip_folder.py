@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterator
 from copy import copy
 from dataclasses import dataclass
+from datetime import datetime
 from functools import lru_cache
 from hashlib import sha256
 from io import BytesIO, FileIO
@@ -21,6 +22,8 @@ from zlib import crc32
 
 from ragistry.errors import ExtractionError, SourceError
 from ragistry.library.ingest.source import ReadOptions, SourceFile, extract_bytes
+from ragistry.library.ingest.source_metadata import SourceMetadata
+from ragistry.utils.custom_metadata import date_text
 from ragistry.utils.documents.extracted import Extracted, ExtractLimits, reader_errors
 from ragistry.utils.documents.old_formats import is_readable
 
@@ -213,8 +216,18 @@ def members_of(path: str, name: str) -> tuple[list[ZipMember], Counter[str]]:
         if suffix in UNREAD_FORMATS and not is_readable(suffix):
             unread[suffix] += 1
         if is_readable(suffix) or suffix == ZIP:
-            found[inside] = ZipMember(path, f"{name}/{inside}", info.filename, inside)
+            found[inside] = ZipMember(
+                path, f"{name}/{inside}", info.filename, inside, metadata=SourceMetadata(modified=_modified(info))
+            )
     return [found[inside] for inside in sorted(found)], unread
+
+
+def _modified(info: ZipInfo) -> str:
+    """Return the modification time of a member, which is recorded without a time zone; empty if it is invalid."""
+    try:
+        return date_text(datetime(*info.date_time).astimezone())
+    except (ValueError, OverflowError, OSError):
+        return ""
 
 
 def _listed(path: str) -> Iterator[tuple[str, ZipInfo]]:

@@ -18,6 +18,7 @@ from ragistry.stores.chroma import rows
 from ragistry.stores.records import source_info
 from ragistry.types import SourceInfo
 from ragistry.utils.chunk_checks import CheckedChunks, refuse_duplicates
+from ragistry.utils.custom_metadata import RESERVED, custom_metadata, shared_metadata
 from ragistry.utils.ids import chunk_id, id_of
 from ragistry.utils.metadata import OWN_PREFIX
 
@@ -144,17 +145,22 @@ def list_sources(chroma: Collection, collection: str | None) -> list[SourceInfo]
     where = None if collection is None else {"collection": {"$eq": collection}}
     chunks: Counter[tuple[str, str]] = Counter()
     heads: dict[tuple[str, str], Mapping[str, Any]] = {}
+    shared: dict[tuple[str, str], Mapping[str, Any]] = {}
     for identity, metadata in rows.metadatas(chroma, rows.matching_ids(chroma, where)).items():
         key = (metadata.get("collection"), metadata.get("source_file"))
         if not all(isinstance(name, str) for name in key):
             continue
         source = (str(key[0]), str(key[1]))
         chunks[source] += 1
+        shared[source] = shared_metadata([shared.get(source, metadata), metadata])
         if identity == chunk_id(*source, 0):
             heads[source] = metadata
         else:
             heads.setdefault(source, {"source": metadata.get("source", "")})
-    return [
-        source_info(source, chunks[source], heads[source], is_whole=heads[source].get(COMMITTED) == chunks[source])
-        for source in sorted(chunks)
-    ]
+
+    def described(source: tuple[str, str]) -> SourceInfo:
+        head = heads[source]
+        metadata = custom_metadata(shared[source]) | {key: head[key] for key in RESERVED & head.keys()}
+        return source_info(source, chunks[source], metadata, is_whole=head.get(COMMITTED) == chunks[source])
+
+    return [described(source) for source in sorted(chunks)]

@@ -28,6 +28,7 @@ from ragistry.stores.records import (
 from ragistry.types import Chunk, Document, SourceInfo
 from ragistry.utils.breadcrumb import searched_text
 from ragistry.utils.chunk_checks import CheckedChunks, id_problem
+from ragistry.utils.custom_metadata import shared_metadata
 
 if TYPE_CHECKING:
     from ragistry.protocols import Vectors
@@ -143,7 +144,7 @@ def _extend_source(
     id, written, varying = source
     common = json.loads(written)
     metadatas = [_nameless(metadata) for metadata in chunks.metadatas]
-    if not all(all(key in m and _same(m[key], value) for key, value in common.items()) for m in metadatas):
+    if len(shared_metadata([common, *metadatas])) < len(common):
         # Its chunks no longer share the metadata of its row: copy them to each chunk.
         rows = connection.execute("SELECT metadata, key FROM chunks WHERE source = ?", (id,)).fetchall()
         connection.executemany(
@@ -209,18 +210,8 @@ def _nameless(metadata: dict[str, Any]) -> dict[str, Any]:
 
 def _factored(metadatas: Sequence[dict[str, Any]]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """Split metadata into the part that all share, and the rest of each."""
-    common = dict(metadatas[0])
-    for metadata in metadatas[1:]:
-        for key in [key for key, value in common.items() if key not in metadata or not _same(value, metadata[key])]:
-            del common[key]
+    common = shared_metadata(metadatas)
     return common, [{key: value for key, value in metadata.items() if key not in common} for metadata in metadatas]
-
-
-def _same(one: Any, other: Any) -> bool:
-    """Return whether values are equal and of one type: 1 differs from True and 1.0, and 0.0 from -0.0."""
-    if type(one) is not type(other) or one != other:
-        return False
-    return not isinstance(one, list | float) or repr(one) == repr(other)
 
 
 # Reading

@@ -27,7 +27,7 @@ from ragistry.stores.records import (
 from ragistry.types import Chunk, Document, SourceInfo
 from ragistry.utils.breadcrumb import searched_text
 from ragistry.utils.chunk_checks import CheckedChunks, id_problem
-from ragistry.utils.custom_metadata import RESERVED, SET_KEYS
+from ragistry.utils.custom_metadata import RESERVED, SET_KEYS, shared_metadata
 from ragistry.utils.wording import one_line
 
 if TYPE_CHECKING:
@@ -126,7 +126,9 @@ def _lock_sources(write: Transaction, names: Iterable[Name | None]) -> None:
 
 
 def _insert_source(connection: Connection, name: Name, chunks: CheckedChunks, *, whole: bool) -> int:
-    info = {key: value for key, value in chunks.metadatas[0].items() if key in INFO or key not in RESERVED}
+    shared = shared_metadata(chunks.metadatas).items()
+    info = {key: chunks.metadatas[0][key] for key in INFO if key in chunks.metadatas[0]}
+    info |= {key: value for key, value in shared if key not in RESERVED}
     [source] = connection.execute(
         "INSERT INTO sources (collection, source_file, chunks, whole, info) VALUES (%s, %s, %s, %s, %s) RETURNING id",
         (*map(escaped, name), len(chunks.ids), whole, compact_json(info)),

@@ -75,6 +75,14 @@ class LibraryStoreConformance:
         assert store.sources("b") == [SourceInfo("b", "a.md", 1, "/in/a.md", "other", 12.5), z]
         assert store.sources("c") == []
 
+    def test_sources_have_the_metadata_that_their_chunks_share(self, store: LibraryStore) -> None:
+        chunks = source("c", "a.md", ["one", "two"])
+        for number, (_, metadata, _) in enumerate(chunks):
+            metadata.update(year=2026, tags=["a"], own=number, kind=(1, True)[number], set_keys=["gone", "year"])
+        store.replace_source("c", "a.md", chunks)
+        [info] = store.sources("c")
+        assert (info.metadata, info.set_keys) == ({"year": 2026, "tags": ["a"]}, ("gone", "year"))
+
     @pytest.mark.parametrize(("before", "after"), [(3, 3), (3, 1), (1, 3), (0, 2), (2, 0), (0, 0)])
     def test_replacing_leaves_nothing_of_the_old(self, store: LibraryStore, before: int, after: int) -> None:
         store.replace_source("c", "other.md", source("c", "other.md", ["kept"]))

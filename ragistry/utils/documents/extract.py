@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
 
 from ragistry.errors import ExtractionError, SourceError, SourceNotFoundError, UnsupportedFormatError
+from ragistry.utils.custom_metadata import shortened
 from ragistry.utils.documents import front_matter
 from ragistry.utils.documents.encoding import UndecodableError, decode
 from ragistry.utils.documents.extracted import Extracted, ExtractLimits, read_at_most
@@ -32,7 +32,6 @@ from ragistry.utils.documents.reader_process import read_in_worker
 
 _FENCE_OR_HEADING = re.compile(r"^ {0,3}(?:(?P<fence>```|~~~)|#[ \t]+(?P<heading>[^\n]*))", re.MULTILINE)
 _DEFAULT_LIMITS = ExtractLimits()
-_LONGEST_VALUE, _MOST_VALUES = 2_000, 200  # characters of a text and entries of a list in the metadata
 
 
 def extract(
@@ -149,18 +148,8 @@ def _bytes(source: str, limits: ExtractLimits) -> bytes:
 
 def _with_short_metadata(found: Extracted) -> Extracted:
     """Every chunk carries the metadata, so a title of a megabyte would multiply the size of the document."""
-    shortened = {key: _short(value) for key, value in found.metadata.items()}
-    long = [key for key, value in shortened.items() if value != found.metadata[key]]
-    if not long:
-        return found
-    warning = f"its {', '.join(long)} in the metadata is cut to {_LONGEST_VALUE:,} characters or {_MOST_VALUES} entries"
-    return replace(found, metadata=shortened, warnings=(*found.warnings, warning))
-
-
-def _short(value: Any) -> Any:
-    if isinstance(value, str):
-        return value[:_LONGEST_VALUE]
-    return [_short(one) for one in value[:_MOST_VALUES]] if isinstance(value, list) else value
+    metadata, cut = shortened(found.metadata)
+    return replace(found, metadata=metadata, warnings=(*found.warnings, *(f"its {phrase}" for phrase in cut)))
 
 
 def _text(source: str, data: bytes) -> tuple[str, str]:

@@ -1,37 +1,48 @@
 """The block of metadata at the start of a Markdown file: YAML between ``---``, TOML between ``+++``, or JSON.
 
-`SCALARS` (text, numbers, truth values; dates as ISO 8601) and `LISTS` (of text; a single text is split at commas) are
-kept, with keys in any case; ``linkTitle`` replaces a missing title. All other keys, which are for site generators, are
-ignored.
+Every key is kept whose value can be stored (`utils.custom_metadata`). A line that cannot be read costs only its own
+key. What is not kept is reported, and it is not text either.
+
+`TEXTS` are always text, and `LISTS` lists of text, for which a text is split at commas. The names of both are found in
+any case. ``linkTitle`` replaces a missing title.
 """
 
 from __future__ import annotations
 
 import json
-import math
 import re
 import tomllib
-from collections.abc import Mapping
-from datetime import date, datetime, time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import date, time
 from itertools import accumulate
 from typing import Any, NamedTuple
 
-SCALARS = ("title", "description", "author", "date", "section", "weight")
-LISTS = ("tags", "categories", "keywords")
+from ragistry.utils.custom_metadata import MAX_KEYS, RESERVED, accepted_metadata, date_text
+from ragistry.utils.metadata import scalar_problem
+from ragistry.utils.wording import one_line
 
+Load = Callable[[str], Any]
+
+TEXTS = ("title", "description")
+LISTS = ("tags", "categories", "keywords")
+ANY_CASE = frozenset({*TEXTS, *LISTS, "author", "date", "section", "weight"})
+_RESERVED = RESERVED - {"section"}  # chunks below a heading have their own
+
+_ATTEMPTS = 200  # to load parts of a block that cannot be read as a whole
 _LIMIT = 65_536  # characters; YAML and TOML take a second for every 200,000
 _ALIASES = 10  # of YAML with merged mappings; twelve lines that merge each other ten times have 10 ** 12 keys
 _BRACKETS = re.compile(r"[\[\]{}]")
 _DEEPEST = 1_000  # the time of YAML grows with the square of the depth
 _MERGE = re.compile(r"<<|merge")  # the second is the name of its tag
 _DEEP_KEY = re.compile(r"^(?:[^.\n]*\.){200}", re.MULTILINE)  # of TOML, whose time grows with the square of the depth
-_LARGEST = 2**63 - 1  # the largest integer of stores and JSON
 _FENCED = re.compile(r"(---|\+\+\+)[ \t]*\n(.*?)^(?:\1|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
 _LOOKS_MEANT = re.compile(r"(?:---[ \t]*\n[\w-]+:(?:\s|$)|\+\+\+[ \t]*\n|\{\s*\")")
+_ENTRY = {"---": re.compile(r"[^\s#:-][^:\n]*:(?=\s|$)"), "+++": re.compile(r"[^\s#=\[][^=\n]*=|\[")}
+_CONTINUED = re.compile(r"[\s#\]})-]|$")  # lines of a value, comments and empty lines
 
 
 class FrontMatter(NamedTuple):
-    """The metadata, the text after the block, and a warning if the block is malformed."""
+    """The metadata, the text after the block, and a warning about what was not kept."""
 
     metadata: dict[str, Any]
     body: str
@@ -39,18 +50,21 @@ class FrontMatter(NamedTuple):
 
 
 def split(text: str) -> FrontMatter:
-    """Split the front matter from ``text`` (newlines ``\\n``); malformed front matter stays in the body with a warning.
+    """Split the front matter from ``text`` (newlines ``\\n``).
 
-    A line of dashes at the start is not front matter and causes no warning.
+    A block without an end, and malformed JSON, stay in the body with a warning. A line of dashes at the start is not
+    front matter and causes no warning.
     """
     try:
-        fields, end = _parse(text)
-        kept = None if fields is None else _kept(fields)
+        fields, unread, end = _parse(text)
     except _parser_errors() as error:
-        return FrontMatter({}, text, f"front matter cannot be read and was kept as text: {_one_line(error)}")
-    if kept is not None:
-        return FrontMatter(kept, text[end:].lstrip("\n"))
-    return FrontMatter({}, text, _why_text(text) if _LOOKS_MEANT.match(text) else "")
+        return FrontMatter({}, text, f"front matter cannot be read and was kept as text: {_reason(error)}")
+    if fields is None:
+        return FrontMatter({}, text, _why_text(text) if _LOOKS_MEANT.match(text) else "")
+    metadata, problems = _kept(fields)
+    problems = [*unread, *problems]
+    warning = f"front matter was not read completely: {'; '.join(problems[:10])}" if problems else ""
+    return FrontMatter(metadata, text[end:].lstrip("\n"), warning)
 
 
 def _why_text(text: str) -> str:
@@ -64,23 +78,94 @@ def _why_text(text: str) -> str:
     return "front matter has no end and was kept as text: close it with the line that opened it"
 
 
-def _parse(text: str) -> tuple[Mapping[Any, Any] | None, int]:
-    """Parse the fields and the start of the body; None without front matter."""
+def _parse(text: str) -> tuple[Mapping[Any, Any] | None, list[str], int]:
+    """Parse the fields, the problems of lines, and the start of the body; None without front matter."""
     if re.match(r'\{\s*"', text):
         try:
             fields, end = json.JSONDecoder().raw_decode(text[:_LIMIT])
         except ValueError:
             if len(text) > _LIMIT:
-                return None, 0
+                return None, [], 0
             raise
-        return fields, end
+        return fields, [], end
     found = _FENCED.match(text[:_LIMIT])
     if found is None:
-        return None, 0
-    fields = _load_yaml(found[2]) if found[1] == "---" else _load_toml(found[2])
+        return None, [], 0
+    load = _load_yaml if found[1] == "---" else _load_toml
+    try:
+        fields = load(found[2])
+    except _parser_errors():
+        entries = list(_entries(found[2], _ENTRY[found[1]]))
+        if not _is_meant(entries):
+            raise
+        return *_readable(entries, load), found.end()
     if fields is None and not found[2].strip():
         fields = {}
-    return fields if isinstance(fields, Mapping) else None, found.end()
+    return (fields if isinstance(fields, Mapping) else None), [], found.end()
+
+
+class _Entry(NamedTuple):
+    """The lines of a key and its value; ``is_key``: whether the first one looks like a key."""
+
+    number: int
+    text: str
+    is_key: bool
+
+
+def _entries(block: str, key: re.Pattern[str]) -> Iterator[_Entry]:
+    """Divide a block at the lines that begin a key, and in YAML also at others that no value continues with."""
+    number, lines, in_table = 2, list[str](), False
+    for at, line in enumerate(block.split("\n"), start=2):
+        is_key = bool(key.match(line)) and not in_table
+        in_table = in_table or line.startswith("[")
+        if is_key or not (_CONTINUED.match(line) or in_table):
+            if lines:
+                yield _Entry(number, "\n".join(lines), bool(key.match(lines[0])))
+            number, lines = at, [line]
+        elif lines:
+            lines.append(line)
+    if lines:
+        yield _Entry(number, "\n".join(lines), bool(key.match(lines[0])))
+
+
+def _is_meant(entries: Sequence[_Entry]) -> bool:
+    """Return whether lines are front matter, not text between two rules. Lines of a template may be both."""
+    entries = [entry for entry in entries if not entry.text.startswith("{")]
+    return bool(entries) and entries[0].is_key and 2 * sum(entry.is_key for entry in entries) >= len(entries)
+
+
+def _readable(entries: Sequence[_Entry], load: Load) -> tuple[dict[Any, Any], list[str]]:
+    """Return the fields of the entries that can be read, and the problems of the others.
+
+    Halves are loaded again, so that a few faults in many lines cost little time.
+    """
+    fields: dict[Any, Any] = {}
+    problems: list[str] = []
+    waiting, attempts = [list(entries)], _ATTEMPTS
+    while waiting:
+        part = waiting.pop()
+        attempts -= 1
+        try:
+            if attempts < 0:
+                raise ValueError("too many lines cannot be read")
+            found = load("\n".join(entry.text for entry in part))
+            if not isinstance(found, Mapping):
+                raise TypeError("not a key with a value")
+        except _parser_errors() as error:
+            first = part[0]
+            line, _, rest = first.text.partition("\n")
+            if len(part) > 1 and attempts >= 0:
+                waiting += [part[len(part) // 2 :], part[: len(part) // 2]]
+            elif rest.strip() and attempts >= 0:
+                waiting += [[_Entry(first.number + 1, rest, False)], [_Entry(first.number, line, True)]]
+            else:
+                problems.append(f"line {first.number} ({one_line(line, 60)!r}): {_reason(error)}")
+        else:
+            for key, value in found.items():
+                if key in fields:
+                    problems.append(f"the key {key!r:.60} occurs twice, of which the first is kept")
+                fields.setdefault(key, value)
+    return fields, problems
 
 
 def _load_yaml(block: str) -> Any:
@@ -110,42 +195,48 @@ def _load_toml(block: str) -> dict[str, Any]:
 def _parser_errors() -> tuple[type[Exception], ...]:
     """Return the exceptions of the three parsers.
 
-    All but the first two are of ruamel, for values such as ``!!int ''`` or ``2024-13-45``. An integer of thousands of
-    digits raises `ValueError` when it is converted to text.
+    All but the first two are of ruamel, for values such as ``!!int ''`` or ``2024-13-45``.
     """
     from ruamel.yaml.error import YAMLError
 
     return (YAMLError, RecursionError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 
 
-def _one_line(error: Exception) -> str:
-    mark, problem = getattr(error, "problem_mark", None), getattr(error, "problem", None)
-    reason = f"line {mark.line + 2}: {problem}" if mark and problem else f"{type(error).__name__}: {error}"
-    return " ".join(reason.split())[:200]
+def _reason(error: Exception) -> str:
+    reason = getattr(error, "problem", None) or f"{type(error).__name__}: {error}"
+    return " ".join(str(reason).split())[:200]
 
 
-def _kept(fields: Mapping[Any, Any]) -> dict[str, Any]:
-    values = {str(key).lower(): value for key, value in fields.items()}
-    values["title"] = values.get("title") or values.get("linktitle")
-    kept = {key: _scalar(values.get(key)) for key in SCALARS} | {key: _texts(values.get(key)) for key in LISTS}
-    for key in ("title", "description"):
-        kept[key] = None if kept[key] is None else str(kept[key])
-    return {key: value for key, value in kept.items() if value not in (None, "", [])}
+def _kept(fields: Mapping[Any, Any]) -> tuple[dict[str, Any], list[str]]:
+    """Return the metadata, and the problems of the keys that are left out."""
+    values: dict[str, Any] = {}
+    for key, value in fields.items():
+        name = key if isinstance(key, str) else f"{key!s:.100}"
+        known = name.lower()
+        values[known if known in ANY_CASE else name] = _scalar(value)
+    values["title"] = values.get("title") or values.get("linkTitle") or values.get("linktitle")
+    for name in LISTS:
+        values[name] = _texts(values.get(name))
+    for name in TEXTS:
+        if isinstance(values.get(name), int | float) and not scalar_problem(values[name]):
+            values[name] = str(values[name])
+    kept, problems = accepted_metadata({key: value for key, value in values.items() if value != ""}, _RESERVED)
+    if len(kept) > MAX_KEYS:
+        problems.append(f"{len(kept):,} keys, of which the first {MAX_KEYS} are kept")
+    return {key: kept[key] for key in sorted(kept, key=lambda key: key not in ANY_CASE)[:MAX_KEYS]}, problems
 
 
-def _scalar(value: Any) -> str | int | float | bool | None:
-    if isinstance(value, date | datetime | time):
+def _scalar(value: Any) -> Any:
+    if isinstance(value, time):
         return value.isoformat()
-    if isinstance(value, str):
-        return value.strip()
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    if isinstance(value, int) and abs(value) > _LARGEST:
-        raise ValueError("a number of more than 64 bits")
-    return value if isinstance(value, bool | int | float) else None
+    return value.strip() if isinstance(value, str) else value
 
 
 def _texts(value: Any) -> list[str]:
     values = value.split(",") if isinstance(value, str) else value if isinstance(value, list) else [value]
-    texts = (str(scalar) for scalar in map(_scalar, values) if scalar not in (None, ""))
-    return list(dict.fromkeys(texts))
+    scalars = (date_text(one) if isinstance(one, date) else _scalar(one) for one in values)
+    return list(
+        dict.fromkeys(
+            str(one) for one in scalars if isinstance(one, str | int | float) and one != "" and not scalar_problem(one)
+        )
+    )

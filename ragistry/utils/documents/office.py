@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -15,8 +14,6 @@ from ragistry.utils.wording import numbered
 FEW_WORDS, FEW_SHARE = 10, 0.02
 """Words of a kind of content, and share of all words, that may be missing without a report."""
 
-_ISO_DATE = re.compile(r"\d{4}-\d\d-\d\d")
-
 
 def read_office(path: str, limits: ExtractLimits) -> Extracted:
     """Return a document as Markdown: headings, lists, tables, code; slides and sheets have a heading each.
@@ -27,8 +24,6 @@ def read_office(path: str, limits: ExtractLimits) -> Extracted:
     answer = read_in_worker(path, "office", limits, REPAIR)
     text: str = answer["text"]
     metadata = describe({**answer["info"], "Subject": ""})
-    if date := _ISO_DATE.match(answer["info"].get("Created", "")):
-        metadata["date"] = date[0]
     warnings = list(answer["warnings"])
     if not text.strip():
         warnings.append("the document is empty: it has no text to search")

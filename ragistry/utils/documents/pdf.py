@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ragistry.errors import ConfigError, ExtractionError
+from ragistry.utils.custom_metadata import date_text
 from ragistry.utils.documents.extracted import FEW, Extracted, ExtractLimits
 from ragistry.utils.documents.ocr import HOW, read_page
 from ragistry.utils.documents.reader_process import read_in_worker
@@ -35,7 +36,7 @@ _NO_TITLE = re.compile(
     r"|powerpoint presentation|(document|dokument|presentation|layout|slide|title|book|print)[ _-]?\d*"
     r"|(https?|file):\S*|about:blank|[a-z]:\\.*"
 )
-_DATE = re.compile(r"D:(\d{4})(\d\d)(\d\d)")
+_DATE = re.compile(r"D:(\d{4})(\d\d)?(\d\d)?(\d\d)?(\d\d)?(\d\d)?(?:([+-]\d\d)'?(\d\d)?)?")
 
 
 def read_pdf(path: str, engine: str, limits: ExtractLimits, ocr: str = "") -> Extracted:
@@ -224,15 +225,31 @@ def _second_readings(answer: Mapping[str, Any], engine: str) -> tuple[str, ...]:
     return tuple(lines)
 
 
+def _iso_date(text: str) -> str:
+    """Convert a date of a PDF, such as ``D:20260501120000+02'00'``, to ISO 8601; return other texts unchanged."""
+    found = _DATE.match(text)
+    if found is None:
+        return text
+    year, month, day, hour, minute, second, offset, offset_minutes = (part or "" for part in found.groups())
+    time = f"T{hour}:{minute or '00'}:{second or '00'}" if hour else ""
+    zone = f"{offset}:{offset_minutes or '00'}" if time and offset else ""
+    return f"{year}-{month or '01'}-{day or '01'}{time}{zone}"
+
+
 def describe(info: dict[str, str], title: str = "") -> dict[str, Any]:
-    """Convert the metadata of a PDF. ``title`` replaces a title that is a file name or a placeholder."""
+    """Convert the metadata of a document. ``title`` replaces a title that is a file name or a placeholder."""
     values = {key: " ".join(re.sub("[\x00-\x1f\ud800-\udfff]", " ", value).split()) for key, value in info.items()}
-    date = _DATE.match(values.get("CreationDate", ""))
+    created, modified = (
+        _iso_date(values.get(of_pdf) or values.get(of_office) or "")
+        for of_pdf, of_office in (("CreationDate", "Created"), ("ModDate", "Modified"))
+    )
     described = {
         "title": title if _NO_TITLE.fullmatch(values.get("Title", "")) else values["Title"],
         "description": values.get("Subject", ""),
         "author": values.get("Author", ""),
-        "date": "-".join(date.groups()) if date else "",
+        "date": date_text(created[:10]),
+        "created": date_text(created) or date_text(created[:10]),
+        "modified": date_text(modified) or date_text(modified[:10]),
         "keywords": [word.strip() for word in re.split("[,;]", values.get("Keywords", "")) if word.strip()],
     }
     return {key: value for key, value in described.items() if value}

@@ -1,0 +1,151 @@
+"""Check the keys and values of a condition against the metadata of the chunks that were searched."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import islice
+from typing import Any
+
+from ragistry.errors import InvalidFilterError
+from ragistry.protocols import LibraryStore
+from ragistry.types import Where
+from ragistry.utils.custom_metadata import RESERVED, date_text
+from ragistry.utils.where import JOINS, normalise
+from ragistry.utils.wording import did_you_mean, shown
+
+SAMPLE = 2_000
+"""Maximum number of chunks from which the known keys and types are collected."""
+_NEGATIONS = frozenset({"$ne", "$nin", "$not_contains"})
+_IN_LISTS = frozenset({"$contains", "$not_contains"})
+_EACH_KIND: dict[str, Where] = {
+    "text": {"$gte": ""},
+    "number": {"$gte": -1e308},
+    "true or false": {"$in": [True, False]},
+}
+"""Operators that match every value of a kind."""
+_LIST = "list of "
+_PLURAL = {"number": "numbers", "list of text": "lists of text", "list of number": "lists of numbers"}
+
+Comparison = tuple[str, str, Any]
+"""A key, an operator and an operand."""
+
+
+def with_stored_dates(where: Where) -> dict[str, Any]:
+    """Return a normalised condition in which times are written as the library stores them: in UTC, with ``Z``."""
+    [(key, value)] = normalise(where).items()
+    if key in JOINS:
+        return {key: [with_stored_dates(part) for part in value]}
+    if key in RESERVED:
+        return {key: value}
+    [(op, operand)] = value.items()
+    return {key: {op: [_stored(one) for one in operand] if isinstance(operand, list) else _stored(operand)}}
+
+
+def _stored(operand: Any) -> Any:
+    return (isinstance(operand, str) and date_text(operand)) or operand
+
+
+def check_condition(store: LibraryStore, where: Where, scope: Where | None, *, found: bool) -> str:
+    """Describe the keys of a condition that no chunk has.
+
+    Args:
+        store: Store of the chunks.
+        where: The caller's condition.
+        scope: Condition of the chunks that are searched; None for all. Conditions on ``collection`` are added, because
+            they also limit what a caller may see.
+        found: Whether the search has results. Then only negated comparisons are checked, because chunks without such a
+            key or value meet the condition.
+
+    Returns:
+        One line, or an empty text if all keys exist.
+
+    Raises:
+        InvalidFilterError: A value has another type than all values of its key.
+    """
+    where = normalise(where)
+    comparisons = [one for one in _comparisons(where) if not found or one[1] in _NEGATIONS]
+    if not comparisons:
+        return ""
+    limits = [*([scope] if scope else []), *_collections(where)]
+    scope = {"$and": limits} if limits else None
+    examples = _examples(store, scope)
+    for key in {key for key, _, _ in comparisons} - examples.keys():
+        if rare := _rare_examples(store, scope, key):
+            examples[key] = rare
+    for key, op, operand in comparisons:
+        if kinds := examples.get(key):
+            _check_kind(store, scope, key, op, operand, kinds)
+    missing = list(dict.fromkeys(key for key, _, _ in comparisons if key not in examples))
+    if not missing or not examples:
+        return ""
+    names = " and ".join(shown(key) + did_you_mean(key, sorted(examples)) for key in missing)
+    return f"no chunk has the key {names}; keys are {', '.join(sorted(examples))}"
+
+
+def _comparisons(where: Mapping[str, Any]) -> Iterator[Comparison]:
+    for key, value in where.items():
+        if key in JOINS:
+            for part in value:
+                yield from _comparisons(part)
+        else:
+            [(op, operand)] = value.items()
+            yield key, op, operand
+
+
+def _collections(where: Mapping[str, Any]) -> list[Where]:
+    """Return the parts of a condition that limit the collection of every result."""
+    if "$and" in where:
+        return [limit for part in where["$and"] for limit in _collections(part)]
+    return [where] if "collection" in where else []
+
+
+def _examples(store: LibraryStore, scope: Where | None) -> dict[str, dict[str, Any]]:
+    """Return a value of each kind of each key of the first chunks."""
+    examples: dict[str, dict[str, Any]] = {}
+    for document in islice(store.scan(scope), SAMPLE):
+        for key, value in document.metadata.items():
+            examples.setdefault(key, {}).setdefault(_kind(value), value)
+    return examples
+
+
+def _rare_examples(store: LibraryStore, scope: Where | None, key: str) -> dict[str, Any]:
+    """Return a value of each kind of a key that the first chunks lack; values that are lists are not found."""
+    found = {}
+    for kind, operators in _EACH_KIND.items():
+        for document in islice(store.scan(_within(scope, {key: operators}), batch=1), 1):
+            found[kind] = document.metadata[key]
+    return found
+
+
+def _check_kind(
+    store: LibraryStore, scope: Where | None, key: str, op: str, operand: Any, kinds: Mapping[str, Any]
+) -> None:
+    """Raise `InvalidFilterError` if no value of the key has the type of the operand."""
+    for one in operand if isinstance(operand, list) else [operand]:
+        kind = _kind(one)
+        if (_LIST + kind if op in _IN_LISTS else kind) in kinds:
+            continue
+        if op not in _IN_LISTS and store.count(_within(scope, {key: _EACH_KIND[kind]})):
+            continue
+        types = " or ".join(
+            f"{_PLURAL.get(known, known)}, such as {shown(kinds[known], 60)}" for known in sorted(kinds)
+        )
+        in_lists = any(known.startswith(_LIST) for known in kinds)
+        remedy = ""
+        if in_lists != (op in _IN_LISTS):
+            remedy = "; use $contains" if in_lists else "; use $eq or $in"
+        raise InvalidFilterError(
+            f"{op} compares {shown(key)} with {shown(one, 60)} ({kind}), but its values are {types}{remedy}"
+        )
+
+
+def _kind(value: Any) -> str:
+    if isinstance(value, list):
+        return _LIST + (_kind(value[0]) if value else "text")
+    if isinstance(value, bool):
+        return "true or false"
+    return "number" if isinstance(value, int | float) else "text"
+
+
+def _within(scope: Where | None, where: Where) -> Where:
+    return where if scope is None else {"$and": [scope, where]}
