@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from html import escape
 from typing import Any, Literal, NamedTuple
 
 Role = Literal["document", "query"]
@@ -42,6 +43,22 @@ class Document:
     score: float
     id: str = ""
     scores: tuple[StageScore, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"Document({_excerpt(self.content, 60)!r}, source={self._source!r}, score={self.score:.4g})"
+
+    def _repr_html_(self) -> str:
+        return html_table([], _COLUMNS, [self._cells])
+
+    @property
+    def _source(self) -> str:
+        get = self.metadata.get
+        names = [get("collection"), get("source_file") or get("source") or get("url") or self.id[:12]]
+        return "/".join(str(name) for name in names if name)
+
+    @property
+    def _cells(self) -> list[str]:
+        return [f"{self.score:.4g}", self._source, _excerpt(self.content, 300)]
 
 
 class Chunk(NamedTuple):
@@ -182,6 +199,32 @@ class RetrievalResult:
     def degraded(self) -> tuple[str, ...]:
         """Why the answer is degraded, one line each; empty for a complete answer."""
         return tuple(stage.degraded for stage in self.trace if stage.degraded)
+
+    def __repr__(self) -> str:
+        count = f"{len(self.documents)} document{'' if len(self.documents) == 1 else 's'}"
+        degraded = ", degraded" if self.degraded else ""
+        return f"RetrievalResult({_excerpt(self.query, 60)!r}, {count}, {self.search_time_ms:.1f} ms{degraded})"
+
+    def _repr_html_(self) -> str:
+        rows = [document._cells for document in self.documents]
+        said = [f"{self.query} ({self.search_time_ms:.1f} ms)", *self.degraded]
+        return html_table(said, _COLUMNS, rows)
+
+
+_COLUMNS = ("score", "source", "text")
+
+
+def _excerpt(text: str, longest: int) -> str:
+    words = " ".join(text.split())
+    return words if len(words) <= longest else f"{words[: longest - 1]}…"
+
+
+def html_table(lines: Iterable[str], columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Write lines and a table below them in HTML, as notebooks show a value."""
+    said = "".join(f"<p>{escape(line)}</p>" for line in lines)
+    head = "".join(f"<th>{escape(name)}</th>" for name in columns)
+    body = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in rows)
+    return f"{said}<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
 OUTSIDE = "outside"

@@ -24,7 +24,7 @@ from ragistry.models.registry import Models, choose_embedder, chunking_of, uses_
 from ragistry.protocols import Embedder, Generator, LibraryStore
 from ragistry.stores.registry import StoreChoice, choose_store, open_store
 from ragistry.techniques.registry import RegisteredTechnique, TechniqueRegistry
-from ragistry.types import RetrievalResult, SearchRequest
+from ragistry.types import RetrievalResult, SearchRequest, html_table
 from ragistry.utils.documents.extracted import ExtractLimits
 from ragistry.utils.documents.ocr import is_installed
 from ragistry.utils.text.languages import AUTO
@@ -133,6 +133,16 @@ class Workspace(WorkspaceMethods):
         self._parts: dict[str, Any] = {}
         self._lock = RLock()
         self._closed = False
+
+    def __repr__(self) -> str:
+        return f"Workspace({str(self.root)!r}, {len(self.registry.names())} techniques)"
+
+    def _repr_html_(self) -> str:
+        rows = [
+            [row["name"], row["description"], f"{row['source_count']:,}", f"{row['chunk_count']:,}"]
+            for row in self.library.list_collections()
+        ]
+        return html_table([f"Workspace {self.root}"], ["collection", "description", "sources", "chunks"], rows)
 
     @property
     def embedder(self) -> Embedder:

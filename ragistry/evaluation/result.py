@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
+from ragistry.types import html_table
 from ragistry.utils.wording import agreeing, numbered
 
 ALPHA = 0.05
@@ -359,6 +360,20 @@ class Comparison:
         shown = sum(pair.significant for pair in pairs)
         significant = f"{shown} of {len(pairs)} differences {agreeing(shown, '[is|are]')} significant"
         return f"No technique is shown to be better than all others in {self.measure}: {significant}."
+
+    def __repr__(self) -> str:
+        means = ", ".join(f"{name} {self.techniques[name].measures[self.measure].mean:.3f}" for name in self.by_quality)
+        failed = f"; failed: {listed(list(self.failures))}" if self.failures else ""
+        return f"Comparison({self.name!r}, {self.measure}: {means or 'none'}{failed})"
+
+    def _repr_html_(self) -> str:
+        from ragistry.evaluation.report.content import overview
+
+        lines = [self.conclusion(), *self.warnings]
+        if not self.techniques:
+            return html_table(lines, [], [])
+        table = overview(self)
+        return html_table([*lines, table.note], table.columns, [list(map(str, row)) for row in table.rows])
 
     def to_json(self) -> dict[str, Any]:
         """Return everything except the rankings as plain values."""
