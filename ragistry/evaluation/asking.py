@@ -42,6 +42,8 @@ TIMED, TIMING_REPEATS, TIMING_MS = 50, 3, 20_000
 """Timed queries: how many, how often each is repeated, and the time limit in milliseconds for each technique."""
 ITSELF = "itself"
 """Name for the time of a technique outside its stages."""
+ASKED_AGAIN = ("technique", "embedder", "versions")
+"""Parts of the key of rankings after whose change a technique is asked again; another test set or depth is refused."""
 PAIRS = ("documents", "passages")
 """Fields of a ranking whose rows are tuples."""
 
@@ -89,18 +91,24 @@ class RankingFile:
         path: Path of the file.
         key: Everything that decides the rankings.
         discard: Drop existing rankings, because they may belong to another technique.
+
+    Attributes:
+        changed: What has changed since the rankings were kept, so that they were dropped.
     """
 
     def __init__(self, path: Path, key: Mapping[str, Any], *, discard: bool = False) -> None:
         self.path = path
         self.discard = discard
         self.head = {"of": json.loads(json.dumps(key))}
+        self.changed: list[str] = []
 
     def read(self) -> dict[str, Ranking]:
         """Read the rankings by query, and remove an unfinished last line of a stopped process from the file.
 
+        Rankings of another version of the technique or of its models are dropped.
+
         Raises:
-            EvaluationError: The file has rankings with another key, or other content.
+            EvaluationError: The file has rankings of another test set or depth, or other content.
         """
         lines = self.path.read_bytes().splitlines(keepends=True) if self.path.exists() else []
         if lines and not lines[-1].endswith(b"\n"):
@@ -113,12 +121,14 @@ class RankingFile:
             found = {row["query"]: Ranking(**row | {key: list(map(tuple, row[key])) for key in PAIRS}) for row in rows}
         except (ValueError, TypeError, KeyError) as error:
             raise EvaluationError(f"{self.path} is not a file of answers ({error}); delete it") from error
-        if other:
+        foreign = [path for path in other if path.partition(".")[0] not in ASKED_AGAIN]
+        if foreign:
             raise EvaluationError(
-                f"{self.path} has answers of another comparison: {listed(other)} {agreeing(len(other), '[is|are]')} "
-                "different; use another folder, or delete the file"
+                f"{self.path} has answers of another comparison: {listed(foreign)} "
+                f"{agreeing(len(foreign), '[is|are]')} different; use another folder, or delete the file"
             )
-        if self.discard:
+        self.changed = other
+        if self.discard or other:
             self.remove()
             return {}
         return found

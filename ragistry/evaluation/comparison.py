@@ -90,9 +90,10 @@ def compare(
         seed: Seed of all random choices.
         tune_on: The share of queries on which the best variant is chosen; it is measured on the others.
         timing_repeats: How often some queries are repeated to measure their time.
-        runs: A folder that keeps answers and TREC runs. An answer there is reused if configuration, versions, data,
-            embedder and the source file of the technique's class are the same. Changes of other files that affect
-            rankings are not noticed; use a new folder after such a change.
+        runs: A folder that keeps answers and TREC runs. An answer there is reused if configuration, versions,
+            embedder and the source file of the technique's class are the same; else that technique is asked again.
+            Answers to another test set are an error. Changes of other files that affect rankings are not noticed; use a
+            new folder after such a change.
         cache: A folder that keeps vectors and indexes (default: in the data of the workspace).
         record: A file that keeps every answer of a model.
         replay: A file of recorded answers. No model is asked, and each call counts with its recorded time.
@@ -274,6 +275,7 @@ def _asking_record(systems: Sequence[System], asking: Asking, replayed: Path | N
         "search": f"exact, except {own}: as their own store searches" if own else "exact: every vector is compared",
         "replayed": None if replayed is None else replayed.name,
         "resumed_answers": asking.resumed,
+        "asked_again": {name: file.changed for name, file in asking.files.items() if file.changed},
         "never_resumed": {one.name: one.not_resumed for one in systems if one.not_resumed and asking.files},
     }
 

@@ -256,6 +256,8 @@ def _kept(comparison: Comparison) -> Iterator[str]:
             f"Resumed: {asking['resumed_answers']:,} of {numbered(total, '[answer comes|answers come]')} from an "
             "earlier run of the same code and configuration, with the times measured then."
         )
+    for name, changed in asking.get("asked_again", {}).items():
+        yield f"{name} was asked again: {listed(changed)} changed since its earlier answers."
     for name, reason in asking.get("never_resumed", {}).items():
         yield f"{name} is never resumed: {reason}."
 
