@@ -54,7 +54,7 @@ def ask(
             error_line(
                 "no generator is configured; showing the search results; add a generator to config/models.yaml", "note"
             )
-            print_documents(opened, query, result.documents)
+            print_documents(opened, query, result.documents, more="ragistry search QUERY --result")
             return
         out, writer = console(), TextWriter()
         live = not as_json and out.is_terminal

@@ -60,6 +60,9 @@ CollectionOption = Annotated[
     ),
 ]
 TopKOption = Annotated[int | None, typer.Option("--top-k", "-k", help="Number of passages, 1 to 1,000.")]
+ResultOption = Annotated[
+    int | None, typer.Option("--result", metavar="N", help="Print result N with all passages of its file, whole.")
+]
 WorkspaceOption = Annotated[
     Path,
     typer.Option(

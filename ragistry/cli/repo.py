@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ragistry.cli.confirm import YesOption, confirm
-from ragistry.cli.options import DebugOption, JsonOption, TechniqueOption, TopKOption, WorkspaceOption
+from ragistry.cli.options import DebugOption, JsonOption, ResultOption, TechniqueOption, TopKOption, WorkspaceOption
 from ragistry.cli.options import path as given_path
 from ragistry.cli.output import console, error_line, print_json, progress_bar
 from ragistry.utils.wording import numbered
@@ -129,6 +129,7 @@ def search(
     query: Annotated[str, typer.Argument(help="The query.")],
     technique: TechniqueOption = None,
     top_k: TopKOption = None,
+    number: ResultOption = None,
     workspace: WorkspaceOption = Path(),
     as_json: JsonOption = False,
     debug: DebugOption = False,  # noqa: ARG001, read from the command line by `run`
@@ -145,7 +146,7 @@ def search(
         if as_json:
             print_json(result_as_mapping(result, opened.settings.language))
         else:
-            print_documents(opened, query, result.documents)
+            print_documents(opened, query, result.documents, number=number, more="--result")
     if not (as_json or result.documents):
         error_line("nothing found", label="note")
 

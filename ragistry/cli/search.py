@@ -13,11 +13,13 @@ from ragistry.cli.options import (
     CollectionOption,
     DebugOption,
     JsonOption,
+    ResultOption,
     TechniqueOption,
     TopKOption,
     WorkspaceOption,
 )
 from ragistry.cli.output import console, error_line, print_json
+from ragistry.errors import InvalidLimitError
 from ragistry.utils.limits import check_top_k
 from ragistry.utils.wording import numbered
 
@@ -34,6 +36,7 @@ def search(
     top_k: TopKOption = None,
     where: Annotated[str | None, typer.Option("--where", help='Condition on metadata, JSON: {"page": 3}.')] = None,
     full: Annotated[bool, typer.Option("--full", help="Print whole passages.")] = False,
+    number: ResultOption = None,
     scores: Annotated[bool, typer.Option("--scores", help="Print the score of each passage.")] = False,
     trace: Annotated[bool, typer.Option("--trace", help="Print what each stage did.")] = False,
     workspace: WorkspaceOption = Path(),
@@ -43,7 +46,8 @@ def search(
     """Search the library and print the results: title, place, and the best lines of each passage."""
     from ragistry.workspace import open_workspace
 
-    refuse_together(context, "as_json", "full", "scores", "trace")  # JSON contains all of them
+    refuse_together(context, "as_json", "full", "scores", "trace", "number")  # JSON contains all of them
+    refuse_together(context, "number", "full")
     condition = None if where is None else _condition(where)
     if top_k is not None:
         check_top_k(top_k, name="--top-k")
@@ -55,7 +59,17 @@ def search(
 
             print_json(result_as_mapping(result, opened.settings.language))
             return
-        print_documents(opened, query, result.documents, full=full, scores=scores)
+        if not full:
+            from ragistry.presentation import with_other_sources
+
+            result = with_other_sources(
+                result,
+                opened.settings.language,
+                lambda also: opened.search(
+                    query, technique, collection, top_k, {"$and": [condition, also]} if condition else also
+                ),
+            )
+        print_documents(opened, query, result.documents, full=full, scores=scores, number=number, more="--result")
     for reason in result.degraded:
         error_line(reason, label="degraded")
     if not result.documents:
@@ -102,20 +116,37 @@ def print_documents(
     full: bool = False,
     scores: bool = False,
     apart: bool = False,
+    number: int | None = None,
+    more: str = "",
 ) -> None:
-    """Print the passages by source. ``apart``: print each separately; ``full``: separately and whole."""
-    from ragistry.presentation import Hit, excerpt_of, grouped, place_of
-    from ragistry.presentation.hits import spot_of
-    from ragistry.presentation.terminal import print_hit, room_in
+    """Print the passages by source.
+
+    Args:
+        opened: The workspace.
+        query: The query.
+        documents: The passages.
+        full: Print each passage separately and whole.
+        scores: Print the score of each passage.
+        apart: Print each passage separately.
+        number: Print only this result, counted from 1, with all passages of its source, whole.
+        more: Option of the command that does this, to be named below a source with more passages.
+    """
+    from ragistry.presentation import cards_of, separate_cards
+    from ragistry.presentation.terminal import print_card, room_in
 
     out, language = console(), opened.settings.language
-    hits = [Hit(rank, one) for rank, one in enumerate(documents, start=1)] if full or apart else grouped(documents)
-    for number, hit in enumerate(hits, start=1):
-        if number > 1:
+    room = None if full or number is not None else room_in(out)
+    cards = (separate_cards if full or apart else cards_of)(documents, query, language, room)
+    if number is not None:
+        if not 1 <= number <= len(cards):
+            raise InvalidLimitError(f"--result must be one of the {len(cards)} results, got {number}")
+        card = cards[number - 1]
+        print_card(out, number, card._replace(parts=[*card.parts, *card.rest], rest=[]), scores=scores)
+        return
+    for position, card in enumerate(cards, start=1):
+        if position > 1:
             out.print()
-        found = excerpt_of(hit.document, query, language, None if full else room_in(out))
-        more = [spot_of(one, place_of(one, query, language)) for one in hit.more]
-        print_hit(out, number, hit, found, more, scores=scores)
+        print_card(out, position, card, f"{more} {position}" if more else "", scores=scores)
 
 
 def _print_trace(result: RetrievalResult) -> None:

@@ -14,6 +14,7 @@ from math import sqrt
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from ragistry.presentation.matches import Match, marked_terms, matches
+from ragistry.presentation.navigation import has_words, navigation_lines
 from ragistry.types import Document
 from ragistry.utils.places import place_at
 from ragistry.utils.text.boundaries import first_sentence_start
@@ -93,8 +94,12 @@ def place_of(document: Document, query: str, language: str = AUTO) -> dict[str, 
 def _sentences(text: str, query: str, language: str) -> Iterator[_Sentence]:
     """Yield the sentences of each line that has words."""
     terms, offset = marked_terms(query, language), 0
-    for number, line in enumerate(text.splitlines(keepends=True)):
-        if any(char.isalnum() for char in line):
+    lines = text.splitlines(keepends=True)
+    empty = navigation_lines(lines)
+    if len(empty) == sum(bool(line.strip()) for line in lines):
+        empty = frozenset()
+    for number, line in enumerate(lines):
+        if number not in empty and has_words(line):
             found = matches(line, terms, language)
             for start, end in sentence_spans(line):
                 inside = tuple(one for one in found if start <= one.start < end)

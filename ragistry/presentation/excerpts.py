@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -13,6 +13,7 @@ from ragistry.presentation.answering import answering_line, best_window, sentenc
 from ragistry.presentation.blocks import HEADER_ROW, Block, Style
 from ragistry.presentation.hits import body_of
 from ragistry.presentation.matches import Match, marked_terms, matches, phrases
+from ragistry.presentation.navigation import has_words, navigation_lines
 from ragistry.protocols import Embedder
 from ragistry.types import Document
 from ragistry.utils.text.languages import chunk_language
@@ -57,7 +58,31 @@ def excerpt_of(document: Document, query: str, language: str, room: int | None) 
     """Select the part of a passage that contains the line that answers; see `answering_line` and `excerpt`."""
     found = answering_line(document, query, language)
     own = chunk_language(document.metadata, language)
-    return excerpt(body_of(document), query, own, room, line=found.number)._replace(place=found.place)
+    blocks: Sequence[Block] = body_of(document)
+    if room is not None:
+        blocks = _with_content(blocks, document.content)
+    return excerpt(blocks, query, own, room, line=found.number)._replace(place=found.place)
+
+
+def _with_content(blocks: Sequence[Block], text: str) -> Sequence[Block]:
+    """Return the blocks without navigation and borders at their ends, or all if there is nothing else."""
+    empty = navigation_lines(text.splitlines())
+    kept = []
+    for block in blocks:
+        if block.kind == "code":
+            lines = block.text.split("\n")
+            filled = [number for number, line in enumerate(lines) if has_words(line)]
+            if filled:
+                start = sum(len(line) + 1 for line in lines[: filled[0]])
+                end = sum(len(line) + 1 for line in lines[: filled[-1] + 1]) - 1
+                kept.append(_part(block, start, end))
+        elif block.kind == "heading" or not _is_empty(block, empty):
+            kept.append(block)
+    return kept if any(block.kind != "heading" for block in kept) else blocks
+
+
+def _is_empty(block: Block, empty: Collection[int]) -> bool:
+    return not has_words(block.text) or bool(block.lines and all(line in empty for _, line in block.lines))
 
 
 def similar_by(embedder: Embedder, query: str) -> Similar:
@@ -103,6 +128,7 @@ def excerpt(
     if room is None or sum(len(block.text) for block in blocks) <= room:
         return Excerpt(tuple(map(_marked, blocks, found)), False, False)
     units = [unit for number, block in enumerate(blocks) for unit in _units(number, block, found[number])]
+    units = [unit for unit in units if has_words(blocks[unit.block].text[unit.start : unit.end])] or units
     weigh, anchors = weights_of(units), None if line is None else _with_line(blocks, units, line)
     first, last = best_window(units, weigh, room, anchors=anchors)
     covered = {term for unit in units[first:last] for match in unit.matches for term in match.terms}
@@ -110,9 +136,24 @@ def excerpt(
         with suppress(ModelError):  # then only words decide
             nearness = _scaled(similar([blocks[unit.block].text[unit.start : unit.end] for unit in units]))
             first, last = best_window(units, weigh, room, nearness, anchors)
+    if last < len(units) and _introduces(blocks, units[last - 1]):
+        last = _end_of_introduced(units, last, room // 2)
     while first > 0 and sum(unit.size for unit in units[first - 1 : last]) <= room:
         first -= 1
     return _cut(blocks, found, units[first:last], room, (first > 0, last < len(units)))
+
+
+def _introduces(blocks: Sequence[Block], unit: _Unit) -> bool:
+    return blocks[unit.block].text[unit.start : unit.end].rstrip(" *_`").endswith((":", "\uff1a"))
+
+
+def _end_of_introduced(units: Sequence[_Unit], start: int, room: int) -> int:
+    """Return the end of what a lead-in before ``start`` introduces: one unit, and others that fit."""
+    last, size = start + 1, units[start].size
+    while last < len(units) and size + units[last].size <= room:
+        size += units[last].size
+        last += 1
+    return last
 
 
 def excerpt_line(part: Excerpt) -> str:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ragistry.presentation.blocks import Block
-from ragistry.presentation.excerpts import Excerpt
-from ragistry.presentation.hits import Hit, collection_of, score_of, source_of, spot_of, title_of
+from ragistry.presentation.cards import Card
+from ragistry.presentation.hits import collection_of, score_of, source_of, spot_of, title_of
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -20,6 +20,8 @@ WIDEST = 100
 """Maximum number of columns; longer lines are hard to read."""
 LINES = 4
 """Approximate number of lines of an excerpt."""
+NAMES = 3
+"""Maximum number of names of sources in a line."""
 
 
 def room_in(console: Console) -> int:
@@ -27,27 +29,36 @@ def room_in(console: Console) -> int:
     return LINES * (_width(console) - 4)
 
 
-def print_hit(
-    console: Console, number: int, hit: Hit, part: Excerpt, more: Sequence[str] = (), *, scores: bool = False
-) -> None:
-    """Print number, title, place and excerpt of a hit, and the number and places of other passages of its source."""
+def print_card(console: Console, number: int, card: Card, more: str = "", *, scores: bool = False) -> None:
+    """Print number, title, places and excerpts of a source, and how many other passages it has.
+
+    ``more``: how to print those, such as ``--result 2``.
+    """
     from rich.text import Text
 
-    document = hit.document
+    document = card.parts[0].document
     head = Text(f"{number}. ", "bold")
     head.append(title_of(document), f"bold cyan{_link(document.metadata)}")
     if scores:
         head.append(f"  {score_of(document)}", "dim")
     _wrapped(console, head, "", " " * len(f"{number}. "))
-    name, spot = source_of(document), spot_of(document, part.place or None)
-    places = [collection_of(document), name if name != title_of(document) else "", spot]
-    _wrapped(console, Text(" · ".join(filter(None, places)), "dim"), "   ", "   ")
-    for place, block in enumerate(part.blocks):
-        first, last = place == 0 and part.before, place == len(part.blocks) - 1 and part.after
-        _print_block(console, block, first, last)
-    if hit.more:
-        spots = list(dict.fromkeys(filter(None, more)))[:3]
-        others = f"{len(hit.more)} more in this file{': ' if spots else ''}{'; '.join(spots)}"
+    name = source_of(document)
+    source = [collection_of(document), name if name != title_of(document) else ""]
+    for position, part in enumerate(card.parts):
+        places = [*([] if position else source), spot_of(part.document, part.excerpt.place or None)]
+        if position and scores:
+            places.append(score_of(part.document))
+        _wrapped(console, Text(" · ".join(filter(None, places)), "dim"), "   ", "   ")
+        blocks = part.excerpt.blocks
+        for place, block in enumerate(blocks):
+            first, last = place == 0 and part.excerpt.before, place == len(blocks) - 1 and part.excerpt.after
+            _print_block(console, block, first, last)
+    if card.copies:
+        names = "; ".join(map(source_of, card.copies[:NAMES]))
+        left = f"; and {len(card.copies) - NAMES} more" if len(card.copies) > NAMES else ""
+        _wrapped(console, Text(f"the same text: {names}{left}", "dim italic"), "   ", "   ")
+    if card.rest:
+        others = f"{len(card.rest)} more in this file" + (f": {more}" if more else "")
         _wrapped(console, Text(others, "dim italic"), "   ", "   ")
 
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from nicegui import ui
 
-from ragistry.presentation import Excerpt, Hit, excerpt_of, grouped
+from ragistry.presentation import Hit, Part, cards_of
 from ragistry.presentation.hits import collection_of, score_of, source_of, spot_of, title_of
 from ragistry.presentation.html import excerpt_html
 from ragistry.types import Document, RetrievalResult
@@ -19,10 +19,8 @@ from ragistry.workspace import Workspace
 
 ROOM = 360
 """Maximum number of characters of an excerpt."""
-HINT = 60
-"""Maximum number of characters that describe a further passage of a source."""
-MORE = 3
-"""Number of further passages of a source that are shown directly."""
+OTHER = "Another passage"
+"""Name of a passage without a place."""
 
 OpenPassage = Callable[[Document], Awaitable[None]]
 WHY = {
@@ -40,13 +38,21 @@ WHY = {
 """Explanation of each rule of `ragistry.techniques.routing.route`."""
 
 
+class Shown(NamedTuple):
+    """A passage with its place and its excerpt as HTML."""
+
+    document: Document
+    spot: str
+    html: str
+
+
 class ResultCard(NamedTuple):
-    """A hit with its place and its excerpt as HTML, and labels of further passages of its source."""
+    """A source with the passages that are shown, its other passages, and other sources with the same text."""
 
     hit: Hit
-    spot: str
-    text: str
-    more: tuple[str, ...]
+    parts: tuple[Shown, ...]
+    rest: tuple[Shown, ...]
+    copies: tuple[Document, ...]
 
 
 class TechniqueResults(NamedTuple):
@@ -58,7 +64,7 @@ class TechniqueResults(NamedTuple):
 
     def passages(self) -> list[Document]:
         """Return all passages in the order of the cards."""
-        return [one for card in self.cards for one in (card.hit.document, *card.hit.more)]
+        return [one.document for card in self.cards for one in (*card.parts, *card.rest)]
 
 
 class OtherRanks(NamedTuple):
@@ -70,22 +76,13 @@ class OtherRanks(NamedTuple):
 
 def prepare_results(workspace: Workspace, technique: str, result: RetrievalResult) -> TechniqueResults:
     """Prepare results: choose an excerpt of each passage."""
-    part = partial(excerpt_of, query=result.query, language=workspace.settings.language)
-    cards = []
-    for hit in grouped(result.documents):
-        best, hints = part(hit.document, room=ROOM), [part(document, room=HINT) for document in hit.more]
-        places = zip((hit.document, *hit.more), (best, *hints), strict=True)
-        spots = [spot_of(document, found.place) for document, found in places]
-        more = [
-            spot if spot and spots.count(spot) == 1 else _words_of(hint)
-            for hint, spot in zip(hints, spots[1:], strict=True)
-        ]
-        cards.append(ResultCard(hit, spots[0], excerpt_html(best), tuple(more)))
-    return TechniqueResults(technique, result, tuple(cards))
 
+    def shown(parts: Sequence[Part]) -> tuple[Shown, ...]:
+        return tuple(Shown(document, spot_of(document, found.place), excerpt_html(found)) for document, found in parts)
 
-def _words_of(part: Excerpt) -> str:
-    return " ".join(block.text for block in part.blocks)[:HINT].rstrip(" .…") + "…"
+    cards = cards_of(result.documents, result.query, workspace.settings.language, ROOM)
+    prepared = (ResultCard(card.hit, shown(card.parts), shown(card.rest), tuple(card.copies)) for card in cards)
+    return TechniqueResults(technique, result, tuple(prepared))
 
 
 def show_results(prepared: TechniqueResults, open_: OpenPassage, ranks: OtherRanks | None) -> None:
@@ -112,39 +109,49 @@ def show_results(prepared: TechniqueResults, open_: OpenPassage, ranks: OtherRan
 
 
 def _card(card: ResultCard, open_: OpenPassage, ranks: OtherRanks | None) -> None:
-    document = card.hit.document
+    document = card.parts[0].document
     with ui.element("article").classes("rg-hit"):
         with ui.element("div").classes("rg-hit-head"):
             _link(title_of(document), "rg-hit-title", document, open_)
             if ranks is not None:
                 _link_to_other(card.hit.rank, document, ranks)
+        name = source_of(document)
+        source = [collection_of(document), name if name != title_of(document) else ""]
         with ui.element("div").classes("rg-place"):
-            name = source_of(document)
-            for part in (collection_of(document), name if name != title_of(document) else "", card.spot):
+            for part in (*source, card.parts[0].spot):
                 if part:
                     ui.label(part)
         if values := shown_values(document.metadata):
             with ui.element("div").classes("rg-place"):
                 for value in values:
                     ui.label(value)
-        text = ui.html(card.text, sanitize=False).classes("rg-text")
-        text.on("click", in_page(partial(open_, document)), js_handler="() => getSelection().isCollapsed && emit()")
-        if card.hit.more:
-            with ui.element("div").classes("rg-more"):
-                ui.label(f"{len(card.hit.more)} more in this file:")
-                further = list(zip(card.more, card.hit.more, strict=True))
-                for shown, document_ in further[:MORE]:
-                    _link(shown, "rg-more-one", document_, open_)
-                if further[MORE:]:
-                    with ui.element("details"):
-                        with ui.element("summary"):
-                            ui.label(f"{len(further) - MORE} more")
-                        for shown, document_ in further[MORE:]:
-                            _link(shown, "rg-more-one", document_, open_)
+        _text(card.parts[0], open_)
+        for shown in card.parts[1:]:
+            _part(shown, open_)
+        if card.copies:
+            ui.label(f"The same text: {'; '.join(map(source_of, card.copies))}").classes("rg-dim")
+        if card.rest:
+            with ui.element("details").classes("rg-more"):
+                with ui.element("summary"):
+                    ui.label(f"{len(card.rest)} more in this file")
+                for shown in card.rest:
+                    _part(shown, open_)
         with ui.element("details").classes("rg-why"):
             with ui.element("summary"):
                 ui.label("Why")
             _scores(card.hit)
+
+
+def _part(shown: Shown, open_: OpenPassage) -> None:
+    """Show a further passage of a source: its place as a link, and its excerpt."""
+    with ui.element("div").classes("rg-place"):
+        _link(shown.spot or OTHER, "rg-more-one", shown.document, open_)
+    _text(shown, open_)
+
+
+def _text(shown: Shown, open_: OpenPassage) -> None:
+    text = ui.html(shown.html, sanitize=False).classes("rg-text")
+    text.on("click", in_page(partial(open_, shown.document)), js_handler="() => getSelection().isCollapsed && emit()")
 
 
 def _link(text: str, classes: str, document: Document, open_: OpenPassage) -> None:

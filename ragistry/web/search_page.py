@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 from nicegui import ui
 
 from ragistry.config.files import slug
 from ragistry.errors import ConfigError
+from ragistry.presentation import with_other_sources
 from ragistry.techniques.registry import TechniqueRegistry
+from ragistry.types import RetrievalResult
 from ragistry.utils.wording import numbered
 from ragistry.web.answer_panel import AnswerPanel
 from ragistry.web.app_state import PAGE_TIMEOUT, AppState, CollectionStates, attempt, show_error
@@ -166,9 +169,12 @@ async def _answers(state: AppState, question: SearchQuery) -> list[TechniqueResu
         workspace = state.workspace
         limits = [workspace.library.scope.of(*question.collections)] if question.collections else []
         limits += [where] if (where := filters_where(question.filters)) else []
-        result = workspace.search(
-            question.query, technique=technique, top_k=question.top_k, where={"$and": limits} if limits else None
-        )
+
+        def run(*also: dict[str, Any]) -> RetrievalResult:
+            where = {"$and": [*limits, *also]} if limits or also else None
+            return workspace.search(question.query, technique=technique, top_k=question.top_k, where=where)
+
+        result = with_other_sources(run(), workspace.settings.language, run)
         return prepare_results(workspace, technique, result)
 
     found = [await attempt(search, technique) for technique in question.techniques()]

@@ -47,7 +47,7 @@ def test_ingest_reports_every_source(ragistry: Run, notes: Path) -> None:
 def test_search_prints_title_place_and_the_lines_that_answer(filled: Run) -> None:
     done = filled("search", "water temperature for green tea", "--top-k", 1)
     assert done.code == 0
-    assert done.out.startswith("1. Tea\n   notes · tea.md · Green\n")
+    assert done.out.startswith("1. Tea\n   notes · tea.md · Green · line 5\n")
     assert "Steep in water of eighty degrees." in done.out
     for technique, kind in (("naive", "cosine"), ("bm25", "bm25"), ("mmr", "mmr"), ("parent_document", "dbsf")):
         first, *_ = filled("search", "green tea", "-k", 1, "-t", technique, "--scores").out.splitlines()
@@ -58,12 +58,28 @@ def test_search_prints_title_place_and_the_lines_that_answer(filled: Run) -> Non
 def test_search_as_json_and_with_a_condition(filled: Run) -> None:
     answer = filled("search", "green tea", "--json", "--technique", "mmr", "--top-k", 2).json
     assert list(answer) == ["query", "documents", "total_results", "search_time_ms", "trace"]
-    assert list(answer["documents"][0]) == ["id", "content", "metadata", "score", "scores"]
+    assert list(answer["documents"][0]) == ["id", "content", "metadata", "score", "scores", "place"]
     assert [score["kind"] for score in answer["documents"][0]["scores"]] == ["cosine", "mmr"]
     assert answer["total_results"] == len(answer["documents"]) == 2
     assert [stage["name"] for stage in answer["trace"]][:2] == ["mmr", "naive"]
     documents = filled("search", "water", "--json", "--where", '{"source_file": "rain.txt"}').json["documents"]
     assert [document["metadata"]["source_file"] for document in documents] == ["rain.txt"]
+
+
+def test_search_names_the_option_that_prints_the_other_passages_of_a_file(ragistry: Run, corpus: Corpus) -> None:
+    parts = [f"## Part {number}\n\nThe pump of kind {number} moves water. {'It hums. ' * 40}" for number in range(5)]
+    well = f"A pump moves the water of a well. {'Its rope is long. ' * 50}"
+    folder = corpus({"pumps.md": "\n\n".join(parts), "wells.md": well})
+    assert ragistry("ingest", folder, "--collection", "pumps").code == 0
+    shown = ragistry("search", "pump moves water", "-t", "bm25").out
+    assert [line for line in shown.splitlines() if "--result" in line] == ["   2 more in this file: --result 1"]
+    assert "wells.md" in shown, "a file does not stand alone if another answers too"
+    whole = ragistry("search", "pump moves water", "-t", "bm25", "--result", 1).out
+    assert all(f"kind {number} moves" in whole for number in range(5))
+    assert whole.count("pumps.md") == 1
+    assert "wells.md" not in whole
+    ragistry("search", "pump moves water", "-t", "bm25", "--result", 9).refused(1, "--result", 9)
+    ragistry("search", "pump", "--result", 1, "--json").refused(2, "--result", "--json")
 
 
 @pytest.mark.usefixtures("configured")

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
 
 import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
-from ragistry.presentation import Hit, blocks_of, body_of, excerpt, grouped
-from ragistry.presentation.terminal import print_hit, room_in
+from ragistry.presentation import body_of, cards_of, grouped
+from ragistry.presentation.terminal import print_card, room_in
 from ragistry.types import Document, StageScore
 
 TEXT = (
@@ -27,27 +26,22 @@ def document(name: str, number: int, text: str = TEXT, **more: object) -> Docume
 
 
 def printed(
-    hit: Hit,
-    width: int,
-    *,
-    terminal: bool = True,
-    scores: bool = False,
-    color: bool = False,
-    more: Sequence[str] = (),
+    *documents: Document, width: int = 80, terminal: bool = True, scores: bool = False, color: bool = False
 ) -> str:
     file = io.StringIO()
     system = "truecolor" if color else None
     console = Console(file=file, width=width, force_terminal=terminal, color_system=system, highlight=False)
-    blocks = blocks_of(hit.document.content, hit.document.metadata)
-    part = excerpt(blocks, "writes a backup", "english", room_in(console))
-    print_hit(console, hit.rank, hit, part, more, scores=scores)
+    for number, card in enumerate(cards_of(documents, "writes a backup", "english", room_in(console)), start=1):
+        print_card(console, number, card, f"--result {number}", scores=scores)
     return file.getvalue()
 
 
 @pytest.mark.parametrize("width", [60, 80, 120, 200])
 def test_no_line_is_longer_than_the_terminal(width: int) -> None:
-    hit = Hit(1, document("operations/backups.md", 0, heading_context="Operations > Backups"))
-    for line in printed(hit, width).splitlines():
+    found = [
+        document("operations/backups.md", number, f"{TEXT} {number}", heading_context="A > B") for number in range(5)
+    ]
+    for line in printed(*found, width=width).splitlines():
         assert cell_len(line) <= width, line
 
 
@@ -56,7 +50,16 @@ def test_passages_of_one_source_are_one_hit() -> None:
     first, second = grouped(found)
     assert (first.rank, [one.id for one in first.more]) == (1, ["a.md-2", "a.md-0"])
     assert (second.rank, second.more) == (2, ())
-    assert "2 more in this file: p. 7; p. 9" in printed(first, 80, more=["p. 7", "p. 9"])
+
+
+def test_a_card_shows_three_passages_with_their_places_and_how_to_see_the_rest() -> None:
+    texts = [f"Line {number} writes a backup." for number in range(5)]
+    found = [document("a.pdf", number, text, page=number + 3) for number, text in enumerate(texts)]
+    lines = [line.strip() for line in printed(*found, document("b.md", 0, "Another backup.")).splitlines()]
+    assert lines[:9] == [
+        "1. Back up", "manual · a.pdf · p. 3", texts[0], "p. 4", texts[1], "p. 5", texts[2],
+        "2 more in this file: --result 1", "2. Back up",
+    ]  # fmt: skip
 
 
 def test_headings_that_the_place_says_are_not_repeated() -> None:
@@ -67,25 +70,24 @@ def test_headings_that_the_place_says_are_not_repeated() -> None:
 
 
 def test_scores_are_shown_on_demand() -> None:
-    hit = Hit(1, document("a.md", 0))
-    assert "cosine 0.500" not in printed(hit, 80)
-    assert "cosine 0.500" in printed(hit, 80, scores=True)
+    assert "cosine 0.500" not in printed(document("a.md", 0))
+    assert "cosine 0.500" in printed(document("a.md", 0), scores=True)
 
 
 def test_a_pipe_gets_plain_lines() -> None:
-    text = printed(Hit(1, document("a.md", 0, source_path="/data/a.md")), 80, terminal=False)
+    text = printed(document("a.md", 0, source_path="/data/a.md"), terminal=False)
     assert "\x1b" not in text
     assert text.startswith("1. Back up\n   manual · a.md\n")
 
 
 def test_a_terminal_gets_a_link_to_the_file() -> None:
-    assert "file:///data/my%20a.md" in printed(Hit(1, document("a.md", 0, source_path="/data/my a.md")), 80, color=True)
+    assert "file:///data/my%20a.md" in printed(document("a.md", 0, source_path="/data/my a.md"), color=True)
 
 
 def test_what_a_document_says_never_reaches_the_terminal_as_a_command() -> None:
     hostile = document(
         "a\x1b[2J.txt", 0, "backup \x1b[2J\x1b]0;owned\x07 text\n\n    code \x1b[31m\n    more", title="\x1b[1mX"
     )
-    text = printed(Hit(1, hostile), 80)
+    text = printed(hostile)
     assert "\x1b" not in text
     assert "\x07" not in text

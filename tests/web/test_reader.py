@@ -39,7 +39,7 @@ def test_click_opens_the_source_at_the_passage(page: Page, reader: Callable[...,
     page.get_by_role("button", name="Copy citation").click()
     expect(page.get_by_text("Citation copied")).to_be_visible()
     copied = page.evaluate("navigator.clipboard.readText()")
-    assert copied == "Back up and restore, Put a backup back (handbook: operations/backups.md)"
+    assert copied == "Back up and restore, Put a backup back · line 65 (handbook: operations/backups.md)"
     expect(page).to_have_url(re.compile("open="))
     page.reload()
     expect(page.get_by_role("complementary", name="Reader")).to_be_visible()
@@ -51,7 +51,11 @@ def test_click_opens_the_source_at_the_passage(page: Page, reader: Callable[...,
 def test_further_passages_of_a_source_open_in_the_reader(page: Page) -> None:
     page.goto("/?q=restore+a+backup&technique=bm25")
     first = page.get_by_role("article").first
-    expect(first).to_contain_text("more in this file")
+    folded = first.locator(".rg-more")
+    expect(folded.locator(".rg-text").first).not_to_be_visible()
+    folded.get_by_text("more in this file").click()
+    expect(folded.locator(".rg-text").first).to_be_visible()
+    assert first.locator(".rg-text:visible").count() > 3
     first.locator(".rg-more-one").first.click()
     found = page.get_by_role("region", name="The passage that was found")
     expect(found).to_be_in_viewport()

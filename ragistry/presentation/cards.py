@@ -1,0 +1,120 @@
+"""Arrange results as cards: one for each source, with the lines that answer from its best passages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from ragistry.presentation.excerpts import Excerpt, excerpt_line, excerpt_of
+from ragistry.presentation.hits import Hit, grouped
+from ragistry.presentation.matches import marked_terms, matches
+from ragistry.types import Document, RetrievalResult
+from ragistry.utils.text.languages import chunk_language
+
+MOST_PARTS = 3
+"""Passages of a source whose lines are shown at first."""
+OTHERS = 2
+"""Passages of other sources that are added if all results are from one source."""
+ENOUGH = 0.5
+"""Share of the query's words that such a passage has at least."""
+
+
+class Part(NamedTuple):
+    """A passage and the lines of it that are shown."""
+
+    document: Document
+    excerpt: Excerpt
+
+
+class Card(NamedTuple):
+    """The results of a source.
+
+    Attributes:
+        hit: Its passages and their ranks.
+        parts: Passages that are shown, the best first.
+        rest: Its other passages.
+        copies: Passages of other sources with the same text as one of these.
+    """
+
+    hit: Hit
+    parts: list[Part]
+    rest: list[Part]
+    copies: list[Document]
+
+
+def cards_of(documents: Sequence[Document], query: str, language: str, room: int | None) -> list[Card]:
+    """Return a card for each source, in the order of their best passages; a text is shown once.
+
+    Within a card, passages with words of the query are before those that only their headings or the model found.
+
+    Args:
+        documents: Results of a search.
+        query: The query.
+        language: Language of passages whose metadata have none.
+        room: Maximum number of characters of an excerpt; None for whole passages.
+    """
+    cards: list[Card] = []
+    with_text: dict[str, Card] = {}
+    for hit in grouped(documents):
+        card, passages = Card(hit, [], [], []), []
+        for document in (hit.document, *hit.more):
+            first = with_text.setdefault(" ".join(document.content.split()), card)
+            if first is card:
+                passages.append(Part(document, excerpt_of(document, query, language, room)))
+            else:
+                first.copies.append(document)
+        for part in sorted(passages, key=lambda one: not _has_match(one)):
+            is_shown = len(card.parts) < MOST_PARTS and not any(_repeats(part, other) for other in card.parts)
+            (card.parts if is_shown else card.rest).append(part)
+        if card.parts:
+            cards.append(card)
+    return cards
+
+
+def separate_cards(documents: Sequence[Document], query: str, language: str, room: int | None) -> list[Card]:
+    """Return a card for each passage; see `cards_of`."""
+    return [
+        Card(Hit(rank, document), [Part(document, excerpt_of(document, query, language, room))], [], [])
+        for rank, document in enumerate(documents, start=1)
+    ]
+
+
+def with_other_sources(
+    result: RetrievalResult, language: str, search: Callable[[dict[str, Any]], RetrievalResult]
+) -> RetrievalResult:
+    """Add the best passages of other sources to results that are all from one source.
+
+    So a reader sees which others answer too. Passages with few of the query's words are not added, and nothing is
+    searched if the technique asked a model for more than vectors, because that would double its cost.
+
+    Args:
+        result: Result of a search.
+        language: Language of passages whose metadata have none.
+        search: Searches in the same way with a further condition on metadata.
+    """
+    names = {document.metadata.get("source_file") for document in result.documents}
+    name = names.pop() if len(names) == 1 else None
+    is_costly = any(stage.model_calls for stage in result.trace if stage.name != "embed")
+    if not isinstance(name, str) or len(result.documents) < 2 or is_costly:
+        return result
+    found = search({"source_file": {"$ne": name}}).documents
+    good = [document for document in found if _has_enough(document, result.query, language)]
+    return replace(result, documents=[*result.documents, *good[:OTHERS]])
+
+
+def _has_enough(document: Document, query: str, language: str) -> bool:
+    own = chunk_language(document.metadata, language)
+    terms = marked_terms(query, own)
+    found = {term for match in matches(document.content, terms, own) for term in match.terms}
+    return bool(found) and len(found) >= ENOUGH * len(terms)
+
+
+def _has_match(part: Part) -> bool:
+    return any(style.name == "match" for block in part.excerpt.blocks for style in block.styles)
+
+
+def _repeats(part: Part, other: Part) -> bool:
+    """Whether an excerpt shows only what another one shows, as in passages that overlap."""
+    words, others = (excerpt_line(one.excerpt).strip("… ") for one in (part, other))
+    return words in others

@@ -1,0 +1,116 @@
+"""Cards: one for each source, no text twice, and room for other sources."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ragistry.presentation import cards_of, excerpt_line, excerpt_of, with_other_sources
+from ragistry.presentation.navigation import navigation_lines
+from ragistry.types import Document, RetrievalResult, Stage
+
+FILLER = "Nothing of this is about the matter that was asked for. "
+
+
+def document(name: str, number: int, text: str, **more: Any) -> Document:
+    metadata = {"collection": "manual", "source_file": name, "chunk_index": number, **more}
+    return Document(text, metadata, 0.5, f"{name}-{number}")
+
+
+def test_a_text_of_several_sources_is_shown_once() -> None:
+    found = [
+        document("a.md", 0, "Salt softens water."), document("b.md", 0, "Salt  softens\nwater."),
+        document("b.md", 1, "Salt is cheap."), document("c.md", 0, "Salt softens water."),
+    ]  # fmt: skip
+    first, second = cards_of(found, "salt", "english", 300)
+    assert [one.id for one in first.copies] == ["b.md-0", "c.md-0"]
+    assert [part.document.id for part in second.parts] == ["b.md-1"]
+
+
+def test_a_sentence_that_overlapping_passages_share_is_shown_once() -> None:
+    shared = "Salt softens the water of a dishwasher."
+    found = [document("a.md", 0, f"{FILLER * 9}{shared}"), document("a.md", 1, f"{shared} {FILLER * 9}")]
+    [card] = cards_of(found, "what softens water", "english", len(shared) + 2)
+    assert ([len(card.parts), len(card.rest)]) == [1, 1]
+
+
+def test_passages_with_words_of_the_query_come_first_in_a_card() -> None:
+    found = [document("a.md", number, text) for number, text in enumerate(["18 MB", "The quota.", "2 GB", "A quota."])]
+    [card] = cards_of(found, "quota", "english", 300)
+    assert [part.document.id for part in card.parts] == ["a.md-1", "a.md-3", "a.md-0"]
+    [card] = cards_of(found, "limit", "english", 300)
+    assert [part.document.id for part in card.parts] == ["a.md-0", "a.md-1", "a.md-2"]
+
+
+def result(*documents: Document, calls: int = 0) -> RetrievalResult:
+    trace = (Stage("embed", 1.0, model_calls=1), Stage("hyde", 1.0, len(documents), model_calls=calls))
+    return RetrievalResult("softens water", list(documents), len(documents), 1.0, trace)
+
+
+@pytest.mark.parametrize(
+    ("first", "others", "expected"),
+    [
+        (["a.md", "a.md"], ["It softens water.", "Softens water too.", "Water."], 2),
+        (["a.md", "a.md"], ["Nothing of it."], 0),
+        (["a.md", "b.md"], ["It softens water."], 0),
+        (["a.md"], ["It softens water."], 0),
+    ],
+)
+def test_other_sources_are_added_to_results_from_one(first: list[str], others: list[str], expected: int) -> None:
+    asked: list[dict[str, Any]] = []
+
+    def search(also: dict[str, Any]) -> RetrievalResult:
+        asked.append(also)
+        return result(*(document("z.md", number, text) for number, text in enumerate(others)))
+
+    found = [document(name, number, f"Salt {number} softens water.") for number, name in enumerate(first)]
+    assert len(with_other_sources(result(*found), "english", search).documents) == len(first) + expected
+    assert asked in ([], [{"source_file": {"$ne": "a.md"}}])
+    assert with_other_sources(result(*found, calls=1), "english", search).documents == found
+
+
+def test_what_a_lead_in_introduces_is_shown() -> None:
+    lead = "A snapshot of the cluster is taken with this command:"
+    text = f"{FILLER * 6}\n\n{lead}\n\n```sh\n$ etcdctl snapshot save backup.db\n```\n\n{FILLER * 6}"
+    for room in (len(lead) + 1, len(lead) + 30, 300):
+        shown = excerpt_of(document("a.md", 0, text), "how is a snapshot taken", "english", room)
+        assert "etcdctl snapshot save" in excerpt_line(shown), room
+
+
+BORDER = "+------+-------+"
+LINKS = "- [Install](install.md)\n- [Quota and limits](quota.md)\n- [FAQ](faq.md)"
+
+
+@pytest.mark.parametrize(
+    ("text", "empty"),
+    [
+        (f"{BORDER}\n| size | quota |\n{BORDER}", [0, 2]),
+        ("[Home](/) | [Quota](/quota) | [Next](/next)\n\nThe quota is 2 GB.", [0]),
+        (f"{LINKS}\n\nThe quota is 2 GB.", [0, 1, 2]),
+        ("- [Quota](quota.md)\n- [FAQ](faq.md)\n- and text", []),
+        ("1.2 Quota ............... 12\n1.3 Limits . . . . . . . xiv", [0, 1]),
+        ("« Previous | Next »\nBack to top", [0, 1]),
+        ("Next, set the quota.\nHome is where the quota is", []),
+        ("See [the quota](quota.md).", []),
+        ("[Quota](quota.md)", []),
+        ("======\n――――\n· · ·", [0, 1, 2]),
+        ("目次 ............ 3", [0]),
+    ],
+)
+def test_lines_without_content(text: str, empty: list[int]) -> None:
+    assert sorted(navigation_lines(text.splitlines())) == empty
+
+
+@pytest.mark.parametrize(
+    "lead", [f"```text\n{BORDER}\n| quota | 2 GB |\n{BORDER}\n```", f"{LINKS}\n\nThe quota is 2 GB."]
+)
+@pytest.mark.parametrize("room", [60, 2_000])
+def test_an_excerpt_never_opens_with_a_border_or_navigation(lead: str, room: int) -> None:
+    shown = excerpt_line(excerpt_of(document("a.md", 0, f"{lead}\n\n{FILLER * 5}"), "quota", "english", room))
+    assert "2 GB" in shown
+    assert not shown.strip("… ").startswith(("+--", "• Install"))
+
+
+def test_a_passage_of_links_only_is_shown_all_the_same() -> None:
+    assert "Quota and limits" in excerpt_line(excerpt_of(document("a.md", 0, LINKS), "quota", "english", 60))
