@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from ragistry.utils.wording import shown
@@ -15,6 +16,8 @@ MAX_VALUES = 4_000
 """Maximum number of values of a chunk, including those in lists: above about 5,400, a Chroma collection breaks."""
 MAX_VALUE_BYTES = 1_000_000
 MAX_INTEGER = 2**63
+
+_BUILT_IN = frozenset({str, int, float, bool})
 
 OWN_PREFIX = "ragistry:"
 """Prefix of keys that stores use internally; they are neither returned nor accepted."""
@@ -30,9 +33,16 @@ def stored_metadata(metadata: Any) -> tuple[dict[str, Any], list[str]]:
     kept: dict[str, Any] = {}
     problems: list[str] = []
     for name, content in metadata.items():
-        key = plain(name)
-        value = [plain(item) for item in content] if isinstance(content, list | tuple) else plain(content)
-        problem = key_problem(key) or value_problem(value)
+        if type(name) is str and len(name) <= MAX_KEY_LENGTH:
+            key, problem = name, _known_key_problem(name)
+        else:
+            key = plain(name)
+            problem = key_problem(key)
+        if type(content) in _BUILT_IN:  # nearly all values: no need to convert them
+            value, problem = content, problem or scalar_problem(content)
+        else:
+            value = [plain(item) for item in content] if isinstance(content, list | tuple) else plain(content)
+            problem = problem or value_problem(value)
         if problem:
             problems.append(f"metadata {shown(key, 80)} {problem}")
         elif value is not None and value != []:
@@ -71,6 +81,10 @@ def key_problem(key: Any) -> str:
     if len(key) > MAX_KEY_LENGTH:
         return f"is a key of {len(key):,} characters, the limit is {MAX_KEY_LENGTH}"
     return text_problem(key, MAX_VALUE_BYTES)
+
+
+_known_key_problem = lru_cache(maxsize=1_000)(key_problem)
+"""The same few keys are in every chunk."""
 
 
 def value_problem(value: Any) -> str:

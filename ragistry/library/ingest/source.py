@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from hashlib import file_digest, sha256
 from pathlib import Path, PurePath
+from stat import S_ISREG
 from tempfile import TemporaryDirectory
 from typing import Any, BinaryIO, Literal
 
@@ -75,16 +76,17 @@ class ReadOptions:
 
 @dataclass(frozen=True, slots=True)
 class SourceFile:
-    """A file to ingest, and its name in the collection."""
+    """A file to ingest, and its name in the collection. ``real_path``: the path without links, if it is known."""
 
     path: str
     source_file: str
     metadata: SourceMetadata = field(default=NO_METADATA, kw_only=True)
+    real_path: str = field(default="", kw_only=True, compare=False, repr=False)
 
     @property
     def place(self) -> str:
         """Path that distinguishes the source from others of the same name."""
-        return os.path.realpath(self.path) if self.path else ""
+        return self.real_path or (os.path.realpath(self.path) if self.path else "")
 
     @property
     def shown(self) -> str:
@@ -99,7 +101,8 @@ class SourceFile:
         """Return a hash of the bytes and the settings; empty if the file is unreadable."""
         path = Path(self.path)
         try:
-            if not path.is_file() or path.stat().st_size > reading.limits.bytes:
+            status = path.stat()
+            if not S_ISREG(status.st_mode) or status.st_size > reading.limits.bytes:
                 return ""
             with path.open("rb") as stream:
                 return hash_of(file_digest(stream, "sha256").hexdigest(), reading, self.path)
@@ -349,7 +352,8 @@ def source_file(path: str, name: str) -> SourceFile:
 
     If its path is not UTF-8, reading the source raises an error.
     """
-    return (SourceFile if _is_utf8(os.path.realpath(path)) else MisnamedFile)(path, name)
+    real_path = os.path.realpath(path)
+    return (SourceFile if _is_utf8(real_path) else MisnamedFile)(path, name, real_path=real_path)
 
 
 class MisnamedFile(SourceFile):
