@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -38,6 +38,10 @@ def compare(
     technique: Annotated[
         list[str] | None,
         typer.Option("--technique", "-t", help="A technique of techniques.yaml; repeatable (default: all)."),
+    ] = None,
+    run: Annotated[
+        list[str] | None,
+        typer.Option("--run", metavar="NAME=FILE", help="Rankings of another program, as a TREC run; repeatable."),
     ] = None,
     baseline: Annotated[str | None, typer.Option("--baseline", help="Test each technique against this one.")] = None,
     measure: Annotated[
@@ -115,7 +119,7 @@ def compare(
         progress_bar() as progress,
     ):
         comparison = run_comparison(
-            technique or _all(opened, on_library=queries is not None),
+            _contenders(technique or ([] if run else _all(opened, on_library=queries is not None)), run or []),
             _test_set(opened, dataset, queries, split),
             measure or MEASURES,
             baseline,
@@ -148,6 +152,21 @@ def compare(
         error_line(f"{kept} (`ragistry ui` shows it)", label="kept")
     if comparison.failures:
         raise typer.Exit(1)
+
+
+def _contenders(techniques: list[str], runs: list[str]) -> dict[str, Any]:
+    """Map the name of each technique to None, and that of each run to its rankings."""
+    from ragistry.evaluation import read_run
+
+    found: dict[str, Any] = dict.fromkeys(techniques)
+    for one in runs:
+        name, equals, file = one.partition("=")
+        if not equals or not name or not file:
+            raise typer.BadParameter(f"--run must be NAME=FILE, such as --run theirs=their.run; got {one!r}")
+        if name in found:
+            raise typer.BadParameter(f"two contenders are called {name!r}; rename one")
+        found[name] = read_run(file)
+    return found
 
 
 def _all(workspace: Workspace, *, on_library: bool) -> list[str]:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from ragistry.evaluation.report.html import page as page
     from ragistry.evaluation.report.text import markdown as markdown
     from ragistry.evaluation.result import Comparison as Comparison
+    from ragistry.evaluation.systems.foreign import as_technique as as_technique
     from ragistry.evaluation.systems.kept import recording as recording
     from ragistry.evaluation.systems.kept import replaying as replaying
 
@@ -31,6 +32,7 @@ _HOMES = {
     "Comparison": "result",
     "Dataset": "data.dataset",
     "Text": "data.dataset",
+    "as_technique": "systems.foreign",
     "compare": "comparison",
     "markdown": "report.text",
     "page": "report.html",

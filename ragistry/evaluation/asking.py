@@ -23,9 +23,10 @@ from time import perf_counter, process_time
 from typing import Any
 
 from ragistry.errors import EvaluationError, TechniqueError
-from ragistry.evaluation.data.dataset import Dataset
+from ragistry.evaluation.data.dataset import Dataset, Run
 from ragistry.evaluation.data.trec import file_name
 from ragistry.evaluation.result import Failure
+from ragistry.evaluation.systems.foreign import rankings_of
 from ragistry.evaluation.systems.kept import CACHED, CHARGED, CHARGED_CPU, KeptVectors, charged
 from ragistry.evaluation.systems.systems import System
 from ragistry.trace import collect
@@ -223,7 +224,7 @@ class Asking:
         """
         queries = list(self.dataset.judged)
         waiting = self.resume(systems)
-        done, total = self.resumed, len(systems) * len(queries)
+        done, total = self.resumed, sum(one.run is None for one in systems) * len(queries)
         for query in queries[:WARM_UP]:
             for system in waiting:
                 self._try(system, query, search_only=True)
@@ -256,10 +257,28 @@ class Asking:
         """Read the kept rankings, and return the systems with unanswered queries."""
         queries = list(self.dataset.judged)
         for one in systems:
+            if one.run is not None:
+                self._take_run(one.name, one.run)
+                continue
             kept = self.files[one.name].read() if one.name in self.files else {}
             self.rankings[one.name] = {query: kept[query] for query in queries if query in kept}
-        self.resumed = sum(map(len, self.rankings.values()))
-        return [one for one in systems if len(self.rankings[one.name]) < len(queries)]
+        asked = [one for one in systems if one.run is None]
+        self.resumed = sum(len(self.rankings[one.name]) for one in asked)
+        return [one for one in asked if len(self.rankings[one.name]) < len(queries)]
+
+    def _take_run(self, name: str, run: Run) -> None:
+        """Take the rankings of a run, which cost nothing here."""
+        try:
+            if self.dataset.spans:
+                raise EvaluationError("a run ranks documents, and the answers of the test set are passages")
+            found = rankings_of(run, self.dataset)
+        except (TechniqueError, EvaluationError) as error:
+            self.failures[name] = failure(error)
+            return
+        self.rankings[name] = {
+            query: Ranking(query, [hit for hit in hits if not (self.drop_query and hit[0] == query)][: self.depth], 0.0)
+            for query, hits in found.items()
+        }
 
     def report(self, done: int, total: int) -> None:
         """Report progress."""

@@ -72,9 +72,9 @@ def compare(
     left out; `Comparison.failures` has the error.
 
     Args:
-        techniques: Names of techniques.yaml, or a mapping of names to an object with ``retrieve``, a class, or a
-            function that makes such an object from ``store`` and ``embedder``. None as a value means the technique of
-            that name in techniques.yaml.
+        techniques: Names of techniques.yaml, or a mapping of names to an object with ``retrieve``, a class, a function
+            that makes such an object from ``store`` and ``embedder``, or a run (`read_run`). None as a value means the
+            technique of that name in techniques.yaml. `as_technique` makes an object of a retriever of another library.
         dataset: A `Dataset`, or a folder in BEIR's layout or of a chunking evaluation (see `read_chunking_set`).
         measures: The first one decides the verdicts.
         baseline: The technique that each other one is tested against. Without it, each is tested against each.
@@ -131,7 +131,7 @@ def compare(
         systems, asking.embedder = built.systems, built.embedder
         embedder = None if built.embedder is None else built.embedder.model
         if runs is not None:
-            keys = {one.name: _key(one, asking, embedder) for one in systems}
+            keys = {one.name: _key(one, asking, embedder) for one in systems if one.run is None}
             asking.files = ranking_files(runs, keys, {one.name for one in systems if one.not_resumed})
         asking.failures.update({name: failure(error) for name, error in built.errors.items()})
         if engine is None:
@@ -167,6 +167,7 @@ def compare(
         indexes={str(one.configuration["chunking"]): one.index.cost for one in systems if one.index is not None},
         collections=collections,
         controls={} if tested.spans else controls(tested, asking.depth, seed),  # They rank documents, not passages.
+        untimed={one.name for one in systems if one.run is not None},
         variants={column.name: column.technique for column in columns if column.name != column.technique},
         tune_on=tune_on,
     )
@@ -265,7 +266,7 @@ def _dataset_record(dataset: Dataset) -> dict[str, Any]:
 
 
 def _asking_record(systems: Sequence[System], asking: Asking, replayed: Path | None) -> dict[str, Any]:
-    own = ", ".join(one.name for one in systems if one.index is None or one.index.contents)
+    own = ", ".join(one.name for one in systems if one.run is None and (one.index is None or one.index.contents))
     return {
         "depth": asking.depth,
         "drop_query": asking.drop_query,

@@ -85,6 +85,7 @@ class TechniqueResult:
         judged: Share of the first ``found.cutoff`` results that have a judgement; None if the test set has positive
             judgements only.
         degraded: Message → number of queries.
+        timed: Whether its costs were measured; those of a run are unknown, and 0 here.
         same_as: An earlier technique with the same rankings on every query. This one then is in no pair.
     """
 
@@ -101,6 +102,7 @@ class TechniqueResult:
     judged: float | None
     degraded: dict[str, int]
     same_as: str | None
+    timed: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -360,6 +362,23 @@ class Comparison:
         shown = sum(pair.significant for pair in pairs)
         significant = f"{shown} of {len(pairs)} differences {agreeing(shown, '[is|are]')} significant"
         return f"No technique is shown to be better than all others in {self.measure}: {significant}."
+
+    def to_ranx(self, technique: str) -> dict[str, dict[str, float]]:
+        """Return the rankings of a technique as ``ranx.Run`` takes them: query → document → score."""
+        return {query: dict(ranking) for query, ranking in self.runs[technique].items()}
+
+    def to_pyterrier(self, technique: str) -> dict[str, list[Any]]:
+        """Return the rankings of a technique as columns for ``pandas.DataFrame``, with the names of PyTerrier.
+
+        They are ``qid``, ``docid``, ``rank`` (from 0) and ``score``.
+        """
+        rows = [
+            (query, document, rank, score)
+            for query, ranking in self.runs[technique].items()
+            for rank, (document, score) in enumerate(ranking)
+        ]
+        columns = ("qid", "docid", "rank", "score")
+        return {name: [row[place] for row in rows] for place, name in enumerate(columns)}
 
     def __repr__(self) -> str:
         means = ", ".join(f"{name} {self.techniques[name].measures[self.measure].mean:.3f}" for name in self.by_quality)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 from hashlib import sha256
 from itertools import combinations
@@ -47,6 +47,7 @@ def summarise(
     indexes: Mapping[str, IndexCost] | None = None,
     collections: Mapping[str, Mapping[str, str]] | None = None,
     controls: Mapping[str, Run] | None = None,
+    untimed: Set[str] = frozenset(),
     variants: Mapping[str, str] | None = None,
     tune_on: float | None = None,
 ) -> Comparison:
@@ -64,6 +65,7 @@ def summarise(
         indexes: Chunking → cost of its index.
         collections: Technique → document → its collection, to find what a route left out.
         controls: Name → run of a control.
+        untimed: Techniques whose costs are unknown.
         variants: Name of a column of the grid → the technique that it varies.
         tune_on: Share of the queries on which the best variant is chosen.
 
@@ -112,6 +114,7 @@ def summarise(
                 judged=None if dataset.positives_only else _judged(dataset, runs[name], cutoff),
                 degraded=dict(Counter(message for ranking in of.values() for message in {*ranking.degraded})),
                 same_as=same.get(name),
+                timed=name not in untimed,
             )
             for name, of in rankings.items()
         },
@@ -152,7 +155,7 @@ def summarise(
             seed=seed,
             corrected=False,
         ),
-        cpu_pairs=_cpu_pairs(rankings, queries, groups, seed),
+        cpu_pairs=_cpu_pairs({name: of for name, of in rankings.items() if name not in untimed}, queries, groups, seed),
         diagnosis=diagnose(pairs, main, main_values, rankings, dataset),
         indexes=dict(indexes or {}),
         problems=dataset.problems,

@@ -49,6 +49,7 @@ def warnings(comparison: Comparison, dataset: Dataset, rankings: Rankings, varia
         *_deep(comparison, [comparison.measure]),
         *_degraded(comparison),
         *_outside(dataset, rankings),
+        *_incomplete(comparison, rankings),
     ]
 
 
@@ -199,6 +200,16 @@ def _outside(dataset: Dataset, rankings: Rankings) -> Iterator[str]:
             f"({count:,} of {numbered(results_in_all, '[result|results]')}), such as {example!r}; "
             f"{agreeing(documents, '[it counts|they count]')} as not relevant."
         )
+
+
+def _incomplete(comparison: Comparison, rankings: Rankings) -> Iterator[str]:
+    for name, of in rankings.items():
+        empty = sum(not ranking.documents for ranking in of.values())
+        if empty and not comparison.techniques[name].timed:
+            yield (
+                f"The run {name} has no ranking for {empty:,} of {numbered(len(of), '[query|queries]')}; "
+                f"{agreeing(empty, '[it counts|they count]')} as 0."
+            )
 
 
 # Notes

@@ -56,6 +56,18 @@ def test_compare_prints_the_verdict_first_and_the_files_last(ragistry: Run, tmp_
     assert not (tmp_path / "-").exists()
 
 
+def test_run_of_another_program_is_a_contender(ragistry: Run, tmp_path: Path) -> None:
+    ragistry(*COMPARE, "-t", "bm25", "--runs", "runs", "--json", "-")
+    done = ragistry(*COMPARE, "-t", "bm25", "--run", "theirs=runs/bm25.run", "--json", "-")
+    assert done.json["techniques"]["theirs"]["same_as"] == "bm25"
+    alone = ragistry(*COMPARE, "--run", "theirs=runs/bm25.run", "--json", "-")
+    assert list(alone.json["techniques"]) == ["theirs"]
+    for wrong in ("theirs", "=runs/bm25.run", "theirs=", "bm25=runs/bm25.run"):
+        failed = ragistry(*COMPARE, "-t", "bm25", "--run", wrong)
+        assert failed.code == 2
+        assert wrong.partition("=")[0] in failed.err
+
+
 def test_technique_that_fails_gives_exit_code_1(ragistry: Run, corpus: Corpus) -> None:
     broken = "class Broken:\n    def __init__(self, config): pass\n"
     broken += "    def retrieve(self, query, **options): raise OSError('disk gone')\n"

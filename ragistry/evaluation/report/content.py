@@ -140,8 +140,9 @@ def overview(comparison: Comparison) -> Table:
         result = comparison.techniques[name]
         lead = against.get(name, [f"same as {kind if result.same_as == reference else 'another'}", ""])
         means = [f"{result.measures[measure].mean:.3f}" for measure in (main, *others)]
-        used = [f"{result.latency_ms.p50:.1f}", f"{result.returned_tokens:,.0f}"]
-        rows.append([name, means[0], *lead, f"{result.cpu_ms.p50:.1f}", *means[1:], *used])
+        used = [f"{result.latency_ms.p50:.1f}", f"{result.returned_tokens:,.0f}"] if result.timed else ["", ""]
+        cpu = f"{result.cpu_ms.p50:.1f}" if result.timed else ""
+        rows.append([name, means[0], *lead, cpu, *means[1:], *used])
     for control, values in comparison.controls.items():
         means = [f"{values[measure]:.3f}" for measure in (main, *others)]
         lead = against.get(f"{control} (control)", ["", ""])
@@ -224,6 +225,8 @@ def cost(comparison: Comparison) -> Table:
     rows: list[Row] = []
     for name in comparison.by_quality:
         result, pair = comparison.techniques[name], slower.get(name)
+        if not result.timed:
+            continue
         more: str | Interval = "fastest" if slower else ""
         if pair is not None:
             more = signed(pair.difference, 1)

@@ -69,7 +69,8 @@ def page(comparison: Comparison) -> str:
     """Return the report as a self-contained HTML page."""
     results = [comparison.techniques[name] for name in comparison.by_quality]
     means = [result.measures[comparison.measure] for result in results]
-    times = [max(time, SHORTEST) for result in results for time in (result.cpu_ms.p50, result.cpu_ms.p95)]
+    timed = [result for result in results if result.timed]
+    times = [max(time, SHORTEST) for result in timed for time in (result.cpu_ms.p50, result.cpu_ms.p95)]
     drawn = []
     for pair in comparison.main_pairs[:QUERIES_DRAWN]:
         one, other = (comparison.techniques[name].per_query[pair.measure] for name in (pair.a, pair.b))

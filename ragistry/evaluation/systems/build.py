@@ -178,7 +178,7 @@ def _check(variants: Sequence[Variant], given: Mapping[str, Any], dataset: Datas
         if not (technique is None or is_ready(technique) or callable(technique)):
             raise EvaluationError(
                 f"technique {one.technique!r} is {technique!r:.80}; it must be a name of techniques.yaml, an object "
-                "with retrieve(query), or a class or function that makes one"
+                "with retrieve(query), a class or function that makes one, or a run"
             )
         if one.changes and not (technique is None or isinstance(technique, type)):
             raise EvaluationError(f"the grid changes {one.technique!r}, which is not a class; pass its class")

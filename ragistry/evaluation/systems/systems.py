@@ -14,6 +14,8 @@ from typing import Any
 from ragistry.config.problems import Problems
 from ragistry.config.yaml_file import YamlFile
 from ragistry.errors import ConfigError
+from ragistry.evaluation.data.dataset import Run
+from ragistry.evaluation.systems.foreign import RunTechnique, is_run
 from ragistry.evaluation.systems.index import DatasetIndex
 from ragistry.evaluation.systems.kept import model_of, plain
 from ragistry.evaluation.systems.variants import Variant
@@ -50,6 +52,7 @@ class System:
         search_top_k: Number of results of a search; None for the technique's own.
         embeds: The embedder affects its rankings.
         not_resumed: Why earlier answers are never reused; empty if they are.
+        run: Its rankings, if it is a run that is not asked.
     """
 
     name: str
@@ -60,6 +63,7 @@ class System:
     search_top_k: int | None = None
     embeds: bool = False
     not_resumed: str = ""
+    run: Run | None = None
 
     @property
     def chunks_per_document(self) -> float:
@@ -68,8 +72,8 @@ class System:
 
 
 def is_ready(given: Any) -> bool:
-    """Whether a technique from a program is a ready object."""
-    return not isinstance(given, type) and callable(getattr(given, "retrieve", None))
+    """Whether a technique from a program is a ready object or a run."""
+    return is_run(given) or (not isinstance(given, type) and callable(getattr(given, "retrieve", None)))
 
 
 def registered(name: str, made: Any) -> RegisteredTechnique:
@@ -80,7 +84,9 @@ def registered(name: str, made: Any) -> RegisteredTechnique:
 
 
 def ready_system(name: str, given: Any) -> System:
-    """Make a system of an object with its own store; its configuration is its attributes."""
+    """Make a system of an object with its own store, whose configuration is its attributes, or of a run."""
+    if is_run(given):
+        return System(name, RegisteredTechnique(name, RunTechnique()), {"use": "run"}, run=given)
     inner = given.technique if isinstance(given, RegisteredTechnique) else given
     configuration, not_resumed = describe(type(inner), {})
     try:
