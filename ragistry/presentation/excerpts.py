@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
+from itertools import takewhile
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -168,8 +169,8 @@ def _with_line(blocks: Sequence[Block], units: Sequence[_Unit], line: int) -> tu
     first = next((number for number, end in enumerate(ends) if end >= line), None)
     if first is None:
         return None
-    starts = [blocks[unit.block].line_at(unit.start) for unit in units]
-    return first, first + max(1, sum(start <= line for start in starts[first:]))
+    starts = (blocks[unit.block].line_at(unit.start) for unit in units[first:])
+    return first, first + max(1, sum(1 for _ in takewhile(lambda start: 0 <= start <= line, starts)))
 
 
 def _units(number: int, block: Block, found: Sequence[Match]) -> Iterator[_Unit]:

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 from ragistry.presentation.blocks import HEADER_ROW, Block, blocks_of
 from ragistry.types import Document, is_outside
-from ragistry.utils.breadcrumb import TABLE_HEADER
-from ragistry.utils.quoting import one_line
+from ragistry.utils.breadcrumb import TABLE_HEADER, sentence_after, sentence_before
+from ragistry.utils.quoting import one_line, visible
 
 
 class Hit(NamedTuple):
@@ -77,14 +77,19 @@ def spot_of(document: Document, place: Mapping[str, Any] | None = None) -> str:
 def body_of(document: Document) -> list[Block]:
     """Return the blocks of a passage without the headings that `title_of` and `spot_of` contain.
 
-    A passage that continues a table begins with the header row of the table.
+    A passage that continues a table begins with the header row of the table, and a sentence that the end of a page cuts
+    is whole.
     """
     known = {title_of(document), *one_line(document.metadata.get("heading_context") or "", 400).split(" > ")}
     blocks = blocks_of(document.content, document.metadata)
     header = document.metadata.get(TABLE_HEADER)
     head = blocks_of(header, document.metadata)[:1] if isinstance(header, str) else []
     body = [block for block in blocks if block.kind != "heading" or block.text not in known] or blocks
-    return [*(block._replace(kind="row", depth=HEADER_ROW) for block in head), *body]
+    before, after = (
+        [Block("paragraph", visible(part))] if part else []
+        for part in (sentence_before(document), sentence_after(document))
+    )
+    return [*(block._replace(kind="row", depth=HEADER_ROW) for block in head), *before, *body, *after]
 
 
 def collection_of(document: Document) -> str:

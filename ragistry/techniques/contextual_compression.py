@@ -14,6 +14,7 @@ from ragistry.config.numbers import Whole
 from ragistry.techniques.prompting import PromptedConfig, PromptedTechnique, filled, flat, placeholders
 from ragistry.trace import degraded, stage
 from ragistry.types import Document, Where
+from ragistry.utils.breadcrumb import SENTENCE_AFTER, SENTENCE_BEFORE
 from ragistry.utils.places import joined_places
 from ragistry.utils.where import matches, normalise
 
@@ -90,7 +91,7 @@ def compressed(document: Document, sentences: Sequence[str]) -> Document | None:
     content = "\n".join(document.content[start:end] for start, end in pieces)
     offsets = accumulate((end - start + 1 for start, end in pieces), initial=0)
     places = joined_places((at, document, *piece) for at, piece in zip(offsets, pieces, strict=False))
-    dropped = ("start", "end", "token_count")  # they describe the whole document
+    dropped = ("start", "end", "token_count", SENTENCE_BEFORE, SENTENCE_AFTER)  # they describe the whole document
     metadata = {key: value for key, value in document.metadata.items() if key not in dropped} | places
     start, end = document.metadata.get("start"), document.metadata.get("end")
     if type(start) is int and type(end) is int and end - start == len(document.content):

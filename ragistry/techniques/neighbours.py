@@ -10,6 +10,7 @@ from typing import NamedTuple
 from ragistry.protocols import DocumentStore
 from ragistry.trace import stage
 from ragistry.types import TOP_K_LIMIT, Document, Where
+from ragistry.utils.breadcrumb import SENTENCE_AFTER, SENTENCE_BEFORE
 from ragistry.utils.ids import chunk_id
 from ragistry.utils.joined import joined_text, places_of_joined, spans
 from ragistry.utils.where import matches, normalise
@@ -123,6 +124,9 @@ def _run(
 
 def _joined(hit: Document, chunks: Sequence[Document]) -> Document:
     metadata = {**hit.metadata, "chunk_indexes": [chunk.metadata["chunk_index"] for chunk in chunks]}
+    if len(chunks) > 1:  # these describe the hit alone
+        for key in (SENTENCE_BEFORE, SENTENCE_AFTER):
+            metadata.pop(key, None)
     known = spans(chunks)
     if known is not None:
         metadata |= {"start": min(start for start, _ in known), "end": max(end for _, end in known)}

@@ -1,7 +1,8 @@
-"""Lines that are searched with the text of a chunk: its breadcrumb, and the header row of its table.
+"""Text that is searched with a chunk: its breadcrumb, the header row of its table, and the rest of a cut sentence.
 
 The breadcrumb is title, section and headings above the chunk. A chunk that continues a table has the header row of the
-table. The lines are in the chunk's metadata under `KEY` and `TABLE_HEADER`. Word indexes and embedders get
+table. If the end of a page cuts a sentence, the chunks on both pages have the other part. All are in the chunk's
+metadata, under `KEY`, `TABLE_HEADER`, `SENTENCE_BEFORE` and `SENTENCE_AFTER`. Word indexes and embedders get
 `searched_text`; a search returns only the text of the chunk.
 """
 
@@ -14,6 +15,10 @@ from ragistry.types import Document
 
 KEY = "breadcrumb"
 TABLE_HEADER = "table_header"
+SENTENCE_BEFORE = "sentence_before"
+"""The beginning, on the page before, of the chunk's first sentence."""
+SENTENCE_AFTER = "sentence_after"
+"""The end, on the next page, of the chunk's last sentence."""
 LIMIT = 200
 """Maximum length of a breadcrumb in characters, so that a very long title does not dominate the text."""
 
@@ -28,9 +33,17 @@ def breadcrumb(metadata: Mapping[str, Any]) -> str:
 
 
 def searched_text(text: str, metadata: Mapping[str, Any]) -> str:
-    """Return a chunk for indexes and embedders: its breadcrumb and table header on lines before its text."""
+    """Return a chunk for indexes and embedders: its breadcrumb and table header on lines before its whole sentences."""
     lines = (metadata.get(KEY), metadata.get(TABLE_HEADER))
+    before, after = (metadata.get(key) for key in (SENTENCE_BEFORE, SENTENCE_AFTER))
+    text = _joined(before, text) if isinstance(before, str) and before else text
+    text = _joined(text, after) if isinstance(after, str) and after else text
     return "\n".join([*(line for line in lines if isinstance(line, str) and line), text])
+
+
+def _joined(before: str, after: str) -> str:
+    """Join the parts of a sentence; a hyphen at the end of the first divides a word."""
+    return f"{before[:-1]}{after}" if before.endswith("-") else f"{before} {after}"
 
 
 def _headings(metadata: Mapping[str, Any]) -> list[str]:
@@ -38,6 +51,22 @@ def _headings(metadata: Mapping[str, Any]) -> list[str]:
 
 
 def readable_text(document: Document) -> str:
-    """Return the text of a passage for a language model; rows of a table begin with the table's header row."""
+    """Return the text of a passage for a language model, with the header row of its table and its whole sentences."""
     header = document.metadata.get(TABLE_HEADER)
-    return f"{header}\n{document.content}" if isinstance(header, str) and header else document.content
+    lines = header if isinstance(header, str) else "", sentence_before(document), document.content
+    return "\n".join(filter(None, (*lines, sentence_after(document))))
+
+
+def sentence_before(document: Document) -> str:
+    """Return the beginning of a cut sentence with its page; empty without one."""
+    return _from_page(document, SENTENCE_BEFORE, "from p.", -1)
+
+
+def sentence_after(document: Document) -> str:
+    """Return the end of a cut sentence with its page; empty without one."""
+    return _from_page(document, SENTENCE_AFTER, "continues on p.", 1)
+
+
+def _from_page(document: Document, key: str, label: str, step: int) -> str:
+    text, page = document.metadata.get(key), document.metadata.get("page")
+    return f"[{label} {page + step}] {text}" if isinstance(text, str) and type(page) is int else ""

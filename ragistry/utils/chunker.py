@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
@@ -14,13 +15,14 @@ from typing import Any
 
 from ragistry.types import Chunk
 from ragistry.utils.breadcrumb import KEY as BREADCRUMB
-from ragistry.utils.breadcrumb import TABLE_HEADER, breadcrumb
+from ragistry.utils.breadcrumb import SENTENCE_AFTER, SENTENCE_BEFORE, TABLE_HEADER, breadcrumb
 from ragistry.utils.documents.extract import extract
 from ragistry.utils.documents.extracted import Extracted
 from ragistry.utils.documents.formats import MARKDOWN_EXTS, TEXT_EXTS
 from ragistry.utils.documents.markdown import Outline, Section, outline
 from ragistry.utils.places import KEYS, PLACES, Place, places_metadata
 from ragistry.utils.table_headers import Table, delimited_table, header_at, markdown_tables
+from ragistry.utils.text.boundaries import first_sentence_start, last_sentence_end
 from ragistry.utils.text.spans import Region, Span, check_sizes, cut_region
 
 _log = logging.getLogger(__name__)
@@ -30,10 +32,13 @@ Room = Callable[[Sequence[Chunk]], Sequence[int]]
 
 _LINE_EXTS = TEXT_EXTS - MARKDOWN_EXTS - {".txt"}
 """Files that consist of lines instead of sentences: code, configuration, tables."""
+_PAGE_NUMBER = re.compile(r"\n\s*[-\u2013]?\s*(?:\d{1,5}|[ivxlc]{1,8})\s*[-\u2013]?\Z")
 _DELIMITERS = {".csv": ",;\t", ".tsv": "\t"}
 
 MOST_PLACES = 200
 """Approximate number of sections and parts of a chunk, however large it is."""
+LONGEST_PART = 300
+"""Maximum length of the part of a sentence that is on another page."""
 HEADER_SHARE = 4
 """A table header in the metadata has at most this fraction of the size of a chunk."""
 
@@ -84,17 +89,19 @@ def chunk_extracted(
     printed on it; spreadsheets: ``sheet``; attachments of mails: ``part``; Markdown: ``has_code``, and below a heading
     ``heading_context`` ("Install > Requirements") and ``section`` ("Requirements"). ``headings``: also
     ``breadcrumb``, which stores search with the text (`utils.breadcrumb`). Chunks that continue a table have its header
-    row as ``table_header``, which is searched in the same way. Text, Markdown, reStructuredText and code: ``line``, the
+    row as ``table_header``, which is searched in the same way, and chunks at the end of a page that cuts a sentence
+    ``sentence_before`` or ``sentence_after``. Text, Markdown, reStructuredText and code: ``line``, the
     number of the first line in the file. A chunk with several short sections has ``places`` (`utils.places`).
     """
     check_sizes(max_chunk_size, overlap)
     text = extracted.text
-    sketch = outline(text) if extracted.format == "markdown" else None
+    sketch = outline(text, _heading_breaks(extracted)) if extracted.format == "markdown" else None
     parts: Iterable[Region] = section_regions(sketch, max_chunk_size) if sketch else [_whole(extracted)]
     known = {key: value for key, value in extracted.metadata.items() if value is not None}
     known["source"] = extracted.source
     place_starts = [offset for offset, _ in extracted.places]
     within = _PlacesWithin(extracted, sketch)
+    sentences = _CutSentences(extracted)
     parts = _within_places(parts, sorted({*_place_changes(extracted), *within.changes[MOST_PLACES::MOST_PLACES]}))
     tables = _tables(extracted, sketch, max_chunk_size // HEADER_SHARE)
     cuts = [(region, span) for region in parts for span in cut_region(text, region, max_chunk_size, overlap)]
@@ -106,6 +113,7 @@ def chunk_extracted(
             _place(sketch, metadata)
         _add_place(extracted, place_starts, metadata)
         within.add(metadata)
+        sentences.add(metadata)
         if header := header_at(tables, start):
             metadata[TABLE_HEADER] = header
         if headings and (line := breadcrumb(metadata)):
@@ -159,6 +167,50 @@ class _PlacesWithin:
         return self._numbers[bisect_right(self._starts, offset) - 1]
 
 
+class _CutSentences:
+    """The sentences of a PDF that the end of a page cuts.
+
+    They are recognised by their letters: the page ends with one or with a comma or hyphen, and the next page does not
+    begin with a capital. A number below the text is skipped.
+    """
+
+    def __init__(self, extracted: Extracted) -> None:
+        self._text = extracted.text
+        starts = extracted.page_starts if not extracted.places else ()
+        self._pages = (
+            [
+                (first, first + len(_PAGE_NUMBER.sub("", extracted.text[first:stop].rstrip())))
+                for first, stop in pairwise([*starts, len(extracted.text)])
+            ]
+            if starts
+            else []
+        )
+
+    def add(self, metadata: dict[str, Any]) -> None:
+        """Add the other part of the first and the last sentence to the metadata of a chunk."""
+        if not self._pages:
+            return
+        page, text = metadata["page"], self._text
+        first, last = self._pages[page - 1]
+        if page > 1 and self._cut(page - 1) and not text[first : metadata["start"]].strip():
+            before, end = self._pages[page - 2]
+            low = max(before, end - LONGEST_PART)
+            start = last_sentence_end(text, low, end - 1)
+            part = text[start if start > 0 else low : end]
+            metadata[SENTENCE_BEFORE] = " ".join(part.split())
+        if page < len(self._pages) and self._cut(page) and not text[metadata["end"] : last].strip():
+            start, after = self._pages[page]
+            end = first_sentence_start(text, start + 1, min(after, start + LONGEST_PART))
+            part = text[start : end if end > 0 else min(after, start + LONGEST_PART)]
+            metadata[SENTENCE_AFTER] = " ".join(part.split())
+
+    def _cut(self, page: int) -> bool:
+        """Return whether a sentence goes on after the page."""
+        (start, end), (following, stop) = self._pages[page - 1 : page + 1]
+        before, after = self._text[start:end][-1:], self._text[following:stop][:1]
+        return bool(before) and (before.isalpha() or before in ",-\u2013") and after.isalpha() and not after.isupper()
+
+
 def _line_starts(text: str) -> Iterator[int]:
     start = 0
     while start >= 0:
@@ -175,6 +227,17 @@ def _place_changes(extracted: Extracted) -> list[int]:
             changes.append(offset)
         last = current
     return changes
+
+
+def _heading_breaks(extracted: Extracted) -> list[int]:
+    """Return the offsets at which another slide, sheet, chapter or part begins, to which no earlier heading applies."""
+    breaks, last = [], None
+    for offset, place in extracted.places:
+        current = (None if place.part else place.page, place.sheet, place.chapter, place.part)
+        if current != last and last is not None:
+            breaks.append(offset)
+        last = current
+    return sorted(set(breaks))
 
 
 def _within_places(regions: Iterable[Region], changes: Sequence[int]) -> Iterator[Region]:

@@ -16,6 +16,7 @@ from nicegui import ui
 from ragistry.errors import RagistryError
 from ragistry.pipelines.answer import Answer, Answerer
 from ragistry.pipelines.citations import CitedSentence, cited_sentences, with_plain_citations
+from ragistry.presentation.answering import place_of
 from ragistry.presentation.blocks import BULLET
 from ragistry.presentation.hits import collection_of, grouped, source_of, spot_of, title_of
 from ragistry.presentation.html import line_html
@@ -150,7 +151,7 @@ class AnswerPanel:
                 break
             if this.text != shown:
                 shown = this.text
-                self._show(_text_html(shown, this.documents), status="Writing…", stoppable=True)
+                self._show(_text_html(shown, this.documents, this.query), status="Writing…", stoppable=True)
             await asyncio.sleep(EVERY)
 
     def _end(self, this: GeneratedText, seconds: float) -> None:
@@ -158,7 +159,7 @@ class AnswerPanel:
         if this.error:
             self._show("", message=this.error, bad=True)
         elif this.answer is None:
-            self._show(_text_html(this.text, documents), message="Stopped. The sentences were not checked.")
+            self._show(_text_html(this.text, documents, this.query), message="Stopped. The sentences were not checked.")
         elif not this.answer.sentences:
             reason = this.answer.reason[:1].upper() + this.answer.reason[1:]
             self._show("", message="Not in the documents.", remedy=f"{reason}.")
@@ -195,19 +196,21 @@ class AnswerPanel:
             await self._open(self._documents[number - 1])
 
 
-def _text_html(text: str, documents: Sequence[Document]) -> str:
+def _text_html(text: str, documents: Sequence[Document], query: str) -> str:
     """Render an incomplete answer, whose sentences were not checked."""
     text = with_plain_citations(_BEGUN.sub("", text), len(documents))
-    return _blocks_html(text, [(one, True) for one in cited_sentences(text)], documents)
+    return _blocks_html(text, [(one, True) for one in cited_sentences(text)], documents, query)
 
 
 def _answer_html(answer: Answer) -> str:
     supported = [one.supported for one in answer.sentences]
     sentences = list(zip(cited_sentences(answer.text), supported, strict=True))
-    return _blocks_html(answer.text, sentences, answer.documents)
+    return _blocks_html(answer.text, sentences, answer.documents, answer.query)
 
 
-def _blocks_html(text: str, sentences: Sequence[tuple[CitedSentence, bool]], documents: Sequence[Document]) -> str:
+def _blocks_html(
+    text: str, sentences: Sequence[tuple[CitedSentence, bool]], documents: Sequence[Document], query: str
+) -> str:
     """Render sentences in the blocks of the answer: paragraphs, list items, quotations, code, rows of tables."""
     blocks: list[tuple[CitedSentence, str]] = []
     at = 0
@@ -216,12 +219,12 @@ def _blocks_html(text: str, sentences: Sequence[tuple[CitedSentence, bool]], doc
         if blocks and one.kind == "paragraph" and blocks[-1][0].kind not in ("code", "row"):
             opening, html = blocks[-1]
             if "\n" not in between:
-                blocks[-1] = (opening, f"{html} {_sentence_html(one, documents, is_supported)}")
+                blocks[-1] = (opening, f"{html} {_sentence_html(one, documents, query, is_supported)}")
                 continue
             if "\n" not in between.replace("\n", "", 1) and opening.kind == "paragraph":
-                blocks[-1] = (opening, f"{html}<br>{_sentence_html(one, documents, is_supported)}")
+                blocks[-1] = (opening, f"{html}<br>{_sentence_html(one, documents, query, is_supported)}")
                 continue
-        blocks.append((one, _sentence_html(one, documents, is_supported)))
+        blocks.append((one, _sentence_html(one, documents, query, is_supported)))
     parts = []
     for kind, group in groupby(blocks, key=lambda block: block[0].kind):
         inside = "".join(_block_html(one, html, text) for one, html in group)
@@ -251,9 +254,9 @@ def _block_html(one: CitedSentence, html: str, text: str) -> str:
             return f"<p>{html}</p>"
 
 
-def _sentence_html(sentence: CitedSentence, documents: Sequence[Document], is_supported: bool) -> str:
+def _sentence_html(sentence: CitedSentence, documents: Sequence[Document], query: str, is_supported: bool) -> str:
     words = sentence.text
-    cites = "".join(_cite(number, documents[number - 1]) for number in sentence.numbers if sentence.has_mark)
+    cites = "".join(_cite(number, documents[number - 1], query) for number in sentence.numbers if sentence.has_mark)
     why = "not supported" if sentence.numbers else "no source"
     tail = "" if is_supported else f' <span class="rg-doubt">{why}</span>'
     if sentence.kind == "code":
@@ -280,15 +283,16 @@ def _sources_html(answer: Answer) -> str:
     for hit in grouped([answer.documents[number - 1] for number in cited]):
         passages = (hit.document, *hit.more)
         numbers = [number for number in cited if answer.documents[number - 1] in passages]
-        buttons = "".join(_cite(number, answer.documents[number - 1]) for number in numbers)
+        buttons = "".join(_cite(number, answer.documents[number - 1], answer.query) for number in numbers)
         place = escape(" · ".join(filter(None, (collection_of(hit.document), source_of(hit.document)))))
         items.append(f'<li title="{place}"><span>{escape(title_of(hit.document))}</span>{buttons}</li>')
     return f'<ul class="rg-written-sources" aria-label="Sources cited">{"".join(items)}</ul>' if items else ""
 
 
-def _cite(number: int, document: Document) -> str:
-    """Render a button that opens a passage."""
-    place = escape(" · ".join(filter(None, (title_of(document), spot_of(document)))))
+def _cite(number: int, document: Document, query: str) -> str:
+    """Render a button that opens a passage, labelled with the place of the line that answers."""
+    spot = spot_of(document, place_of(document, query))
+    place = escape(" · ".join(filter(None, (title_of(document), spot))))
     return (
         f'<button type="button" class="rg-cite" data-cite="{number}" data-passage="{escape(document.id)}" '
         f'title="{place}" aria-label="Passage {number}: {place}">{number}</button>'

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from ragistry.presentation import answering_line, blocks_of, excerpt_line, excerpt_of, place_of
 from ragistry.presentation.hits import citation_of, spot_of
 from ragistry.types import Document
+from ragistry.utils.breadcrumb import readable_text
 from ragistry.utils.chunker import chunk_extracted
 from ragistry.utils.documents.extracted import Extracted
 
@@ -107,3 +108,14 @@ def test_the_answering_line_is_a_line_of_the_passage(lines: list[str]) -> None:
     assert found.place == {}
     if document.content.strip():
         assert document.content[: found.start].count("\n") == found.number
+
+
+def test_a_sentence_on_two_pages_is_readable_and_each_part_names_its_page() -> None:
+    text = "Beaches are long. The largest city\n\nof Finland is Helsinki. More."
+    extracted = Extracted(text, "a.pdf", "pdf", page_starts=(0, 36))
+    first, second = (Document(chunk.text, chunk.metadata, 1.0) for chunk in chunk_extracted(extracted, 500))
+    shown = excerpt_of(first, "which city is the largest", "english", 300)
+    assert excerpt_line(shown) == "Beaches are long. The largest city [continues on p. 2] of Finland is Helsinki."
+    assert shown.place == {"page": 1}
+    assert readable_text(second) == "[from p. 1] The largest city\nof Finland is Helsinki. More."
+    assert place_of(second, "largest city Helsinki") == {"page": 2}

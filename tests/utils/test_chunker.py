@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from ragistry.errors import ConfigError, SourceNotFoundError, UnsupportedFormatError
 from ragistry.types import Chunk, Document
+from ragistry.utils.breadcrumb import SENTENCE_AFTER, SENTENCE_BEFORE, searched_text
 from ragistry.utils.chunker import MOST_PLACES, Room, chunk_document, chunk_extracted
 from ragistry.utils.documents.blocks import Place
 from ragistry.utils.documents.extract import extract
@@ -379,3 +380,53 @@ def test_a_chunk_has_a_limited_number_of_places() -> None:
     chunks = markdown(text, 200_000)
     assert max(len(places_in(chunk.metadata)) for chunk in chunks) <= MOST_PLACES + 1
     assert len(chunks) < 40
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "before", "after"),
+    [
+        ("It began. The capital of\n1", "Finland is Helsinki. More.\n2", None, None),  # a capital begins a sentence
+        ("It began. The largest\n- 1 -", "of cities is Helsinki. More.", "The largest", "of cities is Helsinki."),
+        ("The divided Hel-", "sinki is one word", "The divided Hel-", "sinki is one word"),
+        ("It ended.", "and goes on.", None, None),
+        ("A table\n3 4 5", "of numbers", None, None),
+        ("芬兰的首都", "是赫尔辛基。后来", "芬兰的首都", "是赫尔辛基。"),
+        ("عاصمة فنلندا", "هي هلسنكي. ثم", "عاصمة فنلندا", "هي هلسنكي."),
+        ("It lists: one, two,", "three. Four.", "It lists: one, two,", "three."),
+        ("", "of nothing", None, None),
+        ("word " * 200, "more " * 200, ("word " * 200)[-300:].strip(), ("more " * 60).strip()),
+    ],
+)
+def test_a_sentence_cut_by_the_end_of_a_page_is_known_on_both(
+    first: str, second: str, before: str | None, after: str | None
+) -> None:
+    text = f"{first}\n\n{second}"
+    extracted = Extracted(text, "a.pdf", "pdf", page_starts=(0, len(first) + 2))
+    chunks = chunk_extracted(extracted, 2_000)
+    assert all(text[chunk.metadata["start"] : chunk.metadata["end"]] == chunk.text for chunk in chunks)
+    assert chunks[-1].metadata.get(SENTENCE_BEFORE) == before
+    assert chunks[0].metadata.get(SENTENCE_AFTER) == after
+    if before and after and chunks[0].text.endswith(before):  # no page number below
+        whole = before[:-1] + after if before.endswith("-") else f"{before} {after}"
+        assert all(whole in searched_text(*chunk) for chunk in chunks)
+
+
+def test_only_the_last_chunk_of_a_page_has_the_end_of_its_sentence() -> None:
+    pages = ["Words before it. " * 20 + "The sentence", "goes on. " + "Words after it. " * 20, "All else."]
+    text = "\n\n".join(pages)
+    extracted = Extracted(text, "a.pdf", "pdf", page_starts=(0, len(pages[0]) + 2, len(text) - 9))
+    chunks = chunk_extracted(extracted, 100)
+    assert [chunk.text[-12:] for chunk in chunks if SENTENCE_AFTER in chunk.metadata] == ["The sentence"]
+    assert [chunk.text[:8] for chunk in chunks if SENTENCE_BEFORE in chunk.metadata] == ["goes on."]
+
+
+def test_a_slide_without_a_title_is_not_below_the_title_of_another() -> None:
+    texts = ("# Welcome\n\nHello.", "Slide two.", "## Costs\n\nMany.", "Offer.", "On page two.", "Last.")
+    slides = [Place(page=1), Place(page=2), Place(page=3)]
+    places = [*slides, Place(part="offer.pdf", page=1), Place(part="offer.pdf", page=2), Place(page=4)]
+    starts = [len("".join(texts[:number])) + 2 * number for number in range(len(texts))]
+    extracted = Extracted("\n\n".join(texts), "a.pptx", "markdown", places=tuple(zip(starts, places, strict=True)))
+    found = [
+        (chunk.metadata["page"], chunk.metadata.get("heading_context")) for chunk in chunk_extracted(extracted, 500)
+    ]
+    assert found == [(1, "Welcome"), (2, None), (3, "Costs"), (1, None), (2, None), (4, None)]

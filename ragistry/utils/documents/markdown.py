@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from ragistry.utils.text.boundaries import next_word
@@ -73,8 +73,11 @@ class Outline(NamedTuple):
 _Heading = tuple[int, int, int, str]  # start, end, level, title
 
 
-def outline(text: str) -> Outline:
-    """Parse the outline of a text without front matter; a text without headings is one section."""
+def outline(text: str, breaks: Sequence[int] = ()) -> Outline:
+    """Parse the outline of a text without front matter; a text without headings is one section.
+
+    ``breaks``: offsets at which the headings above end, such as those of a slide where the next one begins.
+    """
     headings: list[_Heading] = []
     fences: list[tuple[int, int]] = []
     lines = "\n" + text  # with a line end before every line; offsets are one more than in the text
@@ -98,7 +101,7 @@ def outline(text: str) -> Outline:
         done = end
     if opened:
         fences.append((opened.start("fence") - 1, len(text.rstrip())))
-    return Outline(list(_sections(text, headings)), fences)
+    return Outline(list(_sections(text, headings, breaks)), fences)
 
 
 def _closes(block: re.Match[str], fence: str) -> bool:
@@ -141,13 +144,19 @@ def plain_heading(title: str) -> str:
     return _KEPT.sub(lambda kept: literals[ord(kept[0]) - 0xE000], title)
 
 
-def _sections(text: str, headings: list[_Heading]) -> Iterator[Section]:
+def _sections(text: str, headings: list[_Heading], breaks: Sequence[int]) -> Iterator[Section]:
+    headings = sorted([*headings, *((start, start, 0, "") for start in breaks)])
     first = headings[0][0] if headings else len(text)
     if not headings or text[:first].strip():
         yield Section(0, first, 0, 0, "", "")
     path: list[tuple[int, str]] = []
     stops = [*(heading[0] for heading in headings[1:]), len(text)]
     for (start, end, level, title), stop in zip(headings, stops, strict=False):
+        if level == 0:  # a break
+            path.clear()
+            if text[start:stop].strip():
+                yield Section(start, stop, start, 0, "", "")
+            continue
         while path and path[-1][0] >= level:
             path.pop()
         above = path[-1][1] if path else ""
