@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import fields
 from typing import Any
 
+import pytest
+from pydantic import BaseModel
 from starlette.testclient import TestClient
 
 from ragistry import Workspace
+from ragistry.library.ingest.report import IngestReport
+from ragistry.server import schemas
+from ragistry.techniques.routing.route import Route
+from ragistry.types import Document, SearchRequest, SourceInfo, Stage, StageScore
 from tests.cli.conftest import ragistry  # noqa: F401, the fixture
 from tests.server.conftest import ended
 
@@ -18,6 +25,24 @@ def error(answer: Any) -> tuple[int, str]:
     assert body["message"]
     assert "\n" not in body["message"]
     return answer.status_code, body["type"]
+
+
+@pytest.mark.parametrize(
+    ("model", "kind", "differs"),
+    [
+        (schemas.SearchBody, SearchRequest, {}),
+        (schemas.DocumentModel, Document, {}),
+        (schemas.ScoreModel, StageScore, {}),
+        (schemas.StageModel, Stage, {}),
+        (schemas.SourceModel, SourceInfo, {"chunks": "chunk_count"}),
+        (schemas.RouteResponse, Route, {"": "query, technique"}),
+        (schemas.IngestReportModel, IngestReport, {"": "collection"}),
+    ],
+)
+def test_api_has_the_fields_of_the_types(model: type[BaseModel], kind: Any, differs: dict[str, str]) -> None:
+    """The API describes its values itself, since descriptions and limits are part of it."""
+    wanted = {differs.get(one.name, one.name) for one in fields(kind)}
+    assert {*model.model_fields} - {*differs.get("", "").split(", ")} == wanted
 
 
 def test_search_response_equals_the_command_output(client: TestClient, ragistry: Callable[..., Any]) -> None:  # noqa: F811
