@@ -26,6 +26,10 @@ WIDE = 140
 
 
 def compare(
+    reports: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar="[A.json B.json]", help="Two reports of --json to compare, instead of a test set."),
+    ] = None,
     dataset: Annotated[
         Path | None,
         typer.Option(
@@ -96,6 +100,8 @@ def compare(
 ) -> None:
     """Compare techniques on a test set: quality with confidence intervals, significance, and cost.
 
+    With two reports, A.json and B.json, compare the same techniques over the queries of both.
+
     Exit code 1 if a technique failed; the others are compared, and every report is written.
     """
     from ragistry.evaluation import compare as run_comparison
@@ -105,13 +111,16 @@ def compare(
     from ragistry.evaluation.systems.variants import parse_grid
     from ragistry.workspace import open_workspace
 
+    if reports:
+        _compare_reports(reports, others=[dataset, queries, technique, run, grid])
+        return
     if (dataset is None) == (queries is None):
         raise typer.BadParameter("give either --dataset FOLDER, or --queries FILE for the library of this workspace")
-    reports = {"json": json_file, "html": html, "markdown": markdown}
-    printed = [kind for kind, path in reports.items() if path == STDOUT]
+    outputs = {"json": json_file, "html": html, "markdown": markdown}
+    printed = [kind for kind, path in outputs.items() if path == STDOUT]
     if len(printed) > 1:
         raise typer.BadParameter(f"{' and '.join(f'--{kind} -' for kind in printed)} cannot be combined")
-    files = {kind: path for kind, path in reports.items() if path is not None and path != STDOUT}
+    files = {kind: path for kind, path in outputs.items() if path is not None and path != STDOUT}
     check_outputs(files={**files, "record": record}, folders={"runs": runs, "cache": cache}, seed=seed)
     with (
         opened_engine(engine, ray_address) as workers,
@@ -152,6 +161,18 @@ def compare(
         error_line(f"{kept} (`ragistry ui` shows it)", label="kept")
     if comparison.failures:
         raise typer.Exit(1)
+
+
+def _compare_reports(reports: list[Path], others: list[Any]) -> None:
+    """Print how the techniques of the second report differ from those of the first one."""
+    from ragistry.evaluation import Comparison, changed
+
+    if len(reports) != 2 or any(others):
+        raise typer.BadParameter("two reports are compared by: ragistry compare A.json B.json, without a test set")
+    first, second = map(Comparison.from_json, reports)
+    out = console()
+    for line in changed(first, second).lines():
+        out.print(line)
 
 
 def _contenders(techniques: list[str], runs: list[str]) -> dict[str, Any]:

@@ -118,7 +118,7 @@ class RankingFile:
             return {}
         try:
             head, *rows = map(json.loads, lines)
-            other = sorted(set(_differing(head["of"], self.head["of"])))
+            other = sorted(set(differing(head["of"], self.head["of"])))
             found = {row["query"]: Ranking(**row | {key: list(map(tuple, row[key])) for key in PAIRS}) for row in rows}
         except (ValueError, TypeError, KeyError) as error:
             raise EvaluationError(f"{self.path} is not a file of answers ({error}); delete it") from error
@@ -171,11 +171,11 @@ def ranking_files(
     }
 
 
-def _differing(theirs: Any, ours: Any, path: str = "") -> Iterator[str]:
+def differing(theirs: Any, ours: Any, path: str = "") -> Iterator[str]:
     """Return the paths at which two keys differ, down to single settings: ``technique.config.k``."""
     if isinstance(theirs, dict) and isinstance(ours, dict):
         for name in theirs.keys() | ours:
-            yield from _differing(theirs.get(name), ours.get(name), f"{path}.{name}" if path else name)
+            yield from differing(theirs.get(name), ours.get(name), f"{path}.{name}" if path else name)
     elif theirs != ours:
         yield path
 

@@ -141,6 +141,7 @@ def compare(
         collections = {one.name: one.index.collection_of for one in systems if one.index is not None}
     origin = {
         "dataset": _dataset_record(tested),
+        "groups": {query: group for query, group in tested.groups.items() if group != query},
         "techniques": {one.name: one.configuration for one in systems},
         "embedder": embedder,
         "measures": [str(measure) for measure in parsed],
@@ -254,6 +255,7 @@ def _dataset_record(dataset: Dataset) -> dict[str, Any]:
     return {
         "name": dataset.name,
         "content_hash": dataset.content_hash(),
+        "hashes": dataset.part_hashes(),
         "documents": len(dataset.corpus),
         "queries": len(dataset.queries),
         "judged_queries": len(dataset.judged),

@@ -5,8 +5,9 @@ The terminal, Markdown, JSON and HTML reports show this one structure.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 from ragistry.types import html_table
@@ -362,6 +363,17 @@ class Comparison:
         shown = sum(pair.significant for pair in pairs)
         significant = f"{shown} of {len(pairs)} differences {agreeing(shown, '[is|are]')} significant"
         return f"No technique is shown to be better than all others in {self.measure}: {significant}."
+
+    @staticmethod
+    def from_json(source: str | Path | Mapping[str, Any]) -> Comparison:
+        """Read a comparison from a file of ``--json``, or from the result of `to_json`; it has no rankings.
+
+        Raises:
+            EvaluationError: It is missing, cut, no comparison, or one of another version.
+        """
+        from ragistry.evaluation.reading import read_comparison
+
+        return read_comparison(source)
 
     def to_ranx(self, technique: str) -> dict[str, dict[str, float]]:
         """Return the rankings of a technique as ``ranx.Run`` takes them: query → document → score."""

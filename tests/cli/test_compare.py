@@ -68,6 +68,19 @@ def test_run_of_another_program_is_a_contender(ragistry: Run, tmp_path: Path) ->
         assert wrong.partition("=")[0] in failed.err
 
 
+def test_two_reports_are_compared(ragistry: Run) -> None:
+    ragistry(*COMPARE, "-t", "bm25", "-t", "naive", "--json", "a.json")
+    ragistry(*COMPARE, "-t", "bm25", "--depth", "150", "--json", "b.json")
+    done = ragistry("compare", "a.json", "b.json")
+    assert done.code == 0
+    assert done.out.splitlines()[1:] == ["only in the first: naive", "depth differs: 100 and 150"]
+    assert done.out.startswith("no difference shown between bm25 (second) and bm25 (first) in nDCG@10")
+    for wrong in (["a.json"], ["a.json", "b.json", "a.json"], ["a.json", "b.json", "--dataset", "topics"]):
+        assert ragistry("compare", *wrong).code == 2
+    failed = ragistry("compare", "a.json", "nothing.json")
+    assert (failed.code, "nothing.json" in failed.err) == (1, True)
+
+
 def test_technique_that_fails_gives_exit_code_1(ragistry: Run, corpus: Corpus) -> None:
     broken = "class Broken:\n    def __init__(self, config): pass\n"
     broken += "    def retrieve(self, query, **options): raise OSError('disk gone')\n"

@@ -115,14 +115,21 @@ class Dataset:
 
     def content_hash(self) -> str:
         """Return the SHA-256, hexadecimal, of corpus, queries, judgements and spans, whatever their order."""
-        digest = sha256()
+        return sha256("".join(self.part_hashes().values()).encode()).hexdigest()
+
+    def part_hashes(self) -> dict[str, str]:
+        """Return the SHA-256, hexadecimal, of each part, whatever its order."""
         judgements = ((query, *judged) for query, grades in self.qrels.items() for judged in grades.items())
-        parts: list[Iterable[Any]] = [self.corpus, self.queries.items(), judgements]
-        for rows in [*parts, self.spans.items()] if self.spans else parts:
-            lines = sorted(json.dumps(row) for row in rows)
-            digest.update(f"{len(lines)}\n".encode())
-            digest.update("\n".join(lines).encode())
-        return digest.hexdigest()
+        parts: dict[str, Iterable[Any]] = {
+            "corpus": self.corpus,
+            "queries": self.queries.items(),
+            "judgements": judgements,
+            "spans": self.spans.items(),
+        }
+        return {
+            name: sha256("\n".join(sorted(json.dumps(row) for row in rows)).encode()).hexdigest()
+            for name, rows in parts.items()
+        }
 
 
 def raise_together(name: str, problems: Sequence[str]) -> None:

@@ -1,0 +1,123 @@
+"""Comparisons are read back from JSON, and two are compared."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from ragistry.errors import EvaluationError
+from ragistry.evaluation import Comparison, Dataset, changed, compare, markdown, page
+from tests.evaluation.small_sets import Answers, first, numbered
+from tests.messages import refused
+
+RR = ["RR@10", "R@10"]
+
+
+def compared(dataset: Dataset | None = None, measures=RR, **ranks) -> Comparison:
+    techniques = {name: Answers(rank) for name, rank in ranks.items()}
+    return compare(techniques, dataset or numbered(20), measures, timing_repeats=0, progress=False)
+
+
+def second(_: int) -> int:
+    return 2
+
+
+def test_comparison_read_back_is_the_same(tmp_path):
+    made = compared(a=first, b=second)
+    (tmp_path / "a.json").write_text(json.dumps(made.to_json()))
+    for source in (tmp_path / "a.json", str(tmp_path / "a.json"), made.to_json()):
+        read = Comparison.from_json(source)
+        assert (markdown(read), page(read), repr(read)) == (markdown(made), page(made), repr(made))
+        assert read.to_json() == json.loads(json.dumps(made.to_json()))
+    tuned = compare({"a": Answers(first), "b": Answers(second)}, numbered(20), tune_on=0.5, progress=False)
+    assert Comparison.from_json(tuned.to_json()).selection == tuned.selection
+
+
+def cut(text: str) -> str:
+    return text[: len(text) // 2]
+
+
+def without(key: str):
+    return lambda text: json.dumps({name: value for name, value in json.loads(text).items() if name != key})
+
+
+def with_field(text: str) -> str:
+    data = json.loads(text)
+    data["techniques"]["a"]["from_the_future"] = 1
+    return json.dumps(data)
+
+
+@pytest.mark.parametrize(
+    ("damage", "named"),
+    [
+        (cut, "a.json"), (lambda _: "", "a.json"), (lambda _: "[]", "a.json"), (lambda _: '{"a": 1}', "a.json"),
+        (without("pairs"), "pairs"), (without("measure"), "measure"), (with_field, "from_the_future"),
+        (without("provenance"), "a.json"),
+    ],
+)  # fmt: skip
+def test_report_that_is_cut_or_of_another_version_is_refused(tmp_path, damage, named):
+    (tmp_path / "a.json").write_text(damage(json.dumps(compared(a=first).to_json())))
+    with refused(EvaluationError, named):
+        Comparison.from_json(tmp_path / "a.json")
+
+
+def test_missing_report_is_refused(tmp_path):
+    with refused(EvaluationError, "nothing.json"):
+        Comparison.from_json(tmp_path / "nothing.json")
+
+
+def test_two_comparisons_pair_the_same_queries_and_techniques():
+    before, now = compared(a=second, b=first), compared(a=first, c=first)
+    change = changed(before, now)
+    [pair] = change.pairs
+    assert (pair.a, pair.b, pair.better, pair.difference) == ("a (second)", "a (first)", "a (second)", 0.5)
+    assert (change.queries, change.only_first, change.only_second) == (20, ["b"], ["c"])
+    assert change.lines()[0].startswith("a (second) is better than a (first) in RR@10 by 0.500")
+    assert [line for line in change.differences if "differ" in line] == []
+    same = changed(now, now)
+    assert same.differences == []
+    assert not same.pairs[0].significant
+
+
+@pytest.mark.parametrize(
+    ("dataset", "named"),
+    [
+        (
+            numbered(18),
+            ["the corpora differ (20 and 18)", "the queries differ", "2 queries only in the first, left out"],
+        ),
+        (replace(numbered(20), qrels={**numbered(20).qrels, "q0": {"d1": 1}}), ["the judgements differ (20 and 20)"]),
+        (
+            replace(numbered(20), queries={**numbered(20).queries, "q0": "another 0"}),
+            ["the queries differ (20 and 20)"],
+        ),
+        (replace(numbered(20), name="other"), ["'numbered' and 'other'"]),
+    ],
+)
+def test_differences_of_test_sets_are_named(dataset, named):
+    said = "\n".join(changed(compared(a=first), compared(dataset, a=first)).lines())
+    for text in named:
+        assert text in said
+
+
+def test_differences_of_techniques_and_depth_are_named():
+    class Other(Answers):
+        pass
+
+    one = compare({"a": Answers(first)}, numbered(5), RR, depth=20, progress=False)
+    other = compare({"a": Other(first)}, numbered(5), RR, depth=30, progress=False)
+    said = changed(one, other).differences
+    assert any(line.startswith("a changed: ") for line in said)
+    assert "depth differs: 20 and 30" in said
+
+
+@pytest.mark.parametrize(
+    ("other", "named"),
+    [({"b": first}, "technique"), ({"measures": ["R@5"], "a": first}, "measure"),
+     ({"dataset": Dataset("x", numbered(2).corpus, {"z": "query 0"}, {"z": {"d0": 1}}), "a": first}, "query")],
+)  # fmt: skip
+def test_comparisons_that_share_nothing_are_refused(other, named):
+    with refused(EvaluationError, named):
+        changed(compared(a=first), compared(**other))
