@@ -31,12 +31,6 @@ class OpenStage:
     detail: dict[str, Any] = field(default_factory=dict)
     degraded: str = ""
 
-    def closed(self) -> Stage:
-        return Stage(
-            self.name, self.ms, self.documents_in, self.documents_out, self.model_calls, self.tokens,
-            self.depth, self.detail, self.degraded,
-        )  # fmt: skip
-
 
 @dataclass(slots=True)
 class Trace:
@@ -45,7 +39,13 @@ class Trace:
     opened: list[OpenStage] = field(default_factory=list)
 
     def stages(self) -> tuple[Stage, ...]:
-        return tuple(stage.closed() for stage in self.opened)
+        return tuple(
+            Stage(
+                one.name, one.ms, one.documents_in, one.documents_out, one.model_calls, one.tokens, one.depth,
+                one.detail, one.degraded,
+            )
+            for one in self.opened
+        )  # fmt: skip
 
 
 _SDK = "opentelemetry.sdk.trace"

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 import sysconfig
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import replace
 from math import inf, isfinite
 from pathlib import Path
@@ -284,8 +283,12 @@ class TechniqueRegistry:
         user = f"technique {entry.name!r}"
         try:
             given = resources_for(user, wanted, own, self.resources, entry.models)
-            with named_errors(entry.name), modules_of(self._folder):
-                return cls(dict(entry.config), **given)
+            with modules_of(self._folder):
+                try:
+                    return cls(dict(entry.config), **given)
+                except Exception as error:
+                    name_error(error, entry.name)
+                    raise
         except (ConfigError, PipelineError) as error:
             if str(self.file.path) in str(error):
                 raise
@@ -305,16 +308,11 @@ def _take_mistakes(problems: Problems) -> dict[str, list[str]]:
     return mistakes
 
 
-@contextmanager
-def named_errors(technique: str) -> Iterator[None]:
-    """Add a note to exceptions of a technique's code: the name of the technique and the line in the user's file."""
-    try:
-        yield
-    except Exception as error:
-        line = _own_line(error)
-        if line or not isinstance(error, RagistryError):  # if only our code ran, its message is enough
-            error.add_note(f"technique {technique!r} failed{line}")
-        raise
+def name_error(error: Exception, technique: str) -> None:
+    """Add a note to an exception of a technique's code: the name of the technique and the line in the user's file."""
+    line = _own_line(error)
+    if line or not isinstance(error, RagistryError):  # if only our code ran, its message is enough
+        error.add_note(f"technique {technique!r} failed{line}")
 
 
 class Parts:
@@ -424,12 +422,16 @@ class RegisteredTechnique:
                 check_top_k(top_k)
         if self._checks_results and where is not None:
             where = normalise(where)
-        with stage(self.name) as this, named_errors(self.name):
-            documents = self.technique.retrieve(query, top_k=top_k, where=where)
-            if self._checks_results:
-                self._check(documents, where)
-                documents = [self._explained(document) for document in documents[:top_k]]
-            documents = documents[:top_k]
+        with stage(self.name) as this:
+            try:
+                documents = self.technique.retrieve(query, top_k=top_k, where=where)
+                if self._checks_results:
+                    self._check(documents, where)
+                    documents = [self._explained(document) for document in documents[:top_k]]
+                documents = documents[:top_k]
+            except Exception as error:
+                name_error(error, self.name)
+                raise
             this.documents_out = len(documents)
         return documents
 
