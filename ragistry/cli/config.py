@@ -29,15 +29,13 @@ def config(
     from pydantic import SecretStr
 
     from ragistry.config.archives import archive_environment
-    from ragistry.config.settings import DEFAULTS
     from ragistry.workspace import open_workspace
 
     with open_workspace(workspace) as opened:
         values = opened.settings.model_dump(mode="json")
         values |= {name: "set" for name, value in opened.settings if isinstance(value, SecretStr)}
         registry = opened.registry
-        packaged = registry.file.path.is_relative_to(DEFAULTS)
-        origins = opened.origins | {TECHNIQUE: "default" if packaged else registry.file.place(["default"])}
+        origins = opened.origins | {TECHNIQUE: "default" if registry.is_packaged else registry.file.place(["default"])}
         values[TECHNIQUE] = registry.default
         reading = opened.reading
     used = {"chunk_size": reading.chunk_size, "chunk_overlap": reading.chunk_overlap}

@@ -134,14 +134,18 @@ def resources_for(
             given[name] = named[models[name]]
         elif name in resources:
             given[name] = resources[name]
-        elif required and named:
-            raise ConfigError(f"{user} needs a {name}; choose one with `{name}: NAME` from {listed(named)}")
+        elif required and name in MODELS:
+            raise ConfigError(missing_model(user, name, named))
         elif required:
-            remedy = SETTING.get(name, "configure one in the workspace")
-            raise ConfigError(
-                f"{user} needs a {name}, and none is configured; {remedy}, or pass resources={{{name!r}: …}}"
-            )
+            raise ConfigError(f"{user} needs {name!r}; open a workspace, or pass resources={{{name!r}: …}}")
     return {name: ADAPTERS[name](value) if name in ADAPTERS else value for name, value in given.items()}
+
+
+def missing_model(user: str, kind: str, named: Mapping[str, Any]) -> str:
+    """Say that a technique or a node of a pipeline lacks a generator or reranker. ``named``: the configured ones."""
+    if named:
+        return f"{user} needs a {kind}; choose one with `{kind}: NAME` from {listed(named)}"
+    return f"{user} needs a {kind}, and none is configured; {SETTING[kind]}"
 
 
 def complaints(cls: type[Any]) -> list[str]:

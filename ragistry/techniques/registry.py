@@ -40,6 +40,7 @@ from ragistry.techniques.checks import (
 from ragistry.techniques.classes import (
     MODELS,
     RESOURCES,
+    missing_model,
     modules_folder,
     resources_for,
     retrieve_complaints,
@@ -131,6 +132,11 @@ class TechniqueRegistry:
         with_words = WITH_WORDS in self.names() or WITH_WORDS in self.broken
         return WITH_WORDS if self.searches_words and with_words else DEFAULT_TECHNIQUE
 
+    @property
+    def is_packaged(self) -> bool:
+        """Whether the file is the packaged one, which is nothing to edit, so that messages do not name it."""
+        return self.file.path == packaged_file().path
+
     def names(self) -> list[str]:
         """List the usable techniques in the order of the file."""
         return list(self._checked.classes)
@@ -163,6 +169,17 @@ class TechniqueRegistry:
             if wanted.get(kind) and kind not in entry.models and kind not in self.resources:
                 return kind
         return next(filter(None, map(self.missing_model, self.builds_on(name))), "")
+
+    def unusable(self, name: str) -> str:
+        """Return why a technique cannot run in this workspace; empty if neither its entry nor a model prevents it.
+
+        Raises:
+            UnknownTechniqueError: No technique has this name.
+        """
+        if name in self.broken:
+            return self.broken[name]
+        kind = self.missing_model(name)
+        return kind and missing_model(f"technique {name!r}", kind, self.resources.get(f"{kind}s", {}))
 
     def builds_on(self, name: str) -> list[str]:
         """List the techniques that a technique builds on directly. Raises `UnknownTechniqueError`."""
@@ -265,10 +282,9 @@ class TechniqueRegistry:
         if name in self.broken:
             raise (InvalidConfigError if self.mistakes else ConfigError)(self.broken[name])
         if name not in self._checked.classes:
-            raise UnknownTechniqueError(
-                f"no technique {name!r}{did_you_mean(str(name), self.names())}; {self.file.path} has "
-                f"{', '.join(self.names()) or 'no usable technique'}"
-            )
+            known = ", ".join(self.names()) or "no usable technique"
+            there = f"there are {known}" if self.is_packaged else f"{self.file.path} has {known}"
+            raise UnknownTechniqueError(f"no technique {name!r}{did_you_mean(str(name), self.names())}; {there}")
 
     def _build(self, entry: Entry) -> Any:
         cls, place = self._checked.class_of(entry.name), self.file.place(entry.keys)
@@ -294,7 +310,7 @@ class TechniqueRegistry:
                 raise
             said = str(error) if str(error).startswith(user) else f"{user}: {error}"
             kind = PipelineError if isinstance(error, PipelineError) else ConfigError
-            raise kind(f"{place}: {said}") from error
+            raise kind(said if self.is_packaged else f"{place}: {said}") from error
 
 
 def _take_mistakes(problems: Problems) -> dict[str, list[str]]:

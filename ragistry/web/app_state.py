@@ -9,10 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ParamSpec, TypeVar
 
-from nicegui import ui
-
 from ragistry.config.folder import EVALUATION, UPLOADS
-from ragistry.errors import RagistryError, SourceError
+from ragistry.errors import SourceError
 from ragistry.library.service import DocumentService
 from ragistry.types import SourceInfo
 from ragistry.web.comparisons import CLOSE_SECONDS, ComparisonJobs, ReportRow, list_reports
@@ -146,17 +144,3 @@ class AppState:
 async def in_thread(work: Callable[P, Result], *args: P.args, **options: P.kwargs) -> Result:
     """Run a function that reads files or calls a model in a thread."""
     return await asyncio.to_thread(work, *args, **options)
-
-
-async def attempt(work: Callable[P, Result], *args: P.args, **options: P.kwargs) -> Result | None:
-    """Run a function in a thread. An error is shown to the visitor, and the result is None."""
-    try:
-        return await in_thread(work, *args, **options)
-    except RagistryError as error:
-        show_error(str(error))
-        return None
-
-
-def show_error(message: str) -> None:
-    """Show a message until it is dismissed."""
-    ui.notify(message, type="negative", multi_line=True, timeout=0, close_button="Dismiss")

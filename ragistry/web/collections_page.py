@@ -11,7 +11,8 @@ from nicegui import ui
 from ragistry.errors import ConfigError
 from ragistry.types import SourceInfo
 from ragistry.utils.wording import agreeing, numbered
-from ragistry.web.app_state import PAGE_TIMEOUT, AppState, CollectionState, CollectionStates, attempt
+from ragistry.web.app_state import PAGE_TIMEOUT, AppState, CollectionState, CollectionStates
+from ragistry.web.error_list import attempt
 from ragistry.web.layout import empty_notice, heading, page_layout
 from ragistry.web.polling import Follower
 from ragistry.web.widgets import Built, KeyedList, ask_fields, button, cell, confirm, icon_button, row, table, text_cell

@@ -10,10 +10,13 @@ from nicegui import events, ui
 from ragistry.errors import EvaluationError, RagistryError
 from ragistry.evaluation import page as report_html
 from ragistry.utils.wording import local_time
-from ragistry.web.app_state import PAGE_TIMEOUT, AppState, in_thread, show_error
+from ragistry.web.app_state import PAGE_TIMEOUT, AppState, in_thread
 from ragistry.web.comparisons import QUESTIONS, ComparisonQueries, ReportRow, read_report
+from ragistry.web.error_list import clear_errors, show_error
 from ragistry.web.layout import empty_notice, heading, page_layout
+from ragistry.web.manual_page import manual_link
 from ragistry.web.polling import Follower
+from ragistry.web.search_form import CANNOT_RUN
 from ragistry.web.upload_widget import safe_name
 from ragistry.web.widgets import Built, KeyedList, button, cell, dialog, row, table, text_cell
 
@@ -100,6 +103,7 @@ async def start_comparison(state: AppState) -> None:
         file_bar.set_visibility(not is_generated)
 
     def begin() -> None:
+        clear_errors()
         queries = ComparisonQueries(number=int(number.value or QUESTIONS))
         if source.value == FROM_FILE:
             if not uploaded:
@@ -120,6 +124,10 @@ async def start_comparison(state: AppState) -> None:
         proposed = [name for name in PROPOSED if name in names]
         techniques = ui.select(names, value=proposed, label="Techniques", multiple=True)
         techniques.props("outlined dense use-chips").classes("w-full")
+        without = [name for name in state.workspace.registry.names() if state.workspace.registry.unusable(name)]
+        if without:
+            ui.label(f"{CANNOT_RUN}, because a model is missing: {', '.join(without)}.").classes("rg-dim")
+            ui.link(*manual_link(state.workspace, without[0]))
         source = ui.radio([GENERATED, FROM_FILE], value=GENERATED, on_change=update).props("dense").classes("rg-kinds")
         source.props["aria-label"] = "Questions"
         number = ui.number("Maximum number of questions", value=QUESTIONS, min=5, max=1_000, precision=0)

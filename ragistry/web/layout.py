@@ -8,6 +8,8 @@ from pathlib import Path
 
 from nicegui import ui
 
+from ragistry.web.error_list import ErrorList
+
 STYLE = Path(__file__).with_name("style.css")
 SCRIPT = Path(__file__).with_name("page.js")
 PLACES = {"Search": "/", "Collections": "/collections", "Compare": "/compare", "Techniques": "/techniques"}
@@ -40,6 +42,7 @@ def page_layout(title: str, here: str) -> Iterator[None]:
     content = ui.element("div").classes("rg-main")  # NiceGUI puts a <main> around it
     ui.skip_link(target=content)
     with content:
+        ErrorList()
         yield
 
 

@@ -18,7 +18,7 @@ from ragistry.types import Document
 from ragistry.utils.ids import chunk_id
 from ragistry.utils.joined import joined_text, spans
 from ragistry.utils.text.languages import chunk_language
-from ragistry.web.app_state import AppState, attempt
+from ragistry.web.app_state import AppState, in_thread
 from ragistry.web.files import file_address, image_address, original
 from ragistry.web.widgets import button, icon_button
 from ragistry.workspace import Workspace
@@ -30,7 +30,7 @@ REACH = 8
 class ReaderText(NamedTuple):
     """A passage and its context as HTML, the addresses of its file and page image, and the place of the answering line.
 
-    An address is empty if there is none.
+    An address is empty if there is none. ``error``: why the passage cannot be read; then the text is empty.
     """
 
     before: str
@@ -39,6 +39,7 @@ class ReaderText(NamedTuple):
     file: str
     image: str
     place: Mapping[str, Any]
+    error: str = ""
 
 
 def text_of(state: AppState, query: str, document: Document) -> ReaderText:
@@ -88,8 +89,11 @@ class ReaderPanel:
 
     async def open(self, document: Document) -> None:
         """Show a passage with its context."""
-        text = await attempt(text_of, self._state, self._query, document)
-        if text is None or self.panel.is_deleted:
+        try:
+            text = await in_thread(text_of, self._state, self._query, document)
+        except RagistryError as error:
+            text = ReaderText("", "", "", "", "", document.metadata, str(error))
+        if self.panel.is_deleted:
             return
         self._place = next((at for at, one in enumerate(self._passages) if one.id == document.id), 0)
         self.panel.clear()
@@ -141,6 +145,9 @@ class ReaderPanel:
 
 def _body(document: Document, text: ReaderText) -> None:
     with ui.element("div").classes("rg-reader-body").props('tabindex=0 role=region aria-label="Source text"'):
+        if text.error:
+            ui.label(text.error).classes("rg-failure").props("role=alert")
+            return
         if text.image:
             page = ui.element("img").classes("rg-page")
             page.props["src"] = text.image

@@ -89,18 +89,16 @@ def show_results(prepared: TechniqueResults, open_: OpenPassage, ranks: OtherRan
     """Show results as cards. ``ranks`` links them to those of a second technique."""
     found = prepared.result
     with ui.element("div").classes("rg-found"):
-        ui.label(prepared.technique).classes("rg-technique").props("role=heading aria-level=2")
+        title = "Nothing found"
         if found.documents:
             passages = numbered(len(found.documents), "[passage|passages]")
-            summary = (
-                f"{passages} in {numbered(len(prepared.cards), '[source|sources]')}, {found.search_time_ms:.0f} ms"
-            )
-            ui.label(summary).classes("rg-dim")
+            title = f"{passages} in {numbered(len(prepared.cards), '[source|sources]')}"
+        ui.label(title).classes("rg-technique").props("role=heading aria-level=2")
+        ui.label(f"{prepared.technique}, {found.search_time_ms:.0f} ms").classes("rg-dim")
     for reason in found.degraded:
         ui.label(f"Degraded: {reason}").classes("rg-failure")
     if not found.documents:
         with ui.element("div").classes("rg-empty"):
-            ui.label("Nothing found.").classes("rg-empty-text")
             ui.label("Try other words, another technique, or all collections.")
     with ui.element("div").classes("rg-cards"):
         for card in prepared.cards:

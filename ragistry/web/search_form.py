@@ -31,6 +31,7 @@ SHORTEST = 2
 """Minimum number of characters for suggestions."""
 PAUSE = 0.15
 """Seconds without a key before suggestions are searched."""
+CANNOT_RUN = "Cannot run here"
 EVERY = 20.0
 """Minimum seconds between two reads of the headings: during an ingest, sources change all the time."""
 CHUNKS = 50_000
@@ -82,25 +83,24 @@ class SearchForm:
         registry: TechniqueRegistry,
         first: SearchQuery,
         headings: Headings,
-        ask: Callable[[], Awaitable[None]],
+        search: Callable[[bool], Awaitable[None]],
     ) -> None:
-        names = {name: f"{name}\n{first_sentence(registry.technique_class(name))}" for name in registry.names()}
-        self._ask = ask
-        self._asks = first.ask
+        names = {name: f"{name}\n{_caption(registry, name)}" for name in (*registry.names(), *registry.broken)}
+        self._search = search
+        self._asked = first.ask
         with ui.element("div").classes("rg-search").props("role=search"):
             with ui.element("div").classes("rg-field"):
                 self._query = ui.input(placeholder="What to look for", value=first.query).classes("rg-query")
                 self._query.props('borderless autofocus clearable aria-label="What to look for"')
-                self._query.on("keydown.enter", lambda: ask())
+                with_key = "(event) => emit(event.ctrlKey || event.metaKey)"
+                self._query.on("keydown.enter", lambda event: self._run(bool(event.args)), js_handler=with_key)
                 with self._query.add_slot("append"):
                     ui.html("<kbd>/</kbd>", sanitize=False).props("aria-hidden=true").classes("rg-key")
-                self.close_suggestions = suggest(self._query, headings, ask)
-            self._buttons = {
-                False: button("Search", partial(self._set_ask, False), icon="search"),
-                True: button("Ask", partial(self._set_ask, True), icon="chat_bubble_outline"),
-            }
-        self._mark()
-        with ui.element("div").classes("rg-options"):
+                self.close_suggestions = suggest(self._query, headings, partial(self._run, False))
+            button("Search", partial(self._run, False), icon="search", kind="main")
+            with button("Ask", partial(self._run, True), icon="chat_bubble_outline").props('aria-label="Ask"'):
+                ui.tooltip("Generate an answer from the results (Ctrl+Enter)")
+        with ui.element("div").classes("rg-options") as self._options:
             self._technique = _techniques("Technique", names, first.technique)
             chosen = {name: name for name in first.collections}
             self._collections = ui.select(chosen, value=first.collections, label="Collections (all)", multiple=True)
@@ -123,36 +123,41 @@ class SearchForm:
         for control in (self._technique, self._collections, self._filters, self._other, self._top_k):
             control.on_value_change(self._again)
 
-    async def _set_ask(self, asks: bool) -> None:
-        """Search, or also generate an answer. The choice stays for the next Enter."""
-        self._asks = asks
-        self._mark()
-        await self._ask()
-
-    def _mark(self) -> None:
-        for asks, one in self._buttons.items():
-            one.classes(add="rg-button-main") if asks == self._asks else one.classes(remove="rg-button-main")
+    async def _run(self, asks: bool) -> None:
+        self._asked = asks
+        await self._search(asks)
 
     async def _again(self) -> None:
+        """Repeat what was done last with other options."""
         if (self._query.value or "").strip():
-            await self._ask()
+            await self._search(self._asked)
 
-    def question(self) -> SearchQuery:
+    def question(self, asks: bool) -> SearchQuery:
         """Return the query and its options."""
         top_k = int(self._top_k.value or 0)
         technique, collections, filters = self._technique.value or "", self._collections.value, self._filters.value
         return SearchQuery(
-            self._query.value or "", technique, self._other.value, [*collections], [*filters], top_k, ask=self._asks
+            self._query.value or "", technique, self._other.value, [*collections], [*filters], top_k, ask=asks
         )  # fmt: skip
 
-    def offer(self, collections: Mapping[str, str], filters: Mapping[str, str]) -> None:
-        """Set the available collections and filters, with their labels."""
+    def offer(self, collections: Mapping[str, str], filters: Mapping[str, str], *, is_empty: bool) -> None:
+        """Set the available collections and filters, with their labels. An empty library has nothing to choose."""
+        self._options.set_visibility(not is_empty)
         for control, known in ((self._collections, collections), (self._filters, filters)):
             # Selected ones stay, so that a search never silently covers more.
             options = {name: name for name in control.value} | dict(known)
             if options != control.options:
                 control.set_options(options)
         self._filters.set_visibility(bool(self._filters.options))
+
+
+def _caption(registry: TechniqueRegistry, name: str) -> str:
+    """Describe a technique in one line, or say that it cannot run here."""
+    if name in registry.broken:
+        return f"{CANNOT_RUN}: its entry has an error."
+    if kind := registry.missing_model(name):
+        return f"{CANNOT_RUN}: it needs a {kind}, and none is configured."
+    return first_sentence(registry.technique_class(name))
 
 
 def _techniques(label: str, names: Mapping[str, str], value: str) -> ui.select:
@@ -163,9 +168,11 @@ def _techniques(label: str, names: Mapping[str, str], value: str) -> ui.select:
     made.add_slot("selected-item", "<span>{{ props.opt.label.split('\\n')[0] }}</span>")
     made.add_slot(
         "option",
-        """<q-item v-bind="props.itemProps"><q-item-section>
-             <q-item-label>{{ props.opt.label.split('\\n')[0] }}</q-item-label>
-             <q-item-label caption>{{ props.opt.label.split('\\n')[1] }}</q-item-label>
+        f"""<q-item v-bind="props.itemProps"
+                    :class="{{'rg-cannot-run': props.opt.label.split('\\n')[1].startsWith('{CANNOT_RUN}')}}">
+           <q-item-section>
+             <q-item-label>{{{{ props.opt.label.split('\\n')[0] }}}}</q-item-label>
+             <q-item-label caption>{{{{ props.opt.label.split('\\n')[1] }}}}</q-item-label>
            </q-item-section></q-item>""",
     )
     return made

@@ -2,28 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from nicegui import ui
 
 from ragistry.config.files import slug
-from ragistry.errors import ConfigError
+from ragistry.errors import ConfigError, RagistryError
 from ragistry.presentation import with_other_sources
 from ragistry.techniques.registry import TechniqueRegistry
 from ragistry.types import RetrievalResult
 from ragistry.utils.wording import numbered
 from ragistry.web.answer_panel import AnswerPanel
-from ragistry.web.app_state import PAGE_TIMEOUT, AppState, CollectionStates, attempt, show_error
+from ragistry.web.app_state import PAGE_TIMEOUT, AppState, CollectionStates, in_thread
+from ragistry.web.error_list import ErrorList, attempt
 from ragistry.web.filters import filters_where, offered_filters
 from ragistry.web.ingest_jobs import IngestJob
 from ragistry.web.layout import heading, page_layout
+from ragistry.web.manual_page import manual_link
 from ragistry.web.polling import Follower
 from ragistry.web.reader import ReaderPanel
 from ragistry.web.results import TechniqueResults, prepare_results, side_by_side
 from ragistry.web.search_form import FEWEST, MOST, NONE, Headings, SearchForm, SearchQuery
 from ragistry.web.upload_widget import drop_zone, job_list
+from ragistry.workspace import Workspace
 
 PROPOSED = "My documents"
 
@@ -65,10 +68,9 @@ def register(state: AppState) -> None:
         if q or wrong:
             await ui.context.client.connected()  # show the page first, because the model may have to be loaded
             if not ui.context.client.is_deleted:
-                for line in wrong:
-                    show_error(line)
+                page.show_errors(wrong)
                 if not wrong:
-                    await page.ask(open)
+                    await page.search(first.ask, open)
 
 
 def _unknown(registry: TechniqueRegistry, name: str) -> list[str]:
@@ -98,10 +100,11 @@ class SearchPage:
         self._whole = ui.element("div").classes("rg-ask")
         with self._whole:
             heading("Search your library").classes("rg-ask-title")
-            self._form = SearchForm(state.workspace.registry, first, headings, self.ask)
+            self._form = SearchForm(state.workspace.registry, first, headings, self.search)
             self._follower = Follower(state.collections)
             self._busy = ui.label().classes("rg-dim rg-busy").props("role=status")
             self._about = ui.label().classes("rg-dim rg-about")
+            self._errors = ErrorList()
             self._welcome = empty_library_section(state)
             with ui.element("div").classes("rg-split"):
                 with ui.element("div").classes("rg-column"):
@@ -114,31 +117,45 @@ class SearchPage:
         await self._follower.begin(self._show)
 
     def _show(self, found: CollectionStates) -> None:
-        filters = offered_filters(info for entry in found for info in entry.sources)
-        self._form.offer({entry.name: entry.display_name for entry in found}, filters)
-        sources = sum(len(entry.sources) for entry in found)
         filled = [entry.display_name for entry in found if entry.chunks]
+        filters = offered_filters(info for entry in found for info in entry.sources)
+        self._form.offer({entry.name: entry.display_name for entry in found}, filters, is_empty=not filled)
+        sources = sum(len(entry.sources) for entry in found)
         self._welcome(found)
         names = ", ".join(filled[:4]) + (f" and {len(filled) - 4} more" if len(filled) > 4 else "")
         self._about.set_text(f"{numbered(sources, '[source|sources]')} in {names}" if filled else "")
 
-    async def ask(self, passage: str = "") -> None:
-        """Run the query of the form. ``passage`` is the id of a result to open."""
+    def show_errors(self, errors: Sequence[str | SearchError]) -> None:
+        """Replace the errors, which stand above the results."""
+        self._errors.clear()
+        for error in errors:
+            self._errors.add(*((error,) if isinstance(error, str) else error))
+
+    async def search(self, asks: bool, passage: str = "") -> None:
+        """Run the query of the form. If no technique answers, the results before stay, with the errors above them.
+
+        Args:
+            asks: Also generate an answer.
+            passage: Id of a result to open.
+        """
         self._form.close_suggestions()
-        question = self._form.question()
+        question = self._form.question(asks)
         if not question.query.strip():
-            show_error("the query is empty; type what to look for")
+            self.show_errors(["the query is empty; type what to look for"])
             return
         if not 1 <= question.top_k <= MOST:
-            show_error(f"passages: {question.top_k!r} is not a number from 1 to {MOST}")
+            self.show_errors([f"passages: {question.top_k!r} is not a number from 1 to {MOST}"])
             return
         self._turn = this = self._turn + 1
         self._answering.stop()
         self._busy.set_text("Searching…")
-        found = await _answers(self._state, question)
+        found, errors = await in_thread(_answers, self._state, question)
         if this != self._turn or self._answers.is_deleted:
             return  # another query was sent meanwhile, or the window was closed
         self._busy.set_text("")
+        self.show_errors(errors)
+        if not found:
+            return
         self._whole.classes("rg-asked")
         passages = list({one.id: one for given in found for one in given.passages()}.values())
         self._reader.offer(question.query, passages)
@@ -152,7 +169,7 @@ class SearchPage:
             if document.id == passage:
                 await self._reader.open(document)
                 break
-        if question.ask and found:
+        if question.ask:
             read = found[0].result.documents[: self._state.workspace.settings.n_results]
             await self._answering.write(question.query, read)
 
@@ -162,23 +179,36 @@ class SearchPage:
         ui.navigate.history.replace(self._asked.address())
 
 
-async def _answers(state: AppState, question: SearchQuery) -> list[TechniqueResults]:
-    """Search with each technique; show the errors of those that fail."""
+class SearchError(NamedTuple):
+    """An error of a search. ``link``: text and address of a page that explains the remedy."""
 
-    def search(technique: str) -> TechniqueResults:
-        workspace = state.workspace
-        limits = [workspace.library.scope.of(*question.collections)] if question.collections else []
-        limits += [where] if (where := filters_where(question.filters)) else []
+    message: str
+    link: tuple[str, str] | None = None
 
-        def run(*also: dict[str, Any]) -> RetrievalResult:
-            where = {"$and": [*limits, *also]} if limits or also else None
-            return workspace.search(question.query, technique=technique, top_k=question.top_k, where=where)
 
-        result = with_other_sources(run(), workspace.settings.language, run)
-        return prepare_results(workspace, technique, result)
+def _answers(state: AppState, question: SearchQuery) -> tuple[list[TechniqueResults], list[SearchError]]:
+    """Search with each technique. Return the results, and the errors of those that fail."""
+    workspace, found, errors = state.workspace, [], []
+    for technique in question.techniques():
+        try:
+            if reason := workspace.registry.unusable(technique):
+                errors.append(SearchError(reason, manual_link(workspace, technique)))
+            else:
+                found.append(_results(workspace, question, technique))
+        except RagistryError as error:
+            errors.append(SearchError(str(error)))
+    return found, errors
 
-    found = [await attempt(search, technique) for technique in question.techniques()]
-    return [one for one in found if one is not None]
+
+def _results(workspace: Workspace, question: SearchQuery, technique: str) -> TechniqueResults:
+    limits = [workspace.library.scope.of(*question.collections)] if question.collections else []
+    limits += [where] if (where := filters_where(question.filters)) else []
+
+    def run(*also: dict[str, Any]) -> RetrievalResult:
+        where = {"$and": [*limits, *also]} if limits or also else None
+        return workspace.search(question.query, technique=technique, top_k=question.top_k, where=where)
+
+    return prepare_results(workspace, technique, with_other_sources(run(), workspace.settings.language, run))
 
 
 def empty_library_section(state: AppState) -> Callable[[CollectionStates], None]:

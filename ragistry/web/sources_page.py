@@ -9,7 +9,8 @@ from nicegui import ui
 
 from ragistry.types import SourceInfo
 from ragistry.utils.wording import local_time, numbered
-from ragistry.web.app_state import PAGE_TIMEOUT, AppState, CollectionStates, attempt, in_thread
+from ragistry.web.app_state import PAGE_TIMEOUT, AppState, CollectionStates, in_thread
+from ragistry.web.error_list import attempt
 from ragistry.web.layout import empty_notice, heading, page_layout
 from ragistry.web.polling import Follower
 from ragistry.web.upload_widget import job_list, upload_section

@@ -13,6 +13,8 @@ from ragistry.techniques.classes import config_schema, first_sentence
 from ragistry.techniques.registry import TechniqueRegistry
 from ragistry.web.app_state import PAGE_TIMEOUT, AppState
 from ragistry.web.layout import heading, page_layout
+from ragistry.web.manual_page import manual_link
+from ragistry.web.search_form import CANNOT_RUN
 from ragistry.web.widgets import row, table, text_cell
 
 
@@ -25,12 +27,13 @@ def register(state: AppState) -> None:
         with page_layout("Techniques", "Techniques"):
             heading("Techniques")
             for name in registry.names():
-                _technique(registry, name)
-            for reason in registry.broken.values():
-                ui.label(reason).classes("rg-failure")
+                _technique(state, name)
+            for name in registry.broken:
+                _broken(state, name)
 
 
-def _technique(registry: TechniqueRegistry, name: str) -> None:
+def _technique(state: AppState, name: str) -> None:
+    registry = state.workspace.registry
     entry, cls = registry.entry(name), registry.technique_class(name)
     with ui.element("section").classes("rg-card").props(f'aria-label="{name}"'):
         with ui.element("div").classes("rg-bar"):
@@ -39,6 +42,8 @@ def _technique(registry: TechniqueRegistry, name: str) -> None:
             if name == registry.default:
                 ui.label("default").classes("rg-both")
         ui.label(first_sentence(cls))
+        if reason := registry.unusable(name):
+            _cannot_run(state, name, reason)
         _parameters(name, config_schema(cls), entry.config)
         with ui.expansion("Structure").classes("rg-stages"):
             try:
@@ -47,17 +52,37 @@ def _technique(registry: TechniqueRegistry, name: str) -> None:
                 ui.label(str(error)).classes("rg-failure")
 
 
+def _broken(state: AppState, name: str) -> None:
+    with ui.element("section").classes("rg-card").props(f'aria-label="{name}"'):
+        ui.label(name).classes("rg-technique").props("role=heading aria-level=2")
+        _cannot_run(state, name, state.workspace.registry.broken[name])
+
+
+def _cannot_run(state: AppState, name: str, reason: str) -> None:
+    with ui.element("div").classes("rg-note"):
+        ui.label(f"{CANNOT_RUN}: {reason}.")
+        ui.link(*manual_link(state.workspace, name))
+
+
 def _parameters(name: str, schema: dict[str, Any] | None, config: dict[str, Any]) -> None:
     properties = (schema or {}).get("properties", {})
     if not properties:
         return
-    with table(f"Parameters of {name}", ("Parameter", "Here", "Otherwise", "Description")).body:
+    with table(f"Parameters of {name}", ("Parameter", "Value", "Default", "Description")).body:
         for parameter, about in properties.items():
             with row():
                 text_cell(parameter, "rg-name")
-                text_cell(json.dumps(config[parameter]) if parameter in config else "")
-                text_cell(json.dumps(about.get("default")))
+                default = shown_value(about["default"]) if "default" in about else "required"
+                text_cell(shown_value(config[parameter]) if parameter in config else default)
+                text_cell(default)
                 text_cell(about.get("description", ""), "rg-wide")
+
+
+def shown_value(value: Any) -> str:
+    """Return a value of a parameter as text."""
+    if value is None or value == "" or value == []:
+        return "not set"
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def flowchart(registry: TechniqueRegistry, name: str) -> str:

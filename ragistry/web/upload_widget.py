@@ -12,7 +12,8 @@ from ragistry.errors import RagistryError, SourceError
 from ragistry.utils.documents.formats import CONVERTED, SUPPORTED_FORMATS
 from ragistry.utils.documents.old_formats import converter
 from ragistry.utils.wording import numbered
-from ragistry.web.app_state import UPLOAD_MEGABYTES, AppState, attempt, show_error
+from ragistry.web.app_state import UPLOAD_MEGABYTES, AppState
+from ragistry.web.error_list import attempt, show_error
 from ragistry.web.ingest_jobs import IngestJob
 from ragistry.web.security import BODY_MEGABYTES
 from ragistry.web.widgets import Built, KeyedList, button, icon_button

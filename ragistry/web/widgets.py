@@ -11,6 +11,8 @@ from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
 from nicegui import ui
 
+from ragistry.web.error_list import ErrorList
+
 Work = Callable[..., Any]
 Kind = Literal["quiet", "main", "danger"]
 PAGE = 50
@@ -56,6 +58,7 @@ def dialog(title: str, *, classes: str = "") -> Iterator[ui.dialog]:
         # Quasar's default animation moves the dialog, and a click on a moving button is lost.
         made.props("transition-show=fade transition-hide=fade")
         ui.label(title).classes("rg-dialog-title").props("role=heading aria-level=2")
+        ErrorList(made)
         yield made
     made.on("hide", made.delete)
 

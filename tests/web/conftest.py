@@ -224,7 +224,7 @@ def upload(page: Page, *files: Path, button: str = "Choose files") -> None:
 
 def complaint(page: Page, *values: str) -> Locator:
     """The error on the page that names these values; its wording is checked."""
-    found = page.locator(".q-notification__message, .rg-failure").filter(visible=True)
+    found = page.locator(".rg-failure").filter(visible=True)
     for value in values:
         found = found.filter(has_text=value)
     expect(found.first).to_be_visible()

@@ -110,7 +110,7 @@ def test_answer_is_streamed_until_stopped(page: Page, writer: OpenAIServer) -> N
     expect(other.get_by_role("article").first).to_be_visible()
     expect(answer.get_by_role("status")).to_have_text("Writing…")
     page.get_by_label("What to look for").fill("how do I put a backup back?")
-    page.keyboard.press("Enter")
+    page.keyboard.press("Control+Enter")
     expect(answer.locator(".rg-written-sources")).to_be_visible()
     expect(answer).not_to_contain_text("Word3")
     other.get_by_role("button", name="Ask", exact=True).click()

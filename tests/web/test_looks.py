@@ -52,7 +52,7 @@ def test_error_can_be_read_and_dismissed(page: Page) -> None:
     complaint(page)
     check_accessibility(page)
     page.get_by_role("button", name="Dismiss").click()
-    expect(page.locator(".q-notification")).to_have_count(0)
+    expect(page.locator(".rg-error")).to_have_count(0)
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

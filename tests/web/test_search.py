@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from ragistry import Workspace
-from tests.web.conftest import complaint, shoot
+from tests.web.conftest import check_accessibility, complaint, shoot
 
 FIELD = "What to look for"
 
@@ -111,14 +111,41 @@ def test_invalid_address_is_reported_in_one_line(page: Page, asked: str, value: 
     expect(page.get_by_role("article").first).to_be_visible()
 
 
-def test_collection_deleted_meanwhile_is_reported_in_one_line(
+def test_error_stands_above_the_results_before_until_the_next_search(
     page: Page, other: Workspace, collection: Callable[..., str]
 ) -> None:
-    page.goto(f"/?collection={collection('passing')}")
-    page.get_by_label(FIELD).fill("anything")
+    collection("passing")
+    page.goto("/?q=restore+a+backup&k=3")
+    heading = page.get_by_role("heading", name=re.compile(r"^\d passages in \d sources?$"))
+    expect(heading).to_be_visible()
+    page.get_by_label("Collections (all)").click()
     other.library.delete_collection("passing")
-    page.get_by_role("button", name="Search").click()
-    complaint(page, "'passing'")
+    page.get_by_role("option", name="passing").click()
+    page.keyboard.press("Escape")
+    error = complaint(page, "'passing'")
+    expect(error).to_be_in_viewport()
+    expect(heading).to_be_visible()
+    expect(page.get_by_role("article").first).to_contain_text("Back up and restore")
+    places = [one.bounding_box() for one in (page.get_by_label(FIELD), error, heading)]
+    assert [one and one["y"] for one in places] == sorted(one["y"] for one in places if one)
+    shoot(page, "search-error")
+    check_accessibility(page)
+    page.get_by_label("Collections (all)").click()
+    page.get_by_role("option", name="passing").click()
+    expect(error).to_have_count(0)
+
+
+def test_enter_searches_and_asking_has_its_own_key(page: Page) -> None:
+    page.goto("/")
+    field = page.get_by_label(FIELD)
+    field.fill("when is the last frost?")
+    field.press("Control+Enter")
+    expect(page.get_by_role("region", name="Answer")).to_be_visible()
+    expect(page).to_have_url(re.compile("ask=1"))
+    field.press("Enter")
+    expect(page).not_to_have_url(re.compile("ask=1"))
+    expect(page.get_by_role("region", name="Answer")).not_to_be_visible()
+    expect(page.get_by_role("heading", name=re.compile("passages in"))).to_be_visible()
 
 
 def test_titles_and_headings_are_suggested_and_chosen_by_keyboard(page: Page) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from playwright.sync_api import Page, expect
 
 from ragistry import TechniqueRegistry
+from ragistry.testing.hashed import HashingEmbedder
 from ragistry.web.techniques_page import flowchart
 from tests.web.conftest import check_accessibility, shoot
 
@@ -28,6 +30,7 @@ def test_show_description_parameters_and_flowchart_of_each_technique(page: Page)
     section = page.get_by_role("region", name="hybrid", exact=True)
     expect(section).to_contain_text("Fusion: joins the results of several bases")
     expect(section.get_by_role("row", name="fetch")).to_contain_text("candidates taken from each base")
+    expect(page.get_by_role("cell", name=re.compile("null|^$"))).to_have_count(0)
     shoot(page, "techniques")
     check_accessibility(page, without="section:nth-of-type(n+5)")  # they are all alike
     section.get_by_text("Structure").click()
@@ -37,7 +40,7 @@ def test_show_description_parameters_and_flowchart_of_each_technique(page: Page)
 
 def test_flowchart_shows_bases_or_steps(tmp_path: Path) -> None:
     (tmp_path / "techniques.yaml").write_text(YAML)
-    registry = TechniqueRegistry.load(tmp_path / "techniques.yaml", {"store": object(), "embedder": object()})
+    registry = TechniqueRegistry.load(tmp_path / "techniques.yaml", {"store": object(), "embedder": HashingEmbedder()})
     assert flowchart(registry, "both").splitlines()[2:] == [
         '    t0["both<br/>hybrid"]', '    t1["naive"]', "    t1 --> t0", '    t2["bm25"]', "    t2 --> t0",
         "    query --> t1", "    query --> t2", '    documents(["documents"])', "    t0 --> documents",

@@ -32,6 +32,7 @@ def test_first_upload_creates_its_collection(page: Page, empty: str, home: Path,
     expect(page.get_by_role("button", name="New comparison")).to_be_visible()
     page.goto(empty)
     expect(page.get_by_text("The library is empty. Add your first files.")).to_be_visible()
+    expect(page.get_by_role("combobox", name="Technique")).not_to_be_visible()
     shoot(page, "welcome")
     check_accessibility(page)
     long = "".join(f"# Part {number}\n\n{f'The rotor number {number} spins. ' * 60}\n\n" for number in range(30))
@@ -52,6 +53,7 @@ def test_first_upload_creates_its_collection(page: Page, empty: str, home: Path,
     expect(broken).to_contain_text("failed: 'broken.pdf' is damaged")
     assert ".ragistry" not in broken.inner_text()
     expect(page.get_by_text("2 sources in My Papers")).to_be_visible()
+    expect(page.get_by_role("combobox", name="Technique")).to_be_visible()
     expect(page.get_by_text("The library is empty.")).not_to_be_visible()
     page.get_by_label("What to look for").fill("how hot is the water for tea?")
     page.keyboard.press("Enter")
@@ -63,6 +65,50 @@ def test_first_upload_creates_its_collection(page: Page, empty: str, home: Path,
     expect(page.get_by_role("article").first).to_be_visible()
     with open_workspace(home) as workspace:
         assert workspace.library.list_sources("my-papers") == ["long.md", "tea.md"]
+
+
+def test_technique_that_cannot_run_is_marked_and_its_error_leads_to_the_manual(
+    page: Page, empty: str, home: Path
+) -> None:
+    with open_workspace(home) as workspace:
+        workspace.library.create_collection("drinks")
+        workspace.library.ingest_text("Tea is steeped.", "tea", "drinks")
+    page.goto(f"{empty}/?q=tea")
+    expect(page.get_by_role("article").first).to_be_visible()
+    page.get_by_role("combobox", name="Technique").click()
+    option = page.get_by_role("option", name="hyde Cannot run here: it needs a generator, and none is configured.")
+    expect(page.get_by_role("option").filter(has_text="Cannot run here")).to_have_count(8)
+    shoot(page, "cannot-run-menu")
+    option.click()
+    error = complaint(page, "'hyde' needs a generator", "config/models.yaml")
+    expect(page.get_by_role("article").first).to_be_visible()  # what was found before
+    shoot(page, "cannot-run")
+    check_accessibility(page)
+    for technique in ("multi_query", "self_rag", "corrective"):
+        page.goto(f"{empty}/?q=tea&technique={technique}")
+        complaint(page, technique, "config/models.yaml")
+    page.goto(f"{empty}/?q=tea&technique=hyde&compare=bm25")
+    expect(page.get_by_role("article").first).to_be_visible()  # the other technique answers
+    expect(error).to_be_visible()
+    page.get_by_role("link", name="Manual: models").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Use language models and rerankers")
+    expect(page.get_by_text("config/models.yaml:", exact=True).first).to_be_visible()
+    shoot(page, "manual")
+    check_accessibility(page)
+    page.get_by_role("link", name="one setting").first.click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Configuration")
+    page.goto(f"{empty}/manual/../app.py")
+    expect(page.get_by_role("article")).to_have_count(0)
+    page.goto(f"{empty}/manual/howto/%2e%2e%2f%2e%2e%2fREADME.md")
+    expect(page.get_by_text("The manual has no page")).to_be_visible()
+    page.goto(f"{empty}/techniques")
+    section = page.get_by_role("region", name="hyde", exact=True)
+    expect(section).to_contain_text("Cannot run here: technique 'hyde' needs a generator, and none is configured")
+    expect(section.get_by_role("link", name="Manual: models")).to_be_visible()
+    page.goto(f"{empty}/compare")
+    page.get_by_role("button", name="New comparison").click()
+    expect(page.get_by_role("dialog")).to_contain_text("Cannot run here, because a model is missing: multi_query")
+    shoot(page, "compare-cannot-run")
 
 
 def test_ten_thousand_sources_are_paginated(page: Page, empty: str, home: Path) -> None:
