@@ -116,7 +116,7 @@ class AppState:
 
     def is_upload(self, path: str) -> bool:
         """Return whether a file was uploaded on the page, so that it is deleted with its source."""
-        return self.uploads.holds(path)
+        return self.uploads.file_of(path) is not None
 
     def forget_uploads(self, sources: Iterable[SourceInfo]) -> None:
         """Delete the uploaded files of deleted sources.

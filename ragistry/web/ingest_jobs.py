@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
+from time import time
 
 from ragistry.errors import SourceError
 from ragistry.http.jobs import Job, JobRunner, State, error_text
+from ragistry.library.ingest.folder import is_folder
 from ragistry.library.ingest.methods import IngestObserver
 from ragistry.library.ingest.report import Failure, IngestReport
 from ragistry.library.ingest.source import ReadOptions
@@ -33,6 +35,7 @@ class IngestJob(Job):
         paths: Files and folders.
         prune: Delete sources whose files are no longer in the folder.
         replace: Replace sources of the same name.
+        refused: Name and reason of each file that was not accepted.
         stage: What happens to the current path.
         done: Number of processed paths.
         inside: Progress of the current path, 0 to 1.
@@ -48,6 +51,7 @@ class IngestJob(Job):
     paths: list[Path]
     prune: bool = False
     replace: bool = False
+    refused: Sequence[tuple[str, str]] = ()
     stage: str = ""
     done: int = 0
     inside: float = 0.0
@@ -61,11 +65,17 @@ class IngestJob(Job):
         """Progress of the job, 0 to 1."""
         return min(1.0, (self.done + self.inside) / max(1, len(self.paths)))
 
+    @property
+    def has_lines(self) -> bool:
+        """Whether each file has a line of its own, because there are several."""
+        return len(self.paths) + len(self.refused) > 1
+
     def files(self) -> list[tuple[str, str]]:
         """Return name and stage of each file, if there are several."""
-        if len(self.paths) < 2:
+        if not self.has_lines:
             return []
-        return [(path.name, self._stage_of(place, path.name)) for place, path in enumerate(self.paths)]
+        stages = [(path.name, self._stage_of(place, path.name)) for place, path in enumerate(self.paths)]
+        return stages + [(name, f"not added: {reason}") for name, reason in self.refused]
 
     def _stage_of(self, place: int, name: str) -> str:
         if name in self.stages:
@@ -122,11 +132,24 @@ class IngestJobs(JobRunner[IngestJob]):
         self._numbers = count(1)
 
     def add(
-        self, collection: str, paths: list[Path], label: str, *, prune: bool = False, replace: bool = False
+        self,
+        collection: str,
+        paths: list[Path],
+        label: str,
+        *,
+        prune: bool = False,
+        replace: bool = False,
+        refused: Sequence[tuple[str, str]] = (),
     ) -> IngestJob:
-        """Ingest files and folders after the jobs that were added before; see `IngestJob` for the arguments."""
-        job = IngestJob(next(self._numbers), collection, label, paths, prune, replace)
-        if not self.submit(job):
+        """Ingest files and folders after the jobs that were added before; see `IngestJob` for the arguments.
+
+        If all files were refused, the job has ended already and only reports them.
+        """
+        job = IngestJob(next(self._numbers), collection, label, paths, prune, replace, refused)
+        if not paths:
+            job.failures = [] if job.has_lines else [f"not added: {reason}" for _, reason in refused]
+            job.summary, job.state, job.finished = _refused_count(job), "done", time()
+        if not self.submit(job) and paths:
             self._drop(job)
         return job
 
@@ -162,9 +185,10 @@ class IngestJobs(JobRunner[IngestJob]):
                 report = _ingest_path(job, path, library, _JobProgress(job, check))
                 whole.merge(report)
                 job.stages[path.name] = _result(path, report)
+                job.failures = list(dict.fromkeys([*job.failures, *_other_messages(job, path, report)]))
                 job.done += 1
-        job.failures = list(dict.fromkeys([*_other_messages(job, whole), *_vanished(whole)]))
-        job.summary = summary(whole)
+        job.failures += _vanished(whole)
+        job.summary = ", ".join(filter(None, (summary(whole), _refused_count(job))))
 
     def end(self, job: IngestJob, state: State, error: Exception | None) -> None:
         """Record the end of a job."""
@@ -211,6 +235,8 @@ def _is_blank(path: Path, reading: ReadOptions) -> bool:
 
 def _result(path: Path, report: IngestReport) -> str:
     """Describe the result of one path. Messages contain the file name instead of the path."""
+    if is_folder(path) and (report.added or report.updated or report.skipped):
+        return f"searchable: {summary(report)}"
     if report.failed:
         return f"failed: {_with_name(report.failed[0].error, path)}"
     notes = [line.removeprefix(f"{path.name}: ") for line in report.warnings if line.startswith(path.name)]
@@ -219,11 +245,18 @@ def _result(path: Path, report: IngestReport) -> str:
     return "; ".join(notes) or "unchanged, searchable"
 
 
-def _other_messages(job: IngestJob, report: IngestReport) -> list[str]:
-    """Return the messages that are not shown with one of several files."""
-    names = tuple(f"{path.name}:" for path in job.paths) if len(job.paths) > 1 else ()
-    failed = [] if names else [_with_name(failure.error, job.paths[0]) for failure in report.failed]
-    return failed + [line for line in report.warnings if not line.startswith(names)]
+def _other_messages(job: IngestJob, path: Path, report: IngestReport) -> list[str]:
+    """Return the messages about a path that are not shown in its line."""
+    if job.has_lines and not is_folder(path):
+        return [line for line in report.warnings if not line.startswith(f"{path.name}:")]
+    errors = [failure.error for failure in report.failed]
+    if job.has_lines and not (report.added or report.updated or report.skipped):
+        errors = errors[1:]  # the line has the first one
+    return [_with_name(line, path) for line in (*errors, *report.warnings)]
+
+
+def _refused_count(job: IngestJob) -> str:
+    return f"{len(job.refused)} not added" if job.refused else ""
 
 
 def _with_name(error: str, path: Path) -> str:

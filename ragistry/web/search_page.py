@@ -213,7 +213,7 @@ def _results(workspace: Workspace, question: SearchQuery, technique: str) -> Tec
 
 def empty_library_section(state: AppState) -> Callable[[CollectionStates], None]:
     """Show an upload area while the library is empty. Call the result with the current collections."""
-    followed: set[int] = set()
+    earlier = {job.number for job in state.jobs.of() if job.ended}
     known: dict[str, str] = {}
 
     async def collection() -> str | None:
@@ -229,10 +229,8 @@ def empty_library_section(state: AppState) -> Callable[[CollectionStates], None]
         return await attempt(make)
 
     def ours() -> list[IngestJob]:
-        """Return the jobs that were running in this window."""
-        jobs = state.jobs.of()
-        followed.update(job.number for job in jobs if not job.ended)
-        return [job for job in jobs if job.number in followed]
+        """Return the jobs that had not ended when the window opened."""
+        return [job for job in state.jobs.of() if job.number not in earlier]
 
     with ui.element("div").classes("rg-welcome"):
         with ui.element("div").classes("rg-part") as first:

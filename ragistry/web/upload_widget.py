@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import NamedTuple
 
 from nicegui import events, ui
 
 from ragistry.errors import RagistryError, SourceError
+from ragistry.library.ingest.zip_folder import ZIP
 from ragistry.utils.documents.formats import CONVERTED, SUPPORTED_FORMATS
 from ragistry.utils.documents.old_formats import converter
 from ragistry.utils.wording import numbered
 from ragistry.web.app_state import UPLOAD_MEGABYTES, AppState
-from ragistry.web.error_list import attempt, show_error
+from ragistry.web.error_list import ErrorList, attempt
 from ragistry.web.ingest_jobs import IngestJob
 from ragistry.web.security import BODY_MEGABYTES
 from ragistry.web.widgets import Built, KeyedList, button, icon_button
 
-READ = "PDF, Markdown, text, CSV, Office and web documents, code"
+READ = "PDF, Markdown, text, CSV, Office and web documents, code, zip files of these"
 
 GetCollection = Callable[[], Awaitable[str | None]]
 """Returns the collection for the files, and creates it if necessary; None if that failed."""
@@ -35,18 +36,23 @@ def upload_section(state: AppState, collection: str) -> None:
         return collection
 
     with ui.element("div").classes("rg-intake"):
-        drop_zone(state, here)
+        drop_zone(state, here, collection)
         _folder(state, collection)
 
 
-def drop_zone(state: AppState, target: GetCollection) -> None:
-    """Show an area to drop or choose files."""
+def drop_zone(state: AppState, target: GetCollection, collection: str = "") -> None:
+    """Show an area to drop or choose files. Files that are refused at once are listed for ``collection``."""
+
+    def refuse(event: events.GenericEventArguments) -> None:
+        refused = [(name, _refusal(limit, name, size)) for limit, name, size in event.args]
+        state.jobs.add(collection, [], _label([name for name, _ in refused]), refused=refused)
+
     with ui.element("section").classes("rg-drop").props('aria-label="Add files"') as zone:
 
         async def upload(event: events.MultiUploadEventArguments) -> None:
-            collection = await target()
-            if collection is not None:
-                await _queue_uploads(state, collection, event, replace=bool(replace.value))
+            found = await target()
+            if found is not None:
+                await _queue_uploads(state, found, event, replace=bool(replace.value))
 
         uploader = ui.upload(
             multiple=True,
@@ -57,13 +63,13 @@ def drop_zone(state: AppState, target: GetCollection) -> None:
         )
         # The uploader's own interface cannot be used with a keyboard alone, so it is hidden and only sends the files.
         uploader.classes("rg-hidden").props["accept"] = ",".join(
-            (*SUPPORTED_FORMATS, *(CONVERTED if converter() else ()))
+            (*SUPPORTED_FORMATS, *(CONVERTED if converter() else ()), ZIP)
         )
         # Unique field names: of several fields with one name, the server sees only the last.
         uploader.props[":field-name"] = "(file) => file.__key + Math.random()"
         uploader.on(
             "rejected",
-            _show_refusals,
+            refuse,
             js_handler="(all) => emit(all.map((one) => [one.failedPropValidation, one.file.name, one.file.size]))",
         )
         sender = f"getElement({uploader.id}).$refs.qRef"
@@ -75,6 +81,7 @@ def drop_zone(state: AppState, target: GetCollection) -> None:
             ui.label(READ).classes("rg-dim")
             replace = ui.checkbox("Replace sources of the same name").props("dense")
             sending = ui.label().classes("rg-dim rg-sending").props("role=status")
+            errors = ErrorList(shared=False)
     how_far = f"() => getHtmlElement({sending.id}).textContent = `Sending ${{{sender}.uploadProgressLabel}}`"
     uploader.on("start", js_handler=f"() => {{ window.sending = setInterval({how_far}, 200); }}")
     uploader.on(
@@ -84,7 +91,7 @@ def drop_zone(state: AppState, target: GetCollection) -> None:
     )
     uploader.on(
         "failed",
-        lambda: show_error("the files could not be sent; check that the page is still running, and add them again"),
+        lambda: errors.add("the files could not be sent; check that the page is still running, and add them again"),
     )
     zone.on("dragover", js_handler="(e) => { e.preventDefault(); e.currentTarget.classList.add('rg-over'); }")
     zone.on("dragleave", js_handler="(e) => e.currentTarget.classList.remove('rg-over')")
@@ -95,23 +102,21 @@ def drop_zone(state: AppState, target: GetCollection) -> None:
     )
 
 
-def _show_refusals(event: events.GenericEventArguments) -> None:
-    for refused in event.args[:5]:
-        show_error(_refusal(*refused))
+def _label(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else numbered(len(names), "[file|files]")
 
 
 def _refusal(limit: str, name: str, size: int) -> str:
     """Describe the limit that a file exceeds, and the remedy."""
     if limit == "accept":
         suffix = PurePosixPath(name).suffix
-        return f"{name!r} was not added: {suffix or 'a file without a suffix'} is not a supported format; add {READ}"
+        return f"{suffix or 'a file without a suffix'} is not a supported format"
     if limit == "max-file-size":
         most = f"the limit for a file is {UPLOAD_MEGABYTES} MB"
-        return f"{name!r} has {size / 1e6:,.0f} MB and {most}; split it, or add its folder by path"
+        return f"it has {size / 1e6:,.0f} MB and {most}; split it, or add its folder by path"
     if limit == "max-total-size":
-        most = f"the limit for one upload is {BODY_MEGABYTES:,} MB"
-        return f"{name!r} ({size / 1e6:,.0f} MB) was not added: {most}; add it in another upload"
-    return f"{name!r} was not added: it is already selected"
+        return f"the limit for one upload is {BODY_MEGABYTES:,} MB; add it in another upload"
+    return "it is already selected"
 
 
 def _folder(state: AppState, collection: str) -> None:
@@ -120,15 +125,17 @@ def _folder(state: AppState, collection: str) -> None:
         prune = ui.checkbox("Remove sources whose files are gone").props("dense")
 
         def add() -> None:
+            errors.clear()
             try:
                 path = state.folder((folder.value or "").strip())
             except RagistryError as error:
-                show_error(str(error))
+                errors.add(str(error))
                 return
             state.jobs.add(collection, [path], str(path), prune=bool(prune.value))
 
         folder.on("keydown.enter", add)
         button("Add folder", add, icon="create_new_folder")
+        errors = ErrorList(shared=False)
 
 
 async def _queue_uploads(
@@ -138,30 +145,29 @@ async def _queue_uploads(
     found = await attempt(state.workspace.library.sources, collection)
     if found is None:
         return
-    known = {info.source_file for info in found}
+    # Members of a zip file begin with its name.
+    known = {name for info in found for name in (info.source_file, info.source_file.partition("/")[0])}
     kept: list[Path] = []
+    refused: list[tuple[str, str]] = []
     for file in event.files:
         try:
             name = safe_name(file.name)
             if name in {path.name for path in (*kept, *state.jobs.pending(collection))}:
-                raise SourceError(f"{name!r} is already being added; wait, or rename the file")
+                raise SourceError("a file of this name is already being added; wait, or rename the file")
             if name in known and not replace:
-                raise SourceError(f"{name!r} is already in this collection; tick Replace, or rename the file")
+                raise SourceError("a file of this name is already in this collection; tick Replace, or rename the file")
             if file.size() > UPLOAD_MEGABYTES * 1_000_000:
                 raise SourceError(_refusal("max-file-size", name, file.size()))
-        except SourceError as error:
-            show_error(str(error))
-            continue
-        # In a new folder: the existing source needs its file until the new file is known to be readable.
-        try:
+            # In a new folder: the existing source needs its file until the new file is known to be readable.
             kept.append(await state.uploads.keep(name, file.save))
+        except SourceError as error:
+            refused.append((file.name, str(error)))
         except OSError as error:
-            show_error(
-                f"{name!r} cannot be saved ({error.strerror or error}); free some space on the disk of the workspace"
-            )
-    if kept:
-        label = kept[0].name if len(kept) == 1 else numbered(len(kept), "[file|files]")
-        state.jobs.add(collection, kept, label, replace=replace)
+            reason = f"it cannot be saved ({error.strerror or error}); free some space on the disk of the workspace"
+            refused.append((file.name, reason))
+    if kept or refused:
+        label = _label([*(path.name for path in kept), *(name for name, _ in refused)])
+        state.jobs.add(collection, kept, label, replace=replace, refused=refused)
 
 
 def safe_name(name: str) -> str:
@@ -178,6 +184,14 @@ def safe_name(name: str) -> str:
     return bare
 
 
+class _VisibleFile(NamedTuple):
+    """A line of a job. Two files may have the same name."""
+
+    place: int
+    name: str
+    stage: str
+
+
 class _VisibleJob(NamedTuple):
     """The visible state of a job."""
 
@@ -186,7 +200,7 @@ class _VisibleJob(NamedTuple):
     state: str
     status: str
     share: float
-    files: tuple[tuple[str, str], ...]
+    files: tuple[_VisibleFile, ...]
     failures: tuple[str, ...]
 
 
@@ -208,7 +222,8 @@ def job_list(state: AppState, jobs_to_show: Callable[[], Iterable[IngestJob]]) -
 
 def _visible(job: IngestJob) -> _VisibleJob:
     failures = (job.error,) if job.error else tuple(job.failures[:LINES])
-    return _VisibleJob(job.number, job.label, job.state, _status(job), job.share, tuple(job.files()), failures)
+    lines = tuple(_VisibleFile(place, *line) for place, line in enumerate(job.files()))
+    return _VisibleJob(job.number, job.label, job.state, _status(job), job.share, lines, failures)
 
 
 def _status(job: IngestJob) -> str:
@@ -229,7 +244,9 @@ def _card(job: _VisibleJob, forget: Callable[[int], None]) -> Built[_VisibleJob]
             card.props("aria-busy=true")  # the steps are not read out
             bar = ui.linear_progress(show_value=False)
             bar.props["aria-label"] = f"Progress of {job.label}"
-        files = KeyedList[tuple[str, str]](ui.element("div").classes("rg-job-files"), lambda file: file[0], _file)
+        lines = ui.element("div").classes("rg-job-files").props("tabindex=0 role=region")
+        lines.props["aria-label"] = f"Files of {job.label}"
+        files = KeyedList[_VisibleFile](lines, lambda file: file.place, _file)
         failures = KeyedList[str](ui.element("div"), lambda line: line, _failure)
 
     def fill(job: _VisibleJob) -> None:
@@ -242,14 +259,14 @@ def _card(job: _VisibleJob, forget: Callable[[int], None]) -> Built[_VisibleJob]
     return card, fill
 
 
-def _file(file: tuple[str, str]) -> Built[tuple[str, str]]:
+def _file(file: _VisibleFile) -> Built[_VisibleFile]:
     with ui.element("div").classes("rg-file") as line:
-        ui.label(file[0]).classes("rg-file-name")
+        ui.label(file.name).classes("rg-file-name")
         stage = ui.label()
 
-    def fill(file: tuple[str, str]) -> None:
-        stage.set_text(file[1])
-        stage.classes(replace=f"rg-stage-{file[1].split()[0].strip(':,')}")
+    def fill(file: _VisibleFile) -> None:
+        stage.set_text(file.stage)
+        stage.classes(replace=f"rg-stage-{file.stage.split()[0].strip(':,')}")
 
     return line, fill
 

@@ -1,4 +1,7 @@
-"""Files that were uploaded on the page. Each has its own folder, and is deleted when no source uses it."""
+"""Files that were uploaded on the page. Each has its own folder, and is deleted when no source uses it.
+
+A zip file is one upload with many sources, whose paths lead into it.
+"""
 
 from __future__ import annotations
 
@@ -36,22 +39,25 @@ class Uploads:
             raise
         return place
 
-    def holds(self, path: str | Path) -> bool:
-        """Return whether a path is an uploaded file."""
-        return bool(path) and Path(path).is_relative_to(self.folder)
+    def file_of(self, path: str | Path) -> Path | None:
+        """Return the uploaded file that a path is, or that it leads into; None if it was not uploaded."""
+        if not path or not Path(path).is_relative_to(self.folder):
+            return None
+        return self.folder.joinpath(*Path(path).relative_to(self.folder).parts[:2])
 
     def forget(self, paths: Iterable[str | Path]) -> None:
         """Delete those of the files that were uploaded."""
-        for path in filter(self.holds, paths):
+        for path in filter(None, map(self.file_of, paths)):
             with suppress(OSError):  # errors are harmless; the folder may contain another file
-                Path(path).unlink(missing_ok=True)
-                Path(path).parent.rmdir()
+                path.unlink(missing_ok=True)
+                path.parent.rmdir()
 
     def forget_unneeded(self, store: LibraryStore, paths: Iterable[str]) -> None:
         """Delete those of the files that were uploaded and that no source uses."""
         left = _sources(store)
         if left is not None:
-            self.forget(set(paths) - {info.source_path for info in left})
+            needed = {self.file_of(info.source_path) for info in left}
+            self.forget(file for file in {*map(self.file_of, paths)} - needed if file is not None)
 
     @contextmanager
     def swept(self, store: LibraryStore, collection: str, brought: Collection[Path]) -> Iterator[None]:
@@ -61,7 +67,8 @@ class Uploads:
         are deleted. Other files stay, because another page may be saving files that are not sources yet.
         """
         names = {path.name for path in brought}
-        earlier = {info.source_path for info in _sources(store, collection) or () if info.source_file in names}
+        known = _sources(store, collection) or ()
+        earlier = {info.source_path for info in known if info.source_file.partition("/")[0] in names}
         try:
             yield
         finally:

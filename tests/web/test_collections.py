@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
+from zipfile import ZipFile
 
 from playwright.sync_api import Page, expect
 
 from ragistry import Workspace, open_workspace
-from tests.web.conftest import complaint, upload
+from tests.web.conftest import check_accessibility, complaint, shoot, upload
 
 HOSTILE = "<img src=x onerror=alert(1)>.md"
 Make = Callable[..., str]
@@ -144,7 +146,7 @@ def test_upload_and_replace_files(page: Page, collection: Make, tmp_path: Path) 
     expect(page.get_by_role("row", name="two.md")).to_be_visible()
     (tmp_path / "one.md").write_text("Second version.\n")
     upload(page, tmp_path / "one.md")
-    complaint(page, "one.md")
+    complaint(page, "not added", "tick Replace")
     page.get_by_text("Replace sources of the same name").click()
     for times in (1, 2):  # the same file can be added again
         upload(page, tmp_path / "one.md")
@@ -159,16 +161,19 @@ def test_invalid_files_are_reported_and_valid_ones_added(
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "same.md").write_text(f"The text of folder {folder}.\n" * len(list(tmp_path.iterdir())))
     upload(page, tmp_path / "one" / "same.md", tmp_path / "two" / "same.md")
-    complaint(page, "same.md")
-    expect(page.get_by_text("1 added")).to_be_visible()
+    lines = page.get_by_role("status", name="Ingests").locator(".rg-file")
+    expect(lines).to_have_text(
+        [re.compile("same.md.*searchable"), re.compile("same.md.*not added: a file of this name")]
+    )
+    expect(page.get_by_text("1 added, 1 not added")).to_be_visible()
     assert "folder one" in other.search("text", collection="mixed").documents[0].content
     (tmp_path / "program.exe").write_bytes(b"MZ")
     upload(page, tmp_path / "program.exe")
-    complaint(page, "program.exe")
+    complaint(page, "not added", ".exe")
     with (tmp_path / "large.md").open("wb") as large:
         large.truncate(201_000_000)
     upload(page, tmp_path / "large.md")
-    complaint(page, "large.md", "201 MB", "200 MB")
+    complaint(page, "201 MB", "200 MB")
     (tmp_path / "broken.pdf").write_bytes(b"%PDF-1.4 nothing")
     (tmp_path / "good.md").write_text("Good.\n")
     (tmp_path / HOSTILE).write_text("# <script>alert(1)</script>\n\nHostile <b>rotor</b>.\n")
@@ -186,6 +191,57 @@ def test_invalid_files_are_reported_and_valid_ones_added(
     expect(first).to_contain_text("Hostile rotor")
     expect(first).to_contain_text(HOSTILE)
     assert first.locator("img, script, b").count() == 0
+
+
+def test_refused_files_are_lines_of_the_list(page: Page, collection: Make, tmp_path: Path) -> None:
+    page.goto(f"/collection/{collection('photos')}")
+    names = [*(f"photo{number}.jpg" for number in range(12)), "program", "tea.md", "moss.txt"]
+    for name in names:
+        (tmp_path / name).write_text(f"The text of {name}.\n")
+    upload(page, *(tmp_path / name for name in names))
+    ingests = page.get_by_role("status", name="Ingests")
+    expect(ingests.locator(".rg-job")).to_have_count(2)
+    refused = ingests.locator(".rg-file", has_text="not added")
+    expect(refused).to_have_count(13)
+    expect(refused.first).to_contain_text("photo0.jpg")
+    expect(refused.first).to_contain_text("not added: .jpg is not a supported format")
+    expect(refused.last).to_contain_text("not added: a file without a suffix is not a supported format")
+    expect(ingests.get_by_text("2 added")).to_be_visible()
+    expect(page.locator(".q-notification")).to_have_count(0)
+    shoot(page, "refused")
+    check_accessibility(page)
+    page.get_by_role("button", name="Dismiss 13 files").click()
+    expect(refused).to_have_count(0)
+
+
+def test_zip_file_is_read_as_a_folder(page: Page, other: Workspace, collection: Make, tmp_path: Path) -> None:
+    page.goto(f"/collection/{collection('zipped')}")
+    with ZipFile(tmp_path / "papers.zip", "w") as made:
+        made.writestr("2024/tea.md", "# Tea\n\nSteep for two minutes.\n")
+        made.writestr("otters.txt", "Otters swim in rivers.\n")
+        made.writestr("broken.pdf", b"%PDF-1.4 nothing")
+        made.writestr("photo.jpg", b"no text")
+    (tmp_path / "plain.md").write_text("Plain.\n")
+    upload(page, tmp_path / "papers.zip", tmp_path / "plain.md")
+    ingests = page.get_by_role("status", name="Ingests")
+    expect(ingests.locator(".rg-file", has_text="papers.zip")).to_contain_text("searchable: 2 added, 1 failed")
+    complaint(page, "'papers.zip/broken.pdf' is damaged")
+    expect(page.get_by_role("row", name="papers.zip/2024/tea.md")).to_be_visible()
+    shoot(page, "zip")
+    [kept] = (other.root / ".ragistry" / "uploads").glob("*/papers.zip")
+    upload(page, tmp_path / "papers.zip")
+    complaint(page, "tick Replace")
+    for name, answer in (
+        ("papers.zip/otters.txt", "The file stays."),
+        ("papers.zip/2024/tea.md", "The uploaded copy of the file is deleted too."),
+    ):
+        page.get_by_role("button", name=f"Delete {name}").click()
+        asked = page.get_by_role("dialog", name=f"Delete {name}?")
+        expect(asked).to_contain_text(answer)
+        assert kept.exists()
+        asked.get_by_role("button", name="Delete", exact=True).click()
+        expect(page.get_by_role("row", name=name)).to_have_count(0)
+    assert not kept.exists()
 
 
 def test_add_a_folder_inside_the_roots_only(page: Page, collection: Make, root: Path) -> None:

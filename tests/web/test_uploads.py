@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from io import BytesIO
 from pathlib import Path
+from zipfile import ZipFile
 
 import pytest
 
@@ -95,6 +97,31 @@ def test_only_uploads_are_deleted_with_their_sources(state: AppState, workspace:
     assert own.exists()
     assert not dropped.parent.exists()
     assert state.uploads.folder.exists()
+
+
+def zipped(**members: str) -> bytes:
+    data = BytesIO()
+    with ZipFile(data, "w") as made:
+        for name, text in members.items():
+            made.writestr(f"{name}.md", text)
+    return data.getvalue()
+
+
+def test_zip_file_is_kept_while_one_of_its_sources_needs_it(state: AppState, workspace: Workspace) -> None:
+    job = drop(state, ("a.zip", zipped(one="One.", two="Two.")), ("bad.zip", b"PK nothing"), ("none.zip", zipped()))
+    assert job.summary == "2 added, 2 failed"
+    assert job.stages["a.zip"] == "searchable: 2 added"
+    for name in ("bad.zip", "none.zip"):
+        check_message(job.stages[name], name)
+    assert set(kept(state)) == {"a.zip"}
+    drop(state, ("a.zip", zipped(one="One more.", three="Three.")), replace=True)
+    assert workspace.library.list_sources("notes") == ["a.zip/one.md", "a.zip/three.md", "a.zip/two.md"]
+    assert len(list(state.uploads.folder.glob("*/a.zip"))) == 2  # the first has the second source
+    for name in ("one", "two", "three"):
+        [info] = [info for info in workspace.library.sources("notes") if info.source_file == f"a.zip/{name}.md"]
+        workspace.library.delete_source(info.source_file, "notes")
+        state.forget_uploads([info])
+        assert len(list(state.uploads.folder.glob("*/a.zip"))) == {"one": 2, "two": 1, "three": 0}[name]
 
 
 def test_uploads_of_another_page_stay(state: AppState) -> None:
