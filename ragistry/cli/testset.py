@@ -91,9 +91,9 @@ def make(
         return
     shares = ", ".join(numbered(count, f"{name}[|s]") for name, count in by_kind.items())
     documents, queries = numbered(len(sources), "document[|s]"), numbered(len(made.dataset.queries), "[query|queries]")
-    console().print(f"{out}: {queries} ({shares}) over {documents}, marked as synthetic")
+    console().print(f"{out}: {queries} ({shares}) from {documents}, marked as synthetic")
     for reason, count in made.left_out.items():
-        error_line(f"{numbered(count, '[query|queries]')} left out: {reason}", label="note")
+        error_line(f"{numbered(count, '[candidate was|candidates were]')} not used: {reason}", label="note")
 
 
 @app.command()

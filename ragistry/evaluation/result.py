@@ -191,9 +191,9 @@ class Pair:
         text += f", {self.size}"
         if self.detectable is not None:
             text += (
-                "; so few queries cannot show any difference reliably"
+                "; so few queries cannot reliably show any difference"
                 if self.detectable > 1  # Larger than any possible difference.
-                else f"; smallest difference that they show reliably: {self.detectable:.3f}"
+                else f"; so many queries reliably show differences from {self.detectable:.3f}"
             )
         needed = self.queries_needed()
         return text if needed is None or needed >= 100_000 else f"{text}; about {needed:,} queries would show this one"

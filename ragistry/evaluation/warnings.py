@@ -86,7 +86,7 @@ def _controls(comparison: Comparison) -> Iterator[str]:
     if by_names:
         yield (
             f"{best} is not significantly better than {' or '.join(by_names)}. Names alone may answer this test set, "
-            "so its figures may say nothing about the texts."
+            "so its figures may say nothing about the retrieval of texts."
         )
 
 
@@ -116,8 +116,9 @@ def _groups(comparison: Comparison, dataset: Dataset) -> Iterator[str]:
     sizes = Counter(dataset.groups.get(query, query) for query in queries)
     if comparison.techniques and len(sizes) < len(queries):
         yield (
-            f"The {len(queries):,} queries come from {numbered(len(sizes), '[group|groups]')} (the largest has "
-            f"{max(sizes.values()):,}), such as one document. Tests and intervals count groups, not queries."
+            f"The {len(queries):,} queries form {numbered(len(sizes), '[group|groups]')} of up to "
+            f"{max(sizes.values()):,}, such as the queries about one document. Tests and intervals count groups, not "
+            "queries."
         )
 
 
@@ -219,7 +220,7 @@ def _same(comparison: Comparison) -> Iterator[str]:
     same = {name: result.same_as for name, result in comparison.techniques.items() if result.same_as is not None}
     for first in dict.fromkeys(same.values()):
         twins = [name for name in same if same[name] == first]
-        yield f"Same rankings as {first} on every query, so not tested: {listed(twins)}."
+        yield f"Not tested, because the rankings equal those of {first} on every query: {listed(twins)}."
 
 
 def _judgements(dataset: Dataset) -> Iterator[str]:
@@ -276,8 +277,8 @@ def _kept(comparison: Comparison) -> Iterator[str]:
 def _how_synthetic(comparison: Comparison) -> Iterator[str]:
     if comparison.provenance["dataset"]["synthetic"] is not None:
         yield (
-            "Synthetic queries use words of the text: titles and headings those of the author, questions of a model "
-            "those of its passage. Only the document that a query was made from counts as relevant, even if others "
+            "Synthetic queries use words of the documents: titles and headings are the author's, and a model writes "
+            "questions from a passage. Only the document that a query was made from counts as relevant, even if others "
             "answer it. Use these figures to compare settings on these documents, not with other test sets. Confirm "
-            "an important choice on queries that people asked."
+            "an important choice with real queries of users."
         )

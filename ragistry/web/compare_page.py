@@ -22,7 +22,7 @@ from ragistry.web.widgets import Built, KeyedList, button, cell, dialog, row, ta
 
 INTERVAL = 0.5
 """Seconds between two updates of the progress."""
-GENERATED, FROM_FILE = "Made from your documents", "From a file"
+GENERATED, FROM_FILE = "Generated from your documents", "From a file"
 PROPOSED = ("naive", "bm25", "hybrid")
 """Techniques that are selected at first."""
 MEGABYTES = 20
@@ -58,7 +58,7 @@ def register(state: AppState) -> None:
 
 def _list() -> Callable[[list[ReportRow]], None]:
     show_notice = empty_notice()
-    made = table("Comparisons", ("Made", "Test set", "Techniques", "Verdict"), stacked=True)
+    made = table("Comparisons", ("Date", "Test set", "Techniques", "Result"), stacked=True)
     rows = KeyedList[ReportRow](made.body, lambda found: found, _row)
 
     def show(found: list[ReportRow]) -> None:

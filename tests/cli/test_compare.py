@@ -38,7 +38,7 @@ def test_compare_prints_the_verdict_first_and_the_files_last(ragistry: Run, tmp_
     assert set(found["techniques"]) == {"naive", "bm25"}
     assert [pair["measure"] for pair in found["pairs"]] == ["nDCG@10", "Success@1"]
     assert (tmp_path / "out" / "result.html").read_text(encoding="utf-8").startswith("<!doctype html>")
-    assert (tmp_path / "out" / "result.md").read_text(encoding="utf-8").startswith("# Retrieval on topics")
+    assert (tmp_path / "out" / "result.md").read_text(encoding="utf-8").startswith("# Retrieval techniques on topics")
     assert len(read_run(tmp_path / "runs" / "naive.run")) == 10
     [kept] = (tmp_path / ".ragistry" / "evaluation" / "reports").iterdir()
     assert json.loads(kept.read_text(encoding="utf-8")) == found
@@ -51,7 +51,7 @@ def test_compare_prints_the_verdict_first_and_the_files_last(ragistry: Run, tmp_
     assert resumed.out.startswith("<!doctype html>")
     assert "20 of 20 answers come from an earlier run" in resumed.out
     replayed = ragistry(*COMPARE, "-t", "naive", "--replay", "models.jsonl", "--markdown", "-")
-    assert replayed.out.startswith("# Retrieval on topics")
+    assert replayed.out.startswith("# Retrieval techniques on topics")
     assert "the models' answers come from models.jsonl" in replayed.out
     assert not (tmp_path / "-").exists()
 

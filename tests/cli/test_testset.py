@@ -115,7 +115,7 @@ def test_questions_of_a_model_are_checked_and_those_without_an_answer_left_out(
     prompts = [body["messages"][0]["content"] for body in model.asked("/api/chat")]
     assert done.code == 0
     check_message(done.out, "1 query (1 question)", "3 documents")
-    check_message(done.err, "1 query left out", "200 characters")
+    check_message(done.err, "1 candidate was not used", "200 characters")
     assert [("kettle of iron" in prompt, "Eighty degrees" in prompt) for prompt in prompts] == [
         (True, False), (True, False), (False, True), (False, True),
     ]  # fmt: skip

@@ -120,7 +120,7 @@ def test_every_report_has_verdict_warnings_table_and_notes_in_this_order(compari
         "Partly synthetic test set (2 of 30 queries): a program made the queries from the documents (1 title, 1 "
         "question; model asker, seed 7)."
     )
-    busy = "an important choice on queries that people asked"
+    busy = "an important choice with real queries of users"
     for name, text in reports(comparison).items():
         said = (comparison.conclusion(), synthetic, "tokens out", "control: filename", busy)
         places = [text.index(part) for part in said]
@@ -145,7 +145,7 @@ def test_terminal_shows_whole_names_within_its_width(comparison, width):
         re.split(r"\s{2,}", line)[0].replace(" ", "") for line in table.splitlines()
     )
     shown = text[text.index("\ntechnique") :].split("\n")[1]
-    left_out = " ".join(text.partition("No room for: ")[2].split())
+    left_out = " ".join(text.partition("Not shown: ")[2].split())
     for heading in ("nDCG@10", "vs baseline [95 %]", "p (Holm)", "CPU ms", "R@5", "p50 ms", "tokens out"):
         assert heading in shown or heading in left_out, heading
 

@@ -58,7 +58,7 @@ def test_what_becomes_a_query_is_taken_out_of_the_text_that_it_must_find():
     tea = source("tea.md", TEA, "Brewing green tea", "Leaves turn bitter where they are brewed")
     testset = make_testset("mine", [tea], known_items([tea]))
     assert list(testset.dataset.queries.values()) == ["Brewing green tea", "Choosing a fitting kettle"]
-    assert testset.left_out["the text contains the query word for word"] == 1
+    assert testset.left_out["the document still contains the words of the query"] == 1
     [document] = testset.dataset.corpus
     assert not any(word in document.title + document.text for word in ("Brewing", "Choosing"))
     assert "Example: a Sunday morning kettle" in document.text, "what is no query stays"
@@ -95,7 +95,7 @@ def test_limits_draw_the_same_queries_every_time_and_few_of_each_source():
     assert len(made(*sources, limit=2)) == 2
     assert made(*sources, limit=2) == made(*sources, limit=2)
     testset = make_testset("mine", sources, known_items(sources), per_document=1)
-    assert testset.left_out["more than 1 of one document"] == 7
+    assert testset.left_out["more than 1 query for one document"] == 7
     with refused(DatasetError):
         make_testset("mine", sources, known_items(sources), per_document=0)
 
@@ -166,17 +166,17 @@ def test_question_is_kept_where_its_chunk_answers_it():
     testset = make_testset("mine", sources, asked, model="scripted", seed=4, left_out=left_out)
     assert testset.dataset.qrels == {"q1": {"tea.md": 1}}
     assert testset.dataset.synthetic == {"q1": {"kind": "question", "seed": 4, "model": "scripted"}}
-    assert testset.left_out == {"the chunk has less than 200 characters": 1}
+    assert testset.left_out == {"the passage has fewer than 200 characters": 1}
     assert remarks(testset.dataset) == []
 
 
 @pytest.mark.parametrize(
     ("generator", "reason"),
     [
-        *((Scripted(ASKED, said, quote), "the chunk does not answer the question") for said, quote in (
+        *((Scripted(ASKED, said, quote), "the passage does not answer the question") for said, quote in (
             (False, "Eighty degrees are enough"), (True, "Ninety degrees are needed"), (True, ""),
         )),
-        (Scripted("Is it true that leaves turn bitter where they are brewed?"), "the question copies the chunk"),
+        (Scripted("Is it true that leaves turn bitter where they are brewed?"), "the question copies the passage"),
         (Scripted(""), "the generator failed"),
     ],
 )  # fmt: skip

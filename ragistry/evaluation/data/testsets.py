@@ -124,7 +124,7 @@ def ask_questions(
     every = [(source.id, chunk) for source in sources for chunk in source.chunks]
     chunks = [(source, chunk) for source, chunk in every if len(chunk) >= SHORTEST]
     if len(chunks) < len(every):
-        left_out[f"the chunk has less than {SHORTEST} characters"] = len(every) - len(chunks)
+        left_out[f"the passage has fewer than {SHORTEST} characters"] = len(every) - len(chunks)
     random.Random(seed).shuffle(chunks)
     asked = failures = 0
     for tried, (source, chunk) in enumerate(chunks[: 3 * count], 1):
@@ -133,9 +133,9 @@ def ask_questions(
             raw = generator.generate(ASK.format(chunk=chunk), schema=Question)
             question = parse_answer(raw, Question.model_validate_json).question.strip()
             if _copies(question, chunk):
-                reason = "the question copies the chunk"
+                reason = "the question copies the passage"
             elif not is_answered(generator, question, chunk):
-                reason = "the chunk does not answer the question"
+                reason = "the passage does not answer the question"
         except (ModelConnectionError, ModelNotFoundError):
             raise
         except (ModelError, ValueError) as error:
@@ -214,14 +214,21 @@ def make_testset(
         else:
             kept.append(candidate)
     ambiguous = _ambiguous(kept)
-    kept = _without(kept, ambiguous, "another query asks the same", left_out)
+    kept = _without(kept, ambiguous, "another query has the same words", left_out)
     remaining = _cut(texts, kept)
     empty = {at for at, one in enumerate(kept) if not remaining[one.source].strip()}
-    kept = _without(kept, empty, "the source has no other text", left_out)
-    kept = _without(kept, _surplus(kept, per_document, seed), f"more than {per_document} of one document", left_out)
+    kept = _without(kept, empty, "the document has no other text", left_out)
+    kept = _without(
+        kept,
+        _surplus(kept, per_document, seed),
+        f"more than {numbered(per_document, '[query|queries]')} for one document",
+        left_out,
+    )
     if limit is not None and len(kept) > limit:
         drawn = random.Random(seed).sample(range(len(kept)), limit)
-        kept = _without(kept, set(range(len(kept))).difference(drawn), "more than the limit", left_out)
+        kept = _without(
+            kept, set(range(len(kept))).difference(drawn), "more than the maximum number of queries", left_out
+        )
     if not kept:
         reasons = ", ".join(f"{reason} ({count})" for reason, count in left_out.items())
         remedy = f"try other kinds{'' if model else ' or a model'}"
@@ -252,9 +259,9 @@ def _fault(candidate: Candidate, text: str, spread: Mapping[str, int], most: int
     if len(terms) < TELLING[candidate.kind]:
         return "too few meaningful words"
     if contains_words(candidate.text, without(text, candidate.cuts)):
-        return "the text contains the query word for word"
+        return "the document still contains the words of the query"
     common = _STRUCTURE.match(candidate.text) or all(spread[term] > most for term in terms)
-    return "many pages have such a heading" if candidate.kind == "heading" and common else ""
+    return "the heading is too common" if candidate.kind == "heading" and common else ""
 
 
 def _ambiguous(candidates: Sequence[Candidate]) -> set[int]:

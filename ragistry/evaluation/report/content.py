@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ragistry.evaluation.result import ALPHA, Comparison, Pair, p_text
 from ragistry.utils.wording import local_time, numbered
@@ -16,8 +16,12 @@ MINUS = "\N{MINUS SIGN}"
 PAIRS_EXPLAINED = 6
 """Number of pairs whose queries are explained; JSON has all."""
 STAGES_SHOWN = 3
-TEXTS = {"measure", "over", "slowest stages", "query", "why"}
+TEXTS = {"measure", "over", "slowest stages", "query", "reason"}
 """Headings of columns with text; all others but the first have figures."""
+
+
+ORIGINS = {"asking": "searches", "rankings": "checksums of rankings"}
+"""Names of parts of the provenance that say more than their keys."""
 
 
 class Interval(NamedTuple):
@@ -97,9 +101,22 @@ def origin(comparison: Comparison) -> dict[str, str]:
     shown = {}
     for name, value in comparison.provenance.items():
         if isinstance(value, dict) and name != "techniques":
-            parts = [f"{key.replace('_', ' ')} {part}" for key, part in value.items() if part not in (None, "", {}, [])]
-            shown[name] = ", ".join(parts)
+            shown[ORIGINS.get(name, name)] = ", ".join(_parts(value))
     return {**shown, "seed": str(comparison.provenance["seed"])}
+
+
+def _parts(values: Mapping[str, Any]) -> Iterator[str]:
+    """Yield each value with its name; those of a mapping inside with both names."""
+    for key, value in values.items():
+        name = key.replace("_", " ")
+        if isinstance(value, dict):
+            yield from (f"{name} {part}" for part in _parts(value))
+        elif isinstance(value, bool):
+            yield f"{name}: {'yes' if value else 'no'}"
+        elif isinstance(value, list):
+            yield from ([f"{name} {' '.join(map(str, value))}"] if value else [])
+        elif value not in (None, ""):
+            yield f"{name} {value}"
 
 
 def tables(comparison: Comparison) -> dict[str, Table]:
@@ -148,12 +165,12 @@ def overview(comparison: Comparison) -> Table:
         lead = against.get(f"{control} (control)", ["", ""])
         rows.append([f"control: {control.removesuffix('_only')}", means[0], *lead, "", *means[1:], "", ""])
     note = (
-        f"Means over {numbered(comparison.queries, '[query|queries]')}; * significant after Holm's correction. CPU: "
-        "median of a search for the technique's own number of results; p50: the same by the clock. Tokens out: mean "
-        "tokens of its results."
+        f"Means over {numbered(comparison.queries, '[query|queries]')}; * marks significance after Holm's correction. "
+        "CPU ms and p50 ms: median processor time and median wall time of a search for the technique's own number of "
+        "results. Tokens out: mean number of tokens in these results."
     )
     if comparison.controls:
-        note += " Controls rank without reading the text; their p is not corrected."
+        note += " Controls rank without reading the text; their p-values are not corrected."
     columns = ["technique", main, f"vs {kind} [95 %]", "p (Holm)", "CPU ms", *others, "p50 ms", "tokens out"]
     faint = frozenset(range(len(names), len(rows)))
     return Table("Techniques", columns, rows, note, _winner(comparison), faint)
@@ -181,15 +198,16 @@ def differences(comparison: Comparison) -> Table:
         rows.append([pair_name(comparison, pair), pair.measure, difference(pair), *tested])
     statistics = comparison.provenance["statistics"]
     note = (
-        f"{statistics['test'].capitalize()}; Holm's correction over {statistics['family']}. Difference: mean "
-        "[95 % interval]; all pairs: 95 % for all pairs of the measure together; * significant. w / t / l: queries "
-        "won, tied, lost. d: Cohen's d_z. Detectable: the smallest true difference that a test set like this shows in "
-        "four of five cases."
+        f"{statistics['test'].capitalize()}, with Holm's correction over {statistics['family']}; * marks significant "
+        "differences. Difference: mean with its 95 % interval. All pairs: the 95 % interval for all pairs of the "
+        "measure together. Won / tied / lost: number of queries. Effect size: Cohen's d_z. Detectable: the smallest "
+        "true difference that a test set like this one shows in four of five cases."
     )
     if statistics["groups"] < comparison.queries:
         note += f" Queries of one group are not independent: they count as {statistics['groups']:,} groups."
     first = f"against {comparison.baseline}" if comparison.baseline else "pair"
-    columns = [first, "measure", "difference", "p (Holm)", "w / t / l", "all pairs", "p", "d", "detectable"]
+    tests = ["p (Holm)", "won / tied / lost", "all pairs", "p", "effect size", "detectable"]
+    columns = [first, "measure", "difference", *tests]
     strong = frozenset(row for row, pair in enumerate(comparison.pairs) if pair.significant)
     return Table("Differences", columns, rows, note, strong)
 
@@ -203,7 +221,7 @@ def kinds(comparison: Comparison) -> Table:
         for name, of in by_kind.items()
         if len(sizes) > 1
     ]
-    note = f"Mean {comparison.measure} over the queries of each kind; not tested."
+    note = f"Mean {comparison.measure} over the queries of each kind. These differences are not tested."
     columns = ["technique", *(f"{kind} (n = {count:,.0f})" for kind, count in sizes.items())]
     return Table("By kind of query", columns, rows, note)
 
@@ -241,11 +259,11 @@ def cost(comparison: Comparison) -> Table:
     note = (
         "Milliseconds of a search for the technique's own number of results, after "
         f"{asking['warm_up_queries']} warm-up queries; the ranking of {asking['depth']} documents is not timed. "
-        "CPU: processor time of all threads; mean difference to the fastest [95 % interval]. The vector of a "
-        "query is computed once; its time is charged to each technique that asks for it. Tokens in: read by models; "
-        "tokens out: of its results. Stages: mean milliseconds without the stages inside."
+        "CPU: processor time of all threads; vs fastest: mean difference with its 95 % interval. The vector of a "
+        "query is computed once; its time is charged to each technique that asks for it. Tokens in: read by models. "
+        "Tokens out: in the results. Slowest stages: mean milliseconds of each stage without the stages inside it."
     )
-    times = ["CPU p50 / p95", "CPU vs fastest", "clock p50 / p95"]
+    times = ["CPU ms p50 / p95", "CPU ms vs fastest", "wall ms p50 / p95"]
     columns = ["technique", *times, "model calls", "tokens in", "tokens out", "slowest stages"]
     return Table("Cost of a query", columns, rows, note)
 
@@ -259,14 +277,14 @@ def relevant(comparison: Comparison) -> Table:
         found = result.found
         counts = (found.shown, found.low, found.never, found.routed_away)
         row: Row = [name, *(f"{count:,} ({count / max(1, sum(counts)):.0%})" for count in counts)]
-        columns = ["technique", f"in the first {found.cutoff}", f"ranked {found.cutoff + 1} to {found.depth}"]
-        columns += ["not retrieved", "routed away"]
+        columns = ["technique", f"rank 1 to {found.cutoff}", f"rank {found.cutoff + 1} to {found.depth}"]
+        columns += ["not retrieved", "collection not searched"]
         if result.judged is not None:
             row.append(f"{result.judged:.0%}")
-            columns.append(f"judged of the first {found.cutoff}")
+            columns.append(f"judged in the first {found.cutoff}")
             note = "Judged: the share of these results with a judgement; relevant documents may be among the others."
         rows.append(row)
-    return Table("What became of the relevant documents", columns, rows, note)
+    return Table("Ranks of the relevant documents", columns, rows, note)
 
 
 def indexes(comparison: Comparison) -> Table:
@@ -289,13 +307,13 @@ def indexes(comparison: Comparison) -> Table:
 
 
 def explained(comparison: Comparison) -> Table:
-    """List the queries with the largest differences between pairs, and why."""
+    """List the queries with the largest differences between pairs, and the reasons."""
     rows: list[Row] = [
         [f"{pair['a']} {MINUS} {pair['b']}", query["text"], signed(query["difference"]), query["why"]]
         for pair in comparison.diagnosis[:PAIRS_EXPLAINED]
         for query in pair["queries"]
     ]
-    return Table("Where techniques differ, and why", ["pair", "query", "difference", "why"], rows)
+    return Table("Queries with the largest differences", ["pair", "query", "difference", "reason"], rows)
 
 
 def pair_name(comparison: Comparison, pair: Pair) -> str:

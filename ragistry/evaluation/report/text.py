@@ -100,20 +100,20 @@ def _print_table(table: Table, out: Console) -> str:
         style = "bold" if place in table.strong else "dim" if place in table.faint else ""
         drawn.add_row(*row[:kept], style=style)
     out.print(drawn)
-    return f"No room for: {', '.join(table.columns[kept:])}; {ELSEWHERE}." if kept < len(widths) else ""
+    return f"Not shown: {', '.join(table.columns[kept:])}; {ELSEWHERE}." if kept < len(widths) else ""
 
 
 def markdown(comparison: Comparison) -> str:
     """Return the report as Markdown, with the most different queries but without their rankings."""
-    lines = [f"# Retrieval on {_plain(comparison.name)}", "", f"**{_plain(comparison.conclusion())}**"]
+    lines = [f"# Retrieval techniques on {_plain(comparison.name)}", "", f"**{_plain(comparison.conclusion())}**"]
     lines += _listed("", verdicts(comparison))
-    lines += _listed("Before you rely on it", comparison.warnings)
-    lines += _listed("Could not be compared", failures(comparison))
+    lines += _listed("Warnings", comparison.warnings)
+    lines += _listed("Failed techniques", failures(comparison))
     lines += ["", f"{_plain(about(comparison))}."]
     for table in tables(comparison).values():
         lines += ["", f"## {_plain(table.title)}", "", *_table(table), "", _plain(table.note)]
     lines += _listed("Notes", [*comparison.notes, *(f"Test set: {problem}" for problem in comparison.problems)])
-    lines += _listed("Where these figures come from", [f"{name}: {text}" for name, text in origin(comparison).items()])
+    lines += _listed("Provenance", [f"{name}: {text}" for name, text in origin(comparison).items()])
     return "\n".join(lines) + "\n"
 
 
