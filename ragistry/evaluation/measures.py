@@ -71,8 +71,12 @@ class Measure:
         return {document for document, grade in grades.items() if grade >= self.rel}
 
 
+OTHER_NAMES = {"MAP": "AP", "MRR": "RR", "Precision": "P", "Recall": "R"}
+"""Other names of measures, as in ir-measures. The report shows the short ones."""
+
+
 def parse_measures(names: Iterable[str]) -> list[Measure]:
-    """Parse names such as ``nDCG@10``, ``AP`` and ``R(rel=2)@100``; duplicates are dropped.
+    """Parse names such as ``nDCG@10``, ``AP`` (or ``MAP``) and ``R(rel=2)@100``; duplicates are dropped.
 
     Raises:
         EvaluationError: The list is empty, or names are not measures; the error lists all of these.
@@ -138,6 +142,7 @@ def _problem(name: str) -> str | None:
     if found is None:
         return did_you_mean(name, _EXAMPLES)
     kind, rel, cutoff = found.groups()
+    kind = OTHER_NAMES.get(kind, kind)
     if kind not in _FORMULAS and kind not in _OF_SPANS:
         return did_you_mean(name, [f"{known}@{cutoff or 10}" for known in (*_FORMULAS, *_OF_SPANS)])
     if cutoff is None and kind in (*_CUT, *_OF_SPANS):
@@ -146,7 +151,7 @@ def _problem(name: str) -> str | None:
 
 
 def _measure(kind: str, rel: str | None, cutoff: str | None) -> Measure:
-    return Measure(kind, int(cutoff) if cutoff else None, int(rel or 1))
+    return Measure(OTHER_NAMES.get(kind, kind), int(cutoff) if cutoff else None, int(rel or 1))
 
 
 def _ndcg(measure: Measure, grades: Grades, shown: Sequence[str]) -> float:

@@ -10,6 +10,7 @@ from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse
+from starlette.routing import Match
 
 from ragistry import errors
 from ragistry.utils.disk import is_full
@@ -19,6 +20,7 @@ _log = logging.getLogger(__name__)
 
 RETRY_AFTER = 2
 """Seconds after which clients of a busy server try again."""
+METHODS = ("DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT")
 MESSAGE_LENGTH = 2_000
 """Maximum number of characters of a message."""
 
@@ -136,13 +138,16 @@ def handle_errors(app: FastAPI) -> None:
         return refusal(422, one_line("; ".join(problems), MESSAGE_LENGTH))
 
     @app.exception_handler(HTTPException)
-    async def refused(_: Request, error: HTTPException) -> JSONResponse:
+    async def refused(request: Request, error: HTTPException) -> JSONResponse:
         status, message = error.status_code, str(error.detail)
         if status == 404:
             message = "this address does not exist; see /openapi.json"
         if message.startswith("Too many"):  # files or fields, counted by the form parser
             status = 413
-        return refusal(status, message)
+        response = refusal(status, message)
+        if status == 405:
+            response.headers["Allow"] = ", ".join(_methods(request))
+        return response
 
     @app.exception_handler(OSError)
     async def system_error(request: Request, error: OSError) -> JSONResponse:
@@ -159,6 +164,16 @@ def handle_errors(app: FastAPI) -> None:
     async def unknown(request: Request, error: Exception) -> JSONResponse:
         _log.error("%s %s failed", request.method, request.url.path, exc_info=error)
         return error_response(500, detail_of(error))
+
+
+def _methods(request: Request) -> list[str]:
+    """Return the methods of an address. An error of the router has only those of the first route that matches."""
+
+    def is_served(method: str) -> bool:
+        scope = {**request.scope, "method": method}
+        return any(route.matches(scope)[0] is Match.FULL for route in request.app.routes)
+
+    return list(filter(is_served, METHODS))
 
 
 def _problem(item: dict[str, Any]) -> str:

@@ -27,6 +27,23 @@ ID_CHARACTERS = 200
 _READS = types.ToolAnnotations(read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False)
 
 
+def _object(**properties: str | dict[str, Any]) -> dict[str, Any]:
+    """Describe an object that has all these properties, each by its type or its schema."""
+    described = {name: {"type": one} if isinstance(one, str) else one for name, one in properties.items()}
+    return {"type": "object", "properties": described, "required": list(described)}
+
+
+_FOUND = _object(
+    results={
+        "type": "array",
+        "items": _object(id="string", title="string", url="string", text="string", place="object"),
+    }
+)
+"""Schema of the answer of ``search``."""
+_READ = _object(id="string", title="string", text="string", url="string", metadata="object")
+"""Schema of the answer of ``fetch``."""
+
+
 def list_tools(tool: SearchLibraryTool) -> list[types.Tool]:
     """List the tools with the current collections of documents.yaml."""
     function = tool.schema()["function"]
@@ -38,22 +55,27 @@ def list_tools(tool: SearchLibraryTool) -> list[types.Tool]:
             "Search the document library and list passages by id, title and url, with the lines that answer. "
             "Read one with fetch.",
             _one_text("query", "What to look for."),
+            _FOUND,
         ),
         _tool(
             "fetch",
             "Read a passage",
             "Read one passage of the document library, with the text around it, by an id that search gave.",
             _one_text("id", "An id from the results of search."),
+            _READ,
         ),
     ]
 
 
-def _tool(name: str, title: str, description: str, schema: Mapping[str, Any]) -> types.Tool:
+def _tool(
+    name: str, title: str, description: str, schema: Mapping[str, Any], output: dict[str, Any] | None = None
+) -> types.Tool:
     return types.Tool(
         name=name,
         title=title,
         description=description,
         input_schema={**schema, "additionalProperties": False},
+        output_schema=output,
         annotations=_READS,
     )
 
@@ -77,7 +99,8 @@ def call(tool: SearchLibraryTool, name: str, arguments: Mapping[str, Any]) -> ty
         return _text(answer.text, answer.error)
     connector = CONNECTOR[name]
     try:
-        return _text(json.dumps(connector(tool, arguments), ensure_ascii=False))
+        found = connector(tool, arguments)
+        return _text(json.dumps(found, ensure_ascii=False), structured=found)
     except Exception as error:  # noqa: BLE001, a technique of the user's may raise anything, and a model waits
         return _text(failure_text(error, name, limited=tool.reach.limited), True)
 
@@ -105,5 +128,7 @@ def _fetch(tool: SearchLibraryTool, arguments: Mapping[str, Any]) -> dict[str, A
 CONNECTOR = {"search": _search, "fetch": _fetch}
 
 
-def _text(text: str, error: bool = False) -> types.CallToolResult:
-    return types.CallToolResult(content=[types.TextContent(type="text", text=text)], is_error=error)
+def _text(text: str, error: bool = False, structured: dict[str, Any] | None = None) -> types.CallToolResult:
+    return types.CallToolResult(
+        content=[types.TextContent(type="text", text=text)], structured_content=structured, is_error=error
+    )

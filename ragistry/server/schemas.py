@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from ragistry.config.files import NAME_RULE
 from ragistry.http.errors import ErrorDetail
@@ -14,11 +14,23 @@ from ragistry.types import TOP_K_LIMIT
 JsonObject = dict[str, Any]
 Description = Annotated[str, Field(max_length=10_000)]
 DisplayName = Annotated[str, Field(max_length=1_000)]
+NOT_BLANK: dict[str, Any] = {"minLength": 1, "pattern": r"\S"}
+"""Described only: the library refuses a blank text with its own error, as it does everywhere."""
+Query = Annotated[str, Field(max_length=100_000, description="Text of the query.", json_schema_extra=NOT_BLANK)]
+CollectionName = Annotated[str, Field(json_schema_extra=NOT_BLANK)]
 SourceName = Annotated[str, Field(min_length=1, max_length=1_000)]
 
 
+def _whole(value: Any) -> Any:
+    """Convert 5.0 to 5. JSON has one kind of number, and some clients write all numbers with a point."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+WholeNumber = Annotated[int, BeforeValidator(_whole)]
+
+
 class RequestModel(BaseModel):
-    """Base of requests: types are not converted, and unknown keys are errors."""
+    """Base of requests: unknown keys are errors, and types are not converted, except whole numbers."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -26,17 +38,17 @@ class RequestModel(BaseModel):
 class SearchBody(RequestModel):
     """A search."""
 
-    query: str = Field(max_length=100_000, description="Text of the query.")
+    query: Query
     technique: str | None = Field(default=None, description="Name of a technique.")
     collection: str | None = Field(default=None, description="Search only this collection.")
-    top_k: int | None = Field(default=None, ge=1, le=TOP_K_LIMIT, description="Number of passages.")
+    top_k: WholeNumber | None = Field(default=None, ge=1, le=TOP_K_LIMIT, description="Number of passages.")
     where: JsonObject | None = Field(default=None, description="Condition on metadata.", examples=[{"page": 3}])
 
 
 class RouteRequest(RequestModel):
     """A query to route."""
 
-    query: str = Field(max_length=100_000, description="Text of the query.")
+    query: Query
     technique: str | None = Field(default=None, description="Name of a technique that uses collection_routed.")
     where: JsonObject | None = Field(default=None, description="Condition on metadata.")
 
@@ -44,7 +56,7 @@ class RouteRequest(RequestModel):
 class NewCollection(RequestModel):
     """A collection to create."""
 
-    name: str = Field(description=NAME_RULE)
+    name: CollectionName = Field(description=NAME_RULE)
     description: Description = ""
     display_name: DisplayName | None = None
 
@@ -52,7 +64,7 @@ class NewCollection(RequestModel):
 class CollectionChange(RequestModel):
     """Changes of a collection. Omitted fields stay."""
 
-    name: str | None = Field(default=None, description="New name.")
+    name: CollectionName | None = Field(default=None, description="New name.")
     description: Description | None = None
     display_name: DisplayName | None = None
 
@@ -98,7 +110,7 @@ class MadeQueries(RequestModel):
     """Queries to generate from titles, headings and descriptions of the sources."""
 
     collection: str | None = Field(default=None, description="Only from this collection.")
-    limit: int = Field(default=200, ge=1, le=10_000)
+    limit: WholeNumber = Field(default=200, ge=1, le=10_000)
 
 
 class ComparisonRequest(RequestModel):
@@ -111,7 +123,7 @@ class ComparisonRequest(RequestModel):
         default=[], max_length=20, description="Measures such as nDCG@10; the first one decides."
     )
     baseline: str | None = Field(default=None, description="Compare each technique with this one only.")
-    seed: int = Field(default=0, ge=0, le=2**31)
+    seed: WholeNumber = Field(default=0, ge=0, le=2**31)
 
 
 class ScoreModel(BaseModel):

@@ -67,6 +67,8 @@ def test_worked_examples(ranking, grades, values):
 
 def test_every_bad_name_is_listed_with_its_remedy():
     assert [str(measure) for measure in parse_measures([*NAMES, "AP"])] == NAMES
+    others = ["MAP", "MAP@5", "MRR@10", "Precision(rel=2)@3", "Recall@7", "AP"]
+    assert [str(measure) for measure in parse_measures(others)] == ["AP", "AP@5", "RR@10", "P(rel=2)@3", "R@7"]
     names = ["nDCG@10", "ndcg@10", "R", "Judged(rel=2)@5", "P@0", "nonsense!", "SR", "SP(rel=2)@5"]
     with refused(EvaluationError, *map(repr, names[1:])) as caught:
         parse_measures(names)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+import jsonschema
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -134,6 +135,20 @@ def test_invalid_documents_yaml_is_reported_by_every_tool(
         path.write_text(whole, encoding="utf-8")
         assert "degrees" in asked(tool, "search_library", {"query": "tea"})
     assert "unknown setting 'colections'" in caplog.text
+
+
+def test_structured_answers_keep_to_their_output_schema(tool: SearchLibraryTool) -> None:
+    schemas = {one.name: one.output_schema for one in tools.list_tools(tool)}
+    assert schemas[tool.name] is None
+    found = tools.call(tool, "search", {"query": "boat"})
+    assert found.structured_content is not None
+    calls = {"search": {"query": "boat"}, "fetch": {"id": found.structured_content["results"][0]["id"]}}
+    for name, arguments in calls.items():
+        answer = tools.call(tool, name, arguments)
+        jsonschema.validate(answer.structured_content, schemas[name])
+        assert json.loads(answer.content[0].text) == answer.structured_content
+    refused_ = tools.call(tool, "fetch", {"id": "nothing"})
+    assert (refused_.is_error, refused_.structured_content) == (True, None)
 
 
 def test_fetch_returns_a_passage_with_its_context(guarded: Workspace, tool: SearchLibraryTool) -> None:

@@ -91,8 +91,28 @@ def test_invalid_request_has_status_and_type(client: TestClient) -> None:
     assert answer.status_code in (400, 422)
     assert error(client.post("/v1/search", content=b"{", headers=headers))[0] == 422
     assert error(client.get("/v1/nothing")) == (404, "RequestError")
-    assert error(client.get("/v1/search"))[0] == 405
+    for path, method, allowed in (
+        ("/v1/search", "GET", "POST"),
+        ("/v1/collections", "DELETE", "GET, POST"),
+        ("/v1/collections/weather", "PUT", "DELETE, GET, PATCH"),
+    ):
+        answer = client.request(method, path)
+        assert (error(answer)[0], answer.headers["Allow"]) == (405, allowed)
     assert error(client.get("/v1/jobs/nothing")) == (404, "JobNotFoundError")
+
+
+def test_whole_numbers_may_have_a_point_and_blank_texts_are_described(client: TestClient) -> None:
+    found = client.post("/v1/search", json={"query": "tea", "top_k": 1.0}).json()
+    assert len(found["documents"]) == 1
+    for number in (1.5, "1", True, 1e400):
+        body = json.dumps({"query": "tea", "top_k": number})
+        assert error(client.post("/v1/search", content=body)) == (422, "RequestError"), number
+    models = client.get("/openapi.json").json()["components"]["schemas"]
+    for model, field in (("SearchBody", "query"), ("RouteRequest", "query"), ("NewCollection", "name")):
+        assert models[model]["properties"][field]["minLength"] == 1
+    assert models["SearchBody"]["properties"]["top_k"]["anyOf"][0]["type"] == "integer"
+    assert error(client.post("/v1/search", json={"query": ""})) == (400, "EmptyQueryError")
+    assert error(client.post("/v1/collections", json={"name": ""})) == (400, "InvalidCollectionNameError")
 
 
 def test_create_describe_rename_and_delete_collections(client: TestClient, workspace: Workspace) -> None:
