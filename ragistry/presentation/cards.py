@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -46,7 +47,8 @@ class Card(NamedTuple):
 def cards_of(documents: Sequence[Document], query: str, language: str, room: int | None) -> list[Card]:
     """Return a card for each source, in the order of their best passages; a text is shown once.
 
-    Within a card, passages with words of the query are before those that only their headings or the model found.
+    The first passage of a card is the best one with a word of the query. The next ones add words that those before do
+    not have, first of all rare ones.
 
     Args:
         documents: Results of a search.
@@ -64,7 +66,7 @@ def cards_of(documents: Sequence[Document], query: str, language: str, room: int
                 passages.append(Part(document, excerpt_of(document, query, language, room)))
             else:
                 first.copies.append(document)
-        for part in sorted(passages, key=lambda one: not _has_match(one)):
+        for part in _by_coverage(passages, query, language):
             is_shown = len(card.parts) < MOST_PARTS and not any(_repeats(part, other) for other in card.parts)
             (card.parts if is_shown else card.rest).append(part)
         if card.parts:
@@ -104,17 +106,38 @@ def with_other_sources(
 
 
 def _has_enough(document: Document, query: str, language: str) -> bool:
-    own = chunk_language(document.metadata, language)
-    terms = marked_terms(query, own)
-    found = {term for match in matches(document.content, terms, own) for term in match.terms}
+    terms = marked_terms(query, chunk_language(document.metadata, language))
+    found = _terms_in(document.content, document, query, language)
     return bool(found) and len(found) >= ENOUGH * len(terms)
 
 
-def _has_match(part: Part) -> bool:
-    return any(style.name == "match" for block in part.excerpt.blocks for style in block.styles)
+def _by_coverage(parts: Sequence[Part], query: str, language: str) -> list[Part]:
+    """Sort the passages of a source, such that the first ones have as many words of the query as possible."""
+    terms = [_terms_in(excerpt_line(part.excerpt), part.document, query, language) for part in parts]
+    counts = Counter(term for found in terms for term in found)
+    left, covered = list(range(len(parts))), set[str]()
+    ordered: list[Part] = []
+    while left:
+        gains = [sum(1 / counts[term] for term in terms[number] - covered) if ordered else 0 for number in left]
+        best = max(range(len(left)), key=lambda at: (gains[at], bool(terms[left[at]]), -at))
+        number = left.pop(best)
+        ordered.append(parts[number])
+        covered |= terms[number]
+    return ordered
+
+
+def _terms_in(text: str, document: Document, query: str, language: str) -> set[str]:
+    own = chunk_language(document.metadata, language)
+    return {term for match in matches(text, marked_terms(query, own), own) for term in match.terms}
 
 
 def _repeats(part: Part, other: Part) -> bool:
-    """Whether an excerpt shows only what another one shows, as in passages that overlap."""
+    """Whether an excerpt shows the same as another one, or only a part of it that both passages contain."""
     words, others = (excerpt_line(one.excerpt).strip("… ") for one in (part, other))
-    return words in others
+    return words == others or (words in others and _overlap(part.document, other.document))
+
+
+def _overlap(one: Document, other: Document) -> bool:
+    offsets = [document.metadata.get(key) for document in (one, other) for key in ("start", "end")]
+    known = [offset for offset in offsets if type(offset) is int]
+    return len(known) == len(offsets) and known[0] < known[3] and known[2] < known[1]

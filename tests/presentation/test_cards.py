@@ -30,9 +30,22 @@ def test_a_text_of_several_sources_is_shown_once() -> None:
 
 def test_a_sentence_that_overlapping_passages_share_is_shown_once() -> None:
     shared = "Salt softens the water of a dishwasher."
-    found = [document("a.md", 0, f"{FILLER * 9}{shared}"), document("a.md", 1, f"{shared} {FILLER * 9}")]
+    texts, filler = (f"{FILLER * 9}{shared}", f"{shared} {FILLER * 9}"), 9 * len(FILLER)
+    spans = (0, filler + len(shared)), (filler, 2 * filler)
+    found = [
+        document("a.md", number, text, start=start, end=end)
+        for number, (text, (start, end)) in enumerate(zip(texts, spans, strict=True))
+    ]
     [card] = cards_of(found, "what softens water", "english", len(shared) + 2)
-    assert ([len(card.parts), len(card.rest)]) == [1, 1]
+    assert [len(card.parts), len(card.rest)] == [1, 1]
+
+
+def test_slides_with_one_word_keep_their_places() -> None:
+    words = ["Snow and ice", "Snow", "Winter", "Snow"]
+    found = [document("a.pptx", number, word, page=number, start=number * 20) for number, word in enumerate(words)]
+    [card] = cards_of(found, "snow", "english", 300)
+    assert [part.document.content for part in (*card.parts, *card.rest)] == ["Snow and ice", "Snow", "Winter", "Snow"]
+    assert len(card.rest) == 1, "the same word again"
 
 
 def test_passages_with_words_of_the_query_come_first_in_a_card() -> None:
@@ -41,6 +54,13 @@ def test_passages_with_words_of_the_query_come_first_in_a_card() -> None:
     assert [part.document.id for part in card.parts] == ["a.md-1", "a.md-3", "a.md-0"]
     [card] = cards_of(found, "limit", "english", 300)
     assert [part.document.id for part in card.parts] == ["a.md-0", "a.md-1", "a.md-2"]
+
+
+def test_further_passages_of_a_card_add_words_that_the_first_one_lacks() -> None:
+    texts = ["Background checks.", "More checks.", "Checks of background.", "Checks in Alaska."]
+    found = [document("a.md", number, text) for number, text in enumerate(texts)]
+    [card] = cards_of(found, "background checks in Alaska", "english", 300)
+    assert [part.document.id for part in card.parts] == ["a.md-0", "a.md-3", "a.md-1"]
 
 
 def result(*documents: Document, calls: int = 0) -> RetrievalResult:
