@@ -25,8 +25,8 @@ SET_KEYS = "set_keys"
 RESERVED = frozenset({
     SET_KEYS, "archive", "breadcrumb", "chapter", "chunk_index", "collection", "end", "file_path", "has_code",
     "heading_context", "ingested_at", "language", "line", "lost", "outside", "page", "page_label", "part", "places",
-    "processed_at", "repository", "section", "sent_from", "sheet", "source", "source_file", "source_hash",
-    "source_path", "source_url", "start", "table_header", "token_count", "type",
+    "processed_at", "repository", "section", "sent_from", "sentence_after", "sentence_before", "sheet", "source",
+    "source_file", "source_hash", "source_path", "source_url", "start", "table_header", "token_count", "type",
 })  # fmt: skip
 """Keys that Ragistry sets itself."""
 SELDOM_SHARED = frozenset({"title", "description", "created", "modified"})

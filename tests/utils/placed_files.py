@@ -15,6 +15,7 @@ from ragistry.types import Chunk, Document
 from ragistry.utils.places import place_at
 
 MARK = re.compile(r"mark(\d+)")
+SENTENCE = re.compile(r"(?:Sentence \d+ of |Section )mark\d+(?: has words to read\.)?")
 
 
 def words_of(place: int, count: int) -> list[str]:
@@ -124,14 +125,30 @@ def md(path: Path, counts: Sequence[int]) -> list[dict[str, Any]]:
     return places
 
 
+def rst(path: Path, counts: Sequence[int]) -> list[dict[str, Any]]:
+    """A text with markup, lists, code and tables, whose words stand in the order of the page."""
+    lines: list[str] = []
+    for place, count in enumerate(counts):
+        lines += [f"Section mark{place}", "=" * 20, "", ".. index:: hidden", ""]
+        for number, line in enumerate(words_of(place, count)):
+            lines += {
+                0: [f"**{line}**", f"And ``more`` of it{number}.", ""],
+                1: [f"- {line}", ""],
+                2: ["::", "", f"    {line}", ""],
+                3: [f".. note:: {line}", ""],
+            }[number % 4]
+    path.write_text("\n".join(lines), encoding="utf-8")
+    return [{"heading_context": f"Section mark{place}"} for place in range(len(counts))]
+
+
 MAKERS: dict[str, Callable[[Path, Sequence[int]], list[dict[str, Any]]]] = {
-    make.__name__: make for make in (pdf, pptx, xlsx, docx, epub, md)
+    make.__name__: make for make in (pdf, pptx, xlsx, docx, epub, md, rst)
 }
 
 
 def misplaced(path: Path, places: Sequence[dict[str, Any]], chunks: Sequence[Chunk]) -> Iterator[str]:
     """Yield the lines of chunks that are in another place than the one named for them."""
-    file = path.read_text(encoding="utf-8").split("\n") if path.suffix == ".md" else []
+    file = path.read_text(encoding="utf-8").split("\n") if path.suffix in (".md", ".rst") else []
     for chunk in chunks:
         document, offset = Document(chunk.text, chunk.metadata, 1.0), 0
         for line in chunk.text.split("\n"):
@@ -140,6 +157,7 @@ def misplaced(path: Path, places: Sequence[dict[str, Any]], chunks: Sequence[Chu
                 expected = places[int(mark)]
                 if any(named.get(key) != value for key, value in expected.items()):
                     yield f"{line!r} is at {expected}, not {named}"
-            if file and line not in file[named["line"] - 1]:
+            written = [line] if path.suffix == ".md" else SENTENCE.findall(line)
+            if file and any(one not in file[named["line"] - 1] for one in written):
                 yield f"{line!r} is not line {named['line']}"
             offset += len(line) + 1

@@ -55,7 +55,7 @@ def test_all_line_ends_become_newlines(tmp_path: Path) -> None:
 def test_the_source_is_the_path_as_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     written(tmp_path / "a.txt", "text")
     monkeypatch.chdir(tmp_path)
-    assert extract("./a.txt") == Extracted("text", "./a.txt", "text")
+    assert extract("./a.txt") == Extracted("text", "./a.txt", "text", line_numbers=range(1, 2))
 
 
 def test_a_relative_pdf_is_found_by_the_worker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

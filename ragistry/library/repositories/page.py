@@ -14,6 +14,7 @@ from ragistry.library.repositories.git import content as bytes_of
 from ragistry.utils.documents import front_matter
 from ragistry.utils.documents.encoding import decode
 from ragistry.utils.documents.extracted import Extracted
+from ragistry.utils.documents.line_numbers import line_numbers
 from ragistry.utils.documents.markdown import outline
 from ragistry.utils.text.languages import AUTO, canonical_language
 
@@ -70,13 +71,16 @@ def read_page(data: bytes, path: str) -> Extracted:
         raise ExtractionError(f"{path!r} is not a text file: {error}") from error
     text = decoded.text.replace("\r\n", "\n").replace("\r", "\n")
     metadata, body, malformed = front_matter.split(text)
+    written, first = body, text.count("\n") - body.count("\n")
     body = cleaned(body)
+    numbers = [first + number for number in line_numbers(body, written)]
     title = metadata.get("title") or next((s.title for s in outline(body).sections if s.level == 1 and s.title), "")
     placed: dict[str, Any] = {"title": title, "heading_context": title, "section": title} if title else {}
     warnings = tuple(filter(None, (decoded.warning, malformed)))
     if not body.strip():
-        body = title  # a page with only a title can still be found
-    return Extracted(body, path, "markdown", metadata={**placed, **metadata}, warnings=warnings)
+        body, numbers = title, [1]  # a page with only a title can still be found
+    metadata = {**placed, **metadata}
+    return Extracted(body, path, "markdown", metadata=metadata, warnings=warnings, line_numbers=numbers)
 
 
 def cleaned(text: str) -> str:

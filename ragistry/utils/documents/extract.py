@@ -24,6 +24,7 @@ from ragistry.utils.documents.formats import (
     SUPPORTED_FORMATS,
     TEX_EXTS,
 )
+from ragistry.utils.documents.line_numbers import line_numbers
 from ragistry.utils.documents.markdown import plain_heading
 from ragistry.utils.documents.office import read_office
 from ragistry.utils.documents.old_formats import read_old
@@ -31,6 +32,8 @@ from ragistry.utils.documents.pdf import read_pdf
 from ragistry.utils.documents.reader_process import read_in_worker
 
 _FENCE_OR_HEADING = re.compile(r"^ {0,3}(?:(?P<fence>```|~~~)|#[ \t]+(?P<heading>[^\n]*))", re.MULTILINE)
+_WRITTEN = frozenset({".rst", ".org"})
+"""Documents that are written as text, so that lines of them can be named."""
 _DEFAULT_LIMITS = ExtractLimits()
 
 
@@ -68,13 +71,15 @@ def _extracted(source: str, pdf_engine: str, limits: ExtractLimits, ocr: str) ->
         return read_pdf(source, pdf_engine, limits, ocr)
     if suffix in OFFICE_EXTS or suffix in CONVERTED:
         found = read_old(source, limits) if suffix in CONVERTED else read_office(source, limits)
+        if suffix in _WRITTEN:
+            found = _numbered(found, limits)
         title = found.metadata.get("title") or plain_heading(_first_heading(found.text))
         return replace(found, metadata={"title": title, **found.metadata}) if title else found
     if suffix in TEX_EXTS:
         answer = read_in_worker(source, "tex", limits, "correct it")
         warnings = _warned(answer["text"], answer["warning"])
         found = Extracted(answer["text"], source, "markdown", metadata=answer["metadata"], warnings=warnings)
-        return replace(found, digest=answer["digest"])
+        return _numbered(replace(found, digest=answer["digest"]), limits)
     data = _bytes(source, limits)
     text, warning = _text(source, data)
     if suffix in MARKDOWN_EXTS:
@@ -83,6 +88,12 @@ def _extracted(source: str, pdf_engine: str, limits: ExtractLimits, ocr: str) ->
         numbers = range(1, text.count("\n") + 2)
         found = Extracted(text, source, "text", warnings=_warned(text, warning), line_numbers=numbers)
     return replace(found, digest=sha256(data).hexdigest())
+
+
+def _numbered(found: Extracted, limits: ExtractLimits) -> Extracted:
+    """Add the numbers of the lines of a file that is a text."""
+    source, _ = _text(found.source, _bytes(found.source, limits))
+    return replace(found, line_numbers=line_numbers(found.text, source))
 
 
 def extract_text(path: str | os.PathLike[str]) -> str:
