@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import unicodedata
 from datetime import UTC, date, datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
@@ -247,3 +248,15 @@ def test_so_many_keys_in_all_are_refused(workspace: Workspace, corpus: Corpus) -
     workspace.library.ingest_text("Green tea.", "b", "notes", metadata={f"k{n}": n for n in range(64)})
     with pytest.raises(InvalidMetadataError):
         workspace.library.set_metadata("b", "notes", {"more": 1})
+
+
+def test_a_changed_table_is_read_by_a_watch(workspace: Workspace, corpus: Corpus) -> None:
+    name = unicodedata.normalize("NFD", "größe.txt")
+    table = unicodedata.normalize("NFC", "file,year\ngröße.txt,{}\n")
+    folder = corpus({name: "Green tea.", "metadata.csv": table.format(1), "b/c.txt": "Black tea."})
+    workspace.library.ingest_folder(folder, "notes")
+    (folder / "metadata.csv").write_text(table.format(2), encoding="utf-8")
+    for changed, updated in (({str(folder / "b")}, 0), ({str(folder / "metadata.csv")}, 1)):
+        report = workspace.library.ingest_paths([folder], "notes", changed=changed)
+        assert len(report.updated) == updated
+    assert [info.metadata.get("year") for info in workspace.library.sources("notes")] == [None, 2]

@@ -221,3 +221,49 @@ def test_health_and_metrics(client: TestClient) -> None:
     figures = client.get("/metrics").text
     assert 'ragistry_requests_total{method="POST",route="/v1/search",status="200"} 1.0' in figures
     assert "ragistry_chunks 2.0" in figures
+
+
+def test_metadata_are_sent_with_files_and_texts_and_changed(client: TestClient) -> None:
+    form = {
+        "collection": "tea",
+        "metadata": '[{"client": "acme", "year": 2026}]',
+        "tables": '[{"year": 1, "kind": "x"}]',
+    }
+    form |= {"modified": "2026-05-01T12:00+02:00"}
+    ended(client, client.post("/v1/ingest/files", data=form, files=[("files", ("a.md", b"# A\n\nTea."))]).json())
+    text = {"source": "b", "text": "Tea.", "metadata": {"client": "globex"}}
+    ended(client, client.post("/v1/ingest/texts", json={"collection": "tea", "sources": [text]}).json())
+    rows = {row["source_file"]: row for row in client.get("/v1/collections/tea/sources").json()["sources"]}
+    expected = {"title": "A", "client": "acme", "year": 2026, "kind": "x", "modified": "2026-05-01T10:00:00Z"}
+    assert (rows["a.md"]["metadata"], rows["a.md"]["set_keys"]) == (expected, ["client", "year"])
+    assert rows["b"]["metadata"] == {"client": "globex"}
+    change = {"metadata": {"client": None, "year": 2027}}
+    changed = client.patch("/v1/collections/tea/source", params={"name": "b"}, json=change)
+    assert (changed.status_code, changed.json()["metadata"]) == (200, {"year": 2027})
+    found = client.post("/v1/search", json={"query": "tea", "where": {"year": {"$gt": 2026}}}).json()["documents"]
+    assert [one["metadata"]["source_file"] for one in found] == ["b"]
+    wrong = client.post("/v1/search", json={"query": "tea", "where": {"year": "2027"}})
+    assert (wrong.status_code, wrong.json()["error"]["type"]) == (400, "InvalidFilterError")
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        {"metadata": "{"},
+        {"metadata": "{}"},
+        {"metadata": "[]"},
+        {"metadata": '[{"page": 1}]'},
+        {"metadata": '[{"a": NaN}]'},
+        {"metadata": "[3]"},
+        {"tables": '[{"a": {"b": 1}}]'},
+        {"modified": "yesterday"},
+        {"modified": ["2026-05-01", "2026-05-01"]},
+        {"metadata": "[" * 100_000},
+    ],
+    ids=str,
+)
+def test_metadata_of_an_upload_are_checked_before_it_is_accepted(client: TestClient, form: dict[str, Any]) -> None:
+    files = [("files", ("a.md", b"Tea."))]
+    answer = client.post("/v1/ingest/files", data={"collection": "tea"} | form, files=files)
+    assert answer.status_code == 422, answer.text
+    assert client.patch("/v1/collections/tea/source?name=x", json={"metadata": {"a": 1}}).status_code == 404
