@@ -200,8 +200,8 @@ class Workspace(WorkspaceMethods):
     def build(self, entry: Mapping[str, Any], *, name: str = "built") -> RegisteredTechnique:
         """Build a technique from an entry in Python instead of techniques.yaml; see `TechniqueRegistry.build`.
 
-        ``workspace.build({"use": "hybrid", "bases": ["bm25", {"use": "naive", "top_k": 20}]})``. Like `technique`, it
-        searches the whole store.
+        ``workspace.build({"use": "rerank", "base": {"use": "hybrid", "bases": ["bm25", "naive"]}})``. Like `technique`,
+        it searches the whole store.
         """
         return self.registry.build(entry, name=name)
 

@@ -6,6 +6,7 @@ What they show to write (own_*.py) goes through the conformance suites in the ho
 from __future__ import annotations
 
 import json
+import runpy
 import subprocess
 import sys
 from collections.abc import Callable
@@ -108,6 +109,34 @@ def test_web_application_searches_and_reports_errors(folder: Path, monkeypatch: 
             answer = client.get("/search", params=wrong)
             assert (answer.status_code, list(answer.json())) == (400, ["error"])
         assert client.get("/search", params={"q": "x", "top_k": 0}).status_code == 422
+
+
+PIPELINES = {
+    "hybrid_rerank": ["operations/backups.md"],
+    "parent_document": ["operations/backups.md"],
+    "multi_query": ["operations/backups.md"],
+    "routing": ["handbook operations/backups.md", "garden soil-ph.txt"],
+    "fallback": ["restore a backup? → ", "Iceland → web"],
+    "filters": ["'garden'} ", "'$lt': 1}} ", " configuration.md"],
+}
+
+
+@pytest.mark.parametrize("name", PIPELINES)
+def test_pipeline_has_at_most_20_lines_and_finds_what_it_should(
+    name: str, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = ROOT / "examples" / "pipelines" / f"{name}.py"
+    assert len(path.read_text(encoding="utf-8").splitlines()) <= 20
+    monkeypatch.setattr(sys, "argv", [path.name, str(folder)])
+    runpy.run_path(str(path), run_name="__main__")
+    printed = capsys.readouterr().out
+    for text in PIPELINES[name]:
+        assert text in printed
+
+
+def test_every_pipeline_is_run() -> None:
+    files = (ROOT / "examples" / "pipelines").glob("[!_]*.py")
+    assert sorted(path.stem for path in files) == sorted(PIPELINES)
 
 
 def test_example_needs_a_workspace(main: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

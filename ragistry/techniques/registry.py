@@ -80,6 +80,7 @@ class TechniqueRegistry:
         self._checked = checked
         self._folder = modules_folder(file.path)
         self._built: dict[str, RegisteredTechnique] = {}
+        self._models: dict[str, dict[str, Any]] = {}
         self._lock = RLock()
 
     @classmethod
@@ -210,7 +211,8 @@ class TechniqueRegistry:
         """Build a technique from an entry, as techniques.yaml could have it.
 
         ``use`` may also be a class. A base, and the ``technique`` of a step, is a name of techniques.yaml, another
-        entry, or an object with ``retrieve``.
+        entry, or an object with ``retrieve``. ``generator`` and ``reranker`` are names of models.yaml, objects or
+        functions.
 
         Args:
             entry: The entry.
@@ -243,6 +245,7 @@ class TechniqueRegistry:
             replace(file, data={**self.file.data, "techniques": bodies}), checked, self.resources
         )
         registry.searches_words, registry.one_place = self.searches_words, self.one_place
+        registry._models = parts.models
         registry._built = {**self._built, **{one: registered(one, made) for one, made in parts.ready.items()}}
         return registry.get(name)
 
@@ -297,7 +300,11 @@ class TechniqueRegistry:
         if takes_everything(cls):
             wanted = {name: False for name in RESOURCES if name != "name"} | wanted
         user = f"technique {entry.name!r}"
+        models = self._models.get(entry.name, {})
         try:
+            if unused := models.keys() - wanted:
+                raise ConfigError(f"{cls.__name__} does not take a parameter {min(unused)!r}; remove this key")
+            own |= models
             given = resources_for(user, wanted, own, self.resources, entry.models)
             with modules_of(self._folder):
                 try:
@@ -338,12 +345,14 @@ class Parts:
         bodies: The entries as techniques.yaml could have them.
         classes: The classes that ``use`` gives instead of a name.
         ready: The objects that are techniques.
+        models: The generators and rerankers of an entry that are no names.
     """
 
     def __init__(self) -> None:
         self.bodies: dict[str, Any] = {}
         self.classes: dict[str, type[Any]] = {}
         self.ready: dict[str, Technique] = {}
+        self.models: dict[str, dict[str, Any]] = {}
 
     def add(self, name: str, entry: Any) -> None:
         """Add an entry and everything in it. Raises `ConfigError` if a part is not a technique."""
@@ -352,6 +361,7 @@ class Parts:
         self.bodies[name] = body = dict(entry)
         if isinstance(use := body.get("use"), type):
             self.classes[name], body["use"] = use, use.__qualname__
+        self.models[name] = {kind: body.pop(kind) for kind in MODELS if not isinstance(body.get(kind, ""), str)}
         if "base" in body:
             body["base"] = self._name(body["base"], f"{name}.base")
         if isinstance(bases := body.get("bases"), list | tuple):

@@ -57,6 +57,23 @@ def test_entry_in_python_is_built_as_one_of_the_file(workspace, entry, stages):
     assert "built" not in workspace.registry.names()
 
 
+def test_models_of_an_entry_may_be_functions(workspace):
+    entry = {
+        "use": "rerank",
+        "weight": 1,
+        "base": "bm25",
+        "reranker": lambda query, texts: [-len(text) for text in texts],
+    }
+    documents, trace = traced(workspace.build(entry), "tea rain backup")
+    assert [document.metadata["collection"] for document in documents] == ["backup", "tea", "rain"]
+    assert sum(stage.model_calls for stage in trace) == 1
+    hyde = workspace.build({"use": "hyde", "generator": lambda prompt: '{"passages": ["Green tea is steeped."]}'})
+    assert hyde.retrieve("drinks")[0].metadata["collection"] == "tea"
+    for wrong in ({"use": "bm25", "generator": len}, {**entry, "reranker": lambda query: []}, {**entry, "reranker": 5}):
+        with refused(ConfigError, "built"):
+            workspace.build(wrong)
+
+
 def test_name_is_that_of_the_trace_and_can_be_used_again(workspace):
     one, two = (workspace.build({"use": "bm25", "top_k": number}, name="mine") for number in (1, 2))
     assert (one.name, one.sets_top_k, two.technique.config.top_k) == ("mine", True, 2)

@@ -1,0 +1,1 @@
+"""Typical pipelines, each in at most 20 lines: ``python -m examples.pipelines.NAME [WORKSPACE]``."""
