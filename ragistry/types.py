@@ -187,6 +187,7 @@ class RetrievalResult:
     """The result of a search of a library or workspace, best document first.
 
     ``total_results`` is ``len(documents)``; ``trace`` has one entry per stage, in the order of their start.
+    ``weak``: the documents show that nothing fits the query well (`techniques.weakness`).
     """
 
     query: str
@@ -194,6 +195,7 @@ class RetrievalResult:
     total_results: int
     search_time_ms: float
     trace: tuple[Stage, ...] = ()
+    weak: bool = False
 
     @property
     def degraded(self) -> tuple[str, ...]:

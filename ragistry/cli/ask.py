@@ -16,7 +16,7 @@ from ragistry.cli.options import (
     WorkspaceOption,
 )
 from ragistry.cli.output import TextWriter, console, error_line, print_json
-from ragistry.cli.search import print_documents
+from ragistry.cli.search import note_if_weak, print_documents
 from ragistry.utils.limits import check_top_k
 from ragistry.utils.quoting import one_line
 
@@ -54,6 +54,7 @@ def ask(
             error_line(
                 "no generator is configured; showing the search results; add a generator to config/models.yaml", "note"
             )
+            note_if_weak(result)
             print_documents(opened, query, result.documents, more="ragistry search QUERY --result")
             return
         out, writer = console(), TextWriter()

@@ -59,6 +59,7 @@ def search(
 
             print_json(result_as_mapping(result, opened.settings.language))
             return
+        note_if_weak(result)
         if not full:
             from ragistry.presentation import with_other_sources
 
@@ -106,6 +107,12 @@ def _condition(text: str) -> Any:
         return json.loads(text)
     except json.JSONDecodeError as error:
         raise InvalidFilterError(f"--where is not JSON: {text!r} ({error}); write '{{\"page\": 3}}'") from error
+
+
+def note_if_weak(result: RetrievalResult) -> None:
+    """Say above the results that nothing fits the query well, if so."""
+    if result.weak:
+        error_line("nothing fits the query well; these are the nearest passages", label="note")
 
 
 def print_documents(

@@ -117,7 +117,9 @@ class RemoteLibrary(IngestMethods, SearchMethods):
         found = self._connection.call("POST", "/v1/search", _body(request), again=True)
         documents = [_document(one) for one in found["documents"]]
         trace = tuple(Stage(**stage) for stage in found["trace"])
-        return RetrievalResult(found["query"], documents, found["total_results"], found["search_time_ms"], trace)
+        return RetrievalResult(
+            found["query"], documents, found["total_results"], found["search_time_ms"], trace, found["weak"]
+        )
 
     def run_answer(self, request: SearchRequest, on_piece: Callable[[str], object] | None = None) -> Answer:
         from ragistry.pipelines.answer import Answer, Sentence

@@ -30,6 +30,7 @@ from ragistry.library.scope import Scope
 from ragistry.library.search_methods import SearchMethods
 from ragistry.protocols import Embedder, Engine, Generator, LibraryStore
 from ragistry.techniques.registry import TechniqueRegistry
+from ragistry.techniques.weakness import is_weak
 from ragistry.trace import collect, degraded, span, stage
 from ragistry.types import RetrievalResult, SearchRequest, SourceInfo, Where
 from ragistry.utils.documents.extracted import ExtractLimits
@@ -137,8 +138,9 @@ class DocumentService(IngestMethods, SearchMethods):
             documents = self.scope.named(found)
             if request.where is not None:
                 self._check_where(request.where, request.collection, found=bool(documents))
+            weak = is_weak(request.query, documents, self.embedder, self.reading.language)
         elapsed = (perf_counter() - start) * 1000
-        return RetrievalResult(request.query, documents, len(documents), elapsed, trace.stages())
+        return RetrievalResult(request.query, documents, len(documents), elapsed, trace.stages(), weak)
 
     def run_answer(self, request: SearchRequest, on_piece: Callable[[str], object] | None = None) -> Answer:
         result = self.run_search(request)

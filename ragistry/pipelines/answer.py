@@ -14,6 +14,7 @@ from ragistry.models.adapt import as_embedder, as_generator
 from ragistry.pipelines.citations import cited_sentences, with_plain_citations
 from ragistry.protocols import Embedder, Generator
 from ragistry.techniques.prompting import filled, numbered
+from ragistry.techniques.weakness import is_weak
 from ragistry.trace import stage
 from ragistry.types import Document
 from ragistry.utils.breadcrumb import readable_text
@@ -35,10 +36,6 @@ Answer:"""
 NOT_FOUND = re.compile(r"\W*NOT[ _]FOUND\b", re.IGNORECASE)
 CHARACTERS = 2_000
 """Maximum number of characters of a passage in the prompt."""
-NEAR = 0.35
-"""Minimum cosine of a passage that is about the question, unless it has its words."""
-FEW = 0.34
-"""Minimum share of the question's words in a passage that is about it."""
 MOST = 0.9
 """Share of a sentence's words in a passage that supports it."""
 SOME = 0.1
@@ -111,15 +108,13 @@ def evidence(sentence: str, passage: str, near: float, language: str) -> Evidenc
 class Answerer:
     """Answers questions from passages. Safe for threads.
 
-    The generator is not asked if no passage has a third of the question's words and none is near to it. A sentence of
-    the answer is supported if a passage that it cites has its figures and nearly all of its words, or a few of its
+    The generator is not asked if nothing fits the question well (`techniques.weakness`). A sentence of the answer is
+    supported if a passage that it cites has its figures and nearly all of its words, or a few of its
     words and a sentence near to it. This finds sentences that a model made up; it does not find a missing "not".
 
     The thresholds were chosen on 300 claims of SciFact and tested on 300 others (`benchmarks.support`): 76 % of the
     claims are supported by their own abstract, 46 % by the other abstract with most of their words, 0.3 % by any other.
-    So a mark is a reason to open the passage, and the absence of a mark proves nothing. Without asking the generator,
-    1.5 % of 1,190 questions of XQuAD are rejected although a paragraph answers them, 26 % of those whose paragraph was
-    removed, and 79 % of 300 claims about another subject.
+    So a mark is a reason to open the passage, and the absence of a mark proves nothing.
 
     Args:
         generator: The generator.
@@ -154,7 +149,7 @@ class Answerer:
             this.documents_in = len(found)
             if not found:
                 return Answer(query, (), reason="the search found nothing")
-            if self._is_weak(query, found):
+            if is_weak(query, found, self.embedder, self.language):
                 return Answer(query, found, reason="no passage is about the question")
             text, sent = "", 0
             for piece in self._pieces(query, found):
@@ -176,16 +171,6 @@ class Answerer:
         stream = getattr(self.generator, "stream", None)
         pieces = stream(prompt) if callable(stream) else [self.generator.generate(prompt)]
         yield from stream_without_reasoning(pieces)
-
-    def _is_weak(self, query: str, documents: Sequence[Document]) -> bool:
-        for document in documents:
-            language = chunk_language(document.metadata, self.language)
-            asked = set(query_terms(query, language))
-            if asked and len(asked & _terms(document.content, language)) >= FEW * len(asked):
-                return False
-        [vector] = self.embedder.embed([query], role="query")
-        nearest = (self.embedder.embed([document.content for document in documents]) @ vector).max()
-        return bool(nearest < NEAR)
 
     def _checked(self, text: str, documents: Sequence[Document]) -> tuple[Sentence, ...]:
         cited = cited_sentences(text)

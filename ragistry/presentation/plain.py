@@ -20,6 +20,7 @@ def result_as_mapping(result: RetrievalResult, language: str) -> dict[str, Any]:
         "documents": _with_places(result.documents, result.query, language),
         "total_results": result.total_results,
         "search_time_ms": result.search_time_ms,
+        "weak": result.weak,
         "trace": [asdict(stage) for stage in result.trace],
     }
 

@@ -165,12 +165,13 @@ class StageModel(BaseModel):
 
 
 class SearchResponse(BaseModel):
-    """Results of a search, as in `ragistry search --json`."""
+    """Results of a search, as in `ragistry search --json`. ``weak``: nothing fits the query well."""
 
     query: str
     documents: list[FoundModel]
     total_results: int
     search_time_ms: float
+    weak: bool
     trace: list[StageModel]
 
 

@@ -43,6 +43,21 @@ def test_ask_prints_the_answer_with_citations_and_its_sources(filled: Run, corpu
         assert answer["sentences"][0]["citations"] == [1]
 
 
+def test_gibberish_is_called_weak_and_not_sent_to_the_generator(filled: Run, corpus: Corpus) -> None:
+    done = filled("search", "zzzqqq xyzzy")
+    check_message(done.err)
+    assert done.out.startswith("1. tea.txt")
+    assert filled("search", "zzzqqq xyzzy", "--json").json["weak"] is True
+    assert filled("search", "green tea", "--json").json["weak"] is False
+    assert filled("search", "green tea").err == ""
+    check_message(filled("ask", "zzzqqq xyzzy").err)
+    with OpenAIServer("small", accent="vllm") as server:
+        corpus({"models.yaml": MODELS.format(url=server.url)}, folder="config")
+        check_message(filled("ask", "zzzqqq xyzzy").out.splitlines()[0])
+        assert filled("ask", "zzzqqq xyzzy", "--json").json["answer"] is None
+        assert server.requests == []
+
+
 LAYOUT = """\
 Steep green tea so:
 

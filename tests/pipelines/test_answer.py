@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from ragistry.pipelines import END, PipelineBuilder
 from ragistry.pipelines.answer import Answerer, AnswerNode
-from ragistry.types import Document
+from ragistry.types import Document, StageScore
 from tests.messages import check_message
 from tests.techniques.doubles import MINILM, Ready, Says
 
@@ -88,7 +90,8 @@ def test_numbers_of_passages_that_do_not_exist_are_dropped():
 
 def test_weak_results_are_not_given_to_the_generator():
     generator = Says("Nonsense [1].")
-    answer = Answerer(generator, MINILM).answer("quarterly revenue forecast of the shipping company", DOCUMENTS)
+    documents = [replace(one, scores=(StageScore("dense", "cosine", 0.1),)) for one in DOCUMENTS]
+    answer = Answerer(generator, MINILM).answer("quarterly revenue forecast of the shipping company", documents)
     assert (answer.sentences, generator.prompts) == ((), [])
     check_message(answer.reason)
     assert Answerer(generator, MINILM).answer("slugs", []).reason == "the search found nothing"

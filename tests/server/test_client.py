@@ -71,6 +71,7 @@ def test_sent_files_replace_files_of_the_server_only_with_replace(
     [failure] = remote.library.ingest_folder(folder, "tea").failed
     assert (failure.source, type(failure.cause)) == ("broken.pdf", ExtractionError)
     assert remote.route("black tea").chosen == ("tea",)
+    assert [remote.search(query).weak for query in ("black tea", "zzzqqq xyzzy")] == [False, True]
 
 
 def test_remote_answer_equals_the_local_one_within_the_token(filled_copy: Path) -> None:
@@ -127,7 +128,16 @@ class OneAnswer(LoopbackServer):
     """A server whose every search finds nothing."""
 
     def answer(self, request: Request, flaw: Failure | None) -> Reply:
-        return Reply(body={"query": "tea", "documents": [], "total_results": 0, "search_time_ms": 1.0, "trace": []})
+        return Reply(
+            body={
+                "query": "tea",
+                "documents": [],
+                "total_results": 0,
+                "search_time_ms": 1.0,
+                "weak": False,
+                "trace": [],
+            }
+        )
 
     def refusal(self, status: int) -> Any:
         return {"error": {"type": "ServerBusyError", "message": "try again later"}}

@@ -99,6 +99,11 @@ def test_hostile_answers_are_escaped_and_errors_shown(page: Page, writer: OpenAI
     expect(page).not_to_have_url(re.compile("ask=1"))
 
 
+def test_gibberish_is_not_sent_to_the_generator(page: Page, writer: OpenAIServer) -> None:
+    expect(ask(page, "zzzqqq xyzzy")).to_contain_text("Not in the documents.")
+    assert [request for request in writer.requests if "zzzqqq" in str(request.body)] == []
+
+
 def test_answer_is_streamed_until_stopped(page: Page, writer: OpenAIServer) -> None:
     writer.pace = 0.05
     writer.answers.extend([LONG, GOOD, LONG, LONG])

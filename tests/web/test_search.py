@@ -9,6 +9,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from ragistry import Workspace
+from tests.messages import check_message
 from tests.web.conftest import check_accessibility, complaint, shoot
 
 FIELD = "What to look for"
@@ -35,6 +36,18 @@ def test_result_card_has_title_place_and_marked_excerpt(page: Page) -> None:
         assert "```" not in text
         assert "**" not in text
         assert not text.startswith("#")
+
+
+def test_weak_results_are_called_weak(page: Page) -> None:
+    page.goto("/?q=restore+a+backup&k=8")
+    expect(page.get_by_role("article").first).to_be_visible()
+    expect(page.locator(".rg-weak")).to_have_count(0)
+    page.goto("/?q=zzzqqq+xyzzy&k=8")
+    expect(page.get_by_role("article").first).to_be_visible()
+    check_message(page.get_by_role("note").inner_text())
+    expect(page.locator(".rg-weak ~ .rg-cards")).to_be_visible()
+    shoot(page, "weak")
+    check_accessibility(page)
 
 
 SLOW_LINE = """

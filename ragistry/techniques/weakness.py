@@ -1,0 +1,116 @@
+"""Tell results that do not fit their query from results that do, by what the search has already computed.
+
+The evidence is the largest share of the query's words within a few sentences of one of the first passages, and the
+highest cosine of these passages. Cosines of two models are not comparable, so they count only for calibrated models.
+`benchmarks.weak` measures the thresholds with questions whose document was removed.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Sequence, Set
+from functools import cache
+from math import inf
+from typing import NamedTuple
+
+from ragistry.protocols import Embedder
+from ragistry.types import Document
+from ragistry.utils.text.analysis import analyse, query_terms
+from ragistry.utils.text.languages import chunk_language
+
+FIRST = 5
+"""Number of passages, from the best one, that are examined."""
+WINDOW = 60
+"""Number of consecutive terms of a passage that are compared with the query: a few sentences."""
+WORDS, SHARE = 3, 0.34
+"""Without cosines, a window with this number or this share of the query's words fits."""
+
+
+class Calibration(NamedTuple):
+    """The share of words plus the weighted cosine of a passage that fits, for the cosines of one model.
+
+    Attributes:
+        weight: Weight of the cosine.
+        least: Minimum of the sum.
+    """
+
+    weight: float
+    least: float
+
+
+VECTORS = {"all-minilm-l6-v2": Calibration(2.0, 1.1)}
+"""By model, for passages that were searched by vectors alone."""
+VECTORS_AND_WORDS = {"all-minilm-l6-v2": Calibration(1.5, 1.0)}
+"""By model, for passages that were searched by words too: more words are then expected in the best ones."""
+
+_UNSPECIFIC = {
+    "english": (
+        "about after any been between can could did do does during each from give had has have he how i its least made "
+        "many may me more most much my name one other our over she should some than them those two type under up us "
+        "use used using we were what when where which who whom whose why would you your"
+    ),
+}
+"""Words of questions that passages with the answer often lack, in addition to the stop words."""
+
+
+def is_weak(query: str, documents: Sequence[Document], embedder: Embedder, language: str) -> bool:
+    """Return whether the documents show that nothing fits the query well; false without evidence.
+
+    Documents of a technique that computes neither BM25 scores nor cosines of a calibrated model are no evidence.
+
+    Args:
+        query: The query.
+        documents: The ranking.
+        embedder: The embedder of the cosines; it is not called.
+        language: Language of documents whose metadata have none.
+    """
+    first = documents[:FIRST]
+    scores = [score for document in first for score in document.scores]
+    cosines = [score.value for score in scores if score.kind == "cosine"]
+    has_words = any(score.kind == "bm25" for score in scores)
+    calibration = None
+    if cosines:
+        models = VECTORS_AND_WORDS if has_words else VECTORS
+        calibration = models.get(embedder.fingerprint.model.casefold())
+    if calibration is None and (cosines or not has_words):
+        return False
+    for document in first:
+        of_document = chunk_language(document.metadata, language)
+        asked = _specific_terms(query, of_document)
+        found = _most_together(asked, analyse(document.content, of_document))
+        share = found / len(asked) if asked else inf  # a query without specific words says nothing
+        if calibration:
+            fits = share + calibration.weight * max(cosines) >= calibration.least
+        else:
+            fits = share >= SHARE or found >= WORDS
+        if fits:
+            return False
+    return True
+
+
+def _most_together(asked: Set[str], terms: Sequence[str]) -> int:
+    """Return the number of different terms in the window that has most of them."""
+    recent: deque[tuple[int, str]] = deque()
+    counts: Counter[str] = Counter()
+    window, most = max(WINDOW, 2 * len(asked)), 0
+    for place, term in enumerate(terms):
+        if term in asked:
+            recent.append((place, term))
+            counts[term] += 1
+            while recent[0][0] <= place - window:
+                _, passed = recent.popleft()
+                counts[passed] -= 1
+                if not counts[passed]:
+                    del counts[passed]
+            most = max(most, len(counts))
+    return most
+
+
+def _specific_terms(query: str, language: str) -> set[str]:
+    """Return the terms of the query without those of `_UNSPECIFIC`."""
+    return set(query_terms(query, language)) - _unspecific_terms(language) if query.strip() else set()
+
+
+@cache
+def _unspecific_terms(language: str) -> frozenset[str]:
+    return frozenset(analyse(_UNSPECIFIC.get(language, ""), language))
