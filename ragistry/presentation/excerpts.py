@@ -13,7 +13,7 @@ from ragistry.errors import ModelError
 from ragistry.presentation.answering import answering_line, best_window, sentence_spans, weights_of
 from ragistry.presentation.blocks import HEADER_ROW, Block, Style
 from ragistry.presentation.hits import body_of
-from ragistry.presentation.matches import Match, marked_terms, matches, phrases
+from ragistry.presentation.matches import Match, marked_terms, matches, named_terms, phrases
 from ragistry.presentation.navigation import has_words, navigation_lines
 from ragistry.protocols import Embedder
 from ragistry.types import Document
@@ -130,7 +130,8 @@ def excerpt(
         return Excerpt(tuple(map(_marked, blocks, found)), False, False)
     units = [unit for number, block in enumerate(blocks) for unit in _units(number, block, found[number])]
     units = [unit for unit in units if has_words(blocks[unit.block].text[unit.start : unit.end])] or units
-    weigh, anchors = weights_of(units), None if line is None else _with_line(blocks, units, line)
+    weigh = weights_of(units, named_terms(query, language))
+    anchors = None if line is None else _with_line(blocks, units, line)
     first, last = best_window(units, weigh, room, anchors=anchors)
     covered = {term for unit in units[first:last] for match in unit.matches for term in match.terms}
     if similar is not None and len(covered) < ENOUGH * len(terms):

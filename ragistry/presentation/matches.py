@@ -31,6 +31,13 @@ def marked_terms(query: str, language: str) -> frozenset[str]:
     return (terms - _question_terms() if language == "english" else terms) or terms
 
 
+def named_terms(query: str, language: str) -> frozenset[str]:
+    """Return the terms of names and numbers in a query: words with a digit, or with a capital after the first word."""
+    words = query.split()
+    named = [word for at, word in enumerate(words) if any(char.isdigit() or (at and char.isupper()) for char in word)]
+    return marked_terms(" ".join(named), language) if 0 < len(named) < len(words) else frozenset()
+
+
 class Match(NamedTuple):
     """A word ``[start, end)`` of a text, and the terms of the query in it."""
 

@@ -60,6 +60,15 @@ def test_the_section_and_line_of_the_answer_are_named(query: str, section: str, 
     assert citation_of(passage, place).endswith(f"line {line} (a.md)")
 
 
+def test_names_and_numbers_count_more_than_other_words() -> None:
+    rows = "".join(f"Land{number} has {number + 100} towns\n" for number in range(40))
+    passage = Document(f"The towns and the capital of each\n{rows}Finland has 107 towns\n", {}, 1.0)
+    for query in ("what is the capital of Finland", "capital in Finland"):
+        assert answering_line(passage, query).number == 41
+    assert answering_line(passage, "which capital has land17").number == 18
+    assert answering_line(passage, "the capital").number == 0
+
+
 def test_the_excerpt_contains_the_line_that_answers() -> None:
     filler = "".join(f"## Part {number}\n\nNothing about it in the text of part {number}.\n\n" for number in range(9))
     [passage] = passages(f"{filler}## Last\n\nThe boiler holds\ntwo bar.\n", size=5_000)
