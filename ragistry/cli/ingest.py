@@ -278,10 +278,8 @@ def _asked(name: str, known: list[str], paths: list[Any]) -> str:
     """
     is_source = not all(isinstance(path, Path | str) for path in paths)  # standard input is read, not asked
     if is_source or not sys.stdin.isatty():
-        raise CollectionNotFoundError(
-            f"no collection {name!r}{did_you_mean(name, known)}; there are {listed(known)}; to make it, run: "
-            f"{_command('--create', '')}"
-        )
+        others = did_you_mean(name, known) or f"; there are {listed(known)}"
+        raise CollectionNotFoundError(f"no collection {name!r}{others}; to make it, run: {_command('--create', '')}")
     close = closest(name, known)
     # Enter alone never adds documents to a collection that was not typed.
     if close is not None and agreed(f"There is no collection {name!r}. Did you mean {close!r}?", default=False):

@@ -67,7 +67,7 @@ def _list() -> Callable[[list[ReportRow]], None]:
         if found:
             show_notice("", "")
         else:
-            show_notice("No comparisons yet.", "Start one here, or with `ragistry compare` in a shell.")
+            show_notice("No comparisons yet.", "Start one here, or run ragistry compare in a shell.")
 
     return show
 
