@@ -10,6 +10,7 @@ from ragistry.presentation.blocks import HEADER_ROW, Block, blocks_of
 from ragistry.types import Document, is_outside
 from ragistry.utils.breadcrumb import TABLE_HEADER, sentence_after, sentence_before
 from ragistry.utils.quoting import one_line, visible
+from ragistry.utils.wording import numbered
 
 
 class Hit(NamedTuple):
@@ -57,6 +58,15 @@ def title_of(document: Document) -> str:
     """Return the title of the source, or its name without folders."""
     title = document.metadata.get("title")
     return one_line(title) if title else PurePath(source_of(document)).name
+
+
+def copies_of(document: Document) -> str:
+    """Describe the copies that are folded under a result: ``2 copies: old.md, older.md``; empty without any."""
+    places, number = document.metadata.get("copy_places"), document.metadata.get("copies")
+    if not isinstance(places, list) or not isinstance(number, int):
+        return ""
+    count = numbered(number, "[copy|copies]")
+    return f"{count}: {', '.join(one_line(place, 100) for place in places[:3])}{', …' if places[3:] else ''}"
 
 
 def spot_of(document: Document, place: Mapping[str, Any] | None = None) -> str:

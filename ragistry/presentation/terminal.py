@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ragistry.presentation.blocks import Block
 from ragistry.presentation.cards import Card
-from ragistry.presentation.hits import collection_of, score_of, source_of, spot_of, title_of
+from ragistry.presentation.hits import collection_of, copies_of, score_of, source_of, spot_of, title_of
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -57,6 +57,8 @@ def print_card(console: Console, number: int, card: Card, more: str = "", *, sco
         names = "; ".join(map(source_of, card.copies[:NAMES]))
         left = f"; and {len(card.copies) - NAMES} more" if len(card.copies) > NAMES else ""
         _wrapped(console, Text(f"the same text: {names}{left}", "dim italic"), "   ", "   ")
+    if copies := copies_of(document):
+        _wrapped(console, Text(copies, "dim italic"), "   ", "   ")
     if card.rest:
         others = f"{len(card.rest)} more in this file" + (f": {more}" if more else "")
         _wrapped(console, Text(others, "dim italic"), "   ", "   ")

@@ -23,10 +23,11 @@ from ragistry.utils.wording import shown
 SET_KEYS = "set_keys"
 """Key of the list of keys that an argument or `set_metadata` has set; an ingest without metadata keeps their values."""
 RESERVED = frozenset({
-    SET_KEYS, "archive", "breadcrumb", "chapter", "chunk_index", "collection", "end", "file_path", "has_code",
-    "heading_context", "ingested_at", "language", "line", "lost", "outside", "page", "page_label", "part", "places",
-    "processed_at", "repository", "section", "sent_from", "sentence_after", "sentence_before", "sheet", "source",
-    "source_file", "source_hash", "source_path", "source_url", "start", "table_header", "token_count", "type",
+    SET_KEYS, "archive", "breadcrumb", "chapter", "chunk_index", "collection", "copies", "copy_places", "end",
+    "file_path", "has_code", "heading_context", "ingested_at", "language", "line", "lost", "outside", "page",
+    "page_label", "part", "places", "processed_at", "repository", "section", "sent_from", "sentence_after",
+    "sentence_before", "sheet", "source", "source_file", "source_hash", "source_path", "source_url", "start",
+    "table_header", "token_count", "type",
 })  # fmt: skip
 """Keys that Ragistry sets itself."""
 SELDOM_SHARED = frozenset({"title", "description", "created", "modified"})

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from nicegui import ui
 
 from ragistry.presentation import Hit, Part, cards_of
-from ragistry.presentation.hits import collection_of, score_of, source_of, spot_of, title_of
+from ragistry.presentation.hits import collection_of, copies_of, score_of, source_of, spot_of, title_of
 from ragistry.presentation.html import excerpt_html
 from ragistry.types import Document, RetrievalResult
 from ragistry.utils.wording import numbered
@@ -121,6 +121,8 @@ def _card(card: ResultCard, open_: OpenPassage, ranks: OtherRanks | None) -> Non
             for part in (*source, card.parts[0].spot):
                 if part:
                     ui.label(part)
+        if copies := copies_of(document):
+            ui.label(copies).classes("rg-place")
         if values := shown_values(document.metadata):
             with ui.element("div").classes("rg-place"):
                 for value in values:
