@@ -375,6 +375,24 @@ class Comparison:
 
         return read_comparison(source)
 
+    def plot(self, measure: str | None = None, ax: Any = None) -> Any:
+        """Plot the means with their intervals, or a sweep of one parameter as a curve; needs the extra ``plot``.
+
+        Args:
+            measure: The measure; None for the main one.
+            ax: Axes of matplotlib to draw on; None for new ones.
+
+        Returns:
+            The axes.
+
+        Raises:
+            ConfigError: matplotlib is not installed.
+            EvaluationError: The comparison has no such measure, or no technique.
+        """
+        from ragistry.evaluation.report.plot import plot
+
+        return plot(self, measure, ax)
+
     def to_ranx(self, technique: str) -> dict[str, dict[str, float]]:
         """Return the rankings of a technique as ``ranx.Run`` takes them: query → document → score."""
         return {query: dict(ranking) for query, ranking in self.runs[technique].items()}
