@@ -242,8 +242,13 @@ class LibraryStore(DocumentStore, Protocol):
         """
         ...
 
-    def search_text(self, query: str, top_k: int = 10, *, where: Where | None = None) -> list[Document]:
-        """Return the best chunks by BM25, ordered by ``(-score, id)``. Needs the ability ``"text"``."""
+    def search_text(
+        self, query: str, top_k: int = 10, *, where: Where | None = None, every: bool = False
+    ) -> list[Document]:
+        """Return the best chunks by BM25, ordered by ``(-score, id)``. Needs the ability ``"text"``.
+
+        ``every``: only chunks with every word of the query, in any spelling, wherever the words are.
+        """
         ...
 
     def writing(self) -> AbstractContextManager[None]:

@@ -76,6 +76,7 @@ def open_workspace(
     if existing and (said := missing(root, resolved.settings)):
         raise SourceNotFoundError(said)
     registry.searches_words = "text" in store.abilities
+    registry.language = resolved.settings.language
     workspace = Workspace(root, resolved, registry, store, resources.models, exclusive=exclusive)
     resources.workspace = workspace
     try:
@@ -297,7 +298,7 @@ class Workspace(WorkspaceMethods):
         resources.own = {"store": store, "library": None, "targets": None, "folder": None}
         registry = TechniqueRegistry.load(self.registry.file.path, resources, keep_broken=True)
         registry.searches_words = "text" in store.abilities
-        registry.one_place = True
+        registry.one_place, registry.language = True, self.registry.language
         return registry.get(registry.default if name is None else name)
 
     def _make_library(self) -> DocumentService:

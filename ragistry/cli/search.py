@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 def search(
     context: typer.Context,
-    query: Annotated[str, typer.Argument(help="The query.")],
+    query: Annotated[str, typer.Argument(help="The query. Words in double quotes are a phrase.")],
     technique: TechniqueOption = None,
     collection: CollectionOption = None,
     top_k: TopKOption = None,

@@ -16,7 +16,14 @@ Description = Annotated[str, Field(max_length=10_000)]
 DisplayName = Annotated[str, Field(max_length=1_000)]
 NOT_BLANK: dict[str, Any] = {"minLength": 1, "pattern": r"\S"}
 """Described only: the library refuses a blank text with its own error, as it does everywhere."""
-Query = Annotated[str, Field(max_length=100_000, description="Text of the query.", json_schema_extra=NOT_BLANK)]
+Query = Annotated[
+    str,
+    Field(
+        max_length=100_000,
+        description="Text of the query. Words in double quotes are a phrase.",
+        json_schema_extra=NOT_BLANK,
+    ),
+]
 CollectionName = Annotated[str, Field(json_schema_extra=NOT_BLANK)]
 SourceName = Annotated[str, Field(min_length=1, max_length=1_000)]
 

@@ -6,6 +6,7 @@ import os
 import sysconfig
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from math import inf, isfinite
 from pathlib import Path
 from threading import RLock
@@ -47,6 +48,7 @@ from ragistry.techniques.classes import (
     takes_everything,
     wanted_resources,
 )
+from ragistry.techniques.phrases import PhraseSearch
 from ragistry.trace import stage
 from ragistry.types import OUTSIDE, Document, StageScore, Where, is_outside
 from ragistry.utils.limits import check_query, check_top_k
@@ -68,6 +70,7 @@ class TechniqueRegistry:
         searches_words: Whether the store searches words, which decides the meaning of ``auto``.
         one_place: Whether there is only one place to search, such as the store of a repository. A technique that
             chooses collections is then replaced by its base.
+        language: Language of chunks whose metadata have none, in which phrases are compared.
     """
 
     def __init__(self, file: YamlFile, checked: Checked, resources: Mapping[str, Any]) -> None:
@@ -76,6 +79,7 @@ class TechniqueRegistry:
         self.mistakes: dict[str, list[str]] = {}
         self.searches_words = True
         self.one_place = False
+        self.language = "english"
         self.resources = resources
         self._checked = checked
         self._folder = modules_folder(file.path)
@@ -199,7 +203,9 @@ class TechniqueRegistry:
         with self._lock:
             if name not in self._built:
                 entry = self.entry(name)
-                self._built[name] = RegisteredTechnique(name, self._build(entry), sets_top_k="top_k" in entry.config)
+                self._built[name] = RegisteredTechnique(
+                    name, self._build(entry), sets_top_k="top_k" in entry.config, phrases=self._phrases(name)
+                )
             return self._built[name]
 
     def base(self, name: str) -> RegisteredTechnique:
@@ -245,9 +251,14 @@ class TechniqueRegistry:
             replace(file, data={**self.file.data, "techniques": bodies}), checked, self.resources
         )
         registry.searches_words, registry.one_place = self.searches_words, self.one_place
+        registry.language = self.language
         registry._models = parts.models
         registry._built = {**self._built, **{one: registered(one, made) for one, made in parts.ready.items()}}
         return registry.get(name)
+
+    def _phrases(self, name: str) -> PhraseSearch:
+        chooses = "targets" in wanted_resources(self.technique_class(name))
+        return PhraseSearch(self.resources, self.language, chooses_targets=chooses)
 
     def _searching(self, name: str) -> str:
         """Return the name itself, or for a technique that only chooses collections its first base that searches."""
@@ -293,7 +304,8 @@ class TechniqueRegistry:
         cls, place = self._checked.class_of(entry.name), self.file.place(entry.keys)
         own: dict[str, Any] = {"name": entry.name, "registry": self}
         if entry.base is not None:
-            own["base"] = self.base(entry.base)
+            chooses = "targets" in wanted_resources(cls)  # its base searches the collections, also for phrases
+            own["base"] = self.get(entry.base) if chooses else self.base(entry.base)
         if entry.bases:
             own["bases"] = [self.base(base) for base in entry.bases]
         wanted = wanted_resources(cls)
@@ -427,15 +439,25 @@ class RegisteredTechnique:
         technique: The technique.
         sets_top_k: The entry of the technique sets ``top_k``.
         is_base: Another technique of the registry builds on this one.
+        phrases: Searches the phrases of a query; None to treat quotation marks as text, as in a base.
     """
 
-    __slots__ = ("_checks_results", "_is_base", "name", "sets_top_k", "technique")
+    __slots__ = ("_checks_results", "_is_base", "_phrases", "name", "sets_top_k", "technique")
 
-    def __init__(self, name: str, technique: Technique, *, sets_top_k: bool = False, is_base: bool = False) -> None:
+    def __init__(
+        self,
+        name: str,
+        technique: Technique,
+        *,
+        sets_top_k: bool = False,
+        is_base: bool = False,
+        phrases: PhraseSearch | None = None,
+    ) -> None:
         self.name = name
         self.technique = technique
         self.sets_top_k = sets_top_k
         self._is_base = is_base
+        self._phrases = phrases
         self._checks_results = not is_base or type(technique).__module__.partition(".")[0] != PACKAGE
 
     def __repr__(self) -> str:
@@ -448,18 +470,22 @@ class RegisteredTechnique:
                 check_top_k(top_k)
         if self._checks_results and where is not None:
             where = normalise(where)
+        search = self._retrieve if self._phrases is None else partial(self._phrases.run, self._retrieve)
         with stage(self.name) as this:
             try:
-                documents = self.technique.retrieve(query, top_k=top_k, where=where)
-                if self._checks_results:
-                    self._check(documents, where)
-                    documents = [self._explained(document) for document in documents[:top_k]]
-                documents = documents[:top_k]
+                documents = search(query, top_k, where)
             except Exception as error:
                 name_error(error, self.name)
                 raise
             this.documents_out = len(documents)
         return documents
+
+    def _retrieve(self, query: str, top_k: int | None, where: Where | None) -> list[Document]:
+        documents = self.technique.retrieve(query, top_k=top_k, where=where)
+        if self._checks_results:
+            self._check(documents, where)
+            return [self._explained(document) for document in documents[:top_k]]
+        return documents[:top_k]
 
     def _explained(self, document: Document) -> Document:
         """Add a score that the code of a technique did not record in ``scores``."""

@@ -36,7 +36,10 @@ GENERIC = (
 SEVERAL = "Search the document library. Choose the collection that best matches your query."
 """Description of the tool with several collections."""
 
-QUERY = "What to look for in the knowledge base."
+QUERY = (
+    "What to look for in the knowledge base. Words in double quotes are a phrase: a query of phrases alone returns "
+    'only passages that hold all of them. -"word" leaves out passages with that word.'
+)
 WHERE = (
     'Only to limit the search by metadata that results show, as JSON: {"client": "acme"}, {"year": {"$gte": 2025}}, '
     '{"tags": {"$contains": "tax"}}; joined by {"$and": [...]} or {"$or": [...]}.'

@@ -15,6 +15,7 @@ from ragistry.errors import (
     ModelConnectionError,
     UnknownTechniqueError,
 )
+from ragistry.tools import schema
 from ragistry.tools.bus import InProcessBus
 from ragistry.tools.search_library import SearchLibraryTool
 from tests.messages import check_message, refused
@@ -39,7 +40,7 @@ def test_the_schema_describes_no_collection_one_and_several(workspace: Workspace
     tool, library = SearchLibraryTool(workspace.library), workspace.library
     assert function(tool)["description"] == GENERIC
     assert "collection" not in properties(tool)
-    assert properties(tool)["query"] == {"type": "string", "description": "What to look for in the knowledge base."}
+    assert properties(tool)["query"] == {"type": "string", "description": schema.QUERY}
     assert function(tool)["parameters"]["required"] == ["query"]
     library.create_collection("mba")
     assert function(tool)["description"] == GENERIC

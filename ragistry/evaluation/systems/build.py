@@ -106,6 +106,7 @@ def build_systems(
             )  # fmt: skip
             registry = TechniqueRegistry(*entries, resources)
             registry.searches_words = index is not None and "text" in index.store.abilities
+            registry.language = _language(dataset, workspace.settings.language)
             over[chunking] = registry, index
     for one in variants:
         technique = given[one.technique]

@@ -59,8 +59,10 @@ class MaskedStore:
         self._check_vectors()
         return self._masked(self._store.search(query_vector, top_k, where=self._real_where(where)))
 
-    def search_text(self, query: str, top_k: int = 10, *, where: Where | None = None) -> list[Document]:
-        return self._masked(self._store.search_text(query, top_k, where=self._real_where(where)))
+    def search_text(
+        self, query: str, top_k: int = 10, *, where: Where | None = None, every: bool = False
+    ) -> list[Document]:
+        return self._masked(self._store.search_text(query, top_k, where=self._real_where(where), every=every))
 
     def get(self, ids: Sequence[str]) -> list[Document]:
         """Return chunks by id; ids computed from the opaque name of a source are accepted, too."""

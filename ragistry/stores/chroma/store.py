@@ -270,7 +270,7 @@ class ChromaStore:
     def flush(self) -> None:
         """Do nothing: ChromaDB maintains its own index."""
 
-    def search_text(self, query: str, top_k: int = 10, *, where: Where | None = None) -> list[Document]:  # noqa: ARG002
+    def search_text(self, *_: object, **__: object) -> list[Document]:
         self._refuse("does not search words", f"use 'naive', as the default and as a base, or {LOCAL}")
 
     def reembed(self, embedder: Embedder, progress: Progress | None = None) -> int:  # noqa: ARG002

@@ -248,7 +248,9 @@ class LocalStore:
 
         return self._search(self._vectors, nearest, top_k, "dense", "cosine")
 
-    def search_text(self, query: str, top_k: int = 10, *, where: Where | None = None) -> list[Document]:
+    def search_text(
+        self, query: str, top_k: int = 10, *, where: Where | None = None, every: bool = False
+    ) -> list[Document]:
         check_query(query)
         check_top_k(top_k)
         condition = None if where is None else normalise(where)
@@ -257,7 +259,7 @@ class LocalStore:
             selection = self._selection(connection, head, condition)
             if selection is None and head.removed > view.stamp.removed:
                 selection = Selection(selected_keys(connection, None))  # the index still has removed chunks
-            return self._words.best(view, query, top_k, None if selection is None else selection.keys)
+            return self._words.best(view, query, top_k, None if selection is None else selection.keys, every=every)
 
         return self._search(self._words, best, top_k, "bm25", "bm25")
 

@@ -29,7 +29,7 @@ from ragistry.stores.local.rows import chunks_where
 from ragistry.stores.records import Keys, Scores
 from ragistry.types import Chunk
 from ragistry.utils.breadcrumb import searched_text
-from ragistry.utils.text.analysis import analyse, analysis_record, forms, query_forms, query_terms
+from ragistry.utils.text.analysis import analyse, analysis_record, forms, query_forms, query_terms, required_terms
 from ragistry.utils.text.languages import canonical_language, chunk_language
 
 FILES_VERSION = 4
@@ -53,11 +53,11 @@ KEY_COST = 3
 
 @dataclass(frozen=True, slots=True)
 class WordView(View):
-    """The open index. ``clauses``: parts of earlier queries, by language, term and weight."""
+    """The open index. ``clauses``: parts of earlier queries, by language, term and weights."""
 
     searcher: Searcher
     schema: Schema
-    clauses: dict[tuple[str, str, float], list[tuple[Occur, Query]]] = field(default_factory=dict)
+    clauses: dict[tuple[str, str, float, float], list[tuple[Occur, Query]]] = field(default_factory=dict)
 
 
 class WordIndex(DerivedIndex[WordView]):
@@ -73,14 +73,17 @@ class WordIndex(DerivedIndex[WordView]):
         self.language = canonical_language(language)
         self.kind = {"version": FILES_VERSION, **analysis_record(language)}
 
-    def best(self, view: WordView, query: str, top_k: int, allowed: Keys | None) -> tuple[Keys, Scores]:
+    def best(
+        self, view: WordView, query: str, top_k: int, allowed: Keys | None, *, every: bool = False
+    ) -> tuple[Keys, Scores]:
         """Return the ``top_k`` best keys, and all ties with the last, by ``(-score, key)``.
 
         ``allowed``: the keys that may be returned, ascending. Many are used to filter the hits, of which more are
-        fetched until the best are certain; few are looked up. Raises `Stale` if the index is damaged.
+        fetched until the best are certain; few are looked up. ``every``: only chunks with every word. Raises `Stale` if
+        the index is damaged.
         """
         with _damage_is_stale():
-            found = _any_of(view, query)
+            found = _every_of(view, query) if every else _any_of(view, query)
             if allowed is None:
                 return _best(view.searcher, found, top_k, top_k, None)
             if not len(allowed):
@@ -181,9 +184,21 @@ def _any_of(view: WordView, query: str) -> Query:
     return Query.boolean_query(clauses)
 
 
+def _every_of(view: WordView, query: str) -> Query:
+    """Build a query for chunks with every word, in any spelling."""
+    of_languages = []
+    for language in view.stamp.files["languages"]:
+        groups = required_terms(query, language)
+        found = [[clause for term in group for clause in _finding(view, language, term, 1, 1)] for group in groups]
+        if found and all(found):
+            of_language = [(Occur.Must, Query.boolean_query(clauses)) for clauses in found]
+            of_languages.append((Occur.Should, Query.boolean_query(of_language)))
+    return Query.boolean_query(of_languages)
+
+
 def _finding(view: WordView, language: str, term: str, as_word: float, as_form: float) -> list[tuple[Occur, Query]]:
     """Find a term as a word and as the form of another word, with a weight for each."""
-    known = view.clauses.get((language, term, as_word))
+    known = view.clauses.get((language, term, as_word, as_form))
     if known is None:
         if len(view.clauses) >= CACHED_CLAUSES:
             view.clauses.clear()
@@ -193,7 +208,7 @@ def _finding(view: WordView, language: str, term: str, as_word: float, as_form: 
         if forms:  # no chunk has both, and a rare form is not worth more than its word
             share = _rarity(view, words + forms) / _rarity(view, forms)
             known.append(_clause(view.schema, form, as_form * share))
-        view.clauses[language, term, as_word] = known
+        view.clauses[language, term, as_word, as_form] = known
     return known
 
 

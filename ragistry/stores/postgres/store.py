@@ -266,7 +266,9 @@ class PostgresStore:
 
         return self._read(find)
 
-    def search_text(self, query: str, top_k: int = 10, *, where: Where | None = None) -> list[Document]:
+    def search_text(
+        self, query: str, top_k: int = 10, *, where: Where | None = None, every: bool = False
+    ) -> list[Document]:
         check_query(query)
         check_top_k(top_k)
         which = None if where is None else condition(where)
@@ -278,7 +280,7 @@ class PostgresStore:
             lag = head.number - view.stamp.version
             if lag and not behind:
                 raise Stale("")
-            found = words.found(connection, view, query, top_k, which)
+            found = words.found(connection, view, query, top_k, which, every=every)
             if lag:
                 degraded(f"the last {lag:,} changes are not searched yet: {behind}")
             self._report(head)

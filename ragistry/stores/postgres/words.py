@@ -112,13 +112,20 @@ class FollowingWords(WordIndex):
             return 0
 
     def found(
-        self, connection: Connection, view: WordView, query: str, top_k: int, which: Sql | None
+        self,
+        connection: Connection,
+        view: WordView,
+        query: str,
+        top_k: int,
+        which: Sql | None,
+        *,
+        every: bool,
     ) -> tuple[Keys, Scores]:
         """Return the result of `best` without removed chunks that the index still has."""
         if which is not None:
-            return self.best(view, query, top_k, selected_keys(connection, which))
+            return self.best(view, query, top_k, selected_keys(connection, which), every=every)
         gone = np.fromiter(self.removed(connection, view.stamp), dtype=np.int64)
-        keys, scores = self.best(view, query, top_k + len(gone), None)
+        keys, scores = self.best(view, query, top_k + len(gone), None, every=every)
         stored = ~np.isin(keys, gone)
         return keys[stored], scores[stored]
 

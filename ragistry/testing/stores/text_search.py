@@ -81,6 +81,14 @@ class TextSearchConformance:
         store.add_documents([chunk("rare 20")], ids=["z"])
         assert store.search_text("common rare", 1)[0].id == "z"
 
+    def test_every_word_can_be_required_in_any_spelling(self, store: Any) -> None:
+        store.add_documents(
+            [chunk(text) for text in ("red apple", "apple", "Red e-mail, apples", "plum")], ids=list("abcd")
+        )
+        assert sorted(_ids(store.search_text("the red apple", every=True))) == ["a", "c"]
+        assert _ids(store.search_text("email apple red", every=True)) == ["c"]
+        assert store.search_text("red plum", every=True) == []
+
     def test_equal_scores_are_ordered_by_id_whichever_came_first(self, store: Any) -> None:
         ids = [f"{(i * 37) % 50:02}" for i in range(50)]
         for start in range(0, 50, 10):

@@ -29,7 +29,7 @@ from typing import Any
 import Stemmer
 
 from ragistry.utils.text.languages import canonical_language, stemmer_name
-from ragistry.utils.text.spellings import JOINERS, SPACED_NUMBER, normalised, other_spellings, plain
+from ragistry.utils.text.spellings import JOINERS, SPACED_NUMBER, normalised, other_spellings, parts_of, plain
 
 VERSION = 3
 TERM_LIMIT = 100
@@ -160,6 +160,24 @@ def _joined_pairs(tokens: Sequence[str]) -> Iterator[str]:
         before = pieces[0] if is_word and token.endswith(pieces[0]) else ""
 
 
+def required_terms(text: str, language: str = "english") -> list[tuple[str, ...]]:
+    """Return groups of terms; a text with all words of ``text``, in any spelling, has a term of each group."""
+    canonical, terms = canonical_language(language), query_terms(text, language)
+    groups: list[tuple[str, ...]] = []
+    for token in text.split():
+        words, other = _analyser(canonical)[token], _former(canonical)[token]
+        groups += [(*words, *other)] if other else [(word,) for word in words if word in terms]
+    return list(dict.fromkeys(groups))
+
+
+def units(text: str, language: str = "english") -> list[tuple[str, ...]]:
+    """Return the words between white space, in order and with stop words, each with its parts in sequence.
+
+    ``set_max`` and ``setMax`` are ``("set", "max")``; scripts without spaces give single characters.
+    """
+    return list(filter(None, map(_divider(canonical_language(language)).__getitem__, text.split())))
+
+
 @cache
 def _stop_terms(language: str) -> frozenset[str]:
     return frozenset(analyse(STOP_WORDS.get(language, ""), language))
@@ -173,6 +191,11 @@ def _analyser(language: str) -> _Analyser:
 @cache
 def _former(language: str) -> _Former:
     return _Former(_analyser(language))
+
+
+@cache
+def _divider(language: str) -> _Divider:
+    return _Divider(_analyser(language))
 
 
 class _Cache(dict[str, tuple[str, ...]]):
@@ -264,6 +287,23 @@ class _Former(_Cache):
         found += [term(plain(self._analyser.lowered(word))) for word in accented]  # a stem depends on accents
         known = self._analyser[token]
         return dict.fromkeys(form for form in found if len(form) > 1 and form not in known)
+
+
+class _Divider(_Cache):
+    """The parts of a token: see `units`."""
+
+    def __init__(self, analyser: _Analyser) -> None:
+        super().__init__()
+        self._analyser = analyser
+
+    def _terms(self, token: str) -> Iterable[str]:
+        for piece in _pieces(normalised(token)):
+            if UNSPACED_RUN.match(piece):
+                yield from piece
+                continue
+            for word in JOINERS.split(piece):
+                for part in parts_of(word) or [word]:
+                    yield self._analyser.term(plain(self._analyser.lowered(part)))
 
 
 def _pieces(token: str) -> list[str]:

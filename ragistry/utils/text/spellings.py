@@ -87,7 +87,7 @@ def other_spellings(token: str, pieces: Sequence[str]) -> Iterator[str]:
             if len(parts) > LONGEST_IDENTIFIER:
                 continue
             for part in parts:
-                yield from _parts(part)
+                yield from _other_parts(part)
             if len(parts) > 1 and not _is_version(segment, parts):
                 yield "".join(parts).casefold()
 
@@ -97,14 +97,19 @@ def _is_version(segment: str, parts: Sequence[str]) -> bool:
     return "." in segment and any(part.isdigit() for part in parts)
 
 
-def _parts(word: str) -> Iterator[str]:
-    """Yield the parts of ``camelCase`` and ``500GB``, and a hexadecimal number without its prefix."""
+def _other_parts(word: str) -> Iterator[str]:
     if hexadecimal := _HEXADECIMAL.fullmatch(word):
         yield hexadecimal[1].lower()
-    elif not _ORDINAL.fullmatch(word):
-        parts = [word[part.start() : part.end()] for part in _SUBWORDS.finditer("".join(map(_kind, word)))]
-        if 1 < len(parts) <= LONGEST_IDENTIFIER:
-            yield from map(str.casefold, parts)
+    else:
+        yield from map(str.casefold, parts_of(word))
+
+
+def parts_of(word: str) -> list[str]:
+    """Return the parts of ``camelCase`` and ``500GB``; empty for a word without several parts, and for a hash."""
+    if _HEXADECIMAL.fullmatch(word) or _ORDINAL.fullmatch(word):
+        return []
+    parts = [word[part.start() : part.end()] for part in _SUBWORDS.finditer("".join(map(_kind, word)))]
+    return parts if 1 < len(parts) <= LONGEST_IDENTIFIER else []
 
 
 def _kind(letter: str) -> str:
