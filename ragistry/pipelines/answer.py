@@ -109,8 +109,8 @@ class Answerer:
     """Answers questions from passages. Safe for threads.
 
     The generator is not asked if nothing fits the question well (`techniques.weakness`). A sentence of the answer is
-    supported if a passage that it cites has its figures and nearly all of its words, or a few of its
-    words and a sentence near to it. This finds sentences that a model made up; it does not find a missing "not".
+    supported if a passage that it cites has its figures and nearly all of its words, or a few of its words and a
+    sentence near to it. This finds sentences that a model made up; it does not find a missing "not".
 
     The thresholds were chosen on 300 claims of SciFact and tested on 300 others (`benchmarks.support`): 76 % of the
     claims are supported by their own abstract, 46 % by the other abstract with most of their words, 0.3 % by any other.
