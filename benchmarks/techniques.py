@@ -135,6 +135,7 @@ def evidence(results: Mapping[str, Comparison], names: list[str], left_out: Mapp
     for reason in dict.fromkeys(left_out.values()):
         those = ", ".join(f"`{name}`" for name, why in left_out.items() if why == reason)
         parts.append(f"Not measured, because each {reason}: {those}.")
+    parts.append("CPU (median), calls and tokens returned are those of a search for five results.")
     parts.append("`rerank` computed the token vectors of each text once in a run, which its CPU time holds.")
     parts.append(f"{MAIN} on every set; bold: significantly better than `hybrid`, in italics: significantly worse.")
     parts.append(overview(results, names))
@@ -176,7 +177,9 @@ def table(result: Comparison) -> str:
         cost = [f"{one.cpu_ms.p50:.1f}", f"{one.calls / result.queries:.1f}", f"{one.returned_tokens:,.0f}"]
         rows.append([f"`{name}`", f"{quality.mean:.3f} [{quality.low:.3f}, {quality.high:.3f}]", *differences, *cost])
     size = f"{result.queries:,} queries over {result.provenance['dataset']['documents']:,} documents"
-    return f"{size}. p: paired randomisation, Holm over {len(pairs)} pairs. CPU: median.\n\n{markdown(rows)}"
+    return (
+        f"{size}. p: paired randomisation, Holm over {len(pairs)} pairs. Costs: a search for five.\n\n{markdown(rows)}"
+    )
 
 
 def said(ahead: tuple[float, float] | None) -> str:
