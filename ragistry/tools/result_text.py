@@ -14,10 +14,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ragistry.presentation.hits import grouped
+from ragistry.presentation.hits import collection_of, grouped
 from ragistry.tools.cursor import Position
 from ragistry.tools.tokens import cut_to_tokens, estimated_tokens
-from ragistry.types import Document
+from ragistry.types import Document, is_outside
 from ragistry.utils.breadcrumb import readable_text
 from ragistry.utils.custom_metadata import SELDOM_SHARED, custom_metadata, shown_metadata
 from ragistry.utils.quoting import INDENT, indented, one_line, visible
@@ -70,7 +70,11 @@ def results_page(
     for rank in range(start.rank, len(documents)):
         document = documents[rank]
         head = f"{rank + 1}. {describe(document, places[rank] if places else None, continued=offset > 0)}"
-        head += (_label(document) if labelled else "") + _metadata(document) + _further(further.get(rank + 1, ()))
+        head += (
+            (_label(document) if labelled or is_outside(document) else "")
+            + _metadata(document)
+            + _further(further.get(rank + 1, ()))
+        )
         passage = visible(readable_text(document))[offset:]
         block = f"{head}\n{indented(passage)}"
         room = tokens - estimated_tokens(block) - 1
@@ -133,5 +137,5 @@ def _metadata(document: Document) -> str:
 
 
 def _label(document: Document) -> str:
-    collection = document.metadata.get("collection")
-    return "" if collection is None else f" [{one_line(collection, 63)}]"
+    collection = collection_of(document)
+    return f" [{collection}]" if collection else ""

@@ -31,6 +31,12 @@ def document(content: str, **metadata: Any) -> Document:
     return Document(content, metadata, 0.5, id="d")
 
 
+@pytest.mark.parametrize("labelled", [True, False])
+def test_a_document_from_outside_is_named_as_such(labelled: bool) -> None:
+    page = results_page([document("A page.", outside=True, source="web")], Position(), 100, labelled=labelled)
+    assert page.text == "1. web [outside the library]\n   A page."
+
+
 def test_the_form_of_an_answer() -> None:
     documents = [
         document("Since our model contains\nno recurrence", source_file="attention.pdf", page=4, chunk_index=8),
