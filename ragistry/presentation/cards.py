@@ -44,7 +44,9 @@ class Card(NamedTuple):
     copies: list[Document]
 
 
-def cards_of(documents: Sequence[Document], query: str, language: str, room: int | None) -> list[Card]:
+def cards_of(
+    documents: Sequence[Document], query: str, language: str, room: int | None, further: int | None = None
+) -> list[Card]:
     """Return a card for each source, in the order of their best passages; a text is shown once.
 
     The first passage of a card is the best one with a word of the query. The next ones add words that those before do
@@ -55,6 +57,8 @@ def cards_of(documents: Sequence[Document], query: str, language: str, room: int
         query: The query.
         language: Language of passages whose metadata have none.
         room: Maximum number of characters of an excerpt; None for whole passages.
+        further: The same for the second and third passage of a card; by default ``room``. Less of them leaves more of a
+            screen to other sources.
     """
     cards: list[Card] = []
     with_text: dict[str, Card] = {}
@@ -68,6 +72,8 @@ def cards_of(documents: Sequence[Document], query: str, language: str, room: int
                 first.copies.append(document)
         for part in _by_coverage(passages, query, language):
             is_shown = len(card.parts) < MOST_PARTS and not any(_repeats(part, other) for other in card.parts)
+            if is_shown and card.parts and further is not None:
+                part = part._replace(excerpt=excerpt_of(part.document, query, language, further))
             (card.parts if is_shown else card.rest).append(part)
         if card.parts:
             cards.append(card)

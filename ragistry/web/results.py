@@ -17,8 +17,8 @@ from ragistry.web.filters import shown_values
 from ragistry.web.widgets import in_page
 from ragistry.workspace import Workspace
 
-ROOM = 360
-"""Maximum number of characters of an excerpt."""
+ROOM, FURTHER = 360, 220
+"""Maximum number of characters of the first excerpt of a card, and of the next ones."""
 OTHER = "Another passage"
 """Name of a passage without a place."""
 
@@ -80,7 +80,7 @@ def prepare_results(workspace: Workspace, technique: str, result: RetrievalResul
     def shown(parts: Sequence[Part]) -> tuple[Shown, ...]:
         return tuple(Shown(document, spot_of(document, found.place), excerpt_html(found)) for document, found in parts)
 
-    cards = cards_of(result.documents, result.query, workspace.settings.language, ROOM)
+    cards = cards_of(result.documents, result.query, workspace.settings.language, ROOM, FURTHER)
     prepared = (ResultCard(card.hit, shown(card.parts), shown(card.rest), tuple(card.copies)) for card in cards)
     return TechniqueResults(technique, result, tuple(prepared))
 
@@ -118,15 +118,11 @@ def _card(card: ResultCard, open_: OpenPassage, ranks: OtherRanks | None) -> Non
         name = source_of(document)
         source = [collection_of(document), name if name != title_of(document) else ""]
         with ui.element("div").classes("rg-place"):
-            for part in (*source, card.parts[0].spot):
+            for part in (*source, card.parts[0].spot, *shown_values(document.metadata)):
                 if part:
                     ui.label(part)
         if copies := copies_of(document):
             ui.label(copies).classes("rg-place")
-        if values := shown_values(document.metadata):
-            with ui.element("div").classes("rg-place"):
-                for value in values:
-                    ui.label(value)
         _text(card.parts[0], open_)
         for shown in card.parts[1:]:
             _part(shown, open_)
