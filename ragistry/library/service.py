@@ -34,6 +34,7 @@ from ragistry.techniques.weakness import is_weak
 from ragistry.trace import collect, degraded, span, stage
 from ragistry.types import RetrievalResult, SearchRequest, SourceInfo, Where
 from ragistry.utils.documents.extracted import ExtractLimits
+from ragistry.utils.ids import one_name
 from ragistry.utils.where import normalise
 from ragistry.utils.wording import did_you_mean
 
@@ -187,19 +188,20 @@ class DocumentService(IngestMethods, SearchMethods):
         return self.scope.sources(collection)
 
     def source(self, source: str, collection: str) -> SourceInfo:
-        """Find a source by its name.
+        """Find a source by its name, in composed or decomposed Unicode.
 
         Raises:
             SourceNotFoundError: The collection has no such source.
             CollectionNotFoundError: The collection does not exist.
         """
         known = {info.source_file: info for info in self.sources(collection)}
-        if source not in known:
+        found = known.get(source) or {one_name(name): info for name, info in known.items()}.get(one_name(source))
+        if found is None:
             raise SourceNotFoundError(
                 f"no source {source!r} in collection {collection!r}{did_you_mean(source, list(known))}; "
                 "list the sources with `ragistry sources list`"
             )
-        return known[source]
+        return found
 
     def list_collections(self) -> list[dict[str, Any]]:
         """List the collections with their number of sources and chunks."""
@@ -299,10 +301,10 @@ class DocumentService(IngestMethods, SearchMethods):
             SourceNotFoundError: The collection has no such source.
         """
         self._complete_renames()
-        chunks = self.source(source, collection).chunks
-        self.store.replace_source(collection, source, [])
+        found = self.source(source, collection)
+        self.store.replace_source(collection, found.source_file, [])
         self.after_write()
-        return chunks
+        return found.chunks
 
     def delete_sources(self, sources: Sequence[str], collection: str) -> int:
         """Delete several sources.
@@ -314,14 +316,12 @@ class DocumentService(IngestMethods, SearchMethods):
             SourceNotFoundError: The collection lacks one of the sources; nothing was deleted.
         """
         self._complete_renames()
-        known = {info.source_file: info.chunks for info in self.sources(collection)}
-        for source in sources:
-            if source not in known:
-                self.source(source, collection)
-        for source in sources:
-            self.store.replace_source(collection, source, [])
+        known = {info.source_file: info for info in self.sources(collection)}
+        found = [known.get(source) or self.source(source, collection) for source in sources]
+        for info in found:
+            self.store.replace_source(collection, info.source_file, [])
         self.after_write()
-        return sum(known[source] for source in sources)
+        return sum(info.chunks for info in found)
 
     def move_source(self, source: str, from_col: str, to_col: str, *, overwrite: bool = False) -> int:
         """Move a source to another collection without embedding it again.

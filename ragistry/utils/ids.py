@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Mapping
 from hashlib import sha256
 from typing import Any
@@ -13,6 +14,11 @@ PLACE = ("collection", "source_file", "chunk_index")
 def chunk_id(collection: str, source_file: str, chunk_index: int) -> str:
     """Compute the id of a chunk of a source: 64 hexadecimal characters."""
     return sha256(f"{collection}::{source_file}::{chunk_index}".encode()).hexdigest()
+
+
+def one_name(name: str) -> str:
+    """Return the composed form of a name: systems write the same name composed or decomposed."""
+    return name if name.isascii() else unicodedata.normalize("NFC", name)
 
 
 def content_id(text: str) -> str:

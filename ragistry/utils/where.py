@@ -11,6 +11,7 @@ floats, or truth values; True is not 1, and 1 is 1.0. A `date` or `datetime` mea
 from __future__ import annotations
 
 import operator
+import unicodedata
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import date
 from typing import Any, Never
@@ -24,6 +25,8 @@ from ragistry.utils.wording import shown
 MAX_DEPTH = 32
 COMPARISONS = ("$eq", "$ne", "$gt", "$gte", "$lt", "$lte", "$in", "$nin", "$contains", "$not_contains")
 JOINS = ("$and", "$or")
+NAMES = frozenset({"source_file", "source", "source_path", "file_path"})
+"""Keys whose values are names of files, in which composed and decomposed Unicode are equal."""
 _ORDER: dict[str, Callable[[Any, Any], bool]] = {
     "$gt": operator.gt,
     "$gte": operator.ge,
@@ -83,7 +86,7 @@ def _normalise_item(key: Any, value: Any, depth: int) -> dict[str, Any]:
             "{'page': {'$gte': 3}}"
         )
     if not isinstance(value, Mapping):
-        return {key: {"$eq": _scalar(key, "$eq", value)}}
+        return {key: _by_name(key, "$eq", _scalar(key, "$eq", value))}
     if not value:
         raise InvalidFilterError(f"the condition on {shown(key)} is empty; write {{{shown(key)}: {{'$eq': …}}}}")
     parts = [_comparison(key, plain(op), operand) for op, operand in value.items()]
@@ -96,11 +99,24 @@ def _comparison(key: str, op: Any, operand: Any) -> dict[str, Any]:
     if op in ("$in", "$nin"):
         if not _is_list(operand):
             raise InvalidFilterError(f"{op} on {shown(key)} takes a list of values, got {shown(operand)}")
-        return {key: {op: [_scalar(key, op, item) for item in operand]}}
+        values = [_scalar(key, op, item) for item in operand]
+        return {key: {op: [name for value in values for name in _forms(key, value)]}}
     value = _scalar(key, op, operand)
     if op in _ORDER and isinstance(value, bool):
         raise InvalidFilterError(f"{op} on {shown(key)} compares numbers or text, got {shown(operand)}")
-    return {key: {op: value}}
+    return {key: _by_name(key, op, value)}
+
+
+def _by_name(key: str, op: str, value: Any) -> dict[str, Any]:
+    """Return a comparison; one with a name that has several forms is a comparison with all of them."""
+    forms = _forms(key, value) if op in ("$eq", "$ne") else [value]
+    return {op: value} if len(forms) == 1 else {"$in" if op == "$eq" else "$nin": forms}
+
+
+def _forms(key: str, value: Any) -> list[Any]:
+    if key not in NAMES or not isinstance(value, str) or value.isascii():
+        return [value]
+    return list(dict.fromkeys([value, *(unicodedata.normalize(form, value) for form in ("NFC", "NFD"))]))
 
 
 def _is_list(value: Any) -> bool:

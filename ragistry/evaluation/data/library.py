@@ -13,6 +13,7 @@ from ragistry.library.ingest.folder import files_of
 from ragistry.types import Document
 from ragistry.utils.chunker import chunk_extracted
 from ragistry.utils.documents.extract import extract
+from ragistry.utils.ids import one_name
 from ragistry.utils.joined import joined_text
 from ragistry.utils.wording import did_you_mean
 
@@ -58,10 +59,11 @@ def read_library(workspace: Workspace, queries_file: str | Path) -> Dataset:
     starts = {name: min(int(one.metadata.get("start", 0)) for one in chunks) for name, chunks in sources.items()}
     by_name: dict[str, list[str]] = {}
     for name in sources:
-        by_name.setdefault(name.partition("/")[2], []).append(name)
+        for key in (name, name.partition("/")[2]):
+            by_name.setdefault(one_name(key), []).append(name)
 
     def known(source: str) -> str:
-        ids = [source] if source in sources else by_name.get(source, [])
+        ids = [source] if source in sources else by_name.get(one_name(source), [])
         if not ids:
             near = did_you_mean(source, [*sources, *by_name]) or "; `ragistry sources list` lists them"
             raise ValueError(f"no source {source!r} in the library{near}")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
@@ -45,6 +45,7 @@ from ragistry.protocols import Embedder, Engine, LibraryStore
 from ragistry.trace import span
 from ragistry.types import Chunk, EmbeddedChunk, Progress, SourceInfo
 from ragistry.utils.breadcrumb import searched_text
+from ragistry.utils.ids import one_name
 from ragistry.utils.text.detection import detect_language, language_warnings
 from ragistry.utils.text.languages import AUTO
 from ragistry.utils.urls import is_url
@@ -130,6 +131,7 @@ class Ingest:
         self.report = IngestReport() if report is None else report
         self._given: set[tuple[str, str]] = set()
         self._taken: dict[str, IngestSource] = {}
+        self._other_forms: dict[str, str] = {}
         self._earlier: dict[str, SourceInfo] = {}
         self._languages: Counter[str] = Counter()
         self._samples: list[str] = []
@@ -147,8 +149,9 @@ class Ingest:
             EngineError: The engine does not work.
         """
         self.store.use_embedder(self.embedder.fingerprint)
-        stored = {info.source_file: info for info in self.store.sources(self.collection)}
-        self._earlier = earlier_names(sources, stored.values())
+        infos = self.store.sources(self.collection)
+        stored = {one_name(info.source_file): info for info in infos} | {info.source_file: info for info in infos}
+        self._earlier = earlier_names(sources, infos)
         if self.replace:
             self._given = {(source.source_file, source.place) for source in sources}
         for group in self._embedded(_grouped(self._prepare_all(sources, stored, progress))):
@@ -165,13 +168,13 @@ class Ingest:
         self, sources: Sequence[IngestSource], stored: dict[str, SourceInfo], progress: Progress | None
     ) -> Iterator[Prepared]:
         read = partial(read_listed, reading=self.reading, embedder=self.embedder)
-        listed = (_to_read(source, stored.get(source.source_file)) for source in sources)
+        listed = (_to_read(source, _stored_as(source, stored)) for source in sources)
         outcomes = self.engine.map(read, listed)
         for done, source in enumerate(sources):
             if progress is not None:
                 progress(source.source_file, done, len(sources))
-            info, outcome = stored.get(source.source_file), next(outcomes)
-            earlier = self._taken.get(source.source_file)
+            info, outcome = _stored_as(source, stored), next(outcomes)
+            earlier = self._taken.get(one_name(source.source_file))
             if earlier is not None and is_same_file(source.place, earlier.place):
                 continue
             try:
@@ -183,7 +186,9 @@ class Ingest:
             except (SourceError, EmbeddingGenerationError) as error:
                 self.report.failed.append(Failure(source.shown, error))
                 continue
-            self._taken[source.source_file] = source
+            self._taken[one_name(source.source_file)] = source
+            if info is not None and info.source_file != source.source_file:
+                self._other_forms[source.source_file] = info.source_file
             if prepared is not None:
                 yield prepared
 
@@ -307,7 +312,11 @@ class Ingest:
         Only sources written in this run count; of several files with one name, only one is written.
         """
         done = {*self.report.added, *self.report.updated, *self.report.skipped}
-        for name, source in self._taken.items():
+        for name in (*self.report.added, *self.report.updated):
+            if name in self._other_forms:
+                self.store.replace_source(self.collection, self._other_forms[name], [])
+        for source in self._taken.values():
+            name = source.source_file
             info = self._earlier.get(source.place) if self._earlier else None
             if name in done and info is not None:
                 self.store.replace_source(self.collection, info.source_file, [])
@@ -367,6 +376,11 @@ def _patiently(call: Callable[..., Done], *arguments: Any) -> Done:
 
 def _is_away(error: Exception) -> bool:
     return isinstance(error, StoreError) and isinstance(error, ConnectionError)
+
+
+def _stored_as(source: IngestSource, stored: Mapping[str, SourceInfo]) -> SourceInfo | None:
+    """Return the stored source of this name, else of the same name in another Unicode form."""
+    return stored.get(source.source_file) or stored.get(one_name(source.source_file))
 
 
 def _to_read(source: IngestSource, info: SourceInfo | None) -> ToRead:
