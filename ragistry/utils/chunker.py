@@ -23,6 +23,7 @@ from ragistry.utils.documents.markdown import Outline, Section, outline
 from ragistry.utils.places import KEYS, PLACES, Place, places_metadata
 from ragistry.utils.table_headers import Table, delimited_table, header_at, markdown_tables
 from ragistry.utils.text.boundaries import first_sentence_start, last_sentence_end
+from ragistry.utils.text.lead_ins import with_lead_ins
 from ragistry.utils.text.spans import Region, Span, check_sizes, cut_region
 
 _log = logging.getLogger(__name__)
@@ -103,6 +104,7 @@ def chunk_extracted(
     within = _PlacesWithin(extracted, sketch)
     sentences = _CutSentences(extracted)
     parts = _within_places(parts, sorted({*_place_changes(extracted), *within.changes[MOST_PLACES::MOST_PLACES]}))
+    parts = _with_lead_ins(text, parts, max_chunk_size)
     tables = _tables(extracted, sketch, max_chunk_size // HEADER_SHARE)
     cuts = [(region, span) for region in parts for span in cut_region(text, region, max_chunk_size, overlap)]
 
@@ -254,6 +256,15 @@ def _within_places(regions: Iterable[Region], changes: Sequence[int]) -> Iterato
         for start, stop in pairwise(ends):
             blocks = [block for block in region.blocks if start <= block[0] and block[1] <= stop]
             yield region._replace(start=start, stop=stop, body=min(max(region.body, start), stop), blocks=blocks)
+
+
+def _with_lead_ins(text: str, regions: Iterable[Region], size: int) -> Iterator[Region]:
+    """Keep a line that introduces a list, a table or code in one chunk with it."""
+    for region in regions:
+        if region.lines:
+            yield region
+        else:
+            yield region._replace(blocks=with_lead_ins(text, region.start, region.stop, region.blocks, size))
 
 
 def _fitted(
