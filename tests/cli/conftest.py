@@ -152,7 +152,7 @@ def on_terminal(
     ours, theirs = pty.openpty()
     termios.tcsetwinsize(theirs, (50, columns))
     command = [sys.executable, "-m", "ragistry", *map(str, words)]
-    environment = os.environ | {"TERM": "xterm"}
+    environment = {key: value for key, value in os.environ.items() if key != "COLUMNS"} | {"TERM": "xterm"}
     with subprocess.Popen(
         command, stdin=theirs, stdout=theirs if stdout is None else stdout, stderr=theirs, cwd=cwd, env=environment
     ) as child:

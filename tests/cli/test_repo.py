@@ -43,7 +43,7 @@ def test_clone_is_listed_and_searched_apart_from_the_library(added: Run) -> None
         found = added("repo", "search", "tea-docs", "how hot is the water", *words, "--json").json
         assert (found["documents"][0]["metadata"]["file_path"], found["trace"][0]["name"]) == ("green.md", technique)
     by_words = added("repo", "search", "tea-docs", "eighty", "--technique", "bm25")
-    assert by_words.out.startswith("1. Green tea\n   tea-docs · green.md\n")
+    assert by_words.out.startswith("1. Green tea\n   tea-docs · green.md · line 3\n")
     assert "eighty degrees" in by_words.out
     check_message(added("repo", "search", "tea-docs", "zebra", "--technique", "bm25").err)
     assert [added("repo", "search", "tea-docs", one, "--json").json["weak"] for one in ("zzzqqq", "hot tea")] == [

@@ -14,6 +14,8 @@ from ragistry.types import Document, EmbeddedChunk
 from ragistry.utils.ids import chunk_id
 
 DIMENSION = 8
+LETTERS = str.maketrans("0123456789", "abcdefghij")
+"""Words with digits are also found by their parts."""
 ALL = [1.0] * DIMENSION
 """A query that every chunk answers."""
 Truth = dict[tuple[str, str], list[EmbeddedChunk]]
@@ -37,7 +39,7 @@ def vector_of(text: str, dimension: int = DIMENSION) -> list[float]:
 
 def marker(source_file: str, version: int) -> str:
     """A word in every chunk of this version of a source, and in no other."""
-    return f"{source_file.replace('.', '')}v{version}"
+    return f"{source_file.replace('.', '')}v{version}".translate(LETTERS)
 
 
 def version_of(source_file: str, version: int, chunks: int = 3, collection: str = "c") -> list[EmbeddedChunk]:
