@@ -146,7 +146,8 @@ def _query_forms(text: str, language: str) -> Mapping[str, int]:
     words = dict.fromkeys(found, 1)
     for number in SPACED_NUMBER.finditer(text):
         words[_unspaced_number(number)] = len(number[0].split())
-    return MappingProxyType({form: count for form, count in words.items() if form not in query_terms(text, language)})
+    own = query_terms(text, language)
+    return MappingProxyType({form: count for form, count in words.items() if form not in own})
 
 
 def _joined_pairs(tokens: Sequence[str]) -> Iterator[str]:
