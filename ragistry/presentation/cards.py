@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from ragistry.presentation.excerpts import Excerpt, excerpt_line, excerpt_of
-from ragistry.presentation.hits import Hit, grouped
+from ragistry.presentation.hits import Hit, collection_of, grouped, source_of
 from ragistry.presentation.matches import marked_terms, matches
 from ragistry.types import Document, RetrievalResult
 from ragistry.utils.text.languages import chunk_language
@@ -17,6 +17,8 @@ MOST_PARTS = 3
 """Passages of a source whose lines are shown at first."""
 OTHERS = 2
 """Passages of other sources that are added if all results are from one source."""
+NAMES = 3
+"""Maximum number of names in a list of sources."""
 ENOUGH = 0.5
 """Share of the query's words that such a passage has at least."""
 
@@ -78,6 +80,12 @@ def cards_of(
         if card.parts:
             cards.append(card)
     return cards
+
+
+def names_of(documents: Sequence[Document]) -> str:
+    """List the sources of passages, each once with its collection, and how many more there are."""
+    names = list(dict.fromkeys(" · ".join(filter(None, (collection_of(one), source_of(one)))) for one in documents))
+    return "; ".join(names[:NAMES] + ([f"and {len(names) - NAMES} more"] if len(names) > NAMES else []))
 
 
 def separate_cards(documents: Sequence[Document], query: str, language: str, room: int | None) -> list[Card]:

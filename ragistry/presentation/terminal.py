@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ragistry.presentation.blocks import Block
-from ragistry.presentation.cards import Card
+from ragistry.presentation.cards import Card, names_of
 from ragistry.presentation.hits import collection_of, copies_of, score_of, source_of, spot_of, title_of
 
 if TYPE_CHECKING:
@@ -20,8 +20,6 @@ WIDEST = 100
 """Maximum number of columns; longer lines are hard to read."""
 LINES = 4
 """Approximate number of lines of an excerpt."""
-NAMES = 3
-"""Maximum number of names of sources in a line."""
 
 
 def room_in(console: Console) -> int:
@@ -54,9 +52,7 @@ def print_card(console: Console, number: int, card: Card, more: str = "", *, sco
             first, last = place == 0 and part.excerpt.before, place == len(blocks) - 1 and part.excerpt.after
             _print_block(console, block, first, last)
     if card.copies:
-        names = "; ".join(map(source_of, card.copies[:NAMES]))
-        left = f"; and {len(card.copies) - NAMES} more" if len(card.copies) > NAMES else ""
-        _wrapped(console, Text(f"the same text: {names}{left}", "dim italic"), "   ", "   ")
+        _wrapped(console, Text(f"the same text: {names_of(card.copies)}", "dim italic"), "   ", "   ")
     if copies := copies_of(document):
         _wrapped(console, Text(copies, "dim italic"), "   ", "   ")
     if card.rest:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from nicegui import ui
 
 from ragistry.presentation import Hit, Part, cards_of
+from ragistry.presentation.cards import names_of
 from ragistry.presentation.hits import collection_of, copies_of, score_of, source_of, spot_of, title_of
 from ragistry.presentation.html import excerpt_html
 from ragistry.types import Document, RetrievalResult
@@ -127,7 +128,7 @@ def _card(card: ResultCard, open_: OpenPassage, ranks: OtherRanks | None) -> Non
         for shown in card.parts[1:]:
             _part(shown, open_)
         if card.copies:
-            ui.label(f"The same text: {'; '.join(map(source_of, card.copies))}").classes("rg-dim")
+            ui.label(f"The same text: {names_of(card.copies)}").classes("rg-dim")
         if card.rest:
             with ui.element("details").classes("rg-more"):
                 with ui.element("summary"):

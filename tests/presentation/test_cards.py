@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from ragistry.presentation import cards_of, excerpt_line, excerpt_of, with_other_sources
+from ragistry.presentation.cards import names_of
 from ragistry.presentation.navigation import navigation_lines
 from ragistry.types import Document, RetrievalResult, Stage
 
@@ -26,6 +27,12 @@ def test_a_text_of_several_sources_is_shown_once() -> None:
     first, second = cards_of(found, "salt", "english", 300)
     assert [one.id for one in first.copies] == ["b.md-0", "c.md-0"]
     assert [part.document.id for part in second.parts] == ["b.md-1"]
+
+
+def test_sources_of_copies_are_named_once() -> None:
+    copies = [document(f"{name}.md", number, "Salt.") for name in "abbcd" for number in (0, 1)]
+    assert names_of(copies) == "manual · a.md; manual · b.md; manual · c.md; and 1 more"
+    assert names_of(copies[:2]) == "manual · a.md"
 
 
 def test_a_sentence_that_overlapping_passages_share_is_shown_once() -> None:
