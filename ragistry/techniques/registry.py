@@ -229,7 +229,7 @@ class TechniqueRegistry:
             ConfigError: A base is not a technique, or something that the technique needs is missing.
         """
         if name in self._checked.entries:
-            raise ConfigError(f"{self.file.path} has a technique {name!r}; choose another name")
+            raise ConfigError(f"{name!r} is the name of another technique; choose another name")
         parts = Parts()
         parts.add(name, entry)
         bodies = {**self.file.data["techniques"], **parts.bodies}

@@ -107,13 +107,13 @@ def test_a_search_during_which_the_index_moves_on_finds_one_version(store: Local
         put(store, version_of("a.md", version, 2 + version % 3))
         store.flush()
 
-    def meanwhile(*arguments: Any) -> Any:
+    def meanwhile(*arguments: Any, **options: Any) -> Any:
         for version in versions:
             writer = threading.Thread(target=write, args=(version,))
             writer.start()
             writer.join()
             break
-        return find(*arguments)
+        return find(*arguments, **options)
 
     setattr(index, name, meanwhile)
     search: Callable[[], Any] = (

@@ -234,6 +234,7 @@ def complaint(page: Page, *values: str) -> Locator:
 
 def check_accessibility(page: Page, without: str = "iframe") -> None:
     """No serious violation of WCAG in the light scheme, nor in the dark one, which differs in colours only."""
+    page.wait_for_function("!document.querySelector('.q-loading-bar:not([aria-hidden=true])')")  # of an open request
     for scheme, options in (("light", {}), ("dark", {"runOnly": ["color-contrast"]})):
         page.emulate_media(color_scheme=scheme)
         # What fades in has another contrast.
