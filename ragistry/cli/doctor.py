@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 PACKAGES = ("chromadb", "onnxruntime", "tokenizers", "numpy", "pocketflow", "pypdfium2", "pydantic")
 CHUNKS_READ = 500
 """Number of chunks of a collection that are sampled for its language."""
+FAMILIES_NAMED, COPIES_NAMED = 5, 5
+"""Number of families of copies, and of sources of each, that are named."""
 State = Literal["ok", "off", "warning", "failed"]
 
 
@@ -52,7 +54,10 @@ def doctor(
     as_json: JsonOption = False,
     debug: DebugOption = False,  # noqa: ARG001, read from the command line by `run`
 ) -> None:
-    """Check the configuration, the models, the store and Ollama. Exit code 1 if a needed part fails."""
+    """Check the configuration, the models, the store and Ollama. Exit code 1 if a needed part fails.
+
+    Also names sources whose files are gone, and sources that are versions of one text.
+    """
     findings = [_versions(), *_variables(), *_try_workspace(workspace)]
     if as_json:
         print_json({"findings": [{"name": f.name, "state": f.state, "detail": f.detail} for f in findings]})
@@ -100,6 +105,7 @@ def _try_workspace(path: Path) -> list[Finding]:
             *(_orphaned(opened) if store.state != "off" else ()),
             *(_gone(opened) if store.state == "ok" else ()),
             *(_languages(opened) if store.state == "ok" else ()),
+            *(_copies(opened) if store.state == "ok" else ()),
             _ollama(opened),
         ]
 
@@ -304,6 +310,33 @@ def _gone(opened: Workspace) -> list[Finding]:
             f"{agreeing(len(found), '[is|are]')} still searched: {names}; `ragistry sources delete` removes them",
         )
     ]
+
+
+def _copies(opened: Workspace) -> list[Finding]:
+    """The sources that are versions of one text; nothing if all were compared and none are."""
+    from ragistry.library.copies import copied_sources
+
+    found = copied_sources(opened.store)
+    families = found.families
+    compared = f"{found.compared:,} of {numbered(found.sources, 'source[|s]')} compared"
+    if not families:
+        return [Finding("copies", "ok", f"none; {compared}")] if found.compared < found.sources else []
+    named = "; ".join(map(_versions_of_one, families[:FAMILIES_NAMED]))
+    more = len(families) - FAMILIES_NAMED
+    parts = [
+        named,
+        *([f"and {numbered(more, 'more famil[y|ies]')} of versions"] if more > 0 else []),
+        "search with the technique `distinct`, or remove old versions with `ragistry sources delete`",
+        *([compared] if found.compared < found.sources else []),
+    ]
+    return [Finding("copies", "warning", "; ".join(parts))]
+
+
+def _versions_of_one(family: list[tuple[str, str]]) -> str:
+    """Name the sources of a family in its order, the newest first."""
+    names = ", ".join(repr(f"{collection}: {source}") for collection, source in family[:COPIES_NAMED])
+    more = len(family) - COPIES_NAMED
+    return f"{len(family):,} versions of one text: {names}{f' and {more:,} more' if more > 0 else ''}"
 
 
 def _ollama(opened: Workspace) -> Finding:

@@ -21,6 +21,8 @@ COPIES, COPY_PLACES = "copies", "copy_places"
 """Metadata keys of a result: the number of its copies, and their sources."""
 WORDS, CHARACTERS = 4, 12
 """Length of a shingle in words, and in characters of a text without blanks between words."""
+SIMILARITY = 0.8
+"""Shared part from which texts are copies by default."""
 LONGEST_WORD = 15
 """Mean length of words above which a text counts as one without blanks."""
 _WORD = re.compile(r"\w+")
@@ -36,7 +38,9 @@ class DistinctTechnique:
     """
 
     class Config(TechniqueConfig):
-        similarity: Number = Field(default=0.8, gt=0, le=1, description="shared part from which passages are copies")
+        similarity: Number = Field(
+            default=SIMILARITY, gt=0, le=1, description="shared part from which passages are copies"
+        )
         fetch: Whole = Field(default=30, ge=1, le=TOP_K_LIMIT, description="number of candidates taken from the base")
 
     def __init__(self, config: Mapping[str, Any], *, base: Technique) -> None:
@@ -65,8 +69,7 @@ def families(documents: Sequence[Document], similarity: float) -> list[list[Docu
         shingles = shingles_of(document.content)
         shared = Counter(group for shingle in shingles for group in heads.get(shingle, ()))
         group, count = max(shared.items(), key=lambda item: (item[1], -item[0]), default=(0, 0))
-        shorter, longer = sorted((len(shingles), sizes[group])) if count else (1, 1)
-        if count >= similarity * shorter and longer <= 2 * shorter:
+        if count and are_copies(count, len(shingles), sizes[group], similarity):
             found[group].append(document)
             continue
         for shingle in shingles:
@@ -74,6 +77,12 @@ def families(documents: Sequence[Document], similarity: float) -> list[list[Docu
         found.append([document])
         sizes.append(len(shingles))
     return found
+
+
+def are_copies(shared: int, one: int, other: int, similarity: float = SIMILARITY) -> bool:
+    """Decide from the number of shared shingles, and of all shingles of each, whether two texts are copies."""
+    shorter, longer = sorted((one, other))
+    return shared >= similarity * shorter and longer <= 2 * shorter
 
 
 def shingles_of(text: str) -> set[str]:
