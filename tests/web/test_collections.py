@@ -289,7 +289,7 @@ def test_changes_by_another_program_are_shown(page: Page, other: Workspace, coll
     whole = file.read_text()
     file.write_text("collections: [")  # a description that could not be saved is not said to be
     page.get_by_role("button", name="Save description").click()
-    expect(page.get_by_role("alert").filter(has_text="documents.yaml")).to_be_visible()
+    expect(page.locator(".rg-errors", has_text="documents.yaml")).to_be_visible()
     expect(page.get_by_text("Description saved")).to_have_count(0)
     file.write_text(whole)
     other.library.delete_collection("elsewhere")
