@@ -10,6 +10,7 @@ from ragistry.errors import DatasetError
 from ragistry.evaluation.data.dataset import Dataset, Text, raise_together
 from ragistry.evaluation.data.files import read_queries
 from ragistry.library.ingest.folder import files_of
+from ragistry.protocols import LibraryStore
 from ragistry.types import Document
 from ragistry.utils.chunker import chunk_extracted
 from ragistry.utils.documents.extract import extract
@@ -50,7 +51,7 @@ def read_library(workspace: Workspace, queries_file: str | Path) -> Dataset:
     Raises:
         DatasetError: The library is empty, or the file has errors; all of them.
     """
-    sources = dict(sources_of(workspace))
+    sources = dict(sources_in(workspace.store))
     if not sources:
         raise DatasetError(
             f"the library of {str(workspace.root)!r} is empty; ingest first: ragistry ingest FOLDER --collection NAME"
@@ -84,7 +85,7 @@ def read_library(workspace: Workspace, queries_file: str | Path) -> Dataset:
 def library_sources(workspace: Workspace, collection: str | None = None) -> list[Source]:
     """List the sources of a library, or of one of its collections, ordered by id."""
     found = []
-    for name, chunks in sources_of(workspace):
+    for name, chunks in sources_in(workspace.store):
         known = chunks[0].metadata
         if collection in (None, known.get("collection")):
             title, description = str(known.get("title", "")), str(known.get("description", ""))
@@ -104,10 +105,10 @@ def folder_sources(folder: str | Path) -> list[Source]:
     return found
 
 
-def sources_of(workspace: Workspace) -> Iterator[tuple[str, list[Document]]]:
+def sources_in(store: LibraryStore) -> Iterator[tuple[str, list[Document]]]:
     """Yield the id and the ordered chunks of each source, ordered by id."""
     found: dict[str, list[Document]] = {}
-    for chunk in workspace.store.scan():
+    for chunk in store.scan():
         found.setdefault(source_id(chunk.metadata), []).append(chunk)
     for name in sorted(found):
         yield name, sorted(found[name], key=lambda chunk: int(chunk.metadata.get("chunk_index", 0)))

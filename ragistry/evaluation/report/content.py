@@ -300,6 +300,8 @@ def indexes(comparison: Comparison) -> Table:
         note += (
             f"Truncated: chunks longer than {embedder['max_tokens']} tokens, of which only the beginning is embedded."
         )
+    if own := sum(one.as_in_library for one in comparison.indexes.values()):
+        note += f" {numbered(own, 'document[|s] [is|are] cut as in the library, with [its|their] headings')}."
     if taken := sum(one.from_library for one in comparison.indexes.values()):
         note += f" {numbered(taken, '[vector was|vectors were]')} taken from the library, at no cost."
     columns = ["chunking", "documents", "chunks", "truncated", "embedding s", "writing s", "MB on disk"]

@@ -14,6 +14,7 @@ from ragistry.errors import ConfigError, EvaluationError, StoreError
 from ragistry.evaluation.data.dataset import Dataset
 from ragistry.evaluation.systems.index import FOLDER, Corpus, DatasetIndex, library_index, open_index
 from ragistry.evaluation.systems.kept import KINDS, KeptVectors, kept, recording, replaying
+from ragistry.evaluation.systems.library_chunks import library_chunks
 from ragistry.evaluation.systems.masking import MaskedLibrary
 from ragistry.evaluation.systems.systems import (
     System,
@@ -141,15 +142,16 @@ def _resources(
                 f"the test set is the library of {dataset.library!r}, but the workspace is {home!r}; use the same"
             )
         index = library_index(dataset, workspace)
-        library = MaskedLibrary(workspace.library, index.store)
-        return index, {**models, "store": index.store, "library": library}
+        return index, {**models, "store": index.store, "library": MaskedLibrary(workspace.library, index.store)}
     if "store" not in {name for name, _ in wanted}:
         return None, dict(models)
     vectors = models["embedder"] if EMBEDDER in wanted else None
     counter = models["embedder"] if chunking.fit else None
     language = _language(dataset, workspace.settings.language)
-    known = _library(workspace) if isinstance(vectors, KeptVectors) and not records else None
-    index, store = open_index(Corpus(dataset, chunking, vectors, counter, language, known), folder, progress)
+    library = _library(workspace)
+    known = library if isinstance(vectors, KeptVectors) and not records else None
+    own = library_chunks(dataset, library) if chunking.ingested and library is not None else {}
+    index, store = open_index(Corpus(dataset, chunking, vectors, counter, language, known, own), folder, progress)
     stack.callback(store.close)
     return index, {**models, "store": index.store}
 
@@ -193,7 +195,9 @@ def _check(variants: Sequence[Variant], given: Mapping[str, Any], dataset: Datas
 def _settled(chunking: Chunking, workspace: Workspace) -> Chunking:
     """Fill in the values of the workspace."""
     reading = workspace.reading
-    return Chunking(reading.chunk_size, reading.chunk_overlap, reading.fit) if chunking.ingested else chunking
+    if not chunking.ingested:
+        return chunking
+    return replace(chunking, size=reading.chunk_size, overlap=reading.chunk_overlap, fit=reading.fit)
 
 
 def _wanted(registry: TechniqueRegistry, variant: Variant, given: Any) -> set[Want]:

@@ -7,13 +7,13 @@ import logging
 import random
 import shutil
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
-from time import perf_counter
+from time import perf_counter, time
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -31,7 +31,7 @@ from ragistry.library.ingest.source import ReadOptions, SourceText
 from ragistry.protocols import Embedder, LibraryStore
 from ragistry.stores.registry import open_local
 from ragistry.techniques.routing.target import library_targets
-from ragistry.types import EmbeddedChunk, EmbedderFingerprint, Progress, Role, SourceInfo
+from ragistry.types import Chunk, EmbeddedChunk, EmbedderFingerprint, Progress, Role, SourceInfo
 from ragistry.utils.breadcrumb import searched_text
 from ragistry.utils.documents.extracted import Extracted
 from ragistry.utils.progress import ESTIMATE
@@ -65,6 +65,7 @@ class IndexCost:
         chunks: Number of chunks.
         cut: Number of chunks longer than the model's limit, of which only the beginning is embedded.
         from_library: Number of chunks whose vectors were taken from the library.
+        as_in_library: Number of documents that are cut as in the library, with its headings.
         embed_seconds: Time in the model, also of vectors of earlier comparisons, but not of those from the library.
         embed_tokens: Tokens that the model read.
         write_seconds: Time to cut, write and index words.
@@ -76,6 +77,7 @@ class IndexCost:
     chunks: int
     cut: int = 0
     from_library: int = 0
+    as_in_library: int = 0
     embed_seconds: float = 0.0
     embed_tokens: int = 0
     write_seconds: float = 0.0
@@ -93,18 +95,21 @@ class DatasetIndex:
         contents: For a library, a hash of its searched content, because test set and chunking do not determine it. A
             document's id is then its collection, a slash and its source. Otherwise it is the source, and every vector
             search compares all vectors.
+        own: A hash of the chunks that a test set has from the library; empty without any.
     """
 
     store: MaskedStore
     cost: IndexCost
     language: str
     contents: str = ""
+    own: str = ""
 
     @property
     def configuration(self) -> dict[str, str]:
         """Chunking, language, and everything else that decides results."""
         found = {"chunking": self.cost.chunking, "language": self.language}
-        return {**found, "library": self.contents} if self.contents else found
+        found |= {"library": self.contents, "chunks": self.own}
+        return {key: value for key, value in found.items() if value}
 
     @cached_property
     def collection_of(self) -> dict[str, str]:
@@ -146,6 +151,7 @@ class Corpus:
         counter: Counts tokens to fit chunks to a model if there is no embedder.
         language: The language of the words.
         library: A store whose vectors of equal texts are taken instead of embedding them; None without one.
+        own: The chunks of documents that are cut as in the library; the others are cut here.
     """
 
     dataset: Dataset
@@ -154,14 +160,29 @@ class Corpus:
     counter: Embedder | None = None
     language: str = "english"
     library: LibraryStore | None = None
+    own: Mapping[str, Sequence[Chunk]] = field(default_factory=dict)
 
     def file_name(self) -> str:
         """Return the name of the index folder, made from everything that decides its content."""
         embedder = self.vectors or self.counter
         about: list[Any] = [_LAYOUT, str(self.chunking), self.language, self.dataset.name, self.vectors is None]
         about += [] if embedder is None else [fingerprint_of(embedder)]
+        about += [self.own_hash()] if self.own else []
         digest = sha256("\n".join(map(json.dumps, [about, *self.dataset.corpus])).encode()).hexdigest()
         return f"{_prefix(self.dataset)}{digest[:16]}"
+
+    def own_hash(self) -> str:
+        """Return the SHA-256, hexadecimal, of the chunks from the library; empty without any."""
+        return sha256(json.dumps(self.own, sort_keys=True).encode()).hexdigest() if self.own else ""
+
+    def own_rows(self) -> list[EmbeddedChunk]:
+        """Return the chunks from the library as an ingest writes them, with placeholders for vectors."""
+        known = {"collection": self.dataset.name, "type": "document", "ingested_at": time()}
+        return [
+            EmbeddedChunk(text, metadata | known | {"source": name, "source_file": name}, [1.0])
+            for name, chunks in self.own.items()
+            for text, metadata in chunks
+        ]
 
     def reading(self) -> ReadOptions:
         """Return the sizes for an ingest of the corpus."""
@@ -170,8 +191,12 @@ class Corpus:
         return ReadOptions(size, self.chunking.overlap, self.chunking.fit, headings=False, language=self.language)
 
     def sources(self) -> list[CorpusText]:
-        """Return the documents as sources of an ingest."""
-        return [CorpusText(document.whole, document.id, title=document.title) for document in self.dataset.corpus]
+        """Return the other documents as sources of an ingest."""
+        return [
+            CorpusText(document.whole, document.id, title=document.title)
+            for document in self.dataset.corpus
+            if document.id not in self.own
+        ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,8 +238,8 @@ class Collected:
     little; an incomplete index is never used.
     """
 
-    def __init__(self, store: LibraryStore) -> None:
-        self.rows: list[EmbeddedChunk] = []
+    def __init__(self, store: LibraryStore, rows: list[EmbeddedChunk]) -> None:
+        self.rows = rows
         self.use_embedder = store.use_embedder
 
     def sources(self, collection: str | None = None) -> list[SourceInfo]:  # noqa: ARG002
@@ -262,7 +287,8 @@ def open_index(corpus: Corpus, folder: Path, progress: Progress | None = None) -
             shutil.rmtree(home, ignore_errors=True)
             cost = _build(corpus, home, progress)
     store = _opened(home, corpus.language)
-    return DatasetIndex(MaskedStore(store, has_vectors=corpus.vectors is not None), cost, corpus.language), store
+    masked = MaskedStore(store, has_vectors=corpus.vectors is not None)
+    return DatasetIndex(masked, cost, corpus.language, own=corpus.own_hash()), store
 
 
 def _opened(home: Path, language: str) -> LibraryStore:
@@ -284,7 +310,7 @@ def _build(corpus: Corpus, home: Path, progress: Progress | None) -> IndexCost:
     """Cut a corpus, embed the chunks, write them into a store in ``home``, and write a card of the cost."""
     start, counter = perf_counter(), Counter(corpus)
     with closing(open_local(home, language=corpus.language)) as store:
-        writer = Collected(store)
+        writer = Collected(store, corpus.own_rows())
         report = Ingest(cast("LibraryStore", writer), counter, corpus.reading(), corpus.dataset.name).run(
             corpus.sources(), None if progress is None else lambda _, done, total: progress("indexing", done, total)
         )
@@ -306,6 +332,7 @@ def _build(corpus: Corpus, home: Path, progress: Progress | None) -> IndexCost:
         chunks=len(writer.rows),
         cut=sum(row.metadata["token_count"] > limit for row in writer.rows) if limit else 0,
         from_library=from_library,
+        as_in_library=len(corpus.own),
         embed_seconds=embed_seconds,
         embed_tokens=round(tokens),
         write_seconds=perf_counter() - start - embedding,

@@ -27,7 +27,8 @@ from ragistry import trace
 from ragistry.errors import EvaluationError, MissingRecordError, StoreError
 from ragistry.models.adapt import Counted
 from ragistry.protocols import Embedder, Generator, LibraryStore, Reranker
-from ragistry.types import Chunk, EmbedderFingerprint, Role, Stage
+from ragistry.types import EmbedderFingerprint, Role, Stage
+from ragistry.utils.breadcrumb import searched_text
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -318,16 +319,14 @@ class KeptVectors(KeptModel):
         try:
             if library.embedder() != self.fingerprint:
                 return 0
-            found = library.known_vectors("", "", [Chunk(text, {}) for text in texts])
+            wanted = set(texts)
+            searched = ((searched_text(chunk.content, chunk.metadata), chunk.id) for chunk in library.scan())
+            found = {text: id for text, id in searched if text in wanted}
+            vectors = library.vectors(list(found.values()))
         except StoreError:  # the library is not needed
             return 0
-        self.file.add(
-            self.model,
-            (
-                ({"role": "document", "text": text}, np.asarray(vector, "<f4").tobytes())
-                for text, vector in found.items()
-            ),
-        )
+        pairs = zip(found, np.asarray(vectors, "<f4"), strict=True)
+        self.file.add(self.model, (({"role": "document", "text": text}, vector.tobytes()) for text, vector in pairs))
         return len(found)
 
     def cost(self, texts: Sequence[str]) -> tuple[float, float]:

@@ -36,7 +36,7 @@ class Chunking:
         overlap: Maximum number of characters shared by neighbours.
         fit: Cut chunks again that are too long for the model.
         library: Search the library of a workspace as it is.
-        ingested: Use the settings of the workspace.
+        ingested: Use the settings of the workspace, and the chunks of its library for documents that are in it.
     """
 
     size: int | None = None

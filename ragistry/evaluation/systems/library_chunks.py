@@ -1,0 +1,116 @@
+"""Take the chunks of a synthetic test set from the library that it was made from.
+
+A comparison on the workspace's own documents then searches the chunks that a search finds, with their headings and
+vectors. Only the words of queries are removed, from the text as `testset make` removed them, and from titles and
+headings.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from ragistry.evaluation.data.checks import contains_words
+from ragistry.evaluation.data.dataset import Dataset
+from ragistry.evaluation.data.library import Source, sources_in
+from ragistry.evaluation.data.testsets import known_items, without
+from ragistry.protocols import LibraryStore
+from ragistry.types import Chunk, Document
+from ragistry.utils.breadcrumb import KEY as BREADCRUMB
+from ragistry.utils.breadcrumb import SENTENCE_AFTER, SENTENCE_BEFORE, TABLE_HEADER, breadcrumb
+from ragistry.utils.joined import Span, joined_text, spans
+from ragistry.utils.places import KEYS
+
+HEADINGS = ("title", "section")
+CHUNK_KEYS = frozenset(
+    {
+        *(*HEADINGS, *KEYS, BREADCRUMB, TABLE_HEADER, SENTENCE_BEFORE, SENTENCE_AFTER),
+        *("start", "end", "has_code", "language", "token_count"),
+    }
+)
+"""Metadata of a chunk that a test set keeps; names, tags and descriptions may give an answer away."""
+
+
+def library_chunks(dataset: Dataset, store: LibraryStore) -> dict[str, list[Chunk]]:
+    """Return the chunks of each document that the library has in the version of the test set.
+
+    Documents that were changed after the test set was made, and those of no library, are missing.
+
+    Args:
+        dataset: A test set. The result is empty if a program did not make its queries.
+        store: The store of the library.
+    """
+    if not dataset.synthetic:
+        return {}
+    texts, queries = {one.id: one.text for one in dataset.corpus if not one.title}, _queries_of(dataset)
+    found = {}
+    for name, chunks in sources_in(store):
+        if name not in texts:
+            continue
+        whole, own = joined_text(chunks), queries[name]
+        cuts = _cuts(name, whole, chunks[0].metadata, own)
+        known = spans(chunks)
+        if without(whole, cuts) == texts[name] and (known or not cuts):
+            found[name] = _chunks(chunks, known or [], cuts, own)
+    return found
+
+
+def _queries_of(dataset: Dataset) -> defaultdict[str, list[str]]:
+    """Return the queries that were made from each document."""
+    found: defaultdict[str, list[str]] = defaultdict(list)
+    for query in dataset.synthetic.keys() & dataset.judged.keys():
+        for document, grade in dataset.qrels[query].items():
+            if grade > 0:
+                found[document].append(dataset.queries[query])
+    return found
+
+
+def _cuts(name: str, text: str, metadata: Mapping[str, Any], queries: Iterable[str]) -> list[Span]:
+    """Return the titles and headings that are queries, where they are in the text, in their order."""
+    if not queries:
+        return []
+    source = Source(name, str(metadata.get("title", "")), "", text, [])
+    return sorted({cut for one in known_items([source]) if one.text in queries for cut in one.cuts})
+
+
+def _chunks(chunks: Sequence[Document], known: Sequence[Span], cuts: Sequence[Span], queries: list[str]) -> list[Chunk]:
+    """Return the chunks without the queries; chunks that have no other text are dropped."""
+    first, found = min(known)[0] if known else 0, list[Chunk]()
+    for chunk, span in zip(chunks, known or [(0, 0)] * len(chunks), strict=True):
+        text, metadata = chunk.content, _without_queries(chunk.metadata, queries)
+        if cuts:
+            text, start = _without_cuts(text, span[0] - first, cuts)
+            metadata |= {"start": first + start, "end": first + start + len(text)}
+        if text:
+            found.append(Chunk(text, metadata | {"chunk_index": len(found)}))
+    return found
+
+
+def _without_cuts(text: str, start: int, cuts: Sequence[Span]) -> tuple[str, int]:
+    """Return the rest of a chunk that begins at ``start``, and where it begins in the rest of the text."""
+    inside = [(max(0, low - start), min(len(text), high - start)) for low, high in cuts]
+    rest = without(text, [cut for cut in inside if cut[0] < cut[1]])
+    before = sum(min(high, start) - low for low, high in cuts if low < start)
+    if rest == text:
+        return text, start - before
+    return rest.strip(), start - before + len(rest) - len(rest.lstrip())
+
+
+def _without_queries(metadata: Mapping[str, Any], queries: Sequence[str]) -> dict[str, Any]:
+    """Return the metadata that a test set keeps, without titles and headings that contain the words of a query."""
+    found = {key: value for key, value in metadata.items() if key in CHUNK_KEYS}
+    lines = [*map(found.get, (*HEADINGS, "heading_context")), breadcrumb(found)]
+    if not any(_gives_away(line, queries) for line in lines):
+        return found
+    headings = str(found.pop("heading_context", "")).split(" > ")
+    kept = " > ".join(heading for heading in headings if not _gives_away(heading, queries))
+    found = {key: value for key, value in found.items() if key not in HEADINGS or not _gives_away(value, queries)}
+    if kept and not _gives_away(kept, queries):
+        found["heading_context"] = kept
+    line = breadcrumb(found) if found.pop(BREADCRUMB, None) else ""
+    return found | ({BREADCRUMB: line} if line and not _gives_away(line, queries) else {})
+
+
+def _gives_away(heading: Any, queries: Sequence[str]) -> bool:
+    return isinstance(heading, str) and any(contains_words(query, heading) for query in queries)
