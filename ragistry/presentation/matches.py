@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator
 from functools import cache
 from typing import NamedTuple
 
-from ragistry.utils.text.analysis import MARKS, UNSPACED_RUN, analyse, forms, query_forms, query_terms
+from ragistry.utils.text.analysis import MARKS, UNSPACED_RUN, analyse, forms, query_forms, query_pairs, query_terms
 
 QUESTION_WORDS = (
     "how what when where which who why do does did can could should would may might must has have had were been am "
@@ -27,7 +27,7 @@ def _question_terms() -> frozenset[str]:
 
 def marked_terms(query: str, language: str) -> frozenset[str]:
     """Return the terms of a query to mark, without question words unless it has no others."""
-    terms = frozenset(query_terms(query, language)) | frozenset(query_forms(query, language))
+    terms = frozenset().union(*(find(query, language) for find in (query_terms, query_forms, query_pairs)))
     return (terms - _question_terms() if language == "english" else terms) or terms
 
 

@@ -23,6 +23,7 @@ from ragistry.utils.text.analysis import (
     analysis_record,
     forms,
     query_forms,
+    query_pairs,
     query_terms,
 )
 from ragistry.utils.text.languages import STEMMED, UNSTEMMED, canonical_language
@@ -126,9 +127,9 @@ def test_writings_of_one_word_are_one_term(one: str, other: str) -> None:
         ("torch.nn.functional", ["torchnnfunct"]),
         ("e-mail, docs/plug-in", ["email", "plugin"]),
         ("LNT-1042 500GB", ["lnt1042", "500", "gb"]),
-        ("1,000 1'000'000 1,00,000", ["1000", "1.000", "1000000", "100000"]),
-        ("1.250,00 1.250 3,5", ["1250.00", "1250", "1250", "3.5"]),
-        ("1 000\u202f000", ["1000000"]),
+        ("1,000 1'000'000 1,00,000", ["1,000", "1000", "1.000", "1'000'000", "1000000", "1,00,000", "100000"]),
+        ("1.250,00 1.250 3,5", ["1.250,00", "1250.00", "1250", "1250", "3,5", "3.5"]),
+        ("1 000\u202f000", ["1000000", "1 000 000"]),
         ("0x00FF", ["ff"]),
         ("2024-05-06 20240506", ["20240506"]),
         ("2024-05-06T10:30", ["20240506", "2024-05-06", "06", "10", "20240506t10"]),
@@ -149,11 +150,18 @@ def test_a_word_without_accents_is_found_in_every_language(word: str, without: s
 
 
 def test_adjacent_words_of_a_short_query_are_also_one_word() -> None:
-    assert query_forms("the plug in") == {"theplug": 1, "plugin": 1}
-    assert query_forms("plug, in (plug) e-mail") == {"email": 1}
-    assert query_forms("1 000") == {"1000": 2}
-    assert query_forms("plugin plug in") == {"pluginplug": 1}
-    assert query_forms("plug in " * JOINED_WORDS) == {}
+    assert query_pairs("the plug in") == ["theplug", "plugin"]
+    assert query_pairs("plug, in (plug) e-mail") == []
+    assert query_pairs("plugin plug in") == ["pluginplug"]
+    assert query_pairs("Plug Ins") == ["plugin"]
+    assert query_pairs("caf\u00e9 bar") == ["cafebar"]
+    assert query_pairs("plug in " * JOINED_WORDS) == []
+
+
+def test_a_spaced_number_is_found_by_its_value_and_its_spelling() -> None:
+    assert query_forms("1 000") == {"1000": 2, "1 000": 2}
+    assert query_forms("1\u202f000\u00a0000 km") == {"1000000": 3, "1 000 000": 3}
+    assert query_pairs("1 000") == []
 
 
 def test_languages_stem_differently() -> None:
@@ -205,7 +213,7 @@ def test_a_term_has_a_limit_that_long_words_share() -> None:
 def test_any_text_gives_terms_without_blanks(text: str, language: str) -> None:
     terms = analyse(text, language)
     assert all(0 < len(term) <= TERM_LIMIT and term.split() == [term] for term in terms)
-    assert all(0 < len(form) <= TERM_LIMIT and form.split() == [form] for form in forms(text, language))
+    assert all(0 < len(form) <= TERM_LIMIT and " ".join(form.split()) == form for form in forms(text, language))
     assert " ".join(terms).encode().decode().split(" ") == (terms or [""])
 
 

@@ -29,7 +29,15 @@ from ragistry.stores.local.rows import chunks_where
 from ragistry.stores.records import Keys, Scores
 from ragistry.types import Chunk
 from ragistry.utils.breadcrumb import searched_text
-from ragistry.utils.text.analysis import analyse, analysis_record, forms, query_forms, query_terms, required_terms
+from ragistry.utils.text.analysis import (
+    analyse,
+    analysis_record,
+    forms,
+    query_forms,
+    query_pairs,
+    query_terms,
+    required_terms,
+)
 from ragistry.utils.text.languages import canonical_language, chunk_language
 
 FILES_VERSION = 4
@@ -180,7 +188,12 @@ def _any_of(view: WordView, query: str) -> Query:
         for term, count in query_terms(query, language).items():
             clauses += _finding(view, language, term, count, count * FORM_WEIGHT)
         for form, count in query_forms(query, language).items():
-            clauses += _finding(view, language, form, count * FORM_WEIGHT, count * FORM_AS_FORM)
+            # The text with the query's spelling of a number also has its words.
+            as_form = FORM_AS_FORM if count == 1 else FORM_WEIGHT
+            clauses += _finding(view, language, form, count * FORM_WEIGHT, count * as_form)
+        codes = [_code(language, pair) for pair in query_pairs(query, language)]
+        # A text that has a pair as a form also has both words. Most pairs are no word.
+        clauses += [_clause(view.schema, code, FORM_WEIGHT) for code in codes if view.searcher.doc_freq(TERMS, code)]
     return Query.boolean_query(clauses)
 
 
@@ -190,7 +203,7 @@ def _every_of(view: WordView, query: str) -> Query:
     for language in view.stamp.files["languages"]:
         groups = required_terms(query, language)
         found = [[clause for term in group for clause in _finding(view, language, term, 1, 1)] for group in groups]
-        if found and all(found):
+        if found:
             of_language = [(Occur.Must, Query.boolean_query(clauses)) for clauses in found]
             of_languages.append((Occur.Should, Query.boolean_query(of_language)))
     return Query.boolean_query(of_languages)
@@ -203,9 +216,10 @@ def _finding(view: WordView, language: str, term: str, as_word: float, as_form: 
         if len(view.clauses) >= CACHED_CLAUSES:
             view.clauses.clear()
         word, form = _code(language, term), _code(language, FORM + term)
-        words, forms = (view.searcher.doc_freq(TERMS, code) for code in (word, form))
-        known = [_clause(view.schema, word, as_word)] if words else []
+        known = [_clause(view.schema, word, as_word)]
+        forms = view.searcher.doc_freq(TERMS, form)
         if forms:  # no chunk has both, and a rare form is not worth more than its word
+            words = view.searcher.doc_freq(TERMS, word)
             share = _rarity(view, words + forms) / _rarity(view, forms)
             known.append(_clause(view.schema, form, as_form * share))
         view.clauses[language, term, as_word, as_form] = known

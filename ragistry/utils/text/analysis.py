@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import operator
 import re
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 from itertools import chain
@@ -31,7 +30,7 @@ import Stemmer
 from ragistry.utils.text.languages import canonical_language, stemmer_name
 from ragistry.utils.text.spellings import JOINERS, SPACED_NUMBER, normalised, other_spellings, parts_of, plain
 
-VERSION = 3
+VERSION = 4
 TERM_LIMIT = 100
 """Number of significant characters of a word; a hexadecimal SHA-256 has 64."""
 
@@ -95,12 +94,14 @@ def forms(text: str, language: str = "english") -> list[str]:
     A query finds a form with less weight than a term. Arguments and errors as of `analyse`.
     """
     canonical = canonical_language(language)
-    numbers = map(_unspaced_number, SPACED_NUMBER.finditer(text))
-    return [*chain.from_iterable(map(_former(canonical).__getitem__, text.split())), *numbers]
+    words = map(_former(canonical).__getitem__, text.split())
+    return list(chain.from_iterable(chain(words, map(_spaced_forms, SPACED_NUMBER.finditer(text)))))
 
 
-def _unspaced_number(number: re.Match[str]) -> str:
-    return "".join(normalised(number[0]).split())
+def _spaced_forms(number: re.Match[str]) -> tuple[str, str]:
+    """Return the value of a number such as ``1 000``, and its spelling."""
+    groups = normalised(number[0]).split()
+    return "".join(groups), " ".join(groups)
 
 
 def _with_dotless_i(word: re.Match[str]) -> str:
@@ -123,37 +124,51 @@ def query_terms(text: str, language: str = "english") -> Mapping[str, int]:
 
 @lru_cache(maxsize=64)  # a router and the index analyse the same query
 def _query_terms(text: str, language: str) -> Mapping[str, int]:
-    counts = Counter(analyse(text, language))
-    significant = {
-        term: count for term, count in counts.items() if term not in _stop_terms(canonical_language(language))
-    }
+    canonical = canonical_language(language)
+    counts: dict[str, int] = {}
+    for term in chain.from_iterable(map(_analyser(canonical).__getitem__, text.split())):
+        counts[term] = counts.get(term, 0) + 1
+    stop_terms = _stop_terms(canonical)
+    significant = {term: count for term, count in counts.items() if term not in stop_terms}
     return MappingProxyType(significant or counts)
 
 
 def query_forms(text: str, language: str = "english") -> Mapping[str, int]:
-    """Return the forms of a query with the number of words that each stands for.
-
-    Adjacent words are also one form: "plug in" finds "plugin".
-    """
+    """Return the forms of a query with the number of words that each stands for."""
     return _query_forms(text, language)
 
 
 @lru_cache(maxsize=64)
 def _query_forms(text: str, language: str) -> Mapping[str, int]:
-    canonical, tokens = canonical_language(language), text.split()
-    pairs = _joined_pairs(tokens) if len(tokens) <= JOINED_WORDS else ()
-    found = [*analyse(" ".join(pairs), language), *chain.from_iterable(map(_former(canonical).__getitem__, tokens))]
+    found = chain.from_iterable(map(_former(canonical_language(language)).__getitem__, text.split()))
     words = dict.fromkeys(found, 1)
     for number in SPACED_NUMBER.finditer(text):
-        words[_unspaced_number(number)] = len(number[0].split())
-    own = query_terms(text, language)
+        words |= dict.fromkeys(_spaced_forms(number), len(number[0].split()))
+    own = _query_terms(text, language)
     return MappingProxyType({form: count for form, count in words.items() if form not in own})
+
+
+def query_pairs(text: str, language: str = "english") -> list[str]:
+    """Return the terms of a short query's adjacent words, each pair as one word: "plug in" finds "plugin"."""
+    tokens = text.split()
+    if not 1 < len(tokens) <= JOINED_WORDS:
+        return []
+    analyser = _analyser(canonical_language(language))
+    terms = dict.fromkeys(chain.from_iterable(map(analyser.new_terms, _joined_pairs(tokens))))
+    own, others = _query_terms(text, language), _query_forms(text, language)
+    return [term for term in terms if term not in own and term not in others]
 
 
 def _joined_pairs(tokens: Sequence[str]) -> Iterator[str]:
     """Yield adjacent words as one word, unless punctuation is between them."""
     before = ""
-    for token in map(normalised, tokens):
+    for token in tokens:
+        if token.isascii() and token.isalnum():
+            if before:
+                yield before + token
+            before = token
+            continue
+        token = normalised(token)
         pieces = _pieces(token)
         is_word = len(pieces) == 1 and JOINERS.search(pieces[0]) is None and UNSPACED_RUN.match(pieces[0]) is None
         if is_word and before and token.startswith(pieces[0]):
@@ -214,7 +229,7 @@ class _Cache(dict[str, tuple[str, ...]]):
         with self._lock:
             terms = self._old.get(token)
             if terms is None:
-                terms = tuple(self._terms(token))
+                terms = tuple(self.new_terms(token))
             if len(token) <= CACHED_LENGTH:
                 if len(self) >= CACHED_TOKENS:
                     self._old = self.copy()
@@ -222,7 +237,7 @@ class _Cache(dict[str, tuple[str, ...]]):
                 self[token] = terms
             return terms
 
-    def _terms(self, token: str) -> Iterable[str]:
+    def new_terms(self, token: str) -> Iterable[str]:
         raise NotImplementedError
 
 
@@ -236,7 +251,7 @@ class _Analyser(_Cache):
         self._stemming = Lock()  # a stemmer serves one thread at a time
         self.is_turkish = language == "turkish"
 
-    def _terms(self, token: str) -> list[str]:
+    def new_terms(self, token: str) -> list[str]:
         if token.isascii() and token.isalnum() and not self.is_turkish:
             return [self.term(token.lower())]
         terms: list[str] = []
@@ -276,7 +291,7 @@ class _Former(_Cache):
         super().__init__()
         self._analyser = analyser
 
-    def _terms(self, token: str) -> Iterable[str]:
+    def new_terms(self, token: str) -> Iterable[str]:
         word = token.strip(_PUNCTUATION)
         if word.isascii() and word.isalpha() and (word.islower() or word.isupper() or word[1:].islower()):
             return ()
@@ -297,7 +312,7 @@ class _Divider(_Cache):
         super().__init__()
         self._analyser = analyser
 
-    def _terms(self, token: str) -> Iterable[str]:
+    def new_terms(self, token: str) -> Iterable[str]:
         for piece in _pieces(normalised(token)):
             if UNSPACED_RUN.match(piece):
                 yield from piece

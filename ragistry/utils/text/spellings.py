@@ -30,7 +30,7 @@ _ORDINAL = re.compile("[0-9]+(?:st|nd|rd|th)", re.IGNORECASE)
 _HEXADECIMAL = re.compile("0[xX]0*([0-9a-fA-F]+)")
 _NUMBER = re.compile(r"(?<![\w.,'’])[0-9]+(?:[.,'’_\u066b\u066c][0-9]+)+(?!\w)")
 _DATE = re.compile(r"(?<![0-9])([0-9]{4})([-/.])([0-9]{2})\2([0-9]{2})(?![0-9])")
-SPACED_NUMBER = re.compile(r"(?<![\w.,'’-])\d{1,3}(?:[ \u00a0\u2009\u202f]\d{3})+(?![\w-])")
+SPACED_NUMBER = re.compile(r"(?=\d)(?<![\w.,'’-])\d{1,3}(?:[ \u00a0\u2009\u202f]\d{3})+(?![\w-])")
 
 
 def normalised(token: str) -> str:
@@ -117,7 +117,8 @@ def _kind(letter: str) -> str:
 
 
 def _values(number: str) -> Iterator[str]:
-    """Yield what a number with separators can mean: ``1.250`` is 1250, or a decimal, which is the word itself."""
+    """Yield the spelling of a number with separators, and what it can mean: ``1.250`` is 1250, or a decimal."""
+    yield number
     groups, separators = re.split("[^0-9]", number), re.findall("[^0-9]", number)
     last = separators[-1]
     if len(set(separators)) == 1 and _are_groups(groups):
