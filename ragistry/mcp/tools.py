@@ -13,6 +13,7 @@ from ragistry.mcp.resources import fetch, title_of, url_of
 from ragistry.presentation import excerpt_line, excerpt_of
 from ragistry.tools.arguments import parse_arguments, read_object
 from ragistry.tools.failures import CallError, failure_text
+from ragistry.tools.schema import QUERY
 from ragistry.tools.search_library import SearchLibraryTool
 from ragistry.types import Document
 from ragistry.utils.quoting import one_line
@@ -54,7 +55,7 @@ def list_tools(tool: SearchLibraryTool) -> list[types.Tool]:
             "Find passages",
             "Search the document library and list passages by id, title and url, with the lines that answer. "
             "Read one with fetch.",
-            _one_text("query", "What to look for."),
+            _one_text("query", QUERY),
             _FOUND,
         ),
         _tool(

@@ -11,9 +11,11 @@ from zipfile import ZipFile, ZipInfo
 
 import pytest
 
-from ragistry import RemoteWorkspace, Workspace
+from ragistry import RemoteWorkspace, Workspace, open_workspace
 from ragistry.errors import InvalidMetadataError, SourceNotFoundError
+from ragistry.library.backup import write_backup
 from ragistry.library.copying import copy_library
+from ragistry.library.restore import restore_backup
 from ragistry.stores.local import LocalStore
 from tests.conftest import Corpus, everywhere
 from tests.messages import check_message, refused
@@ -150,6 +152,23 @@ def test_metadata_stay_through_copy_move_and_rename(workspace: Workspace, tmp_pa
     assert not copy_library(workspace.store, copy).differences
     assert copy.sources() == workspace.store.sources()
     copy.close()
+
+
+def test_metadata_stay_through_a_backup(workspace: Workspace, tmp_path: Path) -> None:
+    workspace.library.ingest_text("Green tea.", "a", "notes", metadata=VALUES)
+    workspace.library.ingest_text("Black tea.", "b", "notes", metadata={"year": 2025, "gone": None})
+    before = workspace.store.sources()
+    write_backup(tmp_path / "all.zip", workspace.root, workspace.store, tmp_path / "none")
+    restore_backup(tmp_path / "all.zip", tmp_path / "new")
+    with open_workspace(tmp_path / "new") as restored:
+        assert restored.store.sources() == before
+        assert {key: type(value) for key, value in own(restored, "a").items()} == {
+            k: type(v) for k, v in STORED.items()
+        }
+        for where in ({"signed": {"$lt": "2026-05-02"}}, {"tags": {"$contains": "green"}}, {"draft": False}):
+            assert found(restored, where) == ["a"], where
+        restored.library.ingest_text("Black tea, cold.", "b", "notes")
+        assert own(restored, "b") == {"year": 2025}
 
 
 @everywhere

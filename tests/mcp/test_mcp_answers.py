@@ -27,7 +27,7 @@ from ragistry.types import Document
 from ragistry.utils.ids import chunk_id
 from tests.conftest import full_run
 from tests.library.conftest import embedder  # noqa: F401, the fixture
-from tests.mcp.conftest import MODES, conversation, in_memory, text_of
+from tests.mcp.conftest import MODES, conversation, in_memory, json_of, text_of
 from tests.messages import check_message, refused
 
 MARK = "Xylophage"
@@ -163,6 +163,27 @@ def test_fetch_returns_a_passage_with_its_context(guarded: Workspace, tool: Sear
     assert fetched["title"] == "boats.txt (line 1, chunk 1)"
     assert fetched["url"] == "ragistry://collections/open/boats.txt#chunk=1"
     assert "source" not in fetched["metadata"], "paths of the machine stay here"
+
+
+def test_phrases_and_metadata_reach_agents(workspace: Workspace) -> None:
+    library = workspace.library
+    library.ingest_text("The red valve must be closed.", "a.txt", "notes", metadata={"year": 2026, "tags": ["x", "y"]})
+    library.ingest_text("The valve is red and closed.", "b.txt", "notes")
+
+    async def talk(client: Client) -> None:
+        for tool in (await client.list_tools()).tools[:2]:
+            assert "double quotes" in tool.input_schema["properties"]["query"]["description"]
+        for query, names in (('"Red valves must be"', ["a.txt"]), ('valve -"must be"', ["b.txt"])):
+            results = (await json_of(client, "search", query=query))["results"]
+            assert [result["title"].split()[0] for result in results] == names
+            assert names[0] in await text_of(client, "search_library", query=query, collection="notes")
+        check_message(await text_of(client, "search_library", query='"blue valve"'), '"blue valve"')
+        found = await text_of(client, "search_library", query="valve", where={"year": {"$gt": 2025}})
+        assert ("a.txt" in found, "b.txt" in found) == (True, False)
+        read = await json_of(client, "fetch", id=chunk_id("notes", "a.txt", 0))
+        assert (read["metadata"]["year"], read["metadata"]["tags"]) == (2026, ["x", "y"])
+
+    in_memory(SearchLibraryTool(library, technique="bm25"), talk)
 
 
 @pytest.mark.parametrize("size", [700, 200_000])

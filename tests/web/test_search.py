@@ -38,6 +38,27 @@ def test_result_card_has_title_place_and_marked_excerpt(page: Page) -> None:
         assert not text.startswith("#")
 
 
+def test_phrases_are_searched_on_the_page(page: Page, other: Workspace, collection: Callable[..., str]) -> None:
+    name = collection("valves")
+    other.library.ingest_text("At noon the red valve must be closed.", "a.txt", name)
+    other.library.ingest_text("The valve is red. It is never closed.", "b.txt", name)
+    page.goto("/?collection=valves&technique=bm25")
+    for query, names in (
+        ('"Red valves must be"', ["a.txt"]),
+        ('closed valve -"red valve"', ["b.txt"]),
+        ('never "red valve"', ["a.txt", "b.txt"]),
+    ):
+        page.get_by_label(FIELD).fill(query)
+        page.get_by_label(FIELD).press("Enter")
+        expect(page.get_by_role("article")).to_have_count(len(names))
+        for at, source in enumerate(names):
+            expect(page.get_by_role("article").nth(at)).to_contain_text(source)
+    page.get_by_label(FIELD).fill('"blue valve"')
+    page.get_by_label(FIELD).press("Enter")
+    expect(page.get_by_text('no passage holds "blue valve"')).to_be_visible()
+    expect(page.get_by_role("article")).to_have_count(2)
+
+
 def test_weak_results_are_called_weak(page: Page) -> None:
     page.goto("/?q=restore+a+backup&k=8")
     expect(page.get_by_role("article").first).to_be_visible()
