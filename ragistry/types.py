@@ -169,14 +169,15 @@ class SearchRequest:
 
     Attributes:
         query: The query.
-        technique: Name of a technique of techniques.yaml; None for its ``default``.
+        technique: Name of a technique of techniques.yaml; None for its ``default``. In this process it may also be an
+            entry or an object, as `TechniqueRegistry.chosen` takes them.
         collection: Name of a collection; None for all.
         top_k: Number of results; None for the technique's setting, or else ``n_results``.
         where: Condition on metadata.
     """
 
     query: str
-    technique: str | None = None
+    technique: Any = None
     collection: str | None = None
     top_k: int | None = None
     where: Where | None = None

@@ -18,7 +18,14 @@ from typing import IO, TYPE_CHECKING, Any, Self
 from urllib.parse import quote
 
 from ragistry.client.connection import Connection, error_of
-from ragistry.errors import CollectionNotFoundError, RagistryError, ServerError, SourceError, UnsupportedError
+from ragistry.errors import (
+    CollectionNotFoundError,
+    ConfigError,
+    RagistryError,
+    ServerError,
+    SourceError,
+    UnsupportedError,
+)
 from ragistry.library.ingest.methods import IngestMethods, IngestObserver
 from ragistry.library.ingest.plan import IngestPlan
 from ragistry.library.ingest.report import Failure, IngestReport, report_from_mapping, without_missing
@@ -312,6 +319,11 @@ def _body(request: SearchRequest) -> dict[str, Any]:
     check_query(request.query)
     if request.top_k is not None:
         check_top_k(request.top_k)
+    if not isinstance(request.technique, str | None):
+        raise ConfigError(
+            f"technique is {request.technique!r:.80}; a server knows techniques by name, so add an entry to its "
+            "config/techniques.yaml and pass the name"
+        )
     return asdict(request) | {"where": _condition(request.where)}
 
 

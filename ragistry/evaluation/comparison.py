@@ -28,7 +28,7 @@ from ragistry.evaluation.statistics import check_fraction
 from ragistry.evaluation.summary import summarise
 from ragistry.evaluation.systems.build import build_systems
 from ragistry.evaluation.systems.controls import controls
-from ragistry.evaluation.systems.systems import System
+from ragistry.evaluation.systems.systems import System, unbuilt
 from ragistry.evaluation.systems.variants import Chunking, Grid, Variant, parse_chunking, variants
 from ragistry.protocols import Engine
 from ragistry.types import TOP_K_LIMIT, Progress
@@ -72,9 +72,11 @@ def compare(
     left out; `Comparison.failures` has the error.
 
     Args:
-        techniques: Names of techniques.yaml, or a mapping of names to an object with ``retrieve``, a class, a function
-            that makes such an object from ``store`` and ``embedder``, or a run (`read_run`). None as a value means the
-            technique of that name in techniques.yaml. `as_technique` makes an object of a retriever of another library.
+        techniques: Names of techniques.yaml, or a mapping of names to any of: a name of techniques.yaml (None: the
+            same name), an entry for `Workspace.build` or what that returned, an object with ``retrieve``, a class, a
+            function that makes such an object from ``store`` and ``embedder``, or a run (`read_run`). An entry is built
+            over the index of the test set; an object is asked as it is. `as_technique` makes an object of a retriever
+            of another library.
         dataset: A `Dataset`, or a folder in BEIR's layout or of a chunking evaluation (see `read_chunking_set`).
         measures: The first one decides the verdicts.
         baseline: The technique that each other one is tested against. Without it, each is tested against each.
@@ -188,7 +190,8 @@ def _test_set(dataset: Any) -> Dataset:
 def _named(techniques: Any) -> dict[str, Any]:
     """Return the object given for each technique, or None for its entry in techniques.yaml."""
     if isinstance(techniques, Mapping):
-        named = dict(techniques)
+        named = {name: unbuilt(one) for name, one in techniques.items()}
+        named |= {name: None for name, one in named.items() if isinstance(one, str) and one == name}
     else:
         named = dict.fromkeys([techniques] if isinstance(techniques, str) else techniques)
     wrong = [name for name in named if not isinstance(name, str) or not name.strip()]

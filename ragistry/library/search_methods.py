@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
 
+from ragistry.protocols import Technique
 from ragistry.types import RetrievalResult, SearchRequest, Where
 
 if TYPE_CHECKING:
     from ragistry.pipelines.answer import Answer
+
+
+Chosen = str | Technique | Mapping[str, Any]
+"""A technique: a name of techniques.yaml, an object with ``retrieve``, or an entry of `Workspace.build`."""
 
 
 class SearchMethods(ABC):
@@ -29,7 +34,7 @@ class SearchMethods(ABC):
         collection: str | None = None,
         n: int | None = None,
         *,
-        technique: str | None = None,
+        technique: Chosen | None = None,
         where: Where | None = None,
     ) -> RetrievalResult:
         """Search one collection, or all of them.
@@ -38,7 +43,8 @@ class SearchMethods(ABC):
             query: The query.
             collection: Name of a collection; None to search all.
             n: Number of results; None for the technique's setting, or else ``n_results``.
-            technique: Name of a technique of techniques.yaml; None for its ``default``.
+            technique: Name of a technique of techniques.yaml; None for its ``default``. A library in this process also
+                takes an object with ``retrieve``, such as `Workspace.build` returns, or an entry for `build`.
             where: Condition on metadata.
 
         Raises:
@@ -56,7 +62,7 @@ class SearchMethods(ABC):
         collection: str | None = None,
         n: int | None = None,
         *,
-        technique: str | None = None,
+        technique: Chosen | None = None,
         where: Where | None = None,
         on_piece: Callable[[str], object] | None = None,
     ) -> Answer:
@@ -88,7 +94,7 @@ class WorkspaceMethods(ABC):
     def search(
         self,
         query: str,
-        technique: str | None = None,
+        technique: Chosen | None = None,
         collection: str | None = None,
         top_k: int | None = None,
         where: Where | None = None,

@@ -130,7 +130,7 @@ class DocumentService(IngestMethods, SearchMethods):
 
     def run_search(self, request: SearchRequest) -> RetrievalResult:
         condition = self._condition(request.collection, request.where)
-        chosen = self.registry.get(request.technique or self.registry.default)
+        chosen = self.registry.chosen(request.technique)
         start = perf_counter()
         with span("ragistry.search", technique=chosen.name), collect() as trace:
             # The caller's number of results, else that of the technique's entry, else that of documents.yaml

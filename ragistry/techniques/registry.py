@@ -70,11 +70,15 @@ class TechniqueRegistry:
         searches_words: Whether the store searches words, which decides the meaning of ``auto``.
         one_place: Whether there is only one place to search, such as the store of a repository. A technique that
             chooses collections is then replaced by its base.
+        parts: What a program gave in entries of its own.
         language: Language of chunks whose metadata have none, in which phrases are compared.
     """
 
-    def __init__(self, file: YamlFile, checked: Checked, resources: Mapping[str, Any]) -> None:
+    def __init__(
+        self, file: YamlFile, checked: Checked, resources: Mapping[str, Any], parts: Parts | None = None
+    ) -> None:
         self.file = file
+        self.parts = Parts() if parts is None else parts
         self.broken = checked.broken
         self.mistakes: dict[str, list[str]] = {}
         self.searches_words = True
@@ -83,8 +87,7 @@ class TechniqueRegistry:
         self.resources = resources
         self._checked = checked
         self._folder = modules_folder(file.path)
-        self._built: dict[str, RegisteredTechnique] = {}
-        self._models: dict[str, dict[str, Any]] = {}
+        self._built = {name: registered(name, made) for name, made in self.parts.ready.items()}
         self._lock = RLock()
 
     @classmethod
@@ -204,7 +207,11 @@ class TechniqueRegistry:
             if name not in self._built:
                 entry = self.entry(name)
                 self._built[name] = RegisteredTechnique(
-                    name, self._build(entry), sets_top_k="top_k" in entry.config, phrases=self._phrases(name)
+                    name,
+                    self._build(entry),
+                    sets_top_k="top_k" in entry.config,
+                    phrases=self._phrases(name),
+                    entry=name,
                 )
             return self._built[name]
 
@@ -228,33 +235,53 @@ class TechniqueRegistry:
             InvalidConfigError: The entry has errors; all of them.
             ConfigError: A base is not a technique, or something that the technique needs is missing.
         """
-        if name in self._checked.entries:
-            raise ConfigError(f"{name!r} is the name of another technique; choose another name")
+        made = self.extended({name: entry}).get(name)
+        made.entry = entry
+        return made
+
+    def extended(self, entries: Mapping[str, Mapping[str, Any]]) -> TechniqueRegistry:
+        """Return a registry that also has these entries. Arguments and errors are those of `build`."""
         parts = Parts()
-        parts.add(name, entry)
-        bodies = {**self.file.data["techniques"], **parts.bodies}
+        for name, entry in entries.items():
+            if name in self._checked.entries:
+                raise ConfigError(f"{name!r} is the name of another technique; choose another name")
+            parts.add(name, entry)
         names = frozenset(parts.bodies)
         file = VariedFile(self.file.path, {"techniques": parts.bodies}, self.file.tree, names, "build")
-        ready = {one: Entry(one, type(made).__qualname__, {}) for one, made in parts.ready.items()}
-        known, problems = {**self._checked.entries, **ready}, Problems()
-        entries = read_entries(file, problems)
-        checked = check_entries(file, entries, problems, self.resources, known=known, classes=parts.classes)
+        known, problems = {**self._checked.entries, **parts.ready_entries()}, Problems()
+        own = read_entries(file, problems)
+        checked = check_entries(file, own, problems, self.resources, known=known, classes=parts.classes)
         problems.report()
-        checked.entries = {**known, **entries}
-        checked.classes = {
-            **self._checked.classes,
-            **{one: type(made) for one, made in parts.ready.items()},
-            **checked.classes,
-        }
+        checked.entries = {**known, **own}
+        checked.classes = {**self._checked.classes, **parts.ready_classes(), **checked.classes}
         checked.broken |= self.broken
-        registry = TechniqueRegistry(
-            replace(file, data={**self.file.data, "techniques": bodies}), checked, self.resources
-        )
+        bodies = {**self.file.data["techniques"], **parts.bodies}
+        file = replace(file, data={**self.file.data, "techniques": bodies})
+        registry = TechniqueRegistry(file, checked, self.resources, parts)
         registry.searches_words, registry.one_place = self.searches_words, self.one_place
         registry.language = self.language
-        registry._models = parts.models
-        registry._built = {**self._built, **{one: registered(one, made) for one, made in parts.ready.items()}}
-        return registry.get(name)
+        registry._built |= self._built
+        return registry
+
+    def chosen(self, technique: str | Technique | Mapping[str, Any] | None) -> RegisteredTechnique:
+        """Return the technique of a search.
+
+        Args:
+            technique: A name, an object with ``retrieve``, or an entry as in `build`; None for the default.
+
+        Raises:
+            UnknownTechniqueError: No technique has this name.
+            ConfigError: It is not a technique, or something that it needs is missing.
+        """
+        if isinstance(technique, RegisteredTechnique):
+            return technique
+        if isinstance(technique, Mapping):
+            return self.build(technique)
+        if technique is None or isinstance(technique, str):
+            return self.get(technique or self.default)
+        if isinstance(technique, type) or retrieve_complaints(technique):
+            raise not_a_technique("technique", technique)
+        return RegisteredTechnique(type(technique).__name__, technique)
 
     def _phrases(self, name: str) -> PhraseSearch:
         chooses = "targets" in wanted_resources(self.technique_class(name))
@@ -312,7 +339,7 @@ class TechniqueRegistry:
         if takes_everything(cls):
             wanted = {name: False for name in RESOURCES if name != "name"} | wanted
         user = f"technique {entry.name!r}"
-        models = self._models.get(entry.name, {})
+        models = self.parts.models.get(entry.name, {})
         try:
             if unused := models.keys() - wanted:
                 raise ConfigError(f"{cls.__name__} does not take a parameter {min(unused)!r}; remove this key")
@@ -391,12 +418,32 @@ class Parts:
             return part
         if isinstance(part, Mapping):
             self.add(name, part)
-        elif isinstance(part, type) or (wrong := retrieve_complaints(part)):
-            said = "a class; write {'use': CLASS}" if isinstance(part, type) else "; ".join(wrong)
-            raise ConfigError(f"build: {name} is {part!r:.80}, which is not a technique: {said}")
+        elif isinstance(part, type) or retrieve_complaints(part):
+            raise not_a_technique(f"build: {name}", part)
         else:
             self.ready[name] = part
         return name
+
+    def copy(self, name: str, other: str) -> None:
+        """Let another entry have the class and the models of an entry."""
+        if name in self.models:
+            self.models[other] = self.models[name]
+        if name in self.classes:
+            self.classes[other] = self.classes[name]
+
+    def ready_entries(self) -> dict[str, Entry]:
+        """Return an entry for each object."""
+        return {name: Entry(name, type(made).__qualname__, {}) for name, made in self.ready.items()}
+
+    def ready_classes(self) -> dict[str, type[Any]]:
+        """Return the class of each object."""
+        return {name: type(made) for name, made in self.ready.items()}
+
+
+def not_a_technique(place: str, part: Any) -> ConfigError:
+    """Make the error for a value that has to be a technique."""
+    said = "a class; write {'use': CLASS}" if isinstance(part, type) else "; ".join(retrieve_complaints(part))
+    return ConfigError(f"{place} is {part!r:.80}, which is not a technique: {said}")
 
 
 def registered(name: str, technique: Any) -> RegisteredTechnique:
@@ -440,9 +487,10 @@ class RegisteredTechnique:
         sets_top_k: The entry of the technique sets ``top_k``.
         is_base: Another technique of the registry builds on this one.
         phrases: Searches the phrases of a query; None to treat quotation marks as text, as in a base.
+        entry: The name or entry that it was built from, so that a comparison can build it again; None for an object.
     """
 
-    __slots__ = ("_checks_results", "_is_base", "_phrases", "name", "sets_top_k", "technique")
+    __slots__ = ("_checks_results", "_is_base", "_phrases", "entry", "name", "sets_top_k", "technique")
 
     def __init__(
         self,
@@ -452,8 +500,10 @@ class RegisteredTechnique:
         sets_top_k: bool = False,
         is_base: bool = False,
         phrases: PhraseSearch | None = None,
+        entry: str | Mapping[str, Any] | None = None,
     ) -> None:
         self.name = name
+        self.entry = entry
         self.technique = technique
         self.sets_top_k = sets_top_k
         self._is_base = is_base

@@ -70,6 +70,8 @@ def test_sent_files_replace_files_of_the_server_only_with_replace(
         remote.library.ingest_file(other / "x.png", "tea")
     [failure] = remote.library.ingest_folder(folder, "tea").failed
     assert (failure.source, type(failure.cause)) == ("broken.pdf", ExtractionError)
+    with refused(ConfigError, "bm25"):
+        remote.search("black tea", {"use": "bm25"})
     assert remote.route("black tea").chosen == ("tea",)
     assert [remote.search(query).weak for query in ("black tea", "zzzqqq xyzzy")] == [False, True]
 

@@ -8,7 +8,8 @@ from contextlib import closing
 import pytest
 
 from ragistry import Workspace, open_workspace
-from ragistry.errors import ConfigError, InvalidConfigError
+from ragistry.errors import ConfigError, InvalidConfigError, RagistryError, TechniqueError
+from ragistry.evaluation import Dataset, Text, compare
 from ragistry.pipelines import END, PipelineBuilder
 from ragistry.stores.local import LocalStore
 from ragistry.techniques.bm25 import BM25Technique
@@ -110,6 +111,55 @@ def test_mistakes_in_an_entry_are_those_of_the_file(workspace, entry, named):
 def test_base_that_is_not_a_technique_is_refused(workspace, entry, named):
     with refused(ConfigError, named):
         workspace.build(entry)
+
+
+ENTRY = {"use": "hybrid", "bases": ["bm25", {"use": "naive", "top_k": 20}], "top_k": 2}
+
+
+def test_search_takes_a_name_an_entry_and_an_object(workspace):
+    built = workspace.build(ENTRY)
+    for technique in (built, ENTRY, {"use": Shout, "base": built}):
+        for result in (
+            workspace.search("restore backup", technique, "backup"),
+            workspace.library.search("restore backup", "backup", technique=technique),
+        ):
+            assert [document.metadata["collection"] for document in result.documents] == ["backup"]
+    assert len(workspace.search("restore the backup of tea and rain", built).documents) == 2, "its own top_k"
+    result = workspace.search("tea", Ready(scored(a=1.0)))
+    assert (ids(result.documents), result.trace[0].name) == (["a"], "Ready")
+    with refused(TechniqueError, "'a'"):
+        workspace.search("tea", Ready(scored(a=1.0)), "tea")
+    for wrong in (Shout, len, 5, {"use": "bm52"}):
+        with refused(ConfigError):
+            workspace.search("tea", wrong)
+
+
+def test_comparison_builds_entries_over_its_own_index(workspace, tmp_path):
+    corpus = [Text(f"d-{name}", "", text) for name, text in TEXTS.items()]
+    texts = {"q1": "green tea", "q2": "cold rain"}
+    dataset = Dataset("two", corpus, texts, {"q1": {"d-tea": 1}, "q2": {"d-rain": 1}})
+    rerank = {"use": "rerank", "base": "bm25", "reranker": lambda query, texts: [-len(text) for text in texts]}
+    compared = {
+        "built": workspace.build(ENTRY),
+        "entry": ENTRY,
+        "above": {"use": Shout, "base": workspace.build({"use": Shout, "base": "bm25"}, name="shout")},
+        "own model": rerank,
+        "words": "bm25",
+        "same": workspace.technique("bm25"),
+        "bm25": "bm25",
+        "naive": None,
+    }
+    options = {"workspace": workspace, "cache": tmp_path, "runs": tmp_path / "runs", "progress": False}
+    result = compare(compared, dataset, ["RR@10"], grid={"entry.top_k": [1, 3]}, **options)
+    assert result.failures == {}
+    assert list(result.techniques) == ["built", "entry[top_k=1]", "entry[top_k=3]", *list(compared)[2:]]
+    assert {ranking[query][0][0] for ranking in result.runs.values() for query in ("q1",)} == {"d-tea"}
+    assert result.runs["words"] == result.runs["same"] == result.runs["bm25"]
+    again = compare(compared, dataset, ["RR@10"], grid={"entry.top_k": [1, 3]}, **options)
+    assert list(again.provenance["asking"]["never_resumed"]) == ["own model"]
+    for name, wrong in {"bm25": "naive", "words": "bm52", "mine": {"use": "hybrid"}, "four": 4}.items():
+        with refused(RagistryError):
+            compare({name: wrong}, dataset, **options)
 
 
 def test_name_of_the_file_is_not_taken(workspace):

@@ -20,6 +20,7 @@ from ragistry.evaluation.systems.systems import (
     System,
     Want,
     checked_entries,
+    is_entry,
     is_ready,
     model_in,
     own_top_k,
@@ -30,6 +31,7 @@ from ragistry.evaluation.systems.systems import (
     router_of,
     wants,
     with_bases,
+    with_given_entries,
 )
 from ragistry.evaluation.systems.variants import Chunking, Variant
 from ragistry.protocols import LibraryStore
@@ -88,8 +90,11 @@ def build_systems(
         n_results = workspace.settings.n_results
         variants = [replace(one, chunking=_settled(one.chunking, workspace)) for one in variants]
         made = [one for one in variants if not is_ready(given[one.technique])]
-        entries = checked_entries(workspace, made, given)
-        wanted = {one.name: _wanted(TechniqueRegistry(*entries, {}), one, given[one.technique]) for one in made}
+        known = with_given_entries(workspace.registry, given)
+        given = {name: None if is_entry(one) else one for name, one in given.items()}
+        file, checked, parts = checked_entries(known, made, given)
+        plain = TechniqueRegistry(file, checked, {}, parts)
+        wanted = {one.name: _wanted(plain, one, given[one.technique]) for one in made}
         fitted = {EMBEDDER} if any(one.chunking.fit for one in made) else set()
         models = _models(workspace, fitted.union(*wanted.values()), record, replay)
         folder = cache or workspace.path_of(workspace.settings.data_dir) / FOLDER
@@ -105,7 +110,7 @@ def build_systems(
                 stack, workspace, dataset, chunking, models, asked, folder, progress,
                 records=record is not None or replay is not None,
             )  # fmt: skip
-            registry = TechniqueRegistry(*entries, resources)
+            registry = TechniqueRegistry(file, checked, resources, parts)
             registry.searches_words = index is not None and "text" in index.store.abilities
             registry.language = _language(dataset, workspace.settings.language)
             over[chunking] = registry, index
@@ -178,13 +183,15 @@ def _language(dataset: Dataset, setting: str) -> str:
 def _check(variants: Sequence[Variant], given: Mapping[str, Any], dataset: Dataset) -> None:
     for one in variants:
         technique = given[one.technique]
-        if not (technique is None or is_ready(technique) or callable(technique)):
+        if not (technique is None or is_entry(technique) or is_ready(technique) or callable(technique)):
             raise EvaluationError(
-                f"technique {one.technique!r} is {technique!r:.80}; it must be a name of techniques.yaml, an object "
-                "with retrieve(query), a class or function that makes one, or a run"
+                f"technique {one.technique!r} is {technique!r:.80}; it must be a name of techniques.yaml, an entry "
+                "such as {'use': 'bm25'}, an object with retrieve(query), a class or function that makes one, or a run"
             )
-        if one.changes and not (technique is None or isinstance(technique, type)):
-            raise EvaluationError(f"the grid changes {one.technique!r}, which is not a class; pass its class")
+        if one.changes and not (technique is None or is_entry(technique) or isinstance(technique, type)):
+            raise EvaluationError(
+                f"the grid changes {one.technique!r}, which is not a class; pass its class or an entry"
+            )
         if one.chunking.library and dataset.library is None:
             raise EvaluationError(
                 f"chunk size 'library' searches the library of the workspace, but the test set {dataset.name!r} has "

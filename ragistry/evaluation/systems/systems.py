@@ -29,9 +29,8 @@ from ragistry.techniques.classes import (
     takes_everything,
     wanted_resources,
 )
-from ragistry.techniques.registry import RegisteredTechnique, TechniqueRegistry
+from ragistry.techniques.registry import Parts, RegisteredTechnique, TechniqueRegistry
 from ragistry.utils.plugins import written
-from ragistry.workspace import Workspace
 
 N_RESULTS = 5
 """Number of results of a search for an object whose ``retrieve`` has no default for ``top_k``."""
@@ -71,8 +70,43 @@ class System:
         return 1.0 if self.index is None else max(1.0, self.index.cost.chunks / self.index.cost.documents)
 
 
+def is_entry(given: Any) -> bool:
+    """Whether a technique from a program is a name or an entry for `TechniqueRegistry.build`."""
+    return isinstance(given, str) or (isinstance(given, Mapping) and isinstance(given.get("use"), str | type))
+
+
+def unbuilt(given: Any) -> Any:
+    """Replace built techniques by their entries, so that a comparison builds them over its own index."""
+    if isinstance(given, RegisteredTechnique) and given.entry is not None:
+        return unbuilt(given.entry)
+    if is_entry(given) and not isinstance(given, str):
+        return {key: _unbuilt_parts(value) for key, value in given.items()}
+    return given
+
+
+def _unbuilt_parts(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _unbuilt_parts(one) for key, one in value.items()}
+    return [_unbuilt_parts(one) for one in value] if isinstance(value, list | tuple) else unbuilt(value)
+
+
+def with_given_entries(registry: TechniqueRegistry, given: Mapping[str, Any]) -> TechniqueRegistry:
+    """Return the registry with the entries of a program.
+
+    A name is an entry of techniques.yaml under another name. Raises the errors of `TechniqueRegistry.build`.
+    """
+    entries = {name: one for name, one in given.items() if is_entry(one)}
+    for name, one in entries.items():
+        if isinstance(one, str):
+            entry = registry.entry(one)
+            entries[name] = {"use": entry.use, **(registry.file.data["techniques"][one] or {})}
+    return registry.extended(entries) if entries else registry
+
+
 def is_ready(given: Any) -> bool:
     """Whether a technique from a program is a ready object or a run."""
+    if is_entry(given):
+        return False
     return is_run(given) or (not isinstance(given, type) and callable(getattr(given, "retrieve", None)))
 
 
@@ -113,36 +147,44 @@ def parameters_of(function: Any) -> dict[str, bool]:
 
 
 def checked_entries(
-    workspace: Workspace, variants: Sequence[Variant], given: Mapping[str, Any]
-) -> tuple[YamlFile, Checked]:
-    """Check techniques.yaml with the entries that a grid changes, and with entries for classes from a program.
+    registry: TechniqueRegistry, variants: Sequence[Variant], given: Mapping[str, Any]
+) -> tuple[YamlFile, Checked, Parts]:
+    """Check the entries of a registry with those that a grid changes, and with entries for classes from a program.
 
     Args:
-        workspace: The workspace of the file.
+        registry: The registry, with the entries of a program.
         variants: Everything that is compared.
-        given: Technique → the object that a program gave; None: an entry of the file.
+        given: Technique → the object that a program gave; None: an entry of the registry.
+
+    Returns:
+        The first two arguments of a registry, and its last.
 
     Raises:
-        UnknownTechniqueError: The file has no such technique.
+        UnknownTechniqueError: The registry has no such technique.
         InvalidConfigError: The grid has a value that an entry cannot have.
     """
-    file, problems = workspace.registry.file, Problems()
-    broken = workspace.registry.broken
-    bodies = {name: body for name, body in (file.data.get("techniques") or {}).items() if name not in broken}
+    file, parts, problems = registry.file, registry.parts, Problems()
+    bodies = {name: body for name, body in (file.data.get("techniques") or {}).items() if name not in registry.broken}
     of_file = [one for one in variants if given[one.technique] is None]
     for one in of_file:
-        entry = workspace.registry.entry(one.technique)
+        entry = registry.entry(one.technique)
         if one.changes:
             bodies[one.name] = {"use": entry.use, **(bodies[one.technique] or {}), **one.changes}
+            parts.copy(one.technique, one.name)
     names = frozenset(one.name for one in of_file if one.changes)
     varied = VariedFile(file.path, {**file.data, "techniques": bodies}, file.tree, names, "grid")
-    checked = check_entries(varied, read_entries(varied, problems), problems, workspace.registry.resources)
+    ready = parts.ready_entries()
+    checked = check_entries(
+        varied, read_entries(varied, problems), problems, registry.resources, known=ready, classes=parts.classes
+    )
     problems.report()
+    checked.entries |= ready
+    checked.classes |= parts.ready_classes()
     for one in variants:
         if isinstance(cls := given[one.technique], type) and not complaints(cls):
             checked.entries[one.entry] = Entry(one.entry, cls.__qualname__, dict(one.changes))
             checked.classes[one.entry] = cls
-    return varied, checked
+    return varied, checked, parts
 
 
 def comparable(registry: TechniqueRegistry, *, on_library: bool) -> tuple[list[str], list[str]]:
@@ -202,9 +244,12 @@ def resolve(registry: TechniqueRegistry, name: str) -> tuple[dict[str, Any], str
     models = [(want, model_in(registry.resources, want)) for want in wants(registry, name) if want[0] in MODELS]
     if judges := {want[1] or want[0]: model_of(one) for want, one in models if one is not None}:
         found["models"] = judges
-    if bases := {one: resolve(registry, one)[0] for one in registry.builds_on(name)}:
-        found["bases"] = bases
-    return found, not_resumed
+    bases = {one: resolve(registry, one) for one in registry.builds_on(name)}
+    if bases:
+        found["bases"] = {one: configuration for one, (configuration, _) in bases.items()}
+    if name in registry.parts.ready or registry.parts.models.get(name):
+        not_resumed = not_resumed or f"{name} is or uses an object of a program, which may be anything"
+    return found, not_resumed or next((reason for _, reason in bases.values() if reason), "")
 
 
 def describe(cls: type[Any], config: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
