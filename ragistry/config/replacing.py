@@ -7,7 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 
 
-def replace_text(path: Path, text: str, *, expected: bytes | None = None) -> bool:
+def replace_text(path: Path, text: str, *, expected: bytes | None = None, durable: bool = True) -> bool:
     """Write a file atomically: readers, and the state after a crash, have the old text or the new one.
 
     For one writer of this program at a time: the new text is first written to ``.NAME.new``; the next write replaces
@@ -17,6 +17,7 @@ def replace_text(path: Path, text: str, *, expected: bytes | None = None) -> boo
         path: The file.
         text: Its new text.
         expected: Required content of the file; None for any.
+        durable: Wait until the disk has the text. Otherwise the file may be missing or empty after a power failure.
 
     Returns:
         Whether the text was written. False if another program has changed the file meanwhile; its change stays.
@@ -29,19 +30,26 @@ def replace_text(path: Path, text: str, *, expected: bytes | None = None) -> boo
         with new.open("w", encoding="utf-8", newline="") as stream:
             stream.write(text)
             stream.flush()
-            os.fsync(stream.fileno())
+            if durable:
+                os.fsync(stream.fileno())
         new.chmod(mode)
         done = _replaced(path, new, expected)
     except BaseException:
         new.unlink(missing_ok=True)
         raise
-    with suppress(OSError):  # if a folder cannot be opened, the system decides when its entries are durable
-        folder = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+    if durable:
+        flush_folder(path.parent)
     return done
+
+
+def flush_folder(folder: Path) -> None:
+    """Wait until the disk has the entries of a folder."""
+    with suppress(OSError):  # if a folder cannot be opened, the system decides when its entries are durable
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
 
 
 def _replaced(path: Path, new: Path, expected: bytes | None) -> bool:

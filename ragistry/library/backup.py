@@ -26,7 +26,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from ragistry import __version__
 from ragistry.config.settings import CONFIG_FOLDER, Settings
 from ragistry.errors import ConfigError, RagistryError, StoreError
-from ragistry.library.contract.collection import check_there
+from ragistry.library.contract.collection import open_version
 from ragistry.library.contract.entries import locked, names, read_entry
 from ragistry.library.copying import copy_library
 from ragistry.protocols import LibraryStore
@@ -179,7 +179,7 @@ class _Backup:
                 if (entry := read_entry(root, name)) is None:  # removed since the names were listed
                     continue
                 if entry.folder:
-                    with closing(open_local(check_there(root / entry.folder))) as store:
+                    with closing(open_version(root / entry.folder)) as store:
                         store.copy_to(folder)
                 self._add(f"{place / name}.json", BytesIO((root / f"{name}.json").read_bytes()))
             if entry.folder:

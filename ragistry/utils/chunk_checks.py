@@ -63,10 +63,10 @@ def check_chunks(
     metadatas: list[dict[str, Any]] = []
     rows: list[Any] = []
     for index, chunk in enumerate(chunks):
-        faults = _collect(chunk, texts, metadatas, rows)
+        faults, name = _collect(chunk, texts, metadatas, rows), str(index)
         if ids is not None:
-            faults += filter(None, [id_problem(ids[index])])
-        problems += [f"chunk {index} {fault}" for fault in faults]
+            faults, name = [*faults, *filter(None, [id_problem(ids[index])])], shown(ids[index], 80)
+        problems += [f"chunk {name} {fault}" for fault in faults]
     problems += _uneven(rows)
     if problems:
         refuse(problems)

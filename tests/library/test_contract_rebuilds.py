@@ -366,7 +366,7 @@ def test_list_continues_if_a_collection_changes_while_it_is_counted(
             MEANWHILE[change][0](tmp_path)
         raise StoreError("unable to open database file")
 
-    monkeypatch.setattr("ragistry.library.contract.open_local", opened)
+    monkeypatch.setattr("ragistry.library.contract.collection.open_local", opened)
     if change is None:
         with refused(StoreError):
             list_collections(path=tmp_path)
@@ -410,12 +410,12 @@ def test_leftovers_of_killed_processes_are_removed_and_other_files_are_not(tmp_p
         another(tmp_path)
     collection = create(tmp_path, commit_hash="a")
     assert collection.metadata == {"commit_hash": "a"}
-    kept = [".docs.swp", ".docs-2." + "a" * 32, "." + "a" * 32, ".docs.json." + "a" * 31]
+    kept = [".docs.swp", ".docs-2.json.new", ".docs.json.saved"]
     for action in (
         lambda: update_collection_metadata(collection, {}),
         lambda: delete_collection("docs", path=tmp_path),
     ):
-        for name in [*kept, ".docs." + "a" * 32, ".docs." + "0" * 32]:
+        for name in [*kept, ".docs.json.new"]:
             (tmp_path / name).write_text("{}", encoding="utf-8")
         action()
         assert sorted(path.name for path in tmp_path.glob(".*")) == sorted(kept)

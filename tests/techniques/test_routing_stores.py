@@ -210,7 +210,7 @@ def test_update_of_a_repository_is_known_to_routers(opened, clone, impatient):
 def test_open_repository_is_not_read_again_from_its_record(opened, monkeypatch):
     opened.targets()
     read: list[str] = []
-    monkeypatch.setattr("ragistry.library.contract.collection.read_entry", lambda root, name: read.append(name))
+    monkeypatch.setattr("ragistry.library.contract.collection.existing_entry", lambda root, name: read.append(name))
     [notes] = [target for target in opened.targets() if target.name == "notes"]
     assert notes.store is not None
     assert read == []

@@ -15,53 +15,36 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Mapping, Sequence
-from contextlib import closing
-from functools import partial
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from ragistry.errors import CollectionAlreadyExistsError, ConfigError, QueryError, StoreCorruptError, StoreError
-from ragistry.library.contract.chunks import (
-    OnDuplicate,
-    OnEmpty,
-    OnError,
-    as_given,
-    as_stored,
-    check_choice,
-    check_metadata,
-    check_storable,
-    not_stored,
-    now,
-    once,
-    with_content,
+from ragistry.errors import (
+    CollectionAlreadyExistsError,
+    CollectionNotFoundError,
+    ConfigError,
+    QueryError,
+    StoreCorruptError,
 )
-from ragistry.library.contract.collection import (
-    Collection,
-    Rebuild,
-    check_collection,
-    check_there,
-    not_found,
-    version_of,
-)
-from ragistry.library.contract.embedding import embedded, query_vector, retried
+from ragistry.library.contract.chunks import OnDuplicate, OnEmpty, as_given, as_json, as_stored, chosen, duplicates, now
+from ragistry.library.contract.collection import Collection, Rebuild, state_of
+from ragistry.library.contract.embedding import OnError, embedded, retried
 from ragistry.library.contract.entries import (
     Entry,
     check_name,
     drop_entry,
-    entries,
-    folder_of,
+    existing_entry,
     locked,
+    names,
     put_entry,
     read_entry,
 )
 from ragistry.library.contract.types import CollectionInfo, DocumentChunk, RetrievalMatch, RetrievalResult
 from ragistry.protocols import Embedder, LibraryStore
-from ragistry.stores.registry import open_local
-from ragistry.trace import collect, stage
+from ragistry.techniques.naive import NaiveRAGTechnique
+from ragistry.trace import collect
 from ragistry.types import Document, EmbeddedChunk, Where
-from ragistry.utils.fingerprints import check_embedder
 from ragistry.utils.limits import check_query, check_top_k
 from ragistry.utils.where import normalise
 from ragistry.utils.wording import shown
@@ -120,19 +103,19 @@ def create_collection(
         ConfigError: The metadata cannot be written as JSON.
         CollectionAlreadyExistsError: The collection exists, and ``recreate`` is false.
     """
-    root, given = folder_of(path), check_metadata(metadata)
-    with locked(root, check_name(repository_name)):
-        entry = read_entry(root, repository_name)
+    root, name, rebuild = Path(path).absolute(), check_name(repository_name), None
+    checked = _checked_metadata(metadata)
+    with locked(root, name):
+        entry = read_entry(root, name)
         if entry is not None and not recreate:
             raise CollectionAlreadyExistsError(
-                f"collection {repository_name!r} exists in {str(root)!r}; choose another name, or set recreate=True"
+                f"collection {name!r} exists in {str(root)!r}; choose another name, or set recreate=True"
             )
-        rebuild = None
-        if entry is not None and _count(root, entry) > 0:
-            rebuild = Rebuild(given, entry.folder, version_of(root / entry.folder))
+        if entry is not None and _count(root, name) > 0:
+            rebuild = Rebuild(checked, entry.folder, state_of(root / entry.folder))
         else:
-            put_entry(root, Entry(repository_name, "", given))
-    return Collection(root, repository_name, embedder, rebuild=rebuild)
+            put_entry(root, Entry(name, "", checked))
+    return Collection(root, name, embedder, rebuild=rebuild)
 
 
 def add_chunks(
@@ -163,41 +146,41 @@ def add_chunks(
     Raises:
         DuplicateChunkIDError: An id is already stored, or occurs twice.
         InvalidChunkError: A chunk has no text, or metadata that cannot be stored. It is also a `ValueError`.
-        EmbeddingGenerationError: A chunk cannot be embedded, also after retries of temporary errors.
+        EmbeddingGenerationError: A chunk cannot be embedded, also after retries of temporary errors. With
+            ``on_error="skip"``, only if the model cannot be reached, or rejects a plain word too.
         StoreLockedError: Another process writes to the collection.
-        ConfigError: The batch size is invalid.
+        InvalidLimitError: The batch size is invalid.
     """
-    check_collection(collection)
-    if isinstance(batch_size, bool) or not isinstance(batch_size, int) or not 1 <= batch_size <= LARGEST_BATCH:
-        raise ConfigError(f"batch_size must be a whole number from 1 to {LARGEST_BATCH:,}, got {batch_size!r}")
-    check_choice("on_duplicate", on_duplicate, ("raise", "skip", "upsert"))
-    check_choice("on_empty", on_empty, ("raise", "skip"))
-    check_choice("on_error", on_error, ("raise", "skip"))
-    wanted = once(with_content(chunks, on_empty), on_duplicate)
-    wanted = collection.read(lambda store: not_stored(store, wanted, on_duplicate), wanted)
-    ids, processed_at = [chunk.chunk_id for chunk in wanted], now()
-    stored = [as_stored(chunk, collection.name, processed_at) for chunk in wanted]
-    check_storable(stored, ids)
-    with_vectors, kept = embedded(stored, ids, collection.embedder, batch_size, on_error)
-    if not kept and (wanted or not collection.is_rebuilt):  # nothing to write, and no old version to replace
+    check_top_k(batch_size, LARGEST_BATCH, name="batch_size")
+    _check_choice("on_duplicate", on_duplicate, "raise", "skip", "upsert")
+    _check_choice("on_empty", on_empty, "raise", "skip")
+    _check_choice("on_error", on_error, "raise", "skip")
+    stored = as_stored(chosen(chunks, on_empty, on_duplicate), collection.name)
+    ids = collection.read(lambda store: _to_write(store, stored, on_duplicate), list(stored))
+    with_vectors = embedded({key: stored[key] for key in ids}, collection.embedder, batch_size, on_error)
+    if not with_vectors and (ids or not collection.is_rebuilt):  # nothing to write, and no old version to replace
         return 0
-    by_id = {chunk.chunk_id: chunk for chunk in wanted}
-    return retried(partial(_write, collection, dict(zip(kept, with_vectors, strict=True)), by_id, on_duplicate))
+    return retried(_write, collection, with_vectors, on_duplicate)
 
 
-def _write(
-    collection: Collection,
-    chunks: Mapping[str, EmbeddedChunk],
-    given: Mapping[str, DocumentChunk],
-    on_duplicate: OnDuplicate,
-) -> int:
+def _write(collection: Collection, chunks: Mapping[str, EmbeddedChunk], on_duplicate: OnDuplicate) -> int:
     """Write the chunks that another writer has not stored in the meantime."""
     with collection.writing() as store:
-        left = [chunk.chunk_id for chunk in not_stored(store, [given[id] for id in chunks], on_duplicate)]
-        if not left:
+        ids = _to_write(store, chunks, on_duplicate)
+        if not ids:
             return 0
         store.use_embedder(collection.embedder.fingerprint)
-        return store.add_documents([chunks[id] for id in left], ids=left)
+        return store.add_documents([chunks[key] for key in ids], ids=ids)
+
+
+def _to_write(store: LibraryStore, ids: Iterable[str], on_duplicate: OnDuplicate) -> list[str]:
+    """Return the ids that are not stored yet; all with ``upsert``."""
+    wanted = list(ids)
+    if on_duplicate == "upsert":
+        return wanted
+    stored = {document.id for document in store.get(wanted)}
+    duplicates(stored, "is already stored", on_duplicate)
+    return [identity for identity in wanted if identity not in stored]
 
 
 def search_chunks(
@@ -230,26 +213,19 @@ def search_chunks(
         EmbeddingMismatchError: Another embedder filled the collection.
         ModelError: The query cannot be embedded.
     """
-    check_collection(collection)
     check_query(query)
     check_top_k(limit, LIMIT, name="limit")
-    if isinstance(min_score, bool) or not isinstance(min_score, int | float) or not 0 <= min_score <= 1:
+    if not 0 <= min_score <= 1:
         raise QueryError(f"min_score must be a number from 0 to 1, got {shown(min_score)}")
     condition = None if where is None else normalise(where)
-    start = perf_counter()
+
+    def search(store: LibraryStore) -> list[Document]:
+        technique = NaiveRAGTechnique({"min_score": min_score}, store=store, embedder=collection.embedder)
+        return technique.retrieve(query, top_k=limit, where=condition)
+
+    start, nothing = perf_counter(), list[Document]()
     with collect() as trace:
-        with stage("embed"):
-            vector = query_vector(query, collection.embedder)
-
-        def search(store: LibraryStore) -> list[Document]:
-            check_embedder(store, collection.embedder.fingerprint)
-            return store.search(vector, limit, where=condition)
-
-        with stage("search") as this:
-            nothing: list[Document] = []
-            found = collection.read(search, nothing)
-            documents = [as_given(document) for document in found if document.score >= min_score]
-            this.documents_out = len(documents)
+        documents = list(map(as_given, collection.read(search, nothing)))
     elapsed = (perf_counter() - start) * 1000
     return RetrievalResult(query, documents, len(documents), elapsed, trace.stages())
 
@@ -263,10 +239,8 @@ def get_collection(
         CollectionNotFoundError: The collection does not exist.
         InvalidCollectionNameError: The name is invalid.
     """
-    root = folder_of(path)
-    if read_entry(root, repository_name) is None:
-        raise not_found(root, repository_name)
-    return Collection(root, repository_name, embedder)
+    root = Path(path).absolute()
+    return Collection(root, existing_entry(root, repository_name).name, embedder)
 
 
 def list_collections(*, path: FolderPath = DEFAULT_PATH) -> list[CollectionInfo]:
@@ -274,8 +248,9 @@ def list_collections(*, path: FolderPath = DEFAULT_PATH) -> list[CollectionInfo]
 
     A missing folder has no collections.
     """
-    root = folder_of(path)
-    return [CollectionInfo(entry.name, _count(root, entry), entry.metadata) for entry in entries(root)]
+    root = Path(path).absolute()
+    entries = [entry for name in names(root) if (entry := read_entry(root, name)) is not None]
+    return [CollectionInfo(entry.name, _count(root, entry.name), entry.metadata) for entry in entries]
 
 
 def delete_collection(repository_name: str, *, path: FolderPath = DEFAULT_PATH) -> int:
@@ -287,14 +262,11 @@ def delete_collection(repository_name: str, *, path: FolderPath = DEFAULT_PATH) 
     Raises:
         CollectionNotFoundError: The collection does not exist.
     """
-    root = folder_of(path)
-    if read_entry(root, repository_name) is None:  # checked first, so that no folder is created
-        raise not_found(root, repository_name)
+    root = Path(path).absolute()
+    existing_entry(root, repository_name)  # checked first, so that no folder is created
     with locked(root, repository_name):
-        entry = read_entry(root, repository_name)
-        if entry is None:  # deleted in the meantime
-            raise not_found(root, repository_name)
-        chunks = _count(root, entry)
+        existing_entry(root, repository_name)
+        chunks = _count(root, repository_name)
         drop_entry(root, repository_name)
     return chunks
 
@@ -305,24 +277,28 @@ def update_collection_metadata(collection: Collection, metadata: Mapping[str, An
     Without a value for ``last_updated``, it is set to the current time. If the collection is being recreated, the
     values become visible together with its new chunks.
     """
-    check_collection(collection)
-    collection.update_metadata({"last_updated": now(), **check_metadata(metadata)})
+    collection.update_metadata({"last_updated": now(), **_checked_metadata(metadata)})
 
 
-def _count(root: Path, entry: Entry) -> int:
-    """Count the chunks; 0 for a damaged store, which can then be deleted."""
-    if not entry.folder:
-        return 0
+def _checked_metadata(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the metadata of a collection. Raises `ConfigError` unless they are JSON."""
+    if problem := as_json(metadata)[1]:
+        raise ConfigError(f"collection {problem}")
+    return dict(metadata)
+
+
+def _check_choice(name: str, value: str, *choices: str) -> None:
+    if value not in choices:
+        raise ConfigError(f"{name} is {value!r}; choose one of {', '.join(map(repr, choices))}")
+
+
+def _count(root: Path, name: str) -> int:
+    """Count the chunks; 0 for a missing collection, and for a damaged store, which can then be deleted."""
     try:
-        with closing(open_local(check_there(root / entry.folder))) as store:
-            return store.count()
-    except StoreError as error:  # another process may be deleting its files
-        present = read_entry(root, entry.name)
-        if present is None:
-            return 0
-        if present.folder != entry.folder:
-            return _count(root, present)
-        if not isinstance(error, StoreCorruptError):
-            raise
-        log.warning("collection %r: %s", entry.name, error)
+        with Collection(root, name) as collection:
+            return collection.count()
+    except CollectionNotFoundError:
+        return 0
+    except StoreCorruptError as error:
+        log.warning("collection %r: %s", name, error)
         return 0

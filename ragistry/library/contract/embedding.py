@@ -1,24 +1,16 @@
-"""Embedding of texts in parallel batches, with retries of temporary errors."""
+"""Embed chunks in parallel batches, with retries of temporary errors."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
-from functools import lru_cache, partial
-from typing import TYPE_CHECKING, NoReturn, TypeVar
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-import stamina
-
-from ragistry.errors import (
-    EmbeddingGenerationError,
-    ModelConnectionError,
-    ModelError,
-    ModelNotFoundError,
-    StoreLockedError,
-)
-from ragistry.library.contract.chunks import OnError
+from ragistry.errors import EmbeddingGenerationError, ModelError, StoreLockedError
+from ragistry.models.adapt import Counted, as_embedder
 from ragistry.models.registry import choose_embedder
 from ragistry.protocols import Embedder
 from ragistry.types import Chunk, EmbeddedChunk, Role
@@ -28,21 +20,30 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+OnError = Literal["raise", "skip"]
 AT_ONCE = 4
 """Number of parallel batches, so that a server has work during the transfer of an answer."""
-ATTEMPTS = 3
-FIRST_WAIT, LONGEST_WAIT = 0.05, 2.0
-"""Seconds before the first retry; each further wait is doubled."""
-TRANSIENT = (StoreLockedError, TimeoutError)
-"""Temporary errors: another writer, a time-out; and a failed embedding of a third-party embedder. The built-in ones
-retry by themselves."""
 FAILURES = (ModelError, TimeoutError)
-LATE_IN_A_ROW = 3
-"""Number of consecutive time-outs after which chunks are no longer skipped, because the server hangs."""
+PLAIN = "word"
+"""A text that every model accepts."""
 
 Answer = TypeVar("Answer")
-Batch = Sequence[tuple[str, Chunk]]
-Embedded = list[tuple[str, EmbeddedChunk]]
+
+
+def retried(call: Callable[..., Answer], *arguments: Any, **options: Any) -> Answer:
+    """Call a function up to three times while another writer, a time-out or a failed embedding stops it."""
+    import stamina
+
+    retry = stamina.RetryingCaller(attempts=3, timeout=None, wait_initial=0.05, wait_max=2.0, wait_jitter=0.05)
+    return retry((StoreLockedError, TimeoutError, EmbeddingGenerationError), call, *arguments, **options)
+
+
+class PatientEmbedder(Counted):
+    """An embedder of a program, with retries; those of this package retry by themselves."""
+
+    def embed(self, texts: Sequence[str], *, role: Role = "document") -> Vectors:
+        vectors: Vectors = retried(self.own.embed, texts, role=role)
+        return vectors
 
 
 @lru_cache(maxsize=1)
@@ -54,122 +55,59 @@ def default_embedder() -> Embedder:
     return choose_embedder("minilm")
 
 
-def retried(call: Callable[[], Answer], on: tuple[type[Exception], ...] = TRANSIENT) -> Answer:
-    """Call a function up to `ATTEMPTS` times while it raises one of these errors."""
-    for attempt in stamina.retry_context(
-        on=on, attempts=ATTEMPTS, timeout=None, wait_initial=FIRST_WAIT, wait_max=LONGEST_WAIT, wait_jitter=0.05
-    ):
-        with attempt:
-            answer = call()
-    return answer
-
-
-def query_vector(query: str, embedder: Embedder) -> Sequence[float]:
-    """Embed a query.
-
-    Raises:
-        ModelError: The query cannot be embedded.
-    """
-    vector: Sequence[float] = _vectors([query], "query", embedder)[0]
-    return vector
-
-
-def _vectors(texts: Sequence[str], role: Role, embedder: Embedder) -> Vectors:
-    is_own = type(embedder).__module__.startswith("ragistry.")
-    on = TRANSIENT if is_own else (*TRANSIENT, EmbeddingGenerationError)
-    return retried(lambda: embedder.embed(texts, role=role), on)
+def patient(embedder: Embedder) -> Embedder:
+    """Return an embedder that retries temporary errors."""
+    counted = as_embedder(embedder)
+    return PatientEmbedder(counted) if isinstance(counted, Counted) else counted
 
 
 def embedded(
-    chunks: Sequence[Chunk], ids: Sequence[str], embedder: Embedder, batch_size: int, on_error: OnError
-) -> tuple[list[EmbeddedChunk], list[str]]:
-    """Embed chunks in parallel batches.
+    chunks: Mapping[str, Chunk], embedder: Embedder, batch_size: int, on_error: OnError
+) -> dict[str, EmbeddedChunk]:
+    """Embed chunks in batches, `AT_ONCE` in parallel.
 
     Args:
-        chunks: The chunks.
-        ids: Their ids.
+        chunks: The chunks, by their ids.
         embedder: The embedder.
-        batch_size: Number of chunks in a batch; `AT_ONCE` batches run in parallel.
-        on_error: ``skip`` leaves out chunks that cannot be embedded alone, and logs them.
-
-    Returns:
-        The embedded chunks and their ids, in order.
+        batch_size: Number of chunks in a batch.
+        on_error: ``skip`` leaves out chunks that the model refuses, and logs them.
 
     Raises:
-        EmbeddingGenerationError: A chunk cannot be embedded. Also with ``skip``, if the server is unreachable, or after
-            `LATE_IN_A_ROW` consecutive time-outs.
+        EmbeddingGenerationError: A chunk cannot be embedded. Also with ``skip``, if the model does not work at all.
     """
-    named = list(zip(ids, chunks, strict=True))
-    batches = [named[start : start + batch_size] for start in range(0, len(named), batch_size)]
-    embed = partial(_batch, embedder=embedder, on_error=on_error)
-    done = embed(batches[0]) if len(batches) == 1 else _side_by_side(embed, batches)
-    return [chunk for _, chunk in done], [name for name, _ in done]
+    ids = list(chunks)
+    batches = [ids[start : start + batch_size] for start in range(0, len(ids), batch_size)]
+    context = copy_context()
+
+    def embed(batch: list[str]) -> dict[str, EmbeddedChunk]:
+        return context.copy().run(_batch, {key: chunks[key] for key in batch}, embedder, on_error)
+
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        return {key: chunk for done in pool.map(embed, batches) for key, chunk in done.items()}
 
 
-def _side_by_side(embed: Callable[[Batch], Embedded], batches: Sequence[Batch]) -> Embedded:
-    with ThreadPoolExecutor(AT_ONCE) as workers:
-        futures = [workers.submit(copy_context().run, embed, batch) for batch in batches]
-        try:
-            return [pair for future in futures for pair in future.result()]
-        finally:
-            workers.shutdown(cancel_futures=True)
-
-
-def _batch(batch: Batch, *, embedder: Embedder, on_error: OnError) -> Embedded:
+def _batch(chunks: Mapping[str, Chunk], embedder: Embedder, on_error: OnError) -> dict[str, EmbeddedChunk]:
+    """Embed a batch. With ``skip``, halve it until the texts are alone that the model refuses."""
     try:
-        return _with_vectors(batch, embedder)
+        vectors = embedder.embed([chunk.text for chunk in chunks.values()], role="document")
+        return {key: EmbeddedChunk(*chunks[key], vector) for key, vector in zip(chunks, vectors, strict=True)}
     except FAILURES as error:
-        if on_error == "raise" or _is_down(error):
-            _refuse(error)
-        if len(batch) == 1:
-            return _left_out(batch[0][0], error)
-    return _one_by_one(batch, embedder)
+        if on_error == "raise" or not _works(embedder, error):
+            raise EmbeddingGenerationError(str(error)) from error
+        if len(chunks) == 1:
+            log.error("chunk %r cannot be embedded and was left out: %s", *chunks, error)
+            return {}
+    items = list(chunks.items())
+    halves = items[: len(items) // 2], items[len(items) // 2 :]
+    return {key: chunk for half in halves for key, chunk in _batch(dict(half), embedder, on_error).items()}
 
 
-def _one_by_one(batch: Batch, embedder: Embedder) -> Embedded:
-    done: Embedded = []
-    late = 0
-    for name, chunk in batch:
-        try:
-            done += _with_vectors([(name, chunk)], embedder)
-            late = 0
-        except FAILURES as error:
-            late = late + 1 if isinstance(error, ModelConnectionError | TimeoutError) else 0
-            if late == LATE_IN_A_ROW or _is_down(error):
-                _refuse(error)
-            done += _left_out(name, error)
-    return done
-
-
-def _with_vectors(batch: Batch, embedder: Embedder) -> Embedded:
-    vectors = _vectors([chunk.text for _, chunk in batch], "document", embedder)
-    return [
-        (name, EmbeddedChunk(chunk.text, chunk.metadata, vector))
-        for (name, chunk), vector in zip(batch, vectors, strict=True)
-    ]
-
-
-def _left_out(name: str, error: Exception) -> Embedded:
-    log.error("chunk %r cannot be embedded and was left out: %s", name, error)
-    return []
-
-
-def _refuse(error: Exception) -> NoReturn:
-    """Raise the error as the contract's `EmbeddingGenerationError`."""
+def _works(embedder: Embedder, error: Exception) -> bool:
+    """Return whether the model accepts a plain word, so that an error is due to the texts."""
     if isinstance(error, EmbeddingGenerationError):
-        raise error
-    raise EmbeddingGenerationError(str(error)) from error
-
-
-def _is_down(error: Exception) -> bool:
-    """Return whether the server is unreachable, or lacks the model.
-
-    Time-outs do not count, because a text may cause them.
-    """
-    from ragistry.models.http import worth_retrying  # loads httpx, which a model in this process does not need
-
-    if not isinstance(error, ModelConnectionError):
-        return isinstance(error, ModelNotFoundError)
-    cause = error.__cause__
-    in_time = not isinstance(cause, TimeoutError)
-    return in_time and not (isinstance(cause, Exception) and worth_retrying(cause, longest_wait=0.0))
+        return True
+    try:
+        embedder.embed([PLAIN], role="document")
+    except FAILURES:
+        return False
+    return True

@@ -30,7 +30,7 @@ from ragistry.errors import (
 )
 from ragistry.library.contract import CollectionInfo, delete_collection, get_collection, list_collections
 from ragistry.library.contract.chunks import now, without_json
-from ragistry.library.contract.collection import Collection, check_there
+from ragistry.library.contract.collection import Collection, open_version
 from ragistry.library.contract.entries import (
     NAME_RULE,
     Entry,
@@ -219,7 +219,7 @@ class Repositories:
     def _beginning(self, entry: Entry, folder: Path) -> LibraryStore:
         """Open a copy of the current store, or an empty one after a change of the model."""
         if entry.folder:
-            with closing(open_local(check_there(self.root / entry.folder))) as present:
+            with closing(open_version(self.root / entry.folder)) as present:
                 present.copy_to(folder)
         store = open_local(folder, exclusive=True)
         try:
