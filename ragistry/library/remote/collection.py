@@ -112,16 +112,12 @@ class Archive:
             ChromaDBConnectionError: The server cannot be reached.
             StoreError: The collection cannot be read.
         """
-        condition = self._condition(where)
-        try:
-            return self._nearest(vector, top_k, condition, with_cosines)
-        except CollectionNotFoundError:
-            self._opened = None  # it may have been recreated under the same name
-        return self._nearest(vector, top_k, condition, with_cosines)
+        search = partial(self._nearest, vector, top_k, self._condition(where), with_cosines)
+        return self._asked(search, len(vector))
 
     def count(self) -> int:
         """Count the passages of all layers. Raises as `nearest` does."""
-        return self._again(lambda rows: rows.count())
+        return self._asked(lambda opened: opened.rows.count())
 
     def sample(self, size: int) -> list[Document]:
         """Return the first passages of the archive's layer. Raises as `nearest` does."""
@@ -129,24 +125,32 @@ class Archive:
         said = True if condition is None else native(condition)[0]
         if said is False:
             return []
-        found = self._again(
-            lambda rows: rows.get(where=None if said is True else said, limit=size, include=["documents", "metadatas"])
+        selected = None if said is True else said
+        found = self._asked(
+            lambda opened: opened.rows.get(where=selected, limit=size, include=["documents", "metadatas"])
         )
         rows = zip(found["ids"], found["documents"] or (), found["metadatas"] or (), strict=True)
         return [Document(text, dict(metadata or {}), 0.0, identity) for identity, text, metadata in rows if text]
 
-    def _again(self, use: Callable[[Collection], Answer]) -> Answer:
-        """Call ``use`` with the collection, or with a new collection of the same name."""
-        for opened in (self._opened, None):
+    def _asked(self, use: Callable[[Opened], Answer], dimension: int | None = None) -> Answer:
+        """Call a function with the collection, whose vectors have this dimension if it is given."""
+        with translated(self.place):
+            if opened := self._opened:
+                try:
+                    with translated(self.place):
+                        return use(opened)
+                except CollectionNotFoundError:
+                    self._opened = None  # it may have been recreated under the same name
+            return use(self._open(dimension))
+
+    def _open(self, dimension: int | None) -> Opened:
+        client = self._clients.connection(self._database).client
+        rows = client.get_collection(self.config.collection_name, embedding_function=None)
+        opened = Opened(rows, _space(rows))
+        if dimension is not None:  # otherwise it is not kept, so that the next search checks it
+            self._check_dimension(rows, dimension)
             self._opened = opened
-            try:
-                rows = self._open(None).rows
-                with translated(self.place):
-                    return use(rows)
-            except CollectionNotFoundError:
-                if opened is None:
-                    raise
-        raise AssertionError
+        return opened
 
     def _condition(self, where: Where | None) -> dict[str, Any] | None:
         parts: list[Where] = [] if self.layer == EVERY_LAYER else [{LAYER: self.layer}]
@@ -154,15 +158,14 @@ class Archive:
         return normalise({"$and": parts}) if parts else None
 
     def _nearest(
-        self, vector: Any, top_k: int, condition: dict[str, Any] | None, with_cosines: bool
+        self, vector: Any, top_k: int, condition: dict[str, Any] | None, with_cosines: bool, opened: Opened
     ) -> tuple[ScoreKind, list[Hit]]:
-        rows, space = self._open(len(vector))
+        rows, space = opened
         wanted, ask = top_k, partial(_query, rows, vector, condition, with_cosines and space != "cosine")
-        with translated(self.place):
+        found = ask(wanted)
+        while len(distinct := _distinct(found)) < top_k and len(found) == wanted < MOST:
+            wanted = min(MOST, 4 * wanted)
             found = ask(wanted)
-            while len(distinct := _distinct(found)) < top_k and len(found) == wanted < MOST:
-                wanted = min(MOST, 4 * wanted)
-                found = ask(wanted)
         return space, [self._hit(stored, space) for stored in distinct[:top_k]]
 
     def _hit(self, stored: Stored, space: ScoreKind) -> Hit:
@@ -171,21 +174,8 @@ class Archive:
         document = Document(stored.row.text, metadata, score, stored.id, (StageScore(self.name, space, score),))
         return Hit(stored.distance, document, _cosine(stored, space))
 
-    def _open(self, dimension: int | None) -> Opened:
-        opened = self._opened
-        if opened is None:  # two threads may open it, with the same result
-            client = self._clients.connection(self._database).client
-            with translated(self.place):
-                rows = client.get_collection(self.config.collection_name, embedding_function=None)
-            if dimension is None:  # not checked, so the next search has to
-                return Opened(rows, _space(rows))
-            self._check_dimension(rows, dimension)
-            opened = self._opened = Opened(rows, _space(rows))
-        return opened
-
     def _check_dimension(self, rows: Collection, dimension: int) -> None:
-        with translated(self.place):
-            stored = rows.get(limit=1, include=["embeddings"])["embeddings"]
+        stored = rows.get(limit=1, include=["embeddings"])["embeddings"]
         if stored is not None and len(stored) and len(stored[0]) != dimension:
             raise EmbeddingMismatchError(
                 f"{self.place}: its vectors have {len(stored[0])} dimensions, those of "

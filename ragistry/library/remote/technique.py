@@ -102,8 +102,11 @@ def archive_technique(archive: RagArchiveConfig, settings: ArchiveSettings | Non
 
 def archive_target(archive: RagArchiveConfig, settings: ArchiveSettings | None = None) -> Target:
     """Create a routing target for an archive."""
-    technique = archive_technique(archive, settings)
-    return Target(archive.name, archive.description, kind="archive", technique=technique, store=technique)
+    return _target(archive_technique(archive, settings))
+
+
+def _target(technique: ArchiveTechnique) -> Target:
+    return Target(technique.name, technique.description, kind="archive", technique=technique, store=technique)
 
 
 class ArchiveTargets:
@@ -119,7 +122,7 @@ class ArchiveTargets:
 
     def targets(self) -> list[Target]:
         """Return the archives, in the order of the file."""
-        return [Target(each.name, each.description, "archive", technique=each, store=each) for each in self.techniques]
+        return list(map(_target, self.techniques))
 
     def close(self) -> None:
         """Close every connection."""
