@@ -6,8 +6,10 @@ import os
 import shutil
 import signal
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -233,6 +235,23 @@ def test_failed_update_leaves_the_old_version(repositories: Repositories, clone:
     with refused(SourceError):
         repositories.update("widget-docs")
     assert sorted(chunks(repositories)) == ["_index.md", "install/linux.md"]
+
+
+@pytest.mark.parametrize("change", [None, {"operate/vault.md": "# Vault\n"}, {"notes.txt": "Only the commit is new."}])
+def test_interrupt_after_the_record_was_replaced_loses_nothing(
+    repositories: Repositories, clone: Path, monkeypatch: pytest.MonkeyPatch, change: dict[str, str] | None
+) -> None:
+    if change is not None:
+        repositories.add(clone)
+        commit(clone, change)
+    index = partial(repositories.add, clone) if change is None else partial(repositories.update, "widget-docs")
+    with monkeypatch.context() as patch:
+        patch.setattr("ragistry.config.replacing.flush_folder", Mock(side_effect=KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            index()
+    assert chunks(repositories).keys() >= set(NAMES)
+    assert len(list(repositories.root.glob("widget-docs@*"))) == 1
+    assert repositories.update("widget-docs").files.added == []
 
 
 KILLED = """

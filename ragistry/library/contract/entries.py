@@ -125,7 +125,7 @@ def put_entry(root: Path, entry: Entry) -> None:
     path = root / f"{entry.name}.json"
     with reached(root):
         replace_text(path, text, durable=bool(entry.folder) or path.exists())
-    _sweep(root, entry)
+    sweep(root, entry.name)
 
 
 def drop_entry(root: Path, name: str) -> None:
@@ -134,7 +134,7 @@ def drop_entry(root: Path, name: str) -> None:
         for leftover in (f"{name}.json", f".{name}.json.new"):
             (root / leftover).unlink(missing_ok=True)
         flush_folder(root)
-    _sweep(root, Entry(name))
+    sweep(root, name)
 
 
 @contextmanager
@@ -186,9 +186,10 @@ def new_folder(root: Path, name: str) -> Path:
     return root / f"{name}@{uuid4().hex}"
 
 
-def _sweep(root: Path, entry: Entry) -> None:
-    """Remove the versions that are not recorded, except those that another process fills."""
-    for folder in root.glob(f"{entry.name}@*"):
+def sweep(root: Path, name: str) -> None:
+    """Remove the versions of a collection that are not recorded, except those that another process fills."""
+    entry = read_entry(root, name) or Entry(name)
+    for folder in root.glob(f"{name}@*"):
         if folder.name != entry.folder:
             with suppress(Timeout, OSError), FileLock(folder / "lock", timeout=0):  # the lock of its store
                 shutil.rmtree(folder, ignore_errors=True)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 from collections.abc import Callable, Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
@@ -40,6 +39,7 @@ from ragistry.library.contract.entries import (
     new_folder,
     put_entry,
     read_entry,
+    sweep,
 )
 from ragistry.library.ingest.folder import check_not_empty
 from ragistry.library.ingest.report import IngestReport
@@ -195,24 +195,18 @@ class Repositories:
         """Build a new version, and replace the recorded one. The caller holds the lock."""
         folder = new_folder(self.root, entry.name)
         try:
-            store = self._beginning(entry, folder)
-            try:
+            with closing(self._beginning(entry, folder)) as store:
                 report = self._fill(store, entry.name, commit, blobs, progress)
                 _drop_known_warnings(report.files, unchanged(commit, str(entry.metadata.get("commit_hash", "")), blobs))
                 totals = {"total_documents": len(store.sources(entry.name)), "total_chunks": store.count()}
-            finally:
-                store.close()
             is_new = bool(report.files.added or report.files.updated or report.files.deleted) or not entry.folder
             origin = {"commit_hash": commit.id, "repository_url": commit.url}
             if is_new or any(entry.metadata.get(key) != value for key, value in origin.items()):
                 metadata = {**entry.metadata, **_origin(commit), **totals}
                 entry = Entry(entry.name, folder.name if is_new else entry.folder, metadata)
                 put_entry(self.root, entry)
-        except BaseException:
-            shutil.rmtree(folder, ignore_errors=True)
-            raise
-        if entry.folder != folder.name:
-            shutil.rmtree(folder, ignore_errors=True)
+        finally:
+            sweep(self.root, entry.name)
         report.info = CollectionInfo(entry.name, totals["total_chunks"], entry.metadata)
         return report
 
