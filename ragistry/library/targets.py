@@ -82,7 +82,7 @@ class WorkspaceTargets:
             return Target(name, "", "repository", technique=broken, store=broken)
         technique, store = self._kept[name], cast("Place | None", None)
         try:
-            store = technique.collection.at(record.folder)
+            store = technique.collection.read(lambda store: store, store)
         except StoreError as error:
             store = self._as_broken(name, error)
         return Target(name, _about(record), "repository", technique=technique, store=store)

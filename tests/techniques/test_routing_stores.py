@@ -207,15 +207,6 @@ def test_update_of_a_repository_is_known_to_routers(opened, clone, impatient):
     assert "violin" in technique.retrieve(violin)[0].content
 
 
-def test_open_repository_is_not_read_again_from_its_record(opened, monkeypatch):
-    opened.targets()
-    read: list[str] = []
-    monkeypatch.setattr("ragistry.library.contract.collection.existing_entry", lambda root, name: read.append(name))
-    [notes] = [target for target in opened.targets() if target.name == "notes"]
-    assert notes.store is not None
-    assert read == []
-
-
 def test_chroma_archive_is_chosen_by_what_it_holds(opened, servers):
     gone = servers.archive("Gone", description="History of chess championships.")
     gone = gone.model_copy(update={"chromadb_url": f"http://127.0.0.1:{refused_port()}"})

@@ -162,14 +162,6 @@ class Collection:
                 if folder == self._folder():
                     return answer
 
-    def at(self, folder: str) -> LibraryStore | None:
-        """Return the store of the version that was just read from the record, without reading it again if it is open.
-
-        None for a collection that has never had chunks. Raises the errors of `read`.
-        """
-        present: LibraryStore | None = None
-        return self._opened.present(folder) or self.read(lambda store: store, present)
-
     @contextmanager
     def writing(self) -> Iterator[LibraryStore]:
         """Yield the store with its write lock.
