@@ -94,6 +94,10 @@ CASES: dict[str, list[tuple[str, str, str]]] = {
         ("USA", "Shipped to the U.S.A. by sea.", "english"),
         ("non‑profit", "A nonprofit hospital.", "english"),
         ("T-Shirts", "TShirts aus Baumwolle", "german"),
+        ("tcpip", "A TCP/IP stack.", "english"),
+        ("B&B", "A BB near the lake.", "english"),
+        ("978 3 16 148410 0", "ISBN 9783161484100 is in print.", "english"),
+        ("col·lecció", "Una collecció nova.", "none"),
     ],
     "letters and digits": [
         ("500 GB", "A disk of 500GB is enough.", "english"),
@@ -104,6 +108,7 @@ CASES: dict[str, list[tuple[str, str, str]]] = {
         ("utf 8", "Encoded as UTF8.", "english"),
         ("iso27001", "Certified by ISO 27001.", "english"),
         ("75 kg", "Load: 75kg.", "english"),
+        ("5G", "A mast for 5 G radio.", "english"),
         ("Artikel 12b", "Artikel12b gilt.", "german"),
     ],
     "grouped digits": [
@@ -132,6 +137,7 @@ CASES: dict[str, list[tuple[str, str, str]]] = {
         ("20240506", "Released on 2024-05-06 worldwide.", "english"),
         ("2023-04-07", "backup_20230407.tar", "english"),
         ("2022/03/08", "Signed 2022-03-08 in Bern.", "english"),
+        ("2025-12-24", "Am 24.12.2025 geschlossen.", "german"),
         ("2021-02-09", "At 2021-02-09T10:30:00Z it stopped.", "english"),
         ("20200110", "At 2020-01-10T00:00Z it began.", "english"),
     ],

@@ -112,6 +112,7 @@ def test_marks_are_part_of_their_word(word: str) -> None:
         ("أحمد ایران", "احمد ايران"),
         ("٢٠٢٤ १५ ๓๖๕ ８０", "2024 15 365 80"),
         ("non\u2011profit", "non-profit"),
+        ("COL\u00b7LECCI\u00d3 paral\u00b7lel", "co\u0140lecci\u00f3 parallel"),
     ],
 )
 def test_writings_of_one_word_are_one_term(one: str, other: str) -> None:
@@ -133,6 +134,10 @@ def test_writings_of_one_word_are_one_term(one: str, other: str) -> None:
         ("0x00FF", ["ff"]),
         ("2024-05-06 20240506", ["20240506"]),
         ("2024-05-06T10:30", ["20240506", "2024-05-06", "06", "10", "20240506t10"]),
+        ("24.12.2025 3.5.2026", ["20251224", "2025-12-24", "20260503", "2026-05-03"]),
+        ("TCP/IP AT&T, (I/O)", ["tcpip", "att", "io"]),
+        ("1/2 a/b/c docs/in R&D&E", []),
+        ("5V 4k x2 4x4", ["5", "v", "4", "k"]),
         ("v1.5.9 3.14 word Word WORD URLs 19th it's", []),
         ("0a1b2c3d4e5f6a7b8c9d a-b-c-d-e-f-g", []),
     ],
@@ -150,18 +155,24 @@ def test_a_word_without_accents_is_found_in_every_language(word: str, without: s
 
 
 def test_adjacent_words_of_a_short_query_are_also_one_word() -> None:
-    assert query_pairs("the plug in") == ["theplug", "plugin"]
-    assert query_pairs("plug, in (plug) e-mail") == []
-    assert query_pairs("plugin plug in") == ["pluginplug"]
-    assert query_pairs("Plug Ins") == ["plugin"]
-    assert query_pairs("caf\u00e9 bar") == ["cafebar"]
-    assert query_pairs("plug in " * JOINED_WORDS) == []
+    assert query_pairs("the plug in") == {"theplug": 1, "plugin": 1}
+    assert query_pairs("plug, in (plug) e-mail") == {}
+    assert query_pairs("plugin plug in") == {"pluginplug": 1}
+    assert query_pairs("Plug Ins") == {"plugin": 1}
+    assert query_pairs("caf\u00e9 bar") == {"cafebar": 1}
+    assert query_pairs("plug in " * JOINED_WORDS) == {}
+
+
+def test_words_with_digits_of_a_short_query_are_also_one_code() -> None:
+    pairs = query_pairs("part 978 3 16 1484X")
+    assert pairs == {"part978": 1, "9783": 1, "316": 1, "161484x": 1, "9783161484x": 4}
+    assert query_pairs("2 parts of 3 or 4") == {"2part": 1, "partsof": 1, "of3": 1, "3or": 1, "or4": 1}
 
 
 def test_a_spaced_number_is_found_by_its_value_and_its_spelling() -> None:
     assert query_forms("1 000") == {"1000": 2, "1 000": 2}
     assert query_forms("1\u202f000\u00a0000 km") == {"1000000": 3, "1 000 000": 3}
-    assert query_pairs("1 000") == []
+    assert query_pairs("1 000") == {}
 
 
 def test_languages_stem_differently() -> None:

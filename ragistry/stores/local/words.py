@@ -191,9 +191,10 @@ def _any_of(view: WordView, query: str) -> Query:
             # The text with the query's spelling of a number also has its words.
             as_form = FORM_AS_FORM if count == 1 else FORM_WEIGHT
             clauses += _finding(view, language, form, count * FORM_WEIGHT, count * as_form)
-        codes = [_code(language, pair) for pair in query_pairs(query, language)]
-        # A text that has a pair as a form also has both words. Most pairs are no word.
-        clauses += [_clause(view.schema, code, FORM_WEIGHT) for code in codes if view.searcher.doc_freq(TERMS, code)]
+        for pair, weight in query_pairs(query, language).items():
+            # A text that has a pair as a form also has both words. Most pairs are no word.
+            if view.searcher.doc_freq(TERMS, code := _code(language, pair)):
+                clauses.append(_clause(view.schema, code, weight * FORM_WEIGHT))
     return Query.boolean_query(clauses)
 
 

@@ -20,7 +20,7 @@ import operator
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
-from itertools import chain
+from itertools import chain, groupby
 from threading import Lock
 from types import MappingProxyType
 from typing import Any
@@ -30,12 +30,13 @@ import Stemmer
 from ragistry.utils.text.languages import canonical_language, stemmer_name
 from ragistry.utils.text.spellings import JOINERS, SPACED_NUMBER, normalised, other_spellings, parts_of, plain
 
-VERSION = 4
+VERSION = 5
 TERM_LIMIT = 100
 """Number of significant characters of a word; a hexadecimal SHA-256 has 64."""
 
-JOINED_WORDS = 8
-"""Number of words of a query up to which adjacent words are also searched as one. In a sentence, most are no word."""
+JOINED_WORDS = 6
+"""Number of words of a query up to which adjacent words are also searched as one. In a sentence, most are no word, and
+looking them up takes as long as its other words."""
 
 CACHED_TOKENS = 50_000
 CACHED_LENGTH = 40
@@ -70,6 +71,7 @@ _WORD = f"{_LETTER}+(?:[{MARKS}]+{_LETTER}*)*"
 _ASCII_TOKENS = re.compile("[A-Za-z0-9]+(?:[-._/]+[A-Za-z0-9]+)*")
 UNSPACED_RUN = re.compile(f"[{_UNSPACED}]+")
 _WORD_WITH_I = re.compile(r"[^\W\d_]*I[^\W\d_]*")
+_DIGIT = re.compile(r"\d")
 _PUNCTUATION = ".,;:!?()[]\"'"
 
 
@@ -148,15 +150,28 @@ def _query_forms(text: str, language: str) -> Mapping[str, int]:
     return MappingProxyType({form: count for form, count in words.items() if form not in own})
 
 
-def query_pairs(text: str, language: str = "english") -> list[str]:
-    """Return the terms of a short query's adjacent words, each pair as one word: "plug in" finds "plugin"."""
+def query_pairs(text: str, language: str = "english") -> Mapping[str, int]:
+    """Return the terms of a short query's adjacent words as one, with a weight: "plug in" finds "plugin".
+
+    A code of several words, such as "978 3 16 148410 0", has their number as its weight.
+    """
     tokens = text.split()
     if not 1 < len(tokens) <= JOINED_WORDS:
-        return []
+        return {}
     analyser = _analyser(canonical_language(language))
-    terms = dict.fromkeys(chain.from_iterable(map(analyser.new_terms, _joined_pairs(tokens))))
+    terms = dict.fromkeys(chain.from_iterable(map(analyser.new_terms, _joined_pairs(tokens))), 1)
+    for code in _codes(tokens) if _DIGIT.search(text) else ():
+        terms |= dict.fromkeys(analyser["".join(code)], len(code))
     own, others = _query_terms(text, language), _query_forms(text, language)
-    return [term for term in terms if term not in own and term not in others]
+    return {term: weight for term, weight in terms.items() if term not in own and term not in others}
+
+
+def _codes(tokens: Sequence[str]) -> Iterator[list[str]]:
+    """Yield three or more adjacent words with digits."""
+    for has_digit, run in groupby(tokens, lambda token: token.isalnum() and not token.isalpha()):
+        words = list(run)
+        if has_digit and len(words) > 2:
+            yield words
 
 
 def _joined_pairs(tokens: Sequence[str]) -> Iterator[str]:
@@ -301,6 +316,8 @@ class _Former(_Cache):
         words = chain.from_iterable(map(JOINERS.split, pieces))
         accented = (word for word in words if not word.isascii() and UNSPACED_RUN.match(word) is None)
         found += [term(plain(self._analyser.lowered(word))) for word in accented]  # a stem depends on accents
+        if len(token) == 2 and token.isalnum() and token[0].isdigit() and token[1].isalpha():
+            return found  # ``5V``, whose parts are single characters
         known = self._analyser[token]
         return dict.fromkeys(form for form in found if len(form) > 1 and form not in known)
 

@@ -22,6 +22,7 @@ _IGNORED = re.compile(
 )
 _DIGIT = re.compile(r"[^\D0-9]")
 _HYPHENS = re.compile("[\u05be\u2010\u2011]")
+_CATALAN_DOT = re.compile("(?<=[lL])\u00b7(?=[lL])")
 _ACCENTS = re.compile("[\u0300-\u036f\u0653-\u0655]+")
 
 JOINERS = re.compile("[-._/]+")
@@ -30,6 +31,8 @@ _ORDINAL = re.compile("[0-9]+(?:st|nd|rd|th)", re.IGNORECASE)
 _HEXADECIMAL = re.compile("0[xX]0*([0-9a-fA-F]+)")
 _NUMBER = re.compile(r"(?<![\w.,'’])[0-9]+(?:[.,'’_\u066b\u066c][0-9]+)+(?!\w)")
 _DATE = re.compile(r"(?<![0-9])([0-9]{4})([-/.])([0-9]{2})\2([0-9]{2})(?![0-9])")
+_DOTTED_DATE = re.compile(r"(?<![\w.])([0-9]{1,2})\.([0-9]{1,2})\.([0-9]{4})(?![0-9])")
+_ABBREVIATION = re.compile(r"(?<![\w/&])([^\W\d_]{1,3})[/&]([^\W\d_]{1,3})(?![\w/&])")
 SPACED_NUMBER = re.compile(r"(?=\d)(?<![\w.,'’-])\d{1,3}(?:[ \u00a0\u2009\u202f]\d{3})+(?![\w-])")
 
 
@@ -37,7 +40,7 @@ def normalised(token: str) -> str:
     """Return a token in compatibility form, with ASCII digits and hyphens, without invisible and vowel marks."""
     if token.isascii():
         return token
-    token = _IGNORED.sub("", unicodedata.normalize("NFKC", token))
+    token = _CATALAN_DOT.sub("", _IGNORED.sub("", unicodedata.normalize("NFKC", token)))
     return _HYPHENS.sub("-", _DIGIT.sub(lambda digit: str(unicodedata.decimal(digit[0])), token))
 
 
@@ -81,6 +84,11 @@ def other_spellings(token: str, pieces: Sequence[str]) -> Iterator[str]:
         yield from _values(number[0])
     for date in _DATE.finditer(token):
         yield from (f"{date[1]}{date[3]}{date[4]}", f"{date[1]}-{date[3]}-{date[4]}")
+    for date in _DOTTED_DATE.finditer(token):
+        month, day = date[2].zfill(2), date[1].zfill(2)
+        yield from (f"{date[3]}{month}{day}", f"{date[3]}-{month}-{day}")
+    for abbreviation in _ABBREVIATION.finditer(token):  # TCP/IP, AT&T
+        yield f"{abbreviation[1]}{abbreviation[2]}".casefold()
     for piece in pieces:
         for segment in piece.split("/"):
             parts = JOINERS.split(segment)
