@@ -45,7 +45,11 @@ def compare(
     ] = None,
     run: Annotated[
         list[str] | None,
-        typer.Option("--run", metavar="NAME=FILE", help="Rankings of another program, as a TREC run; repeatable."),
+        typer.Option(
+            "--run",
+            metavar="NAME=FILE",
+            help="Rankings of another program: a TREC run, or the http address of a search endpoint; repeatable.",
+        ),
     ] = None,
     baseline: Annotated[str | None, typer.Option("--baseline", help="Test each technique against this one.")] = None,
     measure: Annotated[
@@ -176,8 +180,8 @@ def _compare_reports(reports: list[Path], others: list[Any]) -> None:
 
 
 def _contenders(techniques: list[str], runs: list[str]) -> dict[str, Any]:
-    """Map the name of each technique to None, and that of each run to its rankings."""
-    from ragistry.evaluation import read_run
+    """Map the name of each technique to None, and that of each run to its rankings or its endpoint."""
+    from ragistry.evaluation import as_technique, read_run
 
     found: dict[str, Any] = dict.fromkeys(techniques)
     for one in runs:
@@ -186,7 +190,7 @@ def _contenders(techniques: list[str], runs: list[str]) -> dict[str, Any]:
             raise typer.BadParameter(f"--run must be NAME=FILE, such as --run theirs=their.run; got {one!r}")
         if name in found:
             raise typer.BadParameter(f"two contenders are called {name!r}; rename one")
-        found[name] = read_run(file)
+        found[name] = as_technique(file) if file.startswith(("http://", "https://")) else read_run(file)
     return found
 
 

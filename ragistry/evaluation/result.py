@@ -400,14 +400,14 @@ class Comparison:
     def to_pyterrier(self, technique: str) -> dict[str, list[Any]]:
         """Return the rankings of a technique as columns for ``pandas.DataFrame``, with the names of PyTerrier.
 
-        They are ``qid``, ``docid``, ``rank`` (from 0) and ``score``.
+        They are ``qid``, ``docno``, ``rank`` (from 0) and ``score``.
         """
         rows = [
             (query, document, rank, score)
             for query, ranking in self.runs[technique].items()
             for rank, (document, score) in enumerate(ranking)
         ]
-        columns = ("qid", "docid", "rank", "score")
+        columns = ("qid", "docno", "rank", "score")
         return {name: [row[place] for row in rows] for place, name in enumerate(columns)}
 
     def __repr__(self) -> str:

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
-from ragistry.errors import ConfigError, DatasetError, TechniqueError, UnsupportedError
-from ragistry.evaluation import as_technique, compare, markdown, page, read_run
-from tests.evaluation.small_sets import Answers, first, numbered
+from ragistry import connect
+from ragistry.errors import ConfigError, DatasetError, ModelError, TechniqueError, UnsupportedError
+from ragistry.evaluation import as_technique, compare, markdown, page, read_library, read_run
+from ragistry.testing.hashed import HashingEmbedder
+from ragistry.testing.loopback import Failure, LoopbackServer
+from ragistry.testing.wire import Reply
+from tests.evaluation.small_sets import Answers, first, hashed_workspace, numbered, topics
 from tests.messages import check_message, refused
+from tests.serving import served
 
 ROWS = [("q0", "d0", 2.0), ("q0", "d1", 1.0), ("q1", "d0", 3.0), ("q1", "d1", 2.0), ("q2", "d2", 1.0)]
 
@@ -36,7 +42,7 @@ def test_run_is_a_contender_measured_as_others(tmp_path):
     again = compare({"theirs": read_run(tmp_path / "runs" / "theirs.run")}, numbered(4), ["RR@10"], progress=False)
     assert again.techniques["theirs"].per_query == theirs.per_query
     assert result.to_ranx("theirs")["q1"] == {"d0": 3.0, "d1": 2.0}
-    assert result.to_pyterrier("theirs")["docid"] == ["d0", "d1", "d0", "d1", "d2"]
+    assert result.to_pyterrier("theirs")["docno"] == ["d0", "d1", "d0", "d1", "d2"]
     assert result.to_pyterrier("theirs")["rank"] == [0, 1, 0, 1, 0]
 
 
@@ -73,27 +79,18 @@ def test_file_with_duplicate_or_broken_lines_is_refused(tmp_path, line):
         read_run(path)
 
 
-FOUND = ["d1", "d0"]
-LANGCHAIN = [SimpleNamespace(page_content="text", metadata={"source": id}, id=None) for id in FOUND]
-HAYSTACK = [
-    SimpleNamespace(content="text", meta={"file_path": id}, id=f"h{id}", score=score)
-    for id, score in zip(FOUND, (0.9, 0.4), strict=True)
-]
-LLAMA = [SimpleNamespace(node=SimpleNamespace(text="text", metadata={}, id=id), score=None) for id in FOUND]
-PLAIN = [{"text": "text", "id": id, "score": 1.0} for id in FOUND]
+PLAIN = [{"text": "text", "id": id, "score": 1.0} for id in ("d1", "d0")]
 
 
 @pytest.mark.parametrize(
     ("retriever", "scores"),
     [
-        (SimpleNamespace(invoke=lambda query: LANGCHAIN), [1.0, 0.5]),
-        (SimpleNamespace(run=lambda *, query: {"documents": HAYSTACK}), [0.9, 0.4]),
-        (SimpleNamespace(retrieve=lambda query: LLAMA), [1.0, 0.5]),
         (lambda query: {"documents": PLAIN[::-1]}, [1.0, 1.0]),
-        (lambda query: (one for one in LANGCHAIN), [1.0, 0.5]),
+        (lambda query: SimpleNamespace(results=({"docid": one["id"]} for one in PLAIN)), [1.0, 0.5]),
+        (lambda query, top_k=None: PLAIN[:top_k], [1.0, 1.0]),
     ],
 )
-def test_retriever_of_another_library_is_a_technique(retriever, scores):
+def test_function_is_a_technique(retriever, scores):
     technique = as_technique(retriever)
     documents = technique.retrieve("q")
     assert [document.score for document in documents] == scores
@@ -103,6 +100,154 @@ def test_retriever_of_another_library_is_a_technique(retriever, scores):
     assert result.techniques["theirs"].measures["R@2"].mean == 1.0
 
 
+TEXTS = {document.id: document.whole for document in topics().corpus}
+
+
+def check(retriever, query="how long is tea steeped"):
+    """Search with a retriever of another library, and compare it."""
+    documents = as_technique(retriever).retrieve(query, top_k=3)
+    assert documents[0].metadata["source_file"] == "d-tea"
+    assert documents[0].content in ("", TEXTS["d-tea"])
+    result = compare({"theirs": as_technique(retriever)}, topics(), ["R@5"], progress=False)
+    assert result.failures == {}
+    return result
+
+
+def test_retrievers_chains_and_stores_of_langchain():
+    core = pytest.importorskip("langchain_core")
+    from langchain_core.documents import Document
+    from langchain_core.embeddings import Embeddings
+    from langchain_core.runnables import RunnableLambda
+    from langchain_core.vectorstores import InMemoryVectorStore
+
+    class Hashing(Embeddings):
+        def embed_documents(self, texts):
+            return HashingEmbedder(256).embed(texts).tolist()
+
+        def embed_query(self, text):
+            return self.embed_documents([text])[0]
+
+    documents = [Document(page_content=text, metadata={"source": name}) for name, text in TEXTS.items()]
+    store = InMemoryVectorStore.from_documents(documents, Hashing())
+    retriever = store.as_retriever(search_kwargs={"k": 7})
+    runs = [check(one).runs["theirs"] for one in (store, retriever, retriever | RunnableLambda(lambda found: found))]
+    assert runs[1] == runs[2], core.__version__
+    assert {len(ranking) for ranking in runs[0].values()} == {len(TEXTS)}, "a store is asked for the whole ranking"
+    assert {len(ranking) for ranking in runs[1].values()} == {7}, "a retriever returns what it is made for"
+
+
+def test_retrievers_and_pipelines_of_haystack():
+    pytest.importorskip("haystack")
+    from haystack import Document, Pipeline
+    from haystack.components.joiners import DocumentJoiner
+    from haystack.components.retrievers.in_memory import InMemoryBM25Retriever
+    from haystack.document_stores.in_memory import InMemoryDocumentStore
+
+    store = InMemoryDocumentStore()
+    store.write_documents([Document(content=text, meta={"file_path": name}) for name, text in TEXTS.items()])
+    pipeline = Pipeline()
+    for name in ("one", "two"):
+        pipeline.add_component(name, InMemoryBM25Retriever(store, top_k=5))
+    pipeline.add_component("join", DocumentJoiner(join_mode="reciprocal_rank_fusion"))
+    for name in ("one", "two"):
+        pipeline.connect(name, "join")
+    for retriever in (InMemoryBM25Retriever(store, top_k=5), pipeline):
+        check(retriever)
+
+
+def test_retriever_of_llamaindex_finds_the_documents_of_its_nodes():
+    pytest.importorskip("llama_index.core")
+    from llama_index.core import Document, VectorStoreIndex
+    from llama_index.core.embeddings import BaseEmbedding
+
+    class Hashing(BaseEmbedding):
+        def _get_text_embedding(self, text):
+            return HashingEmbedder(256).embed([text])[0].tolist()
+
+        _get_query_embedding = _get_text_embedding
+
+        async def _aget_query_embedding(self, query):
+            return self._get_text_embedding(query)
+
+    documents = [Document(text=text, doc_id=name) for name, text in TEXTS.items()]
+    check(VectorStoreIndex.from_documents(documents, embed_model=Hashing()).as_retriever(similarity_top_k=5))
+
+
+def test_transformer_of_pyterrier_and_its_experiment():
+    pt, pandas = pytest.importorskip("pyterrier"), pytest.importorskip("pandas")
+
+    class Overlap(pt.Transformer):
+        def transform(self, queries):
+            rows = [
+                {"qid": one.qid, "query": one.query, "docno": name, "docid": number, "score": float(score)}
+                for one in queries.itertuples()
+                for number, (name, text) in enumerate(TEXTS.items())
+                if (score := len(set(one.query.split()) & set(text.split())))
+            ]
+            return pt.model.add_ranks(pandas.DataFrame(rows))
+
+    result = check(Overlap() % 5, "tea steeped")
+    qrels = [{"qid": q, "docno": d, "label": g} for q, grades in topics().qrels.items() for d, g in grades.items()]
+    queries = pandas.DataFrame([{"qid": query, "query": text} for query, text in topics().queries.items()])
+    frames = [pandas.DataFrame(result.to_pyterrier("theirs"))]
+    measured = pt.Experiment(frames, queries, pandas.DataFrame(qrels), ["recall_5"], names=["theirs"])
+    assert measured["recall_5"][0] == pytest.approx(result.techniques["theirs"].measures["R@5"].mean)
+
+
+def test_ranx_evaluates_a_run_to_the_same_values():
+    ranx = pytest.importorskip("ranx")
+    result = compare({"own": Answers(first)}, numbered(4), ["nDCG@10", "RR@10"], progress=False)
+    means = ranx.evaluate(ranx.Qrels(numbered(4).qrels), ranx.Run(result.to_ranx("own")), ["ndcg@10", "mrr@10"])
+    own = result.techniques["own"].measures
+    assert [float(value) for value in means.values()] == pytest.approx([own["nDCG@10"].mean, own["RR@10"].mean])
+
+
+class Endpoint(LoopbackServer):
+    """A search endpoint with the documents of `topics`."""
+
+    def answer(self, request: Any, flaw: Failure | None) -> Reply:
+        words = set(request.body["query"].split())
+        found = sorted(TEXTS, key=lambda name: -len(words & set(TEXTS[name].split())))
+        found = found[: request.body.get("top_k")]
+        return Reply(200, {"results": [{"id": name, "text": TEXTS[name]} for name in found]})
+
+    def refusal(self, status: int) -> Any:
+        return {"detail": f"refused with {status}"}
+
+
+def test_endpoint_is_a_technique_by_its_address(tmp_path):
+    with Endpoint() as server:
+        check(f"{server.url}/api/search?index=tea", "tea steeped")
+        assert {request.path.partition("?")[0] for request in server.requests} == {"/api/search"}
+        as_technique(f"{server.url}/s", api_key="k3y").retrieve("tea", top_k=1)
+        assert server.requests[-1].headers["Authorization"] == "Bearer k3y"
+        for failure, named in {404: "404", "garbage": "search endpoint"}.items():
+            server.fail_next(failure)
+            with refused(ModelError, named):
+                as_technique(f"{server.url}/s").retrieve("tea", top_k=1)
+    result = compare({"gone": as_technique(server.url)}, numbered(2), progress=False)
+    check_message(result.failures["gone"].error, "cannot be reached")
+
+
+def test_server_of_this_program_is_a_technique_by_its_address_and_its_client(tmp_path):
+    (tmp_path / "queries.jsonl").write_text('{"text": "how long is tea steeped", "sources": ["tea.md"]}\n')
+    with hashed_workspace(tmp_path) as own:
+        own.library.create_collection("teas")
+        for name, text in (("tea", "Tea is steeped for two minutes."), ("bread", "Bread is baked for an hour.")):
+            own.library.ingest_text(text, f"{name}.md", "teas")
+        dataset = read_library(own, tmp_path / "queries.jsonl")
+        with served(own) as url, connect(url) as remote:
+            contenders = {
+                "address": as_technique(f"{url}/v1/search"),
+                "client": as_technique(remote),
+                "function": as_technique(lambda query, top_k: remote.search(query, "hybrid", top_k=top_k)),
+            }
+            result = compare({**contenders, "hybrid": None}, dataset, workspace=own, chunk_size="library")
+    assert result.failures == {}
+    rankings = [[document for document, _ in run["1"]] for run in result.runs.values()]
+    assert rankings == [["teas/tea.md", "teas/bread.md"]] * 4
+
+
 def test_id_of_a_document_may_be_named_or_computed():
     documents = [{"content": "x", "metadata": {"url": "https://example.org/d1"}, "score": 1}]
     named = as_technique(lambda query: documents, id="url").retrieve("q")
@@ -110,13 +255,13 @@ def test_id_of_a_document_may_be_named_or_computed():
     assert [one.metadata["source_file"] for one in (*named, *computed)] == ["https://example.org/d1", "d1"]
 
 
-@pytest.mark.parametrize("value", [5, dict, SimpleNamespace(search=len), "https://example.org"])
+@pytest.mark.parametrize("value", [5, dict, SimpleNamespace(search=len), "example.org/search"])
 def test_what_cannot_retrieve_is_refused(value):
     with refused(ConfigError, "invoke"):
         as_technique(value)
 
 
-@pytest.mark.parametrize("found", [{"hits": []}, [{"id": "d0"}], ["d0"]])
+@pytest.mark.parametrize("found", [{"hits": []}, [{"score": 1.0}], ["d0"], "d0", None])
 def test_what_is_no_document_is_an_error(found):
     with refused(TechniqueError):
         as_technique(lambda query: found).retrieve("q")

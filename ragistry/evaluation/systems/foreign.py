@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import inspect
+import weakref
+from collections.abc import Callable, Iterable, Mapping
 from math import isfinite
 from typing import Any
+from urllib.parse import urlsplit
 
 from ragistry.errors import ConfigError, TechniqueError, UnsupportedError
 from ragistry.evaluation.data.dataset import Dataset, Run
-from ragistry.types import Document, Where, ranked
+from ragistry.library.search_methods import SearchMethods, WorkspaceMethods
+from ragistry.models.http import JsonClient
+from ragistry.types import Document, SearchRequest, Where, ranked
 
 TEXTS, METADATA = ("content", "page_content", "text"), ("metadata", "meta")
 """Names of the text and the metadata of a document in other libraries."""
-IDS = ("source_file", "source", "file_path", "doc_id", "docid", "id")
-"""Metadata with the id of a document."""
+ANSWERS = ("documents", "results")
+"""Names of the documents in an answer."""
+IDS = ("source_file", "source", "file_path", "doc_id", "docno", "docid", "ref_doc_id", "id")
+"""Names of the id of a document, in its metadata and in itself."""
+ANSWER_LIMIT = 100_000_000
+"""Maximum size in bytes of the answer of a search endpoint."""
+Call = Callable[[str, int | None], Any]
+"""Asks a retriever: the query, and the number of results."""
 
 
 def is_run(given: Any) -> bool:
@@ -57,51 +68,100 @@ class RunTechnique:
         raise UnsupportedError("a run has rankings of its own queries only; compare it, but do not search with it")
 
 
-def as_technique(retriever: Any, *, id: str | Callable[[Any], str] | None = None) -> ForeignTechnique:
-    """Make a technique of a retriever of another library, or of a function of a query.
+def as_technique(
+    retriever: Any, *, id: str | Callable[[Any], str] | None = None, api_key: str | None = None
+) -> ForeignTechnique:
+    """Make a technique of a retriever of another library, of the address of a search endpoint, or of a function.
 
-    ``compare({"theirs": as_technique(retriever), "bm25": None}, dataset)``. The retriever has ``invoke(query)`` as in
-    LangChain, ``run(query=query)`` as in Haystack, or ``retrieve(query)`` as in LlamaIndex, or is a function. It
-    returns a list, or a mapping with ``documents``, of objects or mappings with a text, metadata, and perhaps an id and
-    a score. Without scores, the order counts.
+    ``compare({"theirs": as_technique(retriever), "bm25": None}, dataset)``. It is one of
+
+    - a retriever, chain or vector store of LangChain;
+    - a retriever or pipeline of Haystack; a pipeline gets the query in each open input ``query`` or ``text``;
+    - a retriever of LlamaIndex, or a transformer of PyTerrier;
+    - ``http://HOST:PORT/PATH``, which gets ``{"query": …, "top_k": …}`` by POST, as ``/v1/search`` of `ragistry serve`;
+    - what `ragistry.connect` returns;
+    - a function of a query, and of ``top_k`` if it has a parameter of that name.
+
+    The answer is a list, a data frame, or a mapping or object with ``documents`` or ``results``. A document has a text
+    (``content``, ``page_content`` or ``text``), metadata (``metadata`` or ``meta``), an id and a score; only the id is
+    necessary. Without scores, the order counts. Retrievers return as many documents as they are made for; stores,
+    addresses and functions with ``top_k`` as many as the comparison asks for.
 
     Args:
-        retriever: The retriever or function.
+        retriever: The retriever, address or function.
         id: The key of the id of a document in its metadata, or a function of a document; by default the first of
-            ``source_file``, ``source``, ``file_path``, ``doc_id``, ``docid``, ``id`` in the metadata, else its own id.
+            ``source_file``, ``source``, ``file_path``, ``doc_id``, ``docno``, ``docid``, ``id`` in the metadata, else
+            in the document.
+        api_key: Sent to the address as a bearer token.
 
     Raises:
-        ConfigError: The object cannot retrieve.
+        ConfigError: The object cannot retrieve, or the address is not valid.
     """
-    for name in ("invoke", "run", "retrieve"):
+    return ForeignTechnique(_call(retriever, api_key), id)
+
+
+def _call(retriever: Any, api_key: str | None) -> Call:
+    """Return how the retriever is asked."""
+    if isinstance(retriever, str) and retriever.startswith(("http://", "https://")):
+        return _endpoint(retriever, api_key)
+    if isinstance(retriever, WorkspaceMethods | SearchMethods):
+        return lambda query, top_k: retriever.run_search(SearchRequest(query, top_k=top_k))
+    if callable(similar := getattr(retriever, "similarity_search", None)):  # a vector store of LangChain
+        return lambda query, top_k: similar(query) if top_k is None else similar(query, k=top_k)
+    if callable(run := getattr(retriever, "run", None)):
+        if callable(inputs := getattr(retriever, "inputs", None)):  # a pipeline of Haystack
+            return lambda query, _: _of_pipeline(run(_pipeline_inputs(inputs(), query)))
+        return lambda query, _: run(query=query)
+    names = ("invoke", "retrieve", "search") if hasattr(retriever, "transform") else ("invoke", "retrieve")
+    for name in names:
         if callable(method := getattr(retriever, name, None)):
-            return ForeignTechnique((lambda query: method(query=query)) if name == "run" else method, id)
+            return lambda query, _: method(query)
     if callable(retriever) and not isinstance(retriever, type):
-        return ForeignTechnique(retriever, id)
+        if "top_k" in inspect.signature(retriever).parameters:
+            return lambda query, top_k: retriever(query, top_k=top_k)
+        return lambda query, _: retriever(query)
     raise ConfigError(
-        f"{retriever!r:.80} cannot retrieve; pass an object with invoke(query), run(query=…) or retrieve(query), or a "
-        "function of a query"
+        f"{retriever!r:.80} cannot retrieve; pass an object with invoke(query), run(query=…) or retrieve(query), an "
+        "address http://HOST:PORT/PATH, or a function of a query"
     )
+
+
+def _endpoint(url: str, api_key: str | None) -> Call:
+    parts = urlsplit(url)
+    server = f"{parts.scheme}://{parts.netloc}"
+    client = JsonClient(server, server="The search endpoint", api_key=api_key)
+
+    def ask(query: str, top_k: int | None) -> Any:
+        body = {"query": query} if top_k is None else {"query": query, "top_k": top_k}
+        return client.post(url.removeprefix(server) or "/", body, lambda answer: answer, limit=ANSWER_LIMIT)
+
+    weakref.finalize(ask, client.close)  # with the technique, its only user
+    return ask
+
+
+def _pipeline_inputs(inputs: Mapping[str, Mapping[str, Any]], query: str) -> dict[str, dict[str, str]]:
+    """Return the query for every open input of a Haystack pipeline that takes it."""
+    found = {name: {key: query for key in fields if key in ("query", "text")} for name, fields in inputs.items()}
+    return {name: fields for name, fields in found.items() if fields}
+
+
+def _of_pipeline(outputs: Mapping[str, Any]) -> Any:
+    """Return the documents of the last component that returns some."""
+    found = [one for one in outputs.values() if isinstance(one, Mapping) and "documents" in one]
+    return found[-1] if found else outputs
 
 
 class ForeignTechnique:
     """A retriever of another library as a `Technique`. It takes no condition."""
 
-    def __init__(self, call: Callable[[str], Any], id: str | Callable[[Any], str] | None = None) -> None:
+    def __init__(self, call: Call, id: str | Callable[[Any], str] | None = None) -> None:
         self._call = call
         self._id = id
 
     def retrieve(self, query: str, *, top_k: int | None = None, where: Where | None = None) -> list[Document]:
         if where is not None:
             raise UnsupportedError("a retriever of another library takes no condition; search without `where`")
-        found = self._call(query)
-        if isinstance(found, Mapping):
-            if "documents" not in found:
-                raise TechniqueError(
-                    f"the retriever returned a mapping with {', '.join(map(str, found))}; it needs documents"
-                )
-            found = found["documents"]
-        documents = list(found)
+        documents = _listed(self._call(query, top_k))
         scores = [_field(one, "score") for one in documents]
         in_order = any(score is None for score in scores)
         made = [
@@ -114,16 +174,33 @@ class ForeignTechnique:
         inner = _field(one, "node")  # of LlamaIndex
         one = one if inner is None else inner
         metadata = next((found for name in METADATA if isinstance(found := _field(one, name), Mapping)), {})
-        text = next((found for name in TEXTS if isinstance(found := _field(one, name), str)), None)
-        if text is None:
-            raise TechniqueError(f"the retriever returned {one!r:.80}; a document needs a text ({', '.join(TEXTS)})")
         if callable(self._id):
             name = self._id(one)
         elif self._id is not None:
             name = metadata.get(self._id, "")
         else:
-            name = next((metadata[key] for key in IDS if metadata.get(key)), None) or _field(one, "id") or ""
+            places = ((place, key) for place in (metadata, one) for key in IDS)
+            name = next((found for place, key in places if (found := _field(place, key))), "")
+        text = next((found for key in TEXTS if isinstance(found := _field(one, key), str)), "")
+        if not name and not text:
+            raise TechniqueError(
+                f"the retriever returned {one!r:.80}; a document needs an id ({', '.join(IDS)}), or say which with id="
+            )
         return Document(text, {**metadata, "source_file": str(name)}, score, str(_field(one, "id") or name))
+
+
+def _listed(found: Any) -> list[Any]:
+    """Return the documents in the answer of a retriever. Raises `TechniqueError`."""
+    if hasattr(found, "columns") and hasattr(found, "to_dict"):  # a data frame
+        return list(found.to_dict("records"))
+    for name in ANSWERS:
+        if (inner := _field(found, name)) is not None:
+            return list(inner)
+    if isinstance(found, Mapping):
+        raise TechniqueError(f"the retriever returned a mapping with {', '.join(map(str, found))}; it needs documents")
+    if not isinstance(found, Iterable) or isinstance(found, str):
+        raise TechniqueError(f"the retriever returned {found!r:.80}; it needs a list of documents")
+    return list(found)
 
 
 def _field(one: Any, name: str) -> Any:
