@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ragistry.techniques.hybrid import HybridTechnique
-from ragistry.techniques.registry import RegisteredTechnique
+from ragistry.techniques.registered import RegisteredTechnique
 from ragistry.trace import collect
 from ragistry.types import Document, ScoreKind, StageScore
 from ragistry.utils.ids import chunk_id

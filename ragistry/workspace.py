@@ -23,7 +23,8 @@ from ragistry.library.service import DocumentService
 from ragistry.models.registry import Models, choose_embedder, chunking_of, uses_ollama
 from ragistry.protocols import Embedder, Generator, LibraryStore
 from ragistry.stores.registry import StoreChoice, choose_store, open_store
-from ragistry.techniques.registry import RegisteredTechnique, TechniqueRegistry
+from ragistry.techniques.registered import RegisteredTechnique
+from ragistry.techniques.registry import TechniqueRegistry
 from ragistry.types import RetrievalResult, SearchRequest, html_table
 from ragistry.utils.documents.extracted import ExtractLimits
 from ragistry.utils.documents.ocr import is_installed

@@ -13,6 +13,7 @@ from ragistry.config.problems import Problems, dotted
 from ragistry.config.settings import DEFAULTS
 from ragistry.config.yaml_file import YamlFile, read_yaml
 from ragistry.errors import ConfigError
+from ragistry.protocols import Technique
 from ragistry.techniques.classes import (
     MODELS,
     Reserved,
@@ -21,6 +22,7 @@ from ragistry.techniques.classes import (
     config_model,
     find_class,
     modules_folder,
+    retrieve_complaints,
     takes_everything,
     wanted_resources,
 )
@@ -119,6 +121,75 @@ def _read(file: YamlFile, name: Any, body: Any, problems: Problems) -> Entry | N
     models = {kind: chosen for kind in MODELS if (chosen := getattr(reserved, kind))}
     config = {key: value for key, value in body.items() if key not in Reserved.model_fields}
     return Entry(name, reserved.use or name, config, reserved.base or None, tuple(reserved.bases), models)
+
+
+class Parts:
+    """The entries, classes and objects in an entry of a program, each with a name of its own.
+
+    Attributes:
+        bodies: The entries as techniques.yaml could have them.
+        classes: The classes that ``use`` gives instead of a name.
+        ready: The objects that are techniques.
+        models: The generators and rerankers of an entry that are no names.
+    """
+
+    def __init__(self) -> None:
+        self.bodies: dict[str, Any] = {}
+        self.classes: dict[str, type[Any]] = {}
+        self.ready: dict[str, Technique] = {}
+        self.models: dict[str, dict[str, Any]] = {}
+
+    def add(self, name: str, entry: Any) -> None:
+        """Add an entry and everything in it. Raises `ConfigError` if a part is not a technique."""
+        if not isinstance(entry, Mapping):
+            raise ConfigError(f"build: {name} is {entry!r:.80}; write an entry such as {{'use': 'hybrid'}}")
+        self.bodies[name] = body = dict(entry)
+        if isinstance(use := body.get("use"), type):
+            self.classes[name], body["use"] = use, use.__qualname__
+        self.models[name] = {kind: body.pop(kind) for kind in MODELS if not isinstance(body.get(kind, ""), str)}
+        if "base" in body:
+            body["base"] = self._name(body["base"], f"{name}.base")
+        if isinstance(bases := body.get("bases"), list | tuple):
+            body["bases"] = [self._name(base, f"{name}.bases[{number}]") for number, base in enumerate(bases)]
+        if isinstance(steps := body.get("steps"), Mapping):
+            body["steps"] = {
+                step: {**part, "technique": self._name(part["technique"], f"{name}.{step}")}
+                if isinstance(part, Mapping) and "technique" in part
+                else part
+                for step, part in steps.items()
+            }
+
+    def _name(self, part: Any, name: str) -> Any:
+        if isinstance(part, str):
+            return part
+        if isinstance(part, Mapping):
+            self.add(name, part)
+        elif isinstance(part, type) or retrieve_complaints(part):
+            raise not_a_technique(f"build: {name}", part)
+        else:
+            self.ready[name] = part
+        return name
+
+    def copy(self, name: str, other: str) -> None:
+        """Let another entry have the class and the models of an entry."""
+        if name in self.models:
+            self.models[other] = self.models[name]
+        if name in self.classes:
+            self.classes[other] = self.classes[name]
+
+    def ready_entries(self) -> dict[str, Entry]:
+        """Return an entry for each object."""
+        return {name: Entry(name, type(made).__qualname__, {}) for name, made in self.ready.items()}
+
+    def ready_classes(self) -> dict[str, type[Any]]:
+        """Return the class of each object."""
+        return {name: type(made) for name, made in self.ready.items()}
+
+
+def not_a_technique(place: str, part: Any) -> ConfigError:
+    """Make the error for a value that has to be a technique."""
+    said = "a class; write {'use': CLASS}" if isinstance(part, type) else "; ".join(retrieve_complaints(part))
+    return ConfigError(f"{place} is {part!r:.80}, which is not a technique: {said}")
 
 
 @dataclass(frozen=True, slots=True)

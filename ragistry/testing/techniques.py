@@ -19,7 +19,7 @@ import pytest
 
 from ragistry.errors import QueryError
 from ragistry.protocols import Technique
-from ragistry.techniques.registry import RegisteredTechnique
+from ragistry.techniques.registered import RegisteredTechnique
 from ragistry.types import Document, is_outside, ranked
 from ragistry.utils.where import matches, normalise
 

@@ -17,7 +17,7 @@ from ragistry.errors import (
 from ragistry.pipelines import END, PipelineBuilder
 from ragistry.presentation.hits import collection_of
 from ragistry.protocols import Technique
-from ragistry.techniques.registry import RegisteredTechnique
+from ragistry.techniques.registered import RegisteredTechnique
 from ragistry.trace import stage
 from ragistry.types import Document, is_outside
 from tests.messages import refused

@@ -8,7 +8,8 @@ import pytest
 
 from ragistry.errors import InvalidConfigError
 from ragistry.techniques.adaptive import AdaptiveTechnique, identifier_share, is_identifier
-from ragistry.techniques.registry import RegisteredTechnique, TechniqueRegistry
+from ragistry.techniques.registered import RegisteredTechnique
+from ragistry.techniques.registry import TechniqueRegistry
 from ragistry.types import Document
 from tests.messages import refused
 from tests.techniques.doubles import Ready, scored, traced

@@ -12,7 +12,7 @@ import pytest
 from ragistry import TechniqueRegistry, Workspace, open_workspace
 from ragistry.config.settings import DEFAULTS
 from ragistry.techniques.classes import offers
-from ragistry.techniques.registry import RegisteredTechnique
+from ragistry.techniques.registered import RegisteredTechnique
 from ragistry.testing.ollama_server import OllamaServer
 from ragistry.testing.techniques import TechniqueConformance
 

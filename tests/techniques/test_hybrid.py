@@ -10,7 +10,7 @@ import pytest
 from ragistry import Workspace
 from ragistry.errors import InvalidConfigError
 from ragistry.techniques.hybrid import HybridTechnique
-from ragistry.techniques.registry import RegisteredTechnique
+from ragistry.techniques.registered import RegisteredTechnique
 from ragistry.types import Document, StageScore
 from tests.evaluation.small_sets import hashed_workspace
 from tests.messages import refused

@@ -20,7 +20,7 @@ from ragistry.techniques.bm25 import BM25Technique
 from ragistry.techniques.classes import find_class, wanted_resources
 from ragistry.techniques.naive import NaiveRAGTechnique
 from ragistry.techniques.prompting import AT_ONCE, Prompter, filled, numbered
-from ragistry.techniques.registry import RegisteredTechnique
+from ragistry.techniques.registered import RegisteredTechnique
 from ragistry.testing.openai_server import OpenAIServer
 from ragistry.types import EmbeddedChunk, ranked
 from tests.evaluation.small_sets import hashed_workspace, topics

@@ -21,7 +21,8 @@ from ragistry.errors import (
     UnknownTechniqueError,
 )
 from ragistry.techniques.classes import find_class, wanted_resources
-from ragistry.techniques.registry import RegisteredTechnique, TechniqueRegistry
+from ragistry.techniques.registered import RegisteredTechnique
+from ragistry.techniques.registry import TechniqueRegistry
 from ragistry.types import Document, EmbeddedChunk, StageScore, ranked
 from tests.messages import refused
 from tests.techniques.doubles import Ready, ids, scored, traced
@@ -300,8 +301,8 @@ def test_bases_of_this_package_are_not_checked_again(tmp_path, store, monkeypatc
     store.add_documents([EmbeddedChunk("green tea", {"collection": "a"}, [1.0])])
     registry = load(tmp_path, "techniques:\n  bm25: {}\n  both: {use: hybrid, bases: [bm25, bm25]}\n", store=store)
     technique, checked = registry.get("both"), []
-    monkeypatch.setattr("ragistry.techniques.registry.check_query", checked.append)
-    monkeypatch.setattr("ragistry.techniques.registry.matches", lambda *_: checked.append("result") or True)
+    monkeypatch.setattr("ragistry.techniques.registered.check_query", checked.append)
+    monkeypatch.setattr("ragistry.techniques.registered.matches", lambda *_: checked.append("result") or True)
     _, stages = traced(technique, "tea", where={"collection": "a"})
     assert checked == ["tea", "result"]
     assert [stage.name for stage in stages if stage.name != "search"] == ["both", "bm25", "bm25", "fuse"]

@@ -18,7 +18,7 @@ from ragistry import Workspace
 from ragistry.errors import ConfigError, StoreError
 from ragistry.library.remote.technique import archive_target
 from ragistry.techniques.naive import NaiveRAGTechnique
-from ragistry.techniques.registry import RegisteredTechnique
+from ragistry.techniques.registered import RegisteredTechnique
 from ragistry.techniques.routing.route import Route
 from ragistry.techniques.routing.samples import Samples
 from ragistry.techniques.routing.target import Reachable, Target, library_targets, reachable, residual

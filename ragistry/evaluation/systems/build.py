@@ -26,7 +26,6 @@ from ragistry.evaluation.systems.systems import (
     own_top_k,
     parameters_of,
     ready_system,
-    registered,
     resolve,
     router_of,
     wants,
@@ -37,6 +36,7 @@ from ragistry.evaluation.systems.variants import Chunking, Variant
 from ragistry.protocols import LibraryStore
 from ragistry.stores.local.database import FILE as STORE_FILE
 from ragistry.techniques.classes import MODELS, complaints, resources_for, wanted_resources
+from ragistry.techniques.registered import registered
 from ragistry.techniques.registry import TechniqueRegistry
 from ragistry.types import Progress
 from ragistry.utils.text.detection import detect_language

@@ -13,23 +13,22 @@ from typing import Any
 
 from ragistry.config.problems import Problems
 from ragistry.config.yaml_file import YamlFile
-from ragistry.errors import ConfigError
 from ragistry.evaluation.data.dataset import Run
 from ragistry.evaluation.systems.foreign import RunTechnique, is_run
 from ragistry.evaluation.systems.index import DatasetIndex
 from ragistry.evaluation.systems.kept import model_of, plain
 from ragistry.evaluation.systems.variants import Variant
-from ragistry.techniques.checks import Checked, Entry, VariedFile, check_entries, read_entries
+from ragistry.techniques.checks import Checked, Entry, Parts, VariedFile, check_entries, read_entries
 from ragistry.techniques.classes import (
     MODELS,
     RESOURCES,
     complaints,
     config_model,
-    retrieve_complaints,
     takes_everything,
     wanted_resources,
 )
-from ragistry.techniques.registry import Parts, RegisteredTechnique, TechniqueRegistry
+from ragistry.techniques.registered import RegisteredTechnique, registered
+from ragistry.techniques.registry import TechniqueRegistry
 from ragistry.utils.plugins import written
 
 N_RESULTS = 5
@@ -108,13 +107,6 @@ def is_ready(given: Any) -> bool:
     if is_entry(given):
         return False
     return is_run(given) or (not isinstance(given, type) and callable(getattr(given, "retrieve", None)))
-
-
-def registered(name: str, made: Any) -> RegisteredTechnique:
-    """Give a technique the name under which its stages are recorded. Raises `ConfigError` if it is not a technique."""
-    if wrong := retrieve_complaints(made):
-        raise ConfigError("; ".join(wrong))
-    return made if isinstance(made, RegisteredTechnique) else RegisteredTechnique(name, made)
 
 
 def ready_system(name: str, given: Any) -> System:

@@ -1,0 +1,158 @@
+"""A technique under its name: it records a stage, and its input and results are checked."""
+
+from __future__ import annotations
+
+import os
+import sysconfig
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
+from math import inf, isfinite
+from pathlib import Path
+from traceback import walk_tb
+from typing import Any
+
+from ragistry.errors import ConfigError, RagistryError, TechniqueError
+from ragistry.protocols import Technique
+from ragistry.techniques.classes import retrieve_complaints
+from ragistry.techniques.phrases import PhraseSearch
+from ragistry.trace import stage
+from ragistry.types import OUTSIDE, Document, StageScore, Where, is_outside
+from ragistry.utils.limits import check_query, check_top_k
+from ragistry.utils.where import matches, normalise
+
+PACKAGE = __name__.partition(".")[0]
+INSTALLED = tuple(
+    f"{folder}{os.sep}"
+    for folder in (
+        Path(__file__).parents[1],
+        *map(sysconfig.get_path, ("stdlib", "platstdlib", "purelib", "platlib")),
+    )
+)
+"""Folders of this package, of Python and of installed packages."""
+
+
+class RegisteredTechnique:
+    """A named technique that records a stage, and checks its input and its results.
+
+    ``where`` also limits access, so a document that does not meet it is an error, never a result, unless it is marked
+    as one from outside the library. Documents that are not ordered by their scores are an error. At most ``top_k``
+    documents are returned, because the caller may have no room for more. A score that ``scores`` of a document lacks
+    is added there under the name of the technique.
+
+    A base of another technique is checked less, because the outermost technique checks what a caller gives and gets.
+    The results of a base whose code is not part of this package are checked all the same: the technique above may
+    send them to a language model.
+
+    Args:
+        name: Name of the technique, of its stage and in its errors.
+        technique: The technique.
+        sets_top_k: The entry of the technique sets ``top_k``.
+        is_base: Another technique of the registry builds on this one.
+        phrases: Searches the phrases of a query; None to treat quotation marks as text, as in a base.
+        entry: The name or entry that it was built from, so that a comparison can build it again; None for an object.
+    """
+
+    __slots__ = ("_checks_results", "_is_base", "_phrases", "entry", "name", "sets_top_k", "technique")
+
+    def __init__(
+        self,
+        name: str,
+        technique: Technique,
+        *,
+        sets_top_k: bool = False,
+        is_base: bool = False,
+        phrases: PhraseSearch | None = None,
+        entry: str | Mapping[str, Any] | None = None,
+    ) -> None:
+        self.name = name
+        self.entry = entry
+        self.technique = technique
+        self.sets_top_k = sets_top_k
+        self._is_base = is_base
+        self._phrases = phrases
+        self._checks_results = not is_base or type(technique).__module__.partition(".")[0] != PACKAGE
+
+    def __repr__(self) -> str:
+        return f"<technique {self.name!r}: {type(self.technique).__name__}>"
+
+    def retrieve(self, query: str, *, top_k: int | None = None, where: Where | None = None) -> list[Document]:
+        if not self._is_base:
+            check_query(query)
+            if top_k is not None:
+                check_top_k(top_k)
+        if self._checks_results and where is not None:
+            where = normalise(where)
+        search = self._retrieve if self._phrases is None else partial(self._phrases.run, self._retrieve)
+        with stage(self.name) as this:
+            try:
+                documents = search(query, top_k, where)
+            except Exception as error:
+                name_error(error, self.name)
+                raise
+            this.documents_out = len(documents)
+        return documents
+
+    def _retrieve(self, query: str, top_k: int | None, where: Where | None) -> list[Document]:
+        documents = self.technique.retrieve(query, top_k=top_k, where=where)
+        if self._checks_results:
+            self._check(documents, where)
+            return [self._explained(document) for document in documents[:top_k]]
+        return documents[:top_k]
+
+    def _explained(self, document: Document) -> Document:
+        """Add a score that the code of a technique did not record in ``scores``."""
+        if document.scores and document.scores[-1].value == document.score:
+            return document
+        return replace(document, scores=(*document.scores, StageScore(self.name, "other", document.score)))
+
+    def _check(self, documents: Any, where: Where | None) -> None:
+        above = inf
+        for document in documents if isinstance(documents, list) else [None]:
+            if not isinstance(document, Document):
+                raise TechniqueError(
+                    f"technique {self.name!r} returned {type(documents).__name__} {str(documents)[:80]!r}; "
+                    "retrieve must return a list of Document"
+                )
+            try:
+                finite = isfinite(document.score)
+            except (TypeError, ValueError, OverflowError):
+                finite = False
+            if not finite:
+                raise TechniqueError(
+                    f"technique {self.name!r} gave document {document.id!r} the score {document.score!r}; "
+                    "a score must be a finite number"
+                )
+            if document.score > above:
+                raise TechniqueError(
+                    f"technique {self.name!r} returned {document.id!r} with the score {document.score:.4g} after one "
+                    f"with {above:.4g}; order documents by score with ranked() of ragistry.types, and give each the "
+                    "score that decides its place"
+                )
+            above = document.score
+            if where is not None and not is_outside(document) and not matches(where, document.metadata):
+                raise TechniqueError(
+                    f"technique {self.name!r} ignored where={where!r}: it returned {document.id!r}; pass `where` on "
+                    f"to the store or base, and mark a document from elsewhere by the metadata {{{OUTSIDE!r}: True}}"
+                )
+
+
+def registered(name: str, technique: Any) -> RegisteredTechnique:
+    """Give a technique the name under which its stages are recorded. Raises `ConfigError` if it is not a technique."""
+    if wrong := retrieve_complaints(technique):
+        raise ConfigError("; ".join(wrong))
+    return technique if isinstance(technique, RegisteredTechnique) else RegisteredTechnique(name, technique)
+
+
+def name_error(error: Exception, technique: str) -> None:
+    """Add a note to an exception of a technique's code: the name of the technique and the line in the user's file."""
+    line = _own_line(error)
+    if line or not isinstance(error, RagistryError):  # if only our code ran, its message is enough
+        error.add_note(f"technique {technique!r} failed{line}")
+
+
+def _own_line(error: Exception) -> str:
+    """Find the innermost line of a file that is neither part of this package nor installed; else return ""."""
+    frames = [(frame.f_code.co_filename, line) for frame, line in walk_tb(error.__traceback__)]
+    own = [f" at {file}:{line}" for file, line in frames if not file.startswith((*INSTALLED, "<"))]
+    return own[-1] if own else ""
