@@ -13,7 +13,7 @@ import tempfile
 
 from benchmarks.quality import DATA
 from ragistry import open_workspace
-from ragistry.presentation import body_of, excerpt, grouped, similar_by
+from ragistry.presentation import body_of, excerpt, grouped
 from ragistry.presentation.terminal import LINES
 from ragistry.utils.text.analysis import analyse, query_terms
 
@@ -54,11 +54,10 @@ def main() -> None:
             opened.library.ingest_folder(DATA / name, name)
         for name in sets:
             for query in QUESTIONS[name]:
-                similar = similar_by(opened.embedder, query)
                 for hit in grouped(opened.search(query, collection=name).documents):
                     blocks = body_of(hit.document)
                     whole = [block.text for block in blocks]
-                    part = [block.text for block in excerpt(blocks, query, "english", ROOM, similar).blocks]
+                    part = [block.text for block in excerpt(blocks, query, "english", ROOM).blocks]
                     shown += 1
                     held += most(query, part) >= most(query, whole)
                     first += most(query, [" ".join(whole)[:400]]) >= most(query, whole)

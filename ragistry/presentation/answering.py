@@ -132,7 +132,6 @@ def best_window(
     units: Sequence[AnyUnit],
     weigh: Callable[[Sequence[AnyUnit]], float],
     room: int,
-    nearness: Sequence[float] | None = None,
     anchors: tuple[int, int] | None = None,
 ) -> tuple[int, int]:
     """Return the best window ``[first, last)`` of consecutive units; the first of equal ones.
@@ -141,10 +140,8 @@ def best_window(
         units: The units.
         weigh: See `weights_of`.
         room: Maximum size of a window; a larger unit is a window of its own.
-        nearness: Similarity of each unit to the query, from 0 to 1.
         anchors: The window contains one of these units ``[first, last)``.
     """
-    near = nearness or [0.0] * len(units)
     least, most = anchors or (0, len(units))
     best = (0, 0, -1.0)
     for first in range(min(most, len(units))):
@@ -154,7 +151,7 @@ def best_window(
             last += 1
         if last <= least:
             continue
-        score = weigh(units[first:last]) + max(near[first:last]) + 0.01 * near[first]
+        score = weigh(units[first:last])
         # A window that starts at the words shows more of the text after them.
         score += 1e-6 * bool(units[first].matches)
         if score > best[2] + 1e-9:

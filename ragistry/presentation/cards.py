@@ -37,13 +37,13 @@ class Card(NamedTuple):
         hit: Its passages and their ranks.
         parts: Passages that are shown, the best first.
         rest: Its other passages.
-        copies: Passages of other sources with the same text as one of these.
+        same_text: Passages of other sources with the same text as one of these.
     """
 
     hit: Hit
     parts: list[Part]
     rest: list[Part]
-    copies: list[Document]
+    same_text: list[Document]
 
 
 def cards_of(
@@ -71,7 +71,7 @@ def cards_of(
             if first is card:
                 passages.append(Part(document, excerpt_of(document, query, language, room)))
             else:
-                first.copies.append(document)
+                first.same_text.append(document)
         for part in _by_coverage(passages, query, language):
             is_shown = len(card.parts) < MOST_PARTS and not any(_repeats(part, other) for other in card.parts)
             if is_shown and card.parts and further is not None:

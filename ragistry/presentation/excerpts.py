@@ -3,27 +3,18 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import takewhile
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from ragistry.errors import ModelError
 from ragistry.presentation.answering import answering_line, best_window, sentence_spans, weights_of
 from ragistry.presentation.blocks import HEADER_ROW, Block, Style
 from ragistry.presentation.hits import body_of
 from ragistry.presentation.matches import Match, marked_terms, matches, named_terms, phrases
 from ragistry.presentation.navigation import has_words, navigation_lines
-from ragistry.protocols import Embedder
 from ragistry.types import Document
 from ragistry.utils.text.languages import chunk_language
-
-Similar = Callable[[Sequence[str]], Sequence[float]]
-"""Computes the similarity of each text to the query; higher is nearer."""
-
-ENOUGH = 0.5
-"""Share of the query's words above which a window is chosen by words only."""
 
 
 class Excerpt(NamedTuple):
@@ -86,22 +77,11 @@ def _is_empty(block: Block, empty: Collection[int]) -> bool:
     return not has_words(block.text) or bool(block.lines and all(line in empty for _, line in block.lines))
 
 
-def similar_by(embedder: Embedder, query: str) -> Similar:
-    """Return a function that computes cosine similarities to the query; calling it may raise `ModelError`."""
-
-    def similar(texts: Sequence[str]) -> list[float]:
-        [vector] = embedder.embed([query], role="query")
-        return [float(cosine) for cosine in embedder.embed(texts) @ vector]
-
-    return similar
-
-
 def excerpt(
     blocks: Sequence[Block],
     query: str,
     language: str,
     room: int | None,
-    similar: Similar | None = None,
     *,
     line: int | None = None,
 ) -> Excerpt:
@@ -116,12 +96,11 @@ def excerpt(
         query: The query.
         language: Language of the passage.
         room: Maximum number of characters; None for the whole passage.
-        similar: Also used to choose the window if the best one has few of the query's words.
         line: Line of the passage that the excerpt contains; see `answering_line`.
     """
     if room is not None and len(blocks) > 1 and (blocks[0].kind, blocks[0].depth) == ("row", HEADER_ROW):
         head = _part(blocks[0], 0, _word_end(blocks[0].text, room // 3))
-        rest = excerpt(blocks[1:], query, language, room - len(head.text), similar, line=line)
+        rest = excerpt(blocks[1:], query, language, room - len(head.text), line=line)
         found_in_head = matches(head.text, marked_terms(query, language), language)
         return rest._replace(blocks=(_marked(head, found_in_head), *rest.blocks))
     terms = marked_terms(query, language)
@@ -132,12 +111,7 @@ def excerpt(
     units = [unit for unit in units if has_words(blocks[unit.block].text[unit.start : unit.end])] or units
     weigh = weights_of(units, named_terms(query, language))
     anchors = None if line is None else _with_line(blocks, units, line)
-    first, last = best_window(units, weigh, room, anchors=anchors)
-    covered = {term for unit in units[first:last] for match in unit.matches for term in match.terms}
-    if similar is not None and len(covered) < ENOUGH * len(terms):
-        with suppress(ModelError):  # then only words decide
-            nearness = _scaled(similar([blocks[unit.block].text[unit.start : unit.end] for unit in units]))
-            first, last = best_window(units, weigh, room, nearness, anchors)
+    first, last = best_window(units, weigh, room, anchors)
     if last < len(units) and _introduces(blocks, units[last - 1]):
         last = _end_of_introduced(units, last, room // 2)
     while first > 0 and sum(unit.size for unit in units[first - 1 : last]) <= room:
@@ -188,11 +162,6 @@ def _pieces(block: Block) -> Iterator[tuple[int, int]]:
             start += len(line)
         return
     yield from sentence_spans(text)
-
-
-def _scaled(values: Sequence[float]) -> list[float]:
-    low, high = min(values), max(values)
-    return [(value - low) / (high - low) if high > low else 0.0 for value in values]
 
 
 def _cut(

@@ -60,7 +60,7 @@ def title_of(document: Document) -> str:
     return one_line(title) if title else PurePath(source_of(document)).name
 
 
-def copies_of(document: Document) -> str:
+def folded_copies(document: Document) -> str:
     """Describe the copies that are folded under a result: ``2 copies: old.md, older.md``; empty without any."""
     places, number = document.metadata.get("copy_places"), document.metadata.get("copies")
     if not isinstance(places, list) or not isinstance(number, int):

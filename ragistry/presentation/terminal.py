@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ragistry.presentation.blocks import Block
 from ragistry.presentation.cards import Card, names_of
-from ragistry.presentation.hits import collection_of, copies_of, score_of, source_of, spot_of, title_of
+from ragistry.presentation.hits import collection_of, folded_copies, score_of, source_of, spot_of, title_of
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -51,9 +51,9 @@ def print_card(console: Console, number: int, card: Card, more: str = "", *, sco
         for place, block in enumerate(blocks):
             first, last = place == 0 and part.excerpt.before, place == len(blocks) - 1 and part.excerpt.after
             _print_block(console, block, first, last)
-    if card.copies:
-        _wrapped(console, Text(f"the same text: {names_of(card.copies)}", "dim italic"), "   ", "   ")
-    if copies := copies_of(document):
+    if card.same_text:
+        _wrapped(console, Text(f"the same text: {names_of(card.same_text)}", "dim italic"), "   ", "   ")
+    if copies := folded_copies(document):
         _wrapped(console, Text(copies, "dim italic"), "   ", "   ")
     if card.rest:
         others = f"{len(card.rest)} more in this file" + (f": {more}" if more else "")

@@ -10,7 +10,7 @@ from nicegui import ui
 
 from ragistry.presentation import Hit, Part, cards_of
 from ragistry.presentation.cards import names_of
-from ragistry.presentation.hits import collection_of, copies_of, score_of, source_of, spot_of, title_of
+from ragistry.presentation.hits import collection_of, folded_copies, score_of, source_of, spot_of, title_of
 from ragistry.presentation.html import excerpt_html
 from ragistry.types import Document, RetrievalResult
 from ragistry.utils.wording import numbered
@@ -53,7 +53,7 @@ class ResultCard(NamedTuple):
     hit: Hit
     parts: tuple[Shown, ...]
     rest: tuple[Shown, ...]
-    copies: tuple[Document, ...]
+    same_text: tuple[Document, ...]
 
 
 class TechniqueResults(NamedTuple):
@@ -82,7 +82,7 @@ def prepare_results(workspace: Workspace, technique: str, result: RetrievalResul
         return tuple(Shown(document, spot_of(document, found.place), excerpt_html(found)) for document, found in parts)
 
     cards = cards_of(result.documents, result.query, workspace.settings.language, ROOM, FURTHER)
-    prepared = (ResultCard(card.hit, shown(card.parts), shown(card.rest), tuple(card.copies)) for card in cards)
+    prepared = (ResultCard(card.hit, shown(card.parts), shown(card.rest), tuple(card.same_text)) for card in cards)
     return TechniqueResults(technique, result, tuple(prepared))
 
 
@@ -122,13 +122,13 @@ def _card(card: ResultCard, open_: OpenPassage, ranks: OtherRanks | None) -> Non
             for part in (*source, card.parts[0].spot, *shown_values(document.metadata)):
                 if part:
                     ui.label(part)
-        if copies := copies_of(document):
+        if copies := folded_copies(document):
             ui.label(copies).classes("rg-place")
         _text(card.parts[0], open_)
         for shown in card.parts[1:]:
             _part(shown, open_)
-        if card.copies:
-            ui.label(f"The same text: {names_of(card.copies)}").classes("rg-dim")
+        if card.same_text:
+            ui.label(f"The same text: {names_of(card.same_text)}").classes("rg-dim")
         if card.rest:
             with ui.element("details").classes("rg-more"):
                 with ui.element("summary"):

@@ -25,7 +25,7 @@ def test_a_text_of_several_sources_is_shown_once() -> None:
         document("b.md", 1, "Salt is cheap."), document("c.md", 0, "Salt softens water."),
     ]  # fmt: skip
     first, second = cards_of(found, "salt", "english", 300)
-    assert [one.id for one in first.copies] == ["b.md-0", "c.md-0"]
+    assert [one.id for one in first.same_text] == ["b.md-0", "c.md-0"]
     assert [part.document.id for part in second.parts] == ["b.md-1"]
 
 

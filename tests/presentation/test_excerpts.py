@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import pytest
 
-from ragistry.errors import ModelConnectionError
 from ragistry.presentation import Block, Excerpt, blocks_of, excerpt, excerpt_line
 from ragistry.presentation.html import excerpt_html
 
@@ -53,33 +50,12 @@ def test_words_side_by_side_count_more_than_words_apart() -> None:
     assert "derived index" in marked(shown)
 
 
-def test_without_words_of_the_query_nearness_decides() -> None:
-    asked: list[Sequence[str]] = []
-
-    def similar(texts: Sequence[str]) -> list[float]:
-        asked.append(texts)
-        return [1.0 if "apple" in text else 0.2 for text in texts]
-
-    shown = excerpt(passage(), "cutting fruit wood", "english", 150, similar)
-    assert ANSWER in shown.blocks[0].text
-    assert len(asked) == 1
-    excerpt(passage(), "pruning apple trees", "english", 150, similar)
-    assert len(asked) == 1, "the words were enough"
-
-
 def test_words_that_only_ask_are_not_marked() -> None:
     shown = excerpt(
         blocks_of("How often does salt do this? It does so daily.", {}), "how often does it need salt", "english", None
     )
     assert marked(shown) == ["often", "salt"]
     assert marked(excerpt(blocks_of("This is how.", {}), "how", "english", None)) == ["how"]
-
-
-def test_a_model_that_fails_leaves_the_choice_to_the_words() -> None:
-    def similar(texts: Sequence[str]) -> list[float]:
-        raise ModelConnectionError("down")
-
-    assert excerpt(passage(), "zebra", "english", 100, similar).blocks
 
 
 def test_a_long_text_without_sentences_is_cut_around_its_matches() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ragistry.presentation.hits import copies_of
+from ragistry.presentation.hits import folded_copies
 from ragistry.techniques.distinct import DistinctTechnique, families, shingles_of
 from ragistry.types import Document, Where
 
@@ -82,5 +82,5 @@ def test_shingles_overlap() -> None:
 def test_copies_are_shown_with_their_sources() -> None:
     copies = [passage(f"old{n}.md", TEXT, 1 - n / 10, modified=f"20{n + 10}") for n in range(6)]
     [found] = DistinctTechnique({}, base=Answers(*copies)).retrieve("valve")
-    assert copies_of(found) == "5 copies: old0.md, old1.md, old2.md, …"
-    assert copies_of(copies[0]) == ""
+    assert folded_copies(found) == "5 copies: old0.md, old1.md, old2.md, …"
+    assert folded_copies(copies[0]) == ""
