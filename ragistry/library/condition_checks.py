@@ -9,7 +9,7 @@ from typing import Any
 from ragistry.errors import InvalidFilterError
 from ragistry.protocols import LibraryStore
 from ragistry.types import Where
-from ragistry.utils.custom_metadata import RESERVED, date_text
+from ragistry.utils.custom_metadata import INTERNAL, RESERVED, date_text
 from ragistry.utils.where import JOINS, normalise
 from ragistry.utils.wording import did_you_mean, shown
 
@@ -78,8 +78,9 @@ def check_condition(store: LibraryStore, where: Where, scope: Where | None, *, f
     missing = list(dict.fromkeys(key for key, _, _ in comparisons if key not in examples))
     if not missing or not examples:
         return ""
-    names = " and ".join(shown(key) + did_you_mean(key, sorted(examples)) for key in missing)
-    return f"no chunk has the key {names}; keys are {', '.join(sorted(examples))}"
+    known = sorted(examples.keys() - INTERNAL)
+    names = " and ".join(shown(key) + did_you_mean(key, known) for key in missing)
+    return f"no chunk has the key {names}; keys are {', '.join(known)}"
 
 
 def _comparisons(where: Mapping[str, Any]) -> Iterator[Comparison]:

@@ -30,8 +30,17 @@ RESERVED = frozenset({
     "table_header", "token_count", "type",
 })  # fmt: skip
 """Keys that Ragistry sets itself."""
-SELDOM_SHARED = frozenset({"title", "description", "created", "modified"})
-"""Keys whose values usually differ in every source, so lists and filters leave them out."""
+INTERNAL = frozenset({
+    SET_KEYS, "breadcrumb", "copies", "copy_places", "end", "lost", "outside", "places", "sentence_after",
+    "sentence_before", "source_hash", "start", "table_header",
+})  # fmt: skip
+"""Those of them that are of no use in a condition, so that no message suggests them."""
+UNLISTED = frozenset({
+    "title", "description", "created", "modified",
+    "aliases", "layout", "linkTitle", "nav_order", "permalink", "sidebar_label", "sidebar_position", "slug", "weight",
+})  # fmt: skip
+"""Keys that describe one source, or its place on a web site; results, lists and filters leave them out if they are from
+the source itself."""
 MAX_KEYS = 64
 MAX_CHARACTERS = 2_000
 MAX_ITEMS = 200
@@ -53,8 +62,6 @@ def checked_metadata(metadata: Mapping[str, Any]) -> dict[str, Any]:
     check_number(metadata)
     found, problems = accepted_metadata(metadata)
     problems += [f"{shown(key, 80)} {problem}" for key, value in found.items() if (problem := _too_long(value))]
-    if not RESERVED.isdisjoint(metadata):
-        problems.append(f"reserved names are {', '.join(sorted(RESERVED))}")
     if problems:
         raise InvalidMetadataError(f"metadata cannot be stored: {'; '.join(problems[:10])}")
     return dict.fromkeys(map(plain, metadata)) | found
@@ -77,7 +84,7 @@ def accepted_metadata(
         key = plain(name)
         value, problem = _stored_value(content)
         if isinstance(key, str) and key in reserved:
-            problems.append(f"{shown(key, 80)} is reserved")
+            problems.append(f"{shown(key, 80)} is a name that Ragistry uses itself; choose another name")
         elif faulty := key_problem(key) or problem:
             problems.append(f"{shown(key, 80)} {faulty}")
         elif value is not None and value != []:
@@ -197,6 +204,18 @@ def parse_json(text: str, what: str) -> Any:
 def custom_metadata(metadata: Mapping[str, Any]) -> dict[str, Any]:
     """Return the metadata of a chunk that are not set by Ragistry itself."""
     return {key: value for key, value in metadata.items() if key not in RESERVED and not key.startswith(OWN_PREFIX)}
+
+
+def listed_metadata(metadata: Mapping[str, Any], set_keys: Collection[str] = ()) -> dict[str, Any]:
+    """Return the metadata that results, lists and filters show: without `UNLISTED` ones that nobody has set.
+
+    Args:
+        metadata: Metadata of a chunk or a source.
+        set_keys: Keys that were set on the source; those of a chunk are in its metadata.
+    """
+    own = metadata.get(SET_KEYS)
+    shown_keys = {*set_keys, *(map(str, own) if isinstance(own, list) else ())}
+    return {key: value for key, value in custom_metadata(metadata).items() if key in shown_keys or key not in UNLISTED}
 
 
 def shown_metadata(metadata: Mapping[str, Any]) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 from ragistry.errors import ConfigError
 from ragistry.types import SourceInfo, Where
-from ragistry.utils.custom_metadata import SELDOM_SHARED, custom_metadata, shown_metadata
+from ragistry.utils.custom_metadata import listed_metadata, shown_metadata
 
 MOST_VALUES = 50
 """Maximum number of values of a key to offer; a key with more is not offered."""
@@ -20,11 +20,11 @@ def offered_filters(sources: Iterable[SourceInfo]) -> dict[str, str]:
     """Return the filters that suit some sources, with their labels: ``client: acme``."""
     found: dict[str, dict[str, str]] = {}
     for info in sources:
-        for key, value in info.metadata.items():
+        for key, value in listed_metadata(info.metadata, info.set_keys).items():
             for one in value if isinstance(value, list) else [value]:
                 name = json.dumps([key, one, isinstance(value, list)], ensure_ascii=False)
                 found.setdefault(key, {})[name] = shown_metadata({key: one})[: LONGEST + len(key)]
-    offered = {key: names for key, names in found.items() if key not in SELDOM_SHARED and len(names) <= MOST_VALUES}
+    offered = {key: names for key, names in found.items() if len(names) <= MOST_VALUES}
     labels = [item for _, names in sorted(offered.items()) for item in sorted(names.items(), key=lambda item: item[1])]
     return dict(labels)
 
@@ -47,7 +47,6 @@ def filters_where(filters: Sequence[str]) -> Where | None:
 
 def shown_values(metadata: Mapping[str, Any]) -> list[str]:
     """Return the metadata of a passage that are shown with it, one text for each key."""
-    own = {key: value for key, value in custom_metadata(metadata).items() if key not in SELDOM_SHARED}
-    texts = [shown_metadata({key: value}) for key, value in own.items()]
+    texts = [shown_metadata({key: value}) for key, value in listed_metadata(metadata).items()]
     short = [text if len(text) <= LONGEST else f"{text[:LONGEST]}…" for text in texts[:MOST_SHOWN]]
     return [*short, f"{len(texts) - MOST_SHOWN} more"] if len(texts) > MOST_SHOWN else short

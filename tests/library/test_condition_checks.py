@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, date, datetime
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 
 from ragistry import Workspace
 from ragistry.errors import InvalidFilterError
+from ragistry.utils.custom_metadata import INTERNAL
 from tests.conftest import everywhere
 from tests.messages import check_message, refused
 
@@ -37,6 +39,16 @@ def degraded(workspace: Workspace, where: dict[str, Any], collection: str | None
 )
 def test_unknown_key_is_named_with_the_known_ones(workspace: Workspace, where: dict[str, Any]) -> None:
     check_message(degraded(workspace, where, "notes"), "source_file")
+
+
+def test_internal_keys_are_neither_suggested_nor_listed(workspace: Workspace) -> None:
+    pages = "# A\n\nGreen tea.\n\n## B\n\nBlack tea.\n\n## C\n\n" + "White tea. " * 3
+    workspace.library.ingest_text(pages, "pages.md", "notes", metadata={"client": "acme"})
+    for key in ("place", "set_key", "sentence_afte", "source_has", "start_"):
+        said = degraded(workspace, {key: "x"}, "notes")
+        assert "client" in said
+        assert INTERNAL.isdisjoint(re.findall(r"\w+", said.replace(repr(key), "", 1)))
+    assert degraded(workspace, {"set_keys": {"$contains": "client"}}, "notes") == "", "such a condition still works"
 
 
 @pytest.mark.parametrize(

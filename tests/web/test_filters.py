@@ -44,6 +44,9 @@ def test_values_of_a_passage_are_shown_without_those_of_ragistry() -> None:
         "client: acme",
         "tags: a; b",
     ]
+    site = {"weight": 4450, "linkTitle": "Tea", "slug": "tea", "draft": False}
+    assert shown_values(site) == ["draft: false"], "front matter about the menu of a site"
+    assert shown_values(site | {"set_keys": ["weight"]}) == ["weight: 4450", "draft: false"]
     many = shown_values({f"k{n}": "x" * 99 for n in range(12)})
     assert (len(many), many[-1], max(map(len, many))) == (9, "4 more", 61)
 
